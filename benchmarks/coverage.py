@@ -1,13 +1,15 @@
 """How often does a 95 % interval hold the true value?
 
-python -m benchmarks.coverage TREEBANK.conllu … [--draws N] [--seed N]
+python -m benchmarks.coverage TREEBANK.conllu … [--tuned CHECKPOINT] [--only KIND] [--draws N]
 
 A corpus of which every document is known is the truth. From it documents are drawn, with
 replacement, 5 to 100 at a time; each draw gives an interval, by the very function that a run uses,
 and we count how many hold the true value. The populations are the documents of a treebank as the
 bundled model reads them (the shares of words whose head an attention head finds, mean attention,
 entropy over that of uniform attention, the difference of two heads), and made ones: shares with
-documents that differ, skewed means and ratios, correlations over heads.
+documents that differ, skewed means and ratios, correlations over heads. With a checkpoint of the
+bundled model: what `compare` says, the difference of both models on the same documents ("paired"),
+and its intervals that hold for all heads together ("at once").
 
 A cell is one number of one head. Of shares only cells with 20 expected events count: as many right
 answers, and as many wrong ones, in the documents that are drawn. Cells outside of 0.93 to 0.98 are
@@ -29,6 +31,7 @@ from scipy.stats import multivariate_normal, rankdata
 import headscope as hs
 from headscope.core.accumulators import Float64, correlation, ratio
 from headscope.core.intervals import (
+    ANY,
     POSITIVE,
     SHARE,
     estimate,
@@ -37,6 +40,7 @@ from headscope.core.intervals import (
     estimate_share,
     spearman_over_units,
 )
+from headscope.experiments.comparison.change import simultaneous
 from headscope.run.atlas import frequency_ranks, scope_of
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.plan import make_plan
@@ -47,15 +51,17 @@ SHORT, GOOD = 0.9, (0.93, 0.98)
 FRESH = 1_000_000  # to the seed
 POPULATION = 2000  # documents of a made corpus
 COUNTED = {"share": estimate_share, "difference": estimate_difference}
-BOUNDS = {"mean": SHARE, "ratio": POSITIVE}
+PAIRED = ("paired", "at once")
+BOUNDS = {"mean": SHARE, "ratio": POSITIVE, "paired": ANY}
 
 
 @dataclass(frozen=True)
 class Cell:
     """A corpus of which all is known; the number is Σ above / Σ below over documents.
 
-    kind   share, difference, mean, ratio or correlation
-    above  [document]; of a difference [2, document], of a correlation [2, head]
+    kind   share, difference, mean, ratio, correlation, paired or at once
+    above  [document]; of a difference [2, document], of a correlation [2, head]; of two models
+           [2, document], at once [2, document, head]
     below  [document] questions, examples, …
     """
 
@@ -81,7 +87,9 @@ class Cell:
 def covered(cell: Cell, documents: int, *, draws: int, seed: int) -> tuple[float, float]:
     """The share of the intervals that hold the truth, and that of draws that have an interval."""
     random = np.random.default_rng([seed, documents])
-    at = random.integers(0, cell.above.shape[-1], (draws, documents))
+    at = random.integers(0, len(cell.below), (draws, documents))
+    if cell.kind == "at once":
+        return _held_at_once(cell, at)
     if cell.kind == "correlation":
         drawn = np.stack([spearman_over_units(*cell.above[:, some]) for some in at], -1)
         found = estimate_correlation(drawn)
@@ -96,6 +104,19 @@ def covered(cell: Cell, documents: int, *, draws: int, seed: int) -> tuple[float
     there = np.isfinite(found.low)
     held = (found.low <= cell.truth) & (cell.truth <= found.high)
     return float(ratio(held[there].sum() + 0.0, there.sum() + 0.0)), float(there.mean())
+
+
+def _held_at_once(cell: Cell, at: Any) -> tuple[float, float]:
+    """The share of draws in which the intervals of all heads hold, where each has one."""
+    one, other = cell.above.sum(1) / cell.below.sum()
+    held = []
+    for documents in at:
+        below = _left_out(cell.below[None, documents])  # [document + 1, 1]
+        parts = [ratio(_left_out(part[documents].T).T, below.T).T for part in cell.above]
+        low, high = simultaneous(parts[0] - parts[1], below)
+        if np.isfinite(low).all():
+            held.append(((low <= one - other) & (one - other <= high)).all())
+    return float(np.mean(held)) if held else np.nan, len(held) / len(at)
 
 
 def _left_out(values: Float64) -> Float64:
@@ -131,7 +152,7 @@ def made_cells(seed: int = 0) -> Iterator[Cell]:
 
 def treebank_cells(files: Sequence[Path]) -> Iterator[Cell]:
     """What the bundled model's heads do in each document of a treebank."""
-    sums, relations = _by_document(files)
+    sums, relations = _by_document("demo", files)
     asked = sums["dependency/asked"].sum(1)  # [document, relation]
     right = sums["dependency/correct"].sum(1)  # [document, layer, head, direction, relation]
     right = right.reshape(len(right), -1, right.shape[-1])  # [document, unit, relation]
@@ -158,9 +179,24 @@ def treebank_cells(files: Sequence[Path]) -> Iterator[Cell]:
             yield replace(even, below=cell.below / size)
 
 
-def _by_document(files: Sequence[Path]) -> tuple[dict[str, Any], int]:
+def paired_cells(tuned: str, files: Sequence[Path]) -> Iterator[Cell]:
+    """What a checkpoint of the bundled model does otherwise in each document of a treebank."""
+    after, before = (_by_document(name, files)[0] for name in (tuned, "demo"))
+    for above, below in (("entropy/total", "entropy/count"), ("surface/total", "surface/count")):
+        both = np.stack([after[above], before[above]])  # [2, document, layer, head, kind]
+        both = both.reshape(*both.shape[:2], -1, both.shape[-1])  # [2, document, head, kind]
+        sizes_of = np.broadcast_to(
+            after[below].reshape(both.shape[1], -1), (both.shape[1], both.shape[-1])
+        )  # [document, kind]
+        for kind, sizes in enumerate(sizes_of.T):
+            yield Cell("at once", "treebank", both[..., kind], sizes)
+            for head in range(0, both.shape[2], 3):
+                yield Cell("paired", "treebank", both[..., head, kind], sizes)
+
+
+def _by_document(name: str, files: Sequence[Path]) -> tuple[dict[str, Any], int]:
     """The sums of every document, by analysis and accumulator; and the number of relations."""
-    model, corpus = hs.load("demo"), hs.TreebankCorpus(files)
+    model, corpus = hs.load(name), hs.TreebankCorpus(files)
     settings = hs.Settings(analyses=("dependency", "entropy", "surface"), replicates=1 << 20)
     plan = make_plan(model, corpus, settings)
     scope = scope_of(model, plan, settings, frequency_ranks(plan, None, model))
@@ -211,12 +247,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="benchmarks.coverage", description=__doc__)
     parser.add_argument("treebank", type=Path, nargs="*", help="files in CoNLL-U")
+    parser.add_argument("--tuned", help="checkpoint of the bundled model: differences of both")
+    parser.add_argument("--only", help="kind of number: share, mean, paired, …")
     parser.add_argument("--draws", type=int, default=1000, help="of documents, for each cell")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
     cells = list(made_cells(given.seed))
     if given.treebank:
-        cells += treebank_cells(given.treebank)
+        cells += treebank_cells(given.treebank) if given.only not in PAIRED else []
+        cells += paired_cells(given.tuned, given.treebank) if given.tuned else []
+    cells = [cell for cell in cells if given.only in (None, cell.kind)]
     for line in table(cells, draws=given.draws, seed=given.seed):
         print(line, flush=True)
 

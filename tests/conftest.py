@@ -64,14 +64,16 @@ def no_control():
     Tests of the control ask for one.
     """
     from headscope.cli.atlas import atlas_command
+    from headscope.cli.compare import compare_command
     from headscope.cli.reproduce import reproduce_command
     from headscope.cli.zoo import zoo_command
+    from headscope.experiments.comparison.compare import compare
     from headscope.papers.zoo.run_zoo import zoo
     from headscope.run.atlas import atlas
 
-    commands = (atlas_command, zoo_command, reproduce_command)
+    commands = (atlas_command, compare_command, zoo_command, reproduce_command)
     options = [next(p for p in command.params if p.name == "control") for command in commands]
-    calls = [call.__kwdefaults__ for call in (atlas, zoo)]
+    calls = [call.__kwdefaults__ for call in (atlas, compare, zoo)]
     usual = {option.default for option in options} | {defaults["control"] for defaults in calls}
     for option in options:
         option.default = "none"

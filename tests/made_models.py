@@ -13,7 +13,7 @@ from headscope.model.request import demo_place
 LAYERS, HEADS, NEURONS = 2, 4, 32
 
 
-def small_bert(folder: Path, layers: int = LAYERS) -> Path:
+def small_bert(folder: Path, layers: int = LAYERS, *, seed: int = 0) -> Path:
     """A BERT with random weights and sharp attention, and the demo's tokenizer; saved."""
     with quietly():
         tokenizer = AutoTokenizer.from_pretrained(demo_place())
@@ -22,7 +22,7 @@ def small_bert(folder: Path, layers: int = LAYERS) -> Path:
         num_attention_heads=HEADS, intermediate_size=48,
     )  # fmt: skip
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         network = BertModel(config)
         for parameter in network.parameters():  # biases that are not 0, attention that is sharp
             parameter.data += 0.3 * torch.randn(parameter.shape)

@@ -402,6 +402,15 @@ def test_the_python_of_the_compare_page_runs(desk: Path) -> None:
     assert (names["run"]["similarity"]["cosine"] == 1).all()  # type: ignore[index]
 
 
+def test_the_python_of_the_page_on_large_models_runs(desk: Path) -> None:
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/long-and-large.md", "python"):
+        exec(compile(block, "long-and-large.md", "exec"), names)
+    weight = names["model"].network.encoder.layer[0].attention.output.dense.weight  # type: ignore[attr-defined]
+    assert weight.is_meta
+    assert "norms" in names["run"]  # type: ignore[operator]
+
+
 def test_every_option_of_compare_is_in_its_page() -> None:
     text = (ROOT / "docs/compare.md").read_text("utf-8")
     options = group.get_command(None, "compare").params  # type: ignore[arg-type, union-attr]

@@ -2,8 +2,10 @@
 
 import inspect
 import re
+import warnings
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_type_hints
 
 import pandas as pd
@@ -12,10 +14,9 @@ import pytest
 import headscope as hs
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.ablate import AblateFields, AblationSettings
-from headscope.experiments.ablation.asked_pruning import PruneFields
-from headscope.experiments.ablation.prune import PruningSettings
+from headscope.experiments.ablation.prune import PruneFields, PruningSettings
 from headscope.experiments.comparison.compare import CompareFields
-from headscope.experiments.finetune.asked_training import FinetuneFields
+from headscope.experiments.finetune.finetune import FinetuneFields
 from headscope.experiments.finetune.training import TrainingSchedule
 from headscope.experiments.importance.importance import ImportanceFields, ImportanceSettings
 from headscope.experiments.probes.probe_plan import ProbeFields, ProbeSettings
@@ -78,6 +79,15 @@ def test_every_option_is_in_signature_types_and_help(function, kinds, typed) -> 
     for name in names | parameters.keys():
         assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY or name not in names
         assert re.search(rf"\b{name}\b", told), name
+
+
+def test_a_notebook_without_widgets_is_not_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    def imported(name: str) -> SimpleNamespace:
+        warnings.warn("IProgress not found. Please update jupyter.", stacklevel=2)
+        return SimpleNamespace(load=name)
+
+    monkeypatch.setattr(hs, "import_module", imported)
+    assert hs.__getattr__("load") == "headscope.model.model"
 
 
 def test_settings_show_what_is_not_as_usual_and_a_notebook_shows_all() -> None:

@@ -8,6 +8,7 @@ This page lists what is public; each name is imported when it is first used.
 """
 
 import os
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -50,7 +51,7 @@ _WHERE = {
     "compare": "headscope.experiments.comparison.compare",
     "corpus_of": "headscope.corpus",
     "demo_corpus": "headscope.corpus",
-    "finetune": "headscope.experiments.finetune.asked_training",
+    "finetune": "headscope.experiments.finetune.finetune",
     "find_heads": "headscope.heads.head_frame",
     "flow": "headscope.analyses.flow.measure_one_text",
     "head_frame": "headscope.heads.head_frame",
@@ -61,9 +62,9 @@ _WHERE = {
     "open_run": "headscope.run.store",
     "options": "headscope.core.head_names",
     "probe": "headscope.experiments.probes.probe",
-    "prune": "headscope.experiments.ablation.asked_pruning",
+    "prune": "headscope.experiments.ablation.prune",
     "register": "headscope.run.analysis",
-    "reproduce": "headscope.papers.asked_paper",
+    "reproduce": "headscope.papers.run_paper",
     "run_summary": "headscope.report.run_facts",
     "view": "headscope.views.view_text",
     "view_arrays": "headscope.views.view_arrays",
@@ -76,7 +77,9 @@ __all__ = sorted(_WHERE)  # noqa: PLE0605
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"headscope has no {name!r}; public are {', '.join(__all__)}")
-    return getattr(import_module(_WHERE[name]), name)
+    with warnings.catch_warnings():  # without widgets bars are of text
+        warnings.filterwarnings("ignore", "IProgress not found")
+        return getattr(import_module(_WHERE[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -75,6 +75,24 @@ def unknown(what: str, name: str, known: Iterable[str]) -> InputError:
     return InputError(f"no {what} called {name!r}{meant} there are {', '.join(names)}")
 
 
+def short_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, of the host or of an accelerator."""
+    full = type(error).__name__ == "OutOfMemoryError" or "allocate memory" in str(error)
+    return full or isinstance(error, MemoryError)
+
+
+@contextmanager
+def memory_told(advice: str) -> Iterator[None]:
+    """Around what may need too much memory: says so in one line, and then what to do."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not short_of_memory(error):
+            raise
+        said = (str(error).strip() or "no memory left").splitlines()[0][:150]
+        raise HeadscopeError(f"out of memory ({said}); {advice}") from error
+
+
 @contextmanager
 def told_as(error: Callable[[str], HeadscopeError]) -> Iterator[None]:
     """Around a call of a library that reads a user's file: what it raises is the file's fault.

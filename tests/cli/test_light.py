@@ -95,6 +95,11 @@ view demo TEXT --device cud | view demo TEXT --measure looks | view demo TEXT --
 ablate demo --task rte --data missing | prune demo --task rte --data missing
 importance demo --task rte --data missing | head missing L1H1 | report missing
 finetune demo --task rte --data missing | finetune ./missing --task rte
+zoo no/such/model demo --demo | patterns apply no/such/model --demo
+patterns train --labels missing
+reproduce clark2019 --data text=missing.txt | reproduce clark2019 --substitutes missing
+atlas demo --demo --max-length 513 | compare demo demo --demo --max-length 513
+importance demo --demo --max-length 513 | importance demo --demo --max-length 0
 """
 
 

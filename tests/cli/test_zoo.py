@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -22,12 +23,14 @@ def zoo(headscope, tmp_path):
 
 
 def test_it_says_what_holds_and_ends_with_1_where_a_model_failed(zoo, tmp_path):
-    done = zoo("one", "two", "./none", "--text", "text.txt", "--json")
+    shutil.copytree(tmp_path / "one", tmp_path / "torn")
+    (tmp_path / "torn/model.safetensors").write_bytes(b"torn")
+    done = zoo("one", "two", "torn", "--text", "text.txt", "--json")
     assert done.code == 1
-    assert "headscope: none: cannot load './none': no folder here" in done.err
+    assert "headscope: torn: cannot load 'torn'" in done.err
     told = json.loads(done.out)
     assert list(told["runs"]) == ["one", "two"]
-    assert list(told["failed"]) == ["none"]
+    assert list(told["failed"]) == ["torn"]
     assert told["claims"]
     assert (tmp_path / told["report"]).is_file()
     again = zoo("one", "two", "--text", "text.txt")
@@ -38,8 +41,10 @@ def test_it_says_what_holds_and_ends_with_1_where_a_model_failed(zoo, tmp_path):
 
 
 def test_what_cannot_be_is_refused_before_a_model_is_loaded(zoo, tmp_path):
-    refused(zoo("./none", "./none", "--text", "text.txt"), "2 times; name each once")
+    refused(zoo("one", "./one", "--text", "text.txt"), "2 times; name each once")
     refused(zoo("one", "two"), "no corpus; give one or more of --text")
     refused(zoo("./none", "--text", "text.txt"), "cannot load './none': no folder here")
+    refused(zoo("one", "./none", "--text", "text.txt"), "cannot load './none': no folder here")
+    (tmp_path / "out").mkdir(exist_ok=True)
     (tmp_path / "out/manifest.json").write_text("{}")
     refused(zoo("one", "--text", "text.txt"), "is no manifest of a run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 
 import pytest
@@ -55,6 +56,21 @@ def test_a_terminal_shows_one_phase_after_the_other(stderr):
     assert " inputs/s" in shown or "? inputs" in shown
     assert "load [" not in shown[places[1] :]
     assert shown.endswith("\r")  # nothing is left behind
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no such terminals here")
+def test_a_terminal_that_claims_no_columns_has_a_bar(monkeypatch):
+    """It had none: a new pseudo-terminal has a size of 0 × 0."""
+    ours, theirs = os.openpty()
+    with os.fdopen(theirs, "w") as terminal, os.fdopen(ours, "rb", buffering=0) as shown:
+        assert os.get_terminal_size(theirs).columns == 0
+        monkeypatch.setattr(sys, "stderr", terminal)
+        phases = Phases()
+        phases.begin("compute", 10, "inputs")
+        phases.close()
+        terminal.flush()
+        os.set_blocking(ours, False)
+        assert b"compute:" in shown.read(10_000)
 
 
 def test_a_log_gets_few_lines_each_after_twice_the_time(capsys):

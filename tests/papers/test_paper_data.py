@@ -6,8 +6,9 @@ import pytest
 
 from headscope.corpus.treebank import HeadLabelCorpus, is_head_label
 from headscope.errors import CorpusError, InputError
+from headscope.papers.paper_data import KEYS, find_data
 from headscope.papers.quantities import Unmeasured
-from headscope.papers.workspace import KEYS, find_data
+from headscope.papers.workspace import Workspace
 
 
 @pytest.fixture
@@ -94,3 +95,9 @@ def test_a_malformed_row_is_named_with_its_line(tmp_path, row):
     file.write_text(f"The 2-det\n{row}\n", "utf-8")
     with pytest.raises(CorpusError, match=r"dev\.txt:2: .*wanted a word and head-label"):
         list(HeadLabelCorpus(file))
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_runs_of_a_paper_keep_their_shards_only_if_asked(kept, tmp_path):
+    asked = Workspace("demo", find_data([], None), tmp_path, keep_shards=kept)
+    assert asked.execution.keep_shards is kept

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from counting import names_in
 from headscope.cli.main import group
+from headscope.papers.paper_data import KEYS
 from headscope.papers.run_paper import PAPERS, is_own
-from headscope.papers.workspace import KEYS
 from tasks.made import checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -41,7 +41,7 @@ def test_the_maps_of_a_page_are_those_of_the_heads(tree, held):
     for unit, rows in enumerate(held["heads"]):
         for (place, kind, sure, links), one in zip(rows, maps.of(*divmod(unit, 12)), strict=True):
             tokens, added = held["inputs"][place]
-            assert tokens == list(one.tokens)
+            assert tokens == list(one.pieces)
             assert added == np.flatnonzero(one.special).tolist()
             assert (kind, sure) == ("", "")
             assert [link[:2] for link in links] == [[q, k] for q, k, _ in one.links()]

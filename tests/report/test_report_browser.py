@@ -170,7 +170,20 @@ def test_the_first_screen_holds_findings_and_the_grid_of_all_heads(opened, pictu
     assert page.locator("h1").evaluate(foot) < page.locator(".findings li").first.evaluate(foot)
     assert page.locator(".findings li").last.evaluate(foot) < height
     assert page.locator("#cells a").last.evaluate(foot) < height
+    assert page.locator("#key").evaluate(foot) < height
     assert page.locator("#run").evaluate("node => node.getBoundingClientRect().top") > height
+
+
+def test_on_a_phone_the_legend_leaves_out_marks_that_stand_before_a_finding(opened, pictured):
+    outlines = "nodes => nodes.map((node) => node.className.baseVal + node.innerHTML)"
+    for width, again in ((390, False), (1280, True)):
+        page = opened(width, page=pictured)
+        told = set(page.locator(".findings .mark").evaluate_all(outlines))
+        shown = set(page.locator("#key .mark:visible").evaluate_all(outlines))
+        every = set(page.locator("#key .mark").evaluate_all(outlines))
+        assert told <= every
+        assert len(told) > 2
+        assert shown == (every if again else every - told)
 
 
 def test_the_page_is_at_most_twelve_screens_long_and_prints_all_of_itself(opened, pictured):
@@ -199,7 +212,7 @@ def test_a_cell_tells_of_its_head_by_key_pointer_and_touch_and_leads_to_it(opene
     cell.focus()
     told = page.locator("#panel").text_content()
     assert told.startswith("L3·H9")
-    assert "case marker → noun, 79 % [" in told
+    assert "case marker → noun, 74 % [" in told
     page.locator("#cell-L1H3").hover()
     assert page.locator("#panel").text_content().startswith("L1·H3")
     cell.evaluate("""cell => {

@@ -246,9 +246,10 @@ def test_captions_have_sixty_words_at_most_and_lose_none(html, whole):
     long = "One (a; b) and Clark et al. (2019), then more words; the rest is here. And n = 3."
     first, rest = split_caption(long, 11)
     assert (first, rest) == (
-        "One (a; b) and Clark et al. (2019), then more words.", "the rest is here. And n = 3."
+        "One (a; b) and Clark et al. (2019), then more words.", "The rest is here. And n = 3."
     )  # fmt: skip
     assert split_caption("Short.") == ("Short.", "")
+    assert split_caption("One two three; ρ is so. Four", 4) == ("One two three.", "ρ is so. Four")
 
 
 def test_counts_of_labels_are_the_same_in_legend_table_and_findings(whole, html):
@@ -351,3 +352,22 @@ def test_drawing_and_reporting_do_not_wait_for_torch():
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_intervals_are_spoken_of_only_where_some_stand():
+    """A report of three documents had none, and said that they stand in brackets."""
+    tree = recorded(2, 3, ("surface",))
+    page = render(tree, manifest_of(tree)).replace("\xa0", " ")
+    assert "intervals</a> in brackets" in page
+    assert "Brackets hold 95 % intervals" in page
+    assert "95 % intervals over documents" in page
+    dataset = tree["surface"].to_dataset().copy(deep=True)
+    for name in dataset.data_vars:
+        if str(name).endswith(("_ci_low", "_ci_high")):
+            dataset[name][...] = np.nan
+    tree["surface"].dataset = dataset
+    page = render(tree, manifest_of(tree)).replace("\xa0", " ")
+    assert "in brackets" not in page
+    assert "Brackets hold" not in page
+    assert "intervals over documents" not in page
+    assert "95 % intervals (none here)" in page

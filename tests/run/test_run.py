@@ -373,7 +373,11 @@ def test_a_group_is_asked_for_by_name(short):
 
 def test_objects_show_themselves_in_a_notebook(short, tiny, demo):
     assert f"{tiny.name} on 5 documents, 2256 tokens: " in repr(short)
+    one = short.tree.copy()
+    one.attrs["documents"] = 1
+    assert " on 1 document, " in repr(hs.Run(one, short.manifest))
     page = short._repr_html_()
+    assert "<td>" not in page  # a notebook would set it flush right
     assert tiny.name in page
     assert "<script" not in page
     shown = demo._repr_html_()

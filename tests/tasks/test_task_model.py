@@ -193,7 +193,8 @@ def test_a_decoder_without_padding_answers_at_the_last_token_of_each_text(tmp_pa
 
 
 def test_asking_for_the_labels_of_a_glue_task_is_refused():
-    from headscope.cli.task_options import TaskOptions, asked_task
+    from headscope.cli.task_options import TaskOptions, task_request
+    from headscope.tasks.task_request import task_named
 
     with pytest.raises(InputError, match="rte is a task of GLUE, whose labels are known"):
-        asked_task(TaskOptions(task="rte", labels="a,b"))
+        task_named("rte", task_request(TaskOptions(task="rte", labels="a,b")))

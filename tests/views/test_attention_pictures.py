@@ -323,3 +323,15 @@ def test_shapes_and_scales_of_the_wrong_kind_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"wanted a name in \.svg or \.png"):
         save_picture(figure, tmp_path / "a.pdf")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_notebook_shows_a_picture_at_its_size_on_paper():
+    maps = np.eye(6)[None, None]
+    lines = attention_lines(TOKENS, maps, heads=[(0, 0)], threshold=0)
+    for figure in (lines, attention_map(TOKENS, np.eye(6))):
+        png, size = figure._repr_png_()
+        assert png[:8] == b"\x89PNG\r\n\x1a\n"
+        pixels = int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+        shown = np.array([size["width"], size["height"]]) / 96  # inches
+        np.testing.assert_allclose(shown, figure.get_size_inches(), atol=1 / 96)
+        np.testing.assert_allclose(shown[0] / shown[1], pixels[0] / pixels[1], rtol=0.01)

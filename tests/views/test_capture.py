@@ -199,6 +199,7 @@ def test_the_text_is_what_the_user_wrote(demo):
     (side,) = capture_example(demo, text).sides
     assert side.text == "The Trainee unbelievably misread it: café."
     assert {"##bly", "cafe"} <= set(side.tokens)  # as the model reads it
+    assert {"-bly", "cafe"} <= set(side.pieces)  # as it is shown
     assert capture_example(demo, CAT, "It was tired.").text == f"{CAT} It was tired."
     assert capture_example(demo, CAT, window=(3, 5)).text == "sat on"
 

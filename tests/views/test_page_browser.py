@@ -41,10 +41,13 @@ def test_right_to_left_tokens_do_not_turn_what_stands_beside_them(opened):
 
 def test_words_stand_as_they_were_written(opened):
     given = make_payload(tokens=["[CLS]", "un", "##known", "the", "[SEP]"], layers=1, heads=2)
-    given["sides"][0]["written"] = ["", "Un", "known", "  The", ""]
+    given["sides"][0] |= {
+        "written": ["", "Un", "known", "  The", ""],
+        "pieces": ["[CLS]", "un", "-known", "the", "[SEP]"],
+    }
     page = opened(given=given)
     page.click("#tab-head")
-    assert shown_tokens(page, "from") == ["[CLS]", "un", "##known", "the", "[SEP]"]
+    assert shown_tokens(page, "from") == ["[CLS]", "un", "-known", "the", "[SEP]"]
     page.check("input[name=level][value=word]", force=True)
     assert shown_tokens(page, "from") == ["[CLS]", "Unknown", "The", "[SEP]"]
 

@@ -42,7 +42,7 @@ def atlas_command(given: _AtlasOptions) -> None:
     headscope atlas ./my-model --text wiki.txt --annotate spacy:en_core_web_sm -o run
     """
     # Everything that can be wrong with the request is found before the model is loaded.
-    settings = run_settings(given)
+    settings = run_settings(given, given.model)
     corpus = asked_corpus(given)
     options.check_run_folder(given.output)
     if given.frequency is not None:

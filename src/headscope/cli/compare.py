@@ -40,6 +40,7 @@ class _CompareOptions(options.CorpusRunOptions):
         "Also compare maps padded to so many tokens; Kovaleva et al.: 200.",
         type=click.IntRange(4), metavar="TOKENS", before="chance",
     )  # fmt: skip
+    control: str = options.control_option("the heads", before="chance")
     base_revision: str | None = option(
         "Branch, tag or commit of BASE on the hub.", heading="The models", before="loading"
     )
@@ -59,7 +60,8 @@ def compare_command(given: _CompareOptions) -> None:
     headscope compare demo ./checkpoint --text wiki.txt -o run
     """
     # Everything that can be wrong with the request is found before a model is loaded.
-    settings = run_settings(given)
+    models = (given.base, given.tuned) if given.task.task is None else ()  # a task cuts
+    settings = run_settings(given, *models)
     options.check_run_folder(given.output)
     texts, data = _asked(given)
     notes = [] if texts is None else annotate(texts, quiet=given.how.quiet)
@@ -77,6 +79,7 @@ def compare_command(given: _CompareOptions) -> None:
     with ProgressBar(quiet=given.how.quiet) as progress:
         run = compare(
             base, tuned, corpus, output=given.output, settings=settings, padded_to=given.padded_to,
+            control=given.control,
             execution=options.execution_of(progress, given.batches, given.how),
         )  # fmt: skip
     options.conclude(run, given.how, lines=_compared(run, progress, notes), summary=_summary)
@@ -109,6 +112,7 @@ def _summary(run: Run) -> dict[str, Any]:
 def _compared(run: Run, progress: ProgressBar, notes: list[str]) -> Iterator[str]:
     from headscope.core.results import counted
     from headscope.experiments.comparison.findings import findings
+    from headscope.experiments.comparison.label_changes import control_words
 
     base, model, counts = (run.manifest[key] for key in ("base", "model", "counts"))
     yield (
@@ -117,4 +121,4 @@ def _compared(run: Run, progress: ProgressBar, notes: list[str]) -> Iterator[str
         f"{counts['tokens']} tokens"
     )
     yield from reading_lines(counts, progress, notes)
-    yield from findings(run.tree)
+    yield from filter(None, (control_words(run.tree), *findings(run.tree)))

@@ -14,6 +14,7 @@ from headscope.cli.task_options import TaskOptions, refuse_text, task_examples
 from headscope.cli.terminal_output import ProgressBar, annotate, size_of
 from headscope.cli.typed_command import Options, argument, group, option, run_command
 from headscope.errors import InputError
+from headscope.model.request import refuse_length
 
 if TYPE_CHECKING:
     from headscope.experiments.importance.importance import ImportanceSettings
@@ -146,6 +147,7 @@ def _asked(given: _ImportanceOptions) -> TaskData | None:
             "no loss to take the gradient of; give the examples of a task (--task rte --data "
             "FOLDER), or text for a language model (--text FILE, --demo, …)"
         )
+    refuse_length(given.model, given.lengths.max_length)
     return None
 
 

@@ -107,6 +107,9 @@ class ModelOptions(Options):
     """How to load the model: the arguments of `load` and `load_for_task`."""
 
     device: str = option("cpu, cuda, cuda:1 or mps.", "cpu")
+    device_map: Literal["auto", "balanced", "balanced_low_0", "sequential"] | None = option(
+        "Let accelerate place the model: on several devices, in the host's memory, on disk."
+    )
     dtype: Literal["float32", "float64", "bfloat16", "float16", "auto"] = option(
         "Precision; entropies were seen to err by up to 1.8e-2 nats in bfloat16, 1.4e-3 in "
         "float16.",
@@ -141,7 +144,7 @@ class AnalysisOptions(Options):
 class LengthOptions(Options):
     """How long an input may be, and what happens to longer ones."""
 
-    max_length: int | None = option(
+    max_length: Positive | None = option(
         "Tokens of an input at most; by default 128 for packed text, else up to 512."
     )
     long: Literal["window", "skip", "error"] = option("What to do with anything longer.", "window")

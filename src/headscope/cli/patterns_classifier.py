@@ -58,12 +58,13 @@ def train_command(given: _TrainOptions) -> None:
     headscope patterns train --labels session -o classifier
     """
     from headscope.experiments.map_classifier.annotation_session import Session
-    from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
 
     if given.without_bundled and not given.sessions:
         raise click.UsageError("--without-bundled leaves nothing to learn from; give --labels")
-    parts = [] if given.without_bundled else [bundled_labels(given.columns)]
     sessions = [Session(folder) for folder in given.sessions]
+    from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
+
+    parts = [] if given.without_bundled else [bundled_labels(given.columns)]
     for note in (note for session in sessions for note in session.torn()):
         complain(note)
     parts += map(labels_of, sessions)
@@ -133,7 +134,7 @@ def _lines(scores: Scores) -> Iterator[str]:
 
 
 class _ApplyOptions(Options):
-    models: tuple[str, ...] = argument(metavar="MODEL...")
+    models: tuple[options.ModelName, ...] = argument(metavar="MODEL...")
     output: Path = options.output_option(
         "A run folder for each model and file, a table and a figure.", "classes",
         metavar="FOLDER", heading="The result",
@@ -149,7 +150,7 @@ class _ApplyOptions(Options):
     as_json: bool = options.json_flag()
     corpus: CorpusOptions = group("What to read")
     limit: Positive = option("Documents of each file that are read at most.", 200)
-    max_length: int | None = option(
+    max_length: Positive | None = option(
         "Tokens of an input at most; by default 128 for packed text, else up to 512."
     )
     seed: Natural = option("Seed of all random draws.", 0)

@@ -34,7 +34,7 @@ class _ProbeDataOptions(Options):
     )
     limit: Positive | None = option("Sentences of --train at most, drawn by --seed.")
     test_limit: Positive | None = option("Sentences of --test at most, drawn by --seed.")
-    max_length: int | None = option(
+    max_length: Positive | None = option(
         "Tokens of a sentence; what the model takes by default.", type=click.IntRange(4)
     )
     long: Literal["window", "skip", "error"] = option("What to do with longer ones.", "window")

@@ -44,6 +44,7 @@ class _ReproduceOptions(Options):
     replicates: Natural = option("Groups of documents at most, for intervals.", 200)
     threads: Positive | None = option("Threads; by default all cores.")
     overwrite: bool = flag("Replace the runs of another model in OUT.")
+    keep_shards: bool = flag("Leave the shards of finished runs beside their results.")
     no_report: bool = flag("Only the paper’s page; `headscope report` makes the runs’.")
     quiet: bool = flag("Do not say what is being run.")
     as_json: bool = options.json_flag("All lines on stdout, for a machine.")
@@ -63,10 +64,10 @@ def reproduce_command(given: _ReproduceOptions) -> None:
     headscope reproduce clark2019 --substitutes public-data -o clark
     headscope reproduce kovaleva2019 --model ./my-model --data glue=glue --limit 500 -o kovaleva
     """
-    from headscope.papers.workspace import find_data
+    from headscope.papers.paper_data import find_data
 
     data = find_data(given.data, given.substitutes)
-    from headscope.papers.run_paper import find_paper, reproduce, summary
+    from headscope.papers.run_paper import find_paper, reproduced, summary
     from headscope.papers.workspace import Workspace
 
     paper = find_paper(given.paper)
@@ -76,7 +77,7 @@ def reproduce_command(given: _ReproduceOptions) -> None:
         loading=asdict(given.loading), reports=not given.no_report,
         tell=(lambda text: None) if quiet else lambda text: click.echo(text, err=True),
     )  # fmt: skip
-    outcome = reproduce(paper, workspace, command=shlex.join(options.command_line()))
+    outcome = reproduced(paper, workspace, command=shlex.join(options.command_line()))
     tell(_lines(outcome), summary(outcome) if given.as_json else None)
     if outcome.counts["failed"]:
         click.get_current_context().exit(1)

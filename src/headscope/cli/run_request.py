@@ -30,10 +30,13 @@ def asked_corpus(given: CorpusRunOptions) -> Corpus:
     return corpus
 
 
-def run_settings(given: CorpusRunOptions) -> Settings:
-    """The settings of a run over a corpus."""
+def run_settings(given: CorpusRunOptions, *models: str) -> Settings:
+    """The settings of a run over a corpus; InputError for longer inputs than these models take."""
+    from headscope.model.request import refuse_length
     from headscope.run.settings import Settings
 
+    for model in models:
+        refuse_length(model, given.lengths.max_length)
     names = None if given.asked.analyses is None else comma_separated(given.asked.analyses)
     return settings_from(
         Settings, given, given.batches, given.chance, given.lengths,

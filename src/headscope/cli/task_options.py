@@ -12,7 +12,6 @@ from headscope.cli.typed_command import Options, flag, option
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
-    from headscope.tasks.task import Task
     from headscope.tasks.task_data import TaskData
     from headscope.tasks.task_request import TaskRequest
 
@@ -43,25 +42,11 @@ class TaskDataOptions(TaskOptions):
     """A task, which is required, and how much of its data is read."""
 
     task: str = option(TASK, metavar="NAME", required=True)
-    max_length: int = option(
+    max_length: Positive = option(
         "Tokens of an example; longer ones are cut, and counted.",
         default=128, type=click.IntRange(4),
     )  # fmt: skip
     limit: Positive | None = option("Examples at most, drawn by --seed.")
-
-
-def asked_task(
-    given: TaskOptions, checkpoint: str | None = None, *, revision: str | None = None
-) -> Task | str:
-    """The task that the options name; a name alone where its labels will tell.
-
-    checkpoint  its configuration knows the classes of a task of the user's
-    revision    of the checkpoint
-    raises      InputError for --labels or --regression with a task of GLUE, or both
-    """
-    from headscope.tasks.task_request import task_named
-
-    return task_named(str(given.task), task_request(given), checkpoint, revision=revision)
 
 
 def task_request(given: TaskOptions, limit: int | None = None) -> TaskRequest:
@@ -79,12 +64,11 @@ def task_examples(
     given: TaskOptions, checkpoint: str, loading: ModelOptions, seed: int, limit: int | None
 ) -> TaskData:
     """At most `limit` examples of the task that a checkpoint is asked."""
-    task = asked_task(given, checkpoint, revision=loading.revision)
-    from headscope.tasks.task_data import read_task
+    from headscope.tasks.task_request import examples_of
 
-    return read_task(
-        task, given.data, split=given.split, columns=parse_columns(given.columns), limit=limit,
-        seed=seed,
+    return examples_of(
+        str(given.task), task_request(given, limit), seed=seed, checkpoint=checkpoint,
+        revision=loading.revision,
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ class _ClaimAnalysisOptions(options.AnalysisOptions):
 
 
 class _ZooOptions(options.CorpusRunOptions):
-    models: tuple[str, ...] = argument()
+    models: tuple[options.ModelName, ...] = argument()
     asked: _ClaimAnalysisOptions = group("What to compute")
     control: str = options.control_option("the claims", before="chance")
     loading: ModelOptions = group("The models")

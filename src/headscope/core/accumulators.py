@@ -234,10 +234,10 @@ def _ranks(records: Array) -> npt.NDArray[np.intp]:
     return np.lexsort((records["key"], -records["score"]), axis=-1)
 
 
-def ratio(numerator: Float64, denominator: Float64) -> Float64:
-    """Numerator / denominator, NaN where nothing was counted."""
+def ratio(numerator: Float64, denominator: Float64, *, absent: float = np.nan) -> Float64:
+    """Numerator / denominator, `absent` where nothing was counted."""
     shape = np.broadcast_shapes(numerator.shape, denominator.shape)
-    out = np.full(shape, np.nan)
+    out = np.full(shape, absent, np.float64)
     np.divide(numerator, denominator, out=out, where=np.broadcast_to(denominator != 0, shape))
     return out
 

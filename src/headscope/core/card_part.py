@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.core.results import Floats
+from headscope.core.results import Floats, pieces
 
 MAPS = 3  # of a head
 LINKS = 5
@@ -34,6 +34,11 @@ class TypicalMap:
     title: str = ""
     score: float = float("nan")
     away: float = float("nan")
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The tokens as they are shown."""
+        return pieces(self.tokens, self.special)
 
     def links(self, *, most: int = LINKS) -> list[tuple[int, int, float]]:
         """(query, key, weight) of the strongest links, one per query at most, strongest first.

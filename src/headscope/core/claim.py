@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import rel_entr
 
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, surely
@@ -89,6 +88,8 @@ class Claim:
 
         A reference is taken to be no nearer to 0 and 1 than LEAST_DEPARTURE.
         """
+        from scipy.special import rel_entr  # not for who reads arguments only
+
         least = np.fmax(self.reference, self.control)  # fmax knows nothing of NaN
         least = min(max(float(least), LEAST_DEPARTURE), 1 - LEAST_DEPARTURE)
         share = min(max(self.surely, least), 1.0)

@@ -10,6 +10,7 @@ import xarray as xr
 from headscope.core.results import derived
 
 CONTROL = "control"
+BASE = "base"
 
 
 @derived
@@ -18,3 +19,14 @@ def controls(tree: xr.DataTree) -> list[xr.DataTree]:
     if CONTROL not in tree.children:
         return []
     return list(tree.children[CONTROL].children.values())
+
+
+@derived
+def base_run(tree: xr.DataTree) -> xr.DataTree:
+    """Of a comparison that has a control: the first model as a run, held against the same one.
+
+    Both models have one shape and one tokenizer, so that all else is as in the second one's run.
+    """
+    groups = {**tree.children[BASE].children, CONTROL: tree.children[CONTROL]}
+    names = {name: tree.attrs[f"base_{name}"] for name in ("model", "revision")}
+    return xr.DataTree(xr.Dataset(attrs=tree.attrs | names), children=groups)

@@ -18,12 +18,18 @@ class Displayed:
         return f"<headscope.{type(self).__name__} {first}{': ' if more else ''}{', '.join(more)}>"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(name)}</th>"
-            f"<td style='text-align:left'>{escape(str(value))}</td></tr>"
-            for name, value in self.facts().items()
-        )
-        return f"<b>{escape(type(self).__name__)}</b><table>{rows}</table>"
+        facts = {name: str(value).removeprefix(f"{name}=") for name, value in self.facts().items()}
+        return facts_table(type(self).__name__, facts)
+
+
+def facts_table(title: str, facts: Mapping[str, str]) -> str:
+    """A title and a table of facts, as notebooks show them; all is escaped."""
+    rows = "".join(
+        f"<tr><th style='text-align:left'>{escape(name)}</th>"
+        f"<td style='text-align:left'>{escape(value)}</td></tr>"
+        for name, value in facts.items()
+    )
+    return f"<b>{escape(title)}</b><table>{rows}</table>"
 
 
 def shortened(value: object) -> str:

@@ -134,7 +134,7 @@ def untrained_words(tree: xr.DataTree) -> str:
     asked = any(question.claims for question in in_run(tree))
     if not asked or unclaimed_words(tree):
         return ""
-    labelled, of = _labelled(tree)
+    labelled, of = labelled_heads(tree)
     if not controls(tree):
         return NO_CONTROL if labelled else ""
     does = "does" if labelled == 1 else "do"
@@ -149,11 +149,12 @@ def untrained_words(tree: xr.DataTree) -> str:
 
 def looks_untrained(tree: xr.DataTree) -> bool:
     """Whether hardly a head departs from the run's control; False without one."""
-    labelled, of = _labelled(tree)
+    labelled, of = labelled_heads(tree)
     return bool(controls(tree)) and labelled <= NEARLY_NOTHING * of
 
 
-def _labelled(tree: xr.DataTree) -> tuple[int, int]:
+def labelled_heads(tree: xr.DataTree) -> tuple[int, int]:
+    """How many heads have a label, and how many heads there are."""
     heads = head_labels(tree).values()
     return sum(bool(one.labels) for one in heads), len(heads)
 

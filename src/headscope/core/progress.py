@@ -7,6 +7,7 @@ Commands listen, and notebooks do; elsewhere nothing is shown. A terminal and a 
 after another; where there is neither, lines, each after twice the time of the one before.
 """
 
+import os
 import sys
 import time
 import warnings
@@ -19,6 +20,7 @@ from typing import Any, TypeVar
 Advance = Callable[[int], object]
 Item = TypeVar("Item")
 FIRST_LINE = 60.0  # seconds without a word, where there is no terminal
+USUAL = {"ncols": 80, "nrows": 24}  # of a terminal that claims to have none
 UNCOUNTED = "{desc} [{elapsed}]"
 
 
@@ -45,7 +47,7 @@ class Phases:
             return self._lines_of(name, total, unit, done)
         counted = {"unit": f" {unit}"} if unit else {"bar_format": UNCOUNTED}
         bar = self._bar = _bars()(
-            desc=name, total=total, initial=done, leave=False, file=sys.stderr, dynamic_ncols=True,
+            desc=name, total=total, initial=done, leave=False, file=sys.stderr, **_width(),
             **counted,
         )  # fmt: skip
         return lambda count: bar.update(count) if bar is self._bar else None
@@ -152,6 +154,15 @@ def in_notebook() -> bool:
 
 def unheard(count: int) -> None:
     """What nobody listens to."""
+
+
+def _width() -> dict[str, int | bool]:
+    """How wide a bar is: as the terminal, unless that claims to have no columns."""
+    try:
+        known = os.get_terminal_size(sys.stderr.fileno()).columns > 0
+    except (OSError, ValueError):  # no terminal
+        known = True
+    return {"dynamic_ncols": True} if known else {**USUAL}
 
 
 def _bars() -> Any:

@@ -242,6 +242,27 @@ def printable(value: object) -> str:
     return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
 
 
+def pieces(
+    tokens: Sequence[str],
+    special: Sequence[bool] | npt.NDArray[np.bool_],
+    written: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """Tokens as they are shown: a hyphen, where WordPiece marks the continuation of a word by ##.
+
+    tokens   as the vocabulary has them; where some mark a space before them, it is no WordPiece
+    special  [token] the tokens that the tokenizer added: no word continues behind one
+    written  [token] what the user wrote for each, where it is known
+    """
+    if any(token[:1] in ("Ġ", "▁") for token in tokens):
+        return tuple(tokens)
+    known = written or ("",) * len(tokens)
+    before = zip(tokens[1:], known[1:], special, strict=False)
+    return (*tokens[:1], *(
+        f"-{one[2:]}" if one[:2] == "##" != one and text.strip() != one and not added else one
+        for one, text, added in before
+    ))  # fmt: skip
+
+
 def model_name(tree: xr.DataTree) -> str:
     """The model of the run as a title: a local folder by its own name, hub ids as they are."""
     return title_name(printable(tree.attrs.get("model", "the model")))

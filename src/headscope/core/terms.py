@@ -49,7 +49,6 @@ HAO = "Hao et al. 2021"
 MCNEMAR = "McNemar 1947"
 HEWITT = "Hewitt and Manning 2019"
 BENJAMINI = "Benjamini and Hochberg 1995"
-ROMANO = "Romano and Wolf 2005"
 OURS = "headscope"
 
 SOURCES = {
@@ -102,9 +101,6 @@ SOURCES = {
     BENJAMINI: Source("Yoav Benjamini, Yosef Hochberg. 1995. Controlling the False Discovery Rate: "
         "A Practical and Powerful Approach to Multiple Testing. Journal of the Royal Statistical "
         "Society B 57.", "https://doi.org/10.1111/j.2517-6161.1995.tb02031.x"),
-    ROMANO: Source("Joseph P. Romano, Michael Wolf. 2005. Exact and Approximate Stepdown Methods "
-        "for Multiple Hypothesis Testing. Journal of the American Statistical Association 100.",
-        "https://doi.org/10.1198/016214504000000539"),
     HUBERT: Source("Lawrence Hubert, Phipps Arabie. 1985. Comparing partitions. Journal of "
         "Classification 2.", "https://doi.org/10.1007/BF01908075"),
 }  # fmt: skip

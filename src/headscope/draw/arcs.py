@@ -19,16 +19,32 @@ from headscope.draw.style import color
 SPACE = 1.1  # between words, in font sizes
 FAN = 3.4  # points between the ends of arcs at one word
 LABEL_GAP = 5.0  # points that labels on one level stay apart
+LABEL = 5.8  # points of type
+CLEAR = 6.5  # points from the middle of the words to the ends of arcs
+LEVEL, CORNER = 11.0, 4.0  # points between levels, and of the bends
+ARROW = (1.7, 3.4)  # points: half the width, and the length
+DASHED = (0, (2.2, 1.3))
 
 
 @dataclass(frozen=True, slots=True)
-class Arc:
-    """An arc from one word to another; `label` stands on it, set in `size` points."""
+class Stroke:
+    """One arc and its look; the arrow is at its target.
+
+    source, target  words
+    label           stands on the arc
+    hue             name of a colour
+    width           of the line in points
+    dashed          or drawn through
+    plain           set back: label and line are not to stand out
+    """
 
     source: int
     target: int
     label: str
-    size: float
+    hue: str
+    width: float = 0.7
+    dashed: bool = False
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +95,7 @@ def mirrored(row: WordRow) -> WordRow:
     return WordRow([row.length - at for at in row.centres], row.widths, row.size, row.length)
 
 
-def routes(arcs: Sequence[Arc], row: WordRow) -> list[Route]:
+def routes(arcs: Sequence[Stroke], row: WordRow) -> list[Route]:
     """One route per arc, in the same order."""
     ends = _ends(arcs, row)
     extents = [_extent(arc, *pair) for arc, pair in zip(arcs, ends, strict=True)]
@@ -112,7 +128,7 @@ def right_to_left(words: Sequence[str]) -> bool:
     return leftwards > sum(sign == "L" for sign in signs)
 
 
-def _ends(arcs: Sequence[Arc], row: WordRow) -> list[tuple[float, float]]:
+def _ends(arcs: Sequence[Stroke], row: WordRow) -> list[tuple[float, float]]:
     """The x of both ends of each arc, fanned out so that nested arcs do not cross."""
     ends = [[0.0, 0.0] for _ in arcs]
     for word, centre in enumerate(row.centres):
@@ -131,56 +147,28 @@ def _ends(arcs: Sequence[Arc], row: WordRow) -> list[tuple[float, float]]:
     return [(start, end) for start, end in ends]
 
 
-def _fan_key(arc: Arc, word: int, side: int, row: WordRow) -> tuple[bool, float]:
+def _fan_key(arc: Stroke, word: int, side: int, row: WordRow) -> tuple[bool, float]:
     other = arc.target if side == 0 else arc.source
     reach = row.centres[other] - row.centres[word]
     return reach > 0, -reach
 
 
-def _extent(arc: Arc, start: float, end: float) -> tuple[float, float]:
+def _extent(arc: Stroke, start: float, end: float) -> tuple[float, float]:
     """The stretch that an arc and its label take on its level."""
-    half = text_width(arc.label, arc.size) / 2 + LABEL_GAP / 2 if arc.label else 0.0
+    half = text_width(arc.label, LABEL) / 2 + LABEL_GAP / 2 if arc.label else 0.0
     middle = (start + end) / 2
     return min(start, end, middle - half), max(start, end, middle + half)
 
 
-LABEL = 5.8  # points of type
-CLEAR = 6.5  # points from the middle of the words to the ends of arcs
-LEVEL, CORNER = 11.0, 4.0  # points between levels, and of the bends
-ARROW = (1.7, 3.4)  # points: half the width, and the length
-DASHED = (0, (2.2, 1.3))
-
-
-@dataclass(frozen=True, slots=True)
-class Stroke:
-    """One arc and its look; the arrow is at its target.
-
-    source, target  words
-    label           stands on the arc
-    hue             name of a colour
-    width           of the line in points
-    dashed          or drawn through
-    plain           set back: label and line are not to stand out
-    """
-
-    source: int
-    target: int
-    label: str
-    hue: str
-    width: float = 0.7
-    dashed: bool = False
-    plain: bool = False
-
-
 def reach(strokes: Sequence[Stroke], row: WordRow) -> float:
     """How far the arcs and their labels go from the middle of the words, in points."""
-    levels = [route.level for route in _routes(strokes, row)]
+    levels = [route.level for route in routes(strokes, row)]
     return _height(max(levels)) + LABEL + 2 if levels else CLEAR
 
 
 def draw_strokes(axes: Axes, strokes: Sequence[Stroke], row: WordRow, *, side: int) -> None:
     """Draws on axes in points, the middle of the words at 0; side 1: above the words, -1: below."""
-    ways = _routes(strokes, row)
+    ways = routes(strokes, row)
     for stroke, route in zip(strokes, ways, strict=True):
         y, shade = side * _height(route.level), color(stroke.hue)
         axes.add_patch(
@@ -200,10 +188,6 @@ def draw_strokes(axes: Axes, strokes: Sequence[Stroke], row: WordRow, *, side: i
             color=color("muted" if stroke.plain else "ink"),
             bbox={"fc": color("page"), "lw": 0, "pad": 0}, **look,
         )  # fmt: skip
-
-
-def _routes(strokes: Sequence[Stroke], row: WordRow) -> list[Route]:
-    return routes([Arc(s.source, s.target, s.label, LABEL) for s in strokes], row)
 
 
 def _label_place(label: str, route: Route, ways: Sequence[Route]) -> float:

@@ -12,7 +12,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.lines import Line2D
 from matplotlib.offsetbox import AnnotationBbox, DrawingArea, HPacker, TextArea
 from matplotlib.path import Path
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
 from headscope.core.accumulators import finite_mean
@@ -47,9 +47,14 @@ def percent_axis(axes: Axes, label: str, *, top: float | None = None) -> None:
     """A y axis of shares, printed in percent, from 0."""
     axes.set_ylim(0, top)
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.0f} %"))
+    axes.yaxis.set_major_formatter(share_tick)
     axes.set_ylabel(label)
     faint_grid(axes)
+
+
+def share_tick(share: float, _: object) -> str:
+    """How an axis writes a share: `40 %`."""
+    return f"{100 * share:.0f} %"
 
 
 def value_axis(axes: Axes, label: str, *, top: float | None = None) -> None:
@@ -247,7 +252,7 @@ def shade_key(
         first = min(first, width - LINE_UNDER)
         line = box_path(first, max(last, first + LINE_UNDER), -2 * LINE_UNDER, -LINE_UNDER, 0.0)
         bar.add_artist(PathCollection([line], facecolors=color("ink"), linewidths=0.0))
-    words = [TextArea(text, textprops={"fontsize": 6.5}) for text in texts]
+    words = [TextArea(text, textprops={"fontsize": 7}) for text in texts]
     key = HPacker(children=[words[0], bar, words[1]], align="center", pad=0, sep=2)
     box = AnnotationBbox(
         key, (end, 0), xybox=(0, KEY_BELOW), xycoords="axes fraction", boxcoords="offset points",
@@ -261,7 +266,7 @@ def log_axis(axes: Axes, *, decades: int = 1) -> None:
     """A logarithmic x axis with whole powers of ten, in plain characters."""
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(base=10.0**decades))
-    axes.xaxis.set_major_formatter(FuncFormatter(_power))
+    axes.xaxis.set_major_formatter(_power)
     axes.xaxis.set_minor_locator(NullLocator())
 
 
@@ -269,7 +274,7 @@ def doubling_axis(axes: Axes) -> None:
     """A logarithmic y axis that is numbered at powers of two."""
     axes.set_yscale("log", base=2)
     axes.yaxis.set_major_locator(LogLocator(base=2))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.yaxis.set_minor_locator(NullLocator())
 
 

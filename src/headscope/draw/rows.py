@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from headscope.core.intervals import Estimate
 from headscope.draw.arcs import text_width
-from headscope.draw.marks import legend
+from headscope.draw.marks import legend, share_tick
 from headscope.draw.panel import Panel
 from headscope.draw.style import SINGLE, color, house_style, marker
 
@@ -56,7 +56,7 @@ def row_panel(
 
     def draw(axes: Axes) -> None:
         for heading, at in columns.items():
-            beside(axes, HEADER, heading, at, faint=True, fontsize=6.5)
+            beside(axes, HEADER, heading, at, faint=True, fontsize=7)
         draw_rows(axes)
         row_axes(axes, count, label, percent=percent)
         axes.set_xlim(0, right)
@@ -72,7 +72,7 @@ def row_axes(axes: Axes, count: float, label: str, *, percent: bool = True) -> N
     axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
     if percent:
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.0f} %"))
+        axes.xaxis.set_major_formatter(share_tick)
     axes.set_xlabel(label)
     axes.grid(axis="x")
     axes.set_axisbelow(True)

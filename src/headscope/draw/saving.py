@@ -27,6 +27,7 @@ from headscope.errors import InputError
 
 RESOLUTION = 300  # of a PNG, in dots per inch
 PAD = 3.0  # points around a panel
+CSS_DPI = 96  # pixels of a page
 QUICK = 3  # of zlib: half the time of its default, and files a fifth larger
 _METADATA = {"Date": None, "Creator": None}  # the same numbers give the same bytes
 
@@ -42,6 +43,14 @@ class Vector:
     svg: bytes
     titles: list[str]
     boxes: list[tuple[float, float, float, float]]
+
+
+class ShownFigure(Figure):
+    """A figure that a notebook shows, also where pyplot is not set up for it."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        width, height = self.get_size_inches() * CSS_DPI
+        return picture_bytes(self, "png"), {"width": round(width), "height": round(height)}
 
 
 def save_picture(figure: Figure, path: Path) -> Path:

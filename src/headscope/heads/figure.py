@@ -95,7 +95,7 @@ def _write_labels(
 
 def _words(one: TypicalMap, side: float) -> tuple[list[str], float]:
     size = min(MOST_TYPE, 0.82 * side / len(one.tokens))
-    return [fitted(token, size=size, room=TOKENS - 4) for token in one.tokens], size
+    return [fitted(token, size=size, room=TOKENS - 4) for token in one.pieces], size
 
 
 def _draw_map(axes: Axes, one: TypicalMap, side: float) -> None:

@@ -194,7 +194,7 @@ def card_text(tree: xr.DataTree, card: HeadCard) -> str:
 
 def _maps(card: HeadCard) -> Iterator[str]:
     for place, one in enumerate(card.maps, start=1):
-        yield f"{place}. {' '.join(map(_token, one.tokens))}"
+        yield f"{place}. {' '.join(map(_token, one.pieces))}"
         if one.kind:
             sure = percent(one.score)
             yield f"   {one.title}, {sure} sure"
@@ -202,7 +202,7 @@ def _maps(card: HeadCard) -> Iterator[str]:
         if rests:
             yield f"   of all attention: {', '.join(rests)}"
         for query, key, weight in one.links():
-            from_to = f"{_token(one.tokens[query])} → {_token(one.tokens[key])}"
+            from_to = f"{_token(one.pieces[query])} → {_token(one.pieces[key])}"
             yield f"   {from_to}  {percent(weight)}"
 
 
@@ -216,9 +216,10 @@ def _numbers(card: HeadCard) -> list[str]:
     values = {id(row): by_unit(*row.ends, row.metric.unit) for row in card.numbers}
     wide = max(len("value"), *map(len, values.values()))
     of = max(row.of for row in card.numbers)
+    interval = " with its 95 % interval" * any(math.isfinite(row.ends[1]) for row in card.numbers)
     lines = [
         "",
-        f"Numbers: value with its 95 % interval, rank among {of} heads (1 = largest), share of the",
+        f"Numbers: value{interval}, rank among {of} heads (1 = largest), share of the",
         "other heads below it, and its place (●) from smallest to largest (|: the median head)",
     ]
     if any(row.control for row in card.numbers):

@@ -15,7 +15,8 @@ from transformers.utils import logging as transformers_logging
 from transformers.utils.hub import cached_file
 
 from headscope.corpus.tokenizer import unusable
-from headscope.errors import ModelError, told_as
+from headscope.errors import ModelError, memory_told, told_as
+from headscope.model.placement import Placement
 from headscope.model.request import WANTED, demo_place, refuse_place
 from headscope.model.weights import (
     refuse_not_finite,
@@ -31,6 +32,7 @@ PROBES = (
     "The cat sat on the mat.", "Der Hund schläft.", "Кот сидит на окне.", "猫はいすの上です。",
     "고양이가 잔다", "القط نائم", "बिल्ली सोती है", "a b c d e", "A C G T K L M", "1 2 3 4 5",
 )  # fmt: skip
+FITS = "wanted a model that fits: --dtype bfloat16, --device-map auto, or quantised weights"
 MOST_UNKNOWN = 0.75  # ours: share of a probe; an empty tokenizer knows nothing of any
 
 
@@ -69,16 +71,23 @@ class Checkpoint:
             )
         return attempt(self.name, AutoTokenizer.from_pretrained, self.place, **self.options)
 
-    def network(self, auto: Any, dtype: str, **more: Any) -> tuple[Any, set[str]]:
-        """The network by one of transformers' Auto classes, and the tensors that its file lacks."""
+    def network(self, auto: Any, dtype: str, where: Placement, **more: Any) -> tuple[Any, set[str]]:
+        """The network by one of transformers' Auto classes, and the tensors that its file lacks.
+
+        It is where it is wanted, in evaluation mode.
+        """
         self._check_weights()
+        placed = where.options(self.config)
         network, report = attempt(
             self.name, auto.from_pretrained, self.place, config=self.config, use_safetensors=True,
             dtype=dtype_of(dtype), attn_implementation="eager", output_loading_info=True,
-            **self.options, **more,
+            **self.options, **placed, **more,
         )  # fmt: skip
         refuse_not_finite(self.name, network)
-        return network, set(report["missing_keys"])
+        if not placed:
+            with memory_told(FITS):
+                network.to(torch.device(where.device))
+        return network.eval(), set(report["missing_keys"])
 
     def weights_sha256(self, network: PreTrainedModel) -> str:
         """Hash of the files that the network was read from; of their hashes, if several."""
@@ -164,7 +173,7 @@ def check_tokenizer(name: str, tokenizer: Any, rows: int) -> None:
 
 def attempt(name: str, function: Any, *args: Any, **options: Any) -> Any:
     """Calls a loader; what it raises becomes a ModelError of at most three lines."""
-    with told_as(partial(cannot_load, name)):
+    with told_as(partial(cannot_load, name)), memory_told(FITS):
         return function(*args, **options)
 
 
@@ -180,19 +189,6 @@ def dtype_of(name: str) -> torch.dtype | str:
     if name not in {"auto", *known}:
         raise ModelError(f"no dtype {name!r}; there are auto, {', '.join(known)}")
     return known.get(name, name)
-
-
-def device_of(name: str) -> torch.device:
-    """The torch device of a name; ModelError where this machine has none such."""
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ModelError(
-            f"no device {name!r} here ({str(error).splitlines()[0][:120]}); "
-            "wanted cpu, or cuda, cuda:1, mps where the machine and this torch have it"
-        ) from error
-    return device
 
 
 class quietly:

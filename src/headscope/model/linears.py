@@ -9,12 +9,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeGuard
+from weakref import WeakSet
 
 import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from headscope.errors import InputError
+from headscope.model.placement import NUMBERS, held, plain, split
 
 CHOICES = ("auto", "onednn", "stock")
 TOLERANCE = 1e-4  # of the largest output; float32 rounding through 24 layers stays below it
@@ -73,35 +75,105 @@ def choose(network: nn.Module, run: Callable[[], torch.Tensor], *, asked: str = 
     return "onednn" if asked == "onednn" or packed_seconds < stock_seconds * _CLEARLY else "stock"
 
 
-def used_matrix(module: nn.Linear | Conv1D) -> tuple[torch.Tensor, torch.Tensor | None] | None:
+def is_map(module: nn.Module | None) -> TypeGuard[nn.Module]:
+    """Whether a module may be a linear map: transformers' and torch's, and quantised ones."""
+    sizes = (getattr(module, name, None) for name in ("in_features", "out_features"))
+    return isinstance(module, nn.Linear | Conv1D) or all(isinstance(size, int) for size in sizes)
+
+
+def used_matrix(module: nn.Module) -> tuple[torch.Tensor, torch.Tensor | None] | None:
     """What a layer multiplies by [in, out] and what it adds [out]; None if it is no linear map.
 
     A subclass may store another weight than it uses, as quantised layers do. So it is asked with a
     few vectors; where the stored weight does not give its answers, the matrix is what it makes of
-    unit vectors.
+    unit vectors. Offloaded weights are read, and those that processes share are gathered.
     """
-    weight: torch.Tensor = module.weight.detach()
-    bias: torch.Tensor | None = None if module.bias is None else module.bias.detach()
-    stored = weight if isinstance(module, Conv1D) else weight.T
-    if type(module) in (nn.Linear, Conv1D) and "forward" not in vars(module):
-        return stored, bias
-    size = stored.shape[0] if isinstance(module, Conv1D) else module.in_features
-    kind = weight.dtype if weight.is_floating_point() else torch.float32
-    draws = torch.randn(_PROBES, size, generator=torch.Generator().manual_seed(0))
-    asked = draws.to(weight.device, kind)
-    with torch.no_grad():
-        answers = module.forward(asked)
-        comparable = weight.dtype == kind and stored.shape == (size, answers.shape[-1])
-        shift = 0 if bias is None else bias
-        if comparable and _alike(asked @ stored + shift, answers):
+    if module in _REFUSED:
+        return None
+    weight, bias = held(module, "weight"), held(module, "bias")
+    bias = None if bias is None or not plain(bias) else bias
+    stored = None
+    if weight is not None and plain(weight) and weight.ndim == 2:
+        stored = weight if isinstance(module, Conv1D) else weight.T
+        if type(module) in (nn.Linear, Conv1D) and "forward" not in vars(module):
             return stored, bias
-        added = module.forward(asked.new_zeros(1, size))[0]
-        used = module.forward(torch.eye(size, dtype=kind, device=weight.device)) - added
-    return (used, added) if _alike(asked @ used + added, answers) else None
+    there = [t.device for t in (weight, bias, *module.buffers()) if t is not None]
+    where = there[0] if there else torch.device("cpu")
+    size = stored.shape[0] if isinstance(module, Conv1D) and stored is not None else None
+    size = int(module.in_features) if size is None else size  # type: ignore[arg-type]
+    own = [t.dtype for t in (weight, bias) if t is not None and t.dtype in NUMBERS]
+    for kind in dict.fromkeys(own or [torch.float32, torch.bfloat16]):
+        try:
+            with torch.no_grad():
+                return _asked(module, stored, bias, torch.zeros(size, dtype=kind, device=where))
+        except torch.OutOfMemoryError:
+            raise
+        except (
+            AttributeError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ):  # of a layer for numbers of another type
+            continue
+    return None
 
 
-def _alike(found: torch.Tensor, answers: torch.Tensor) -> bool:
-    share = 2e-2 if answers.dtype in _HALF else 1e-3  # of the largest number; rounding is less
+def used_weight(network: nn.Module, name: str) -> torch.Tensor:
+    """The tensor of this name in a state dict, as its module uses it: of no quantised type.
+
+    raises  ValueError for one that is not there, or whose layer is no linear map
+    """
+    path, _, own = name.rpartition(".")
+    module = network.get_submodule(path)
+    there = held(module, own)
+    if there is not None and plain(there):
+        return there
+    matrix, bias = (used_matrix(module) if is_map(module) else None) or (None, None)
+    used = {"weight": matrix if matrix is None or isinstance(module, Conv1D) else matrix.T}
+    if (part := (used | {"bias": bias}).get(own)) is None:
+        raise ValueError(f"{name} cannot be read as numbers")
+    return part
+
+
+_REFUSED: WeakSet[nn.Module] = WeakSet()
+
+
+def refuse(module: nn.Module) -> None:
+    """Say that a module is not the linear map that it seems: from now on it has no matrix."""
+    _REFUSED.add(module)
+
+
+def _asked(
+    module: nn.Module, stored: torch.Tensor | None, bias: torch.Tensor | None, none: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor | None] | None:
+    """What a layer does with a few vectors, and with unit vectors; `none` [in] is 0."""
+    size = len(none)
+    asked = torch.randn(_PROBES, size, generator=torch.Generator().manual_seed(0)).to(none)
+    answers = module.forward(asked)
+    share = rounding(answers.dtype, quantised=stored is None)
+    if stored is not None:
+        shift = 0 if bias is None else bias
+        fits = stored.dtype == asked.dtype and stored.shape == (size, answers.shape[-1])
+        if fits and _alike(asked @ stored + shift, answers, share):
+            return stored, bias
+    added = module.forward(none[None])[0]
+    if not bool(added.isfinite().all()):  # inputs are scaled by the largest, and that is 0
+        added = torch.zeros_like(added) if bias is None else bias.to(added)
+    used = module.forward(torch.eye(size).to(none)) - added
+    return (used, added) if _alike(asked @ used + added, answers, share) else None
+
+
+def rounding(kind: torch.dtype, *, quantised: bool = False) -> float:
+    """What a layer's output may differ by from the same in other steps, of its largest number.
+
+    quantised  its inputs may be rounded too, to 8 bits or fewer
+    """
+    if quantised:
+        return 5e-2  # ours: of bitsandbytes, torchao and torch at most 2.5e-2 was seen, on a CPU
+    return 2e-2 if kind in _HALF else 1e-3
+
+
+def _alike(found: torch.Tensor, answers: torch.Tensor, share: float) -> bool:
     return bool((found - answers).abs().max() <= share * answers.abs().max())
 
 
@@ -122,6 +194,7 @@ def _available(network: nn.Module) -> bool:
     return (
         torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        and not split(network)  # timings differ from process to process: all must run the same
         and any(_packable(module) for module in network.modules())
     )
 
@@ -129,6 +202,7 @@ def _available(network: nn.Module) -> bool:
 def _packable(module: nn.Module) -> TypeGuard[nn.Linear]:
     return (
         type(module) is nn.Linear
+        and plain(module.weight)
         and module.weight.dtype == torch.float32
         and module.weight.device.type == "cpu"
         and "forward" not in vars(module)

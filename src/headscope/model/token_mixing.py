@@ -8,6 +8,7 @@ from transformers import PreTrainedModel
 
 from headscope.model.families.sites import find_sites
 from headscope.model.instrument import AttentionCall, Instrument
+from headscope.model.placement import input_device
 
 REACHED = 1e-2  # of the largest number of a state; rounding in half precision is less
 
@@ -28,7 +29,7 @@ def mixes_beside_attention(network: PreTrainedModel, forward: Callable[..., Any]
 
     padding = getattr(network.config, "pad_token_id", None)
     one, other = [token for token in range(3) if token != padding][:2]
-    ids = torch.tensor([[one, one], [other, one]], device=network.device)
+    ids = torch.tensor([[one, one], [other, one]], device=input_device(network))
     body = network if network.config.is_encoder_decoder else network.base_model
     with Instrument(network, interventions=[alone]):
         output = forward(body, ids, torch.ones_like(ids))

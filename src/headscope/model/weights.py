@@ -5,7 +5,7 @@ leads elsewhere would load what nobody asked for. The hash is over exactly the f
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -17,6 +17,7 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
 from headscope.core.whole_file import file_sha256, sha256_of
 from headscope.errors import ModelError, told_as
+from headscope.model.placement import local_whole, plain, tensor_of
 
 DEEP = 256  # layers; the deepest models that are published have some 120
 
@@ -110,10 +111,11 @@ def refuse_incomplete(name: str, missing: Iterable[str], *, pooler: bool = False
 
 def refuse_not_finite(name: str, network: nn.Module) -> None:
     """Raises ModelError, with the tensor's name, if a weight is NaN or infinite."""
-    for tensor, parameter in network.named_parameters():
-        values = parameter.detach()
-        # A sum is quick; where it alone overflows, none of its terms is odd.
-        if not values.is_floating_point() or bool(torch.isfinite(values.sum())):
+    for tensor, _ in network.named_parameters():
+        values = tensor_of(network, tensor)
+        # A sum is quick; where it alone overflows, none of its terms is odd. Of quantised weights
+        # the outputs are looked at, see `Model.identity_fault`.
+        if not plain(values) or bool(torch.isfinite(values.sum())):
             continue
         if odd := int((~torch.isfinite(values)).sum()):
             raise ModelError(
@@ -140,13 +142,23 @@ def weights_sha256(place: str, network: PreTrainedModel) -> str:
 
 
 def parameters_sha256(network: PreTrainedModel) -> str:
-    """Hash of all parameters and persistent buffers, in order of name."""
-    parts = sorted(network.state_dict().items())
-    return sha256_of(
-        part
-        for name, tensor in parts
-        for part in (
-            name,
-            tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes(),
-        )
-    )
+    """Hash of all parameters and persistent buffers, in order of name, as they are stored."""
+
+    def parts() -> Iterator[str | bytes]:
+        for name, tensor in sorted(network.state_dict().items()):
+            if isinstance(tensor, torch.Tensor):  # torch's own quantised layers hold other things
+                yield name
+                yield from _bytes(tensor_of(network, name) if tensor.is_meta else tensor)
+
+    return sha256_of(parts())
+
+
+def _bytes(tensor: torch.Tensor) -> Iterator[bytes]:
+    """The bytes of a tensor; of a quantised one those of its parts."""
+    tensor = local_whole(tensor)
+    if not hasattr(tensor, "__tensor_flatten__"):
+        whole = tensor.detach().cpu().contiguous().reshape(-1)
+        yield whole.view(torch.uint8).numpy().tobytes()
+        return
+    for part in tensor.__tensor_flatten__()[0]:
+        yield from _bytes(getattr(tensor, part))

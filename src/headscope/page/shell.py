@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from headscope.core import head_names
 from headscope.core.results import own_name
 from headscope.core.whole_file import write_whole
+from headscope.core.wording import capital
 from headscope.draw.style import COLORS, ramp
 
 _CUT = re.compile(r"(?<!\bal\.)(?<=[.;:,])\s+(?=\S)")
@@ -101,7 +102,9 @@ def split_caption(text: str, most: int = MOST_WORDS) -> tuple[str, str]:
     fits = [at for at in cuts if len(text[:at].split()) <= most]
     whole = [at for at in fits if text[at - 1] in ".;"]
     at = max(whole or fits or cuts[:1] or [len(text)])
-    return text[:at].rstrip(".;:,") + ".", text[at:].strip()
+    rest = text[at:].strip()
+    word = rest[:2].isascii() and rest[:2].isalpha()  # not a sign, as p and ρ are
+    return text[:at].rstrip(".;:,") + ".", capital(rest) if word else rest
 
 
 def linked(text: str, ids: Collection[str]) -> Markup:

@@ -9,8 +9,8 @@ from headscope.core.results import best_places, layer_number, own_name, place_na
 from headscope.core.wording import capital
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, Published
+from headscope.papers.paper_data import KEYS
 from headscope.papers.quantities import Measured, PaperRun, Unmeasured
-from headscope.papers.workspace import KEYS
 
 OFFSETS = (-3, -2, -1, 1, 2)  # of the baseline, as in the released code
 NOTEBOOK = "released notebook"

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 
 import headscope
 from headscope.core.results import json_number
+from headscope.core.settings_table import documented, keywords
 from headscope.core.whole_file import write_whole
 from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import save_picture
@@ -29,12 +30,15 @@ from headscope.page.shell import write_page
 from headscope.papers import claim_engine, clark2019, kobayashi2020, kovaleva2019, paper_runs
 from headscope.papers.claim_engine import ClaimOutcome, Paper
 from headscope.papers.page import PaperOutcome, render, status_text
+from headscope.papers.paper_data import find_data
 from headscope.papers.quantities import Measured, PaperRuns
 from headscope.papers.workspace import RunMaker, Workspace, make_runs
+from headscope.run.control import RANDOM
 from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import Manifest
 from headscope.run.settings import fingerprint
 from headscope.run.store import RESULTS, Run, RunFolder
+from headscope.tasks.task_request import Loading, LoadingFields
 
 PAPERS: dict[str, Paper] = {
     paper.name: paper for paper in (clark2019.PAPER, kovaleva2019.PAPER, kobayashi2020.PAPER)
@@ -64,7 +68,62 @@ def find_paper(name: str) -> Paper:
     return PAPERS[name]
 
 
-def reproduce(paper: Paper, workspace: Workspace, *, command: str = "") -> PaperOutcome:
+@documented(Loading)
+def reproduce(
+    paper: str,
+    output: str | Path,
+    *,
+    model: str | Path | None = None,
+    data: Mapping[str, str | Path | Sequence[str | Path]] | None = None,
+    substitutes: str | Path | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    replicates: int = 200,
+    control: str = RANDOM,
+    threads: int | None = None,
+    overwrite: bool = False,
+    keep_shards: bool = False,
+    reports: bool = True,
+    tell: Callable[[str], None] = lambda text: None,
+    command: str = "",
+    **more: Unpack[LoadingFields],
+) -> PaperOutcome:
+    """Runs everything that a paper measured, and holds its numbers and claims against ours.
+
+    paper        "clark2019", "kovaleva2019" or "kobayashi2020"
+    output       folder for the page and the runs; what is finished there is not computed again
+    model        hub id, folder or "demo"; None: the paper's own
+    data         {"text": "wiki.txt", "glue": "glue", …}: files by kind, see `paper_data.KEYS`
+    substitutes  a folder with public data sets, found by their files' names
+    limit        documents, or examples, of each part at most
+    seed         of all random draws
+    replicates   groups of documents at most, for intervals
+    control      what the lines are held against, as for `atlas`
+    threads      None: all cores
+    overwrite    replace the runs of another model in the folder
+    keep_shards  leave the shards of finished runs
+    reports      whether every run gets its own page
+    tell         called with a sentence when a run begins
+    command      the command line, for the page
+    raises       InputError and its kinds, ModelError, RunStopped
+    """
+    (loading,) = keywords(more, Loading)
+    named = [
+        f"{key}={path}"
+        for key, some in (data or {}).items()
+        for path in ([some] if isinstance(some, str | Path) else some)
+    ]
+    found = find_data(named, None if substitutes is None else Path(substitutes))
+    which = find_paper(paper)
+    workspace = Workspace(
+        model_name=str(model or which.model), data=found, folder=Path(output), limit=limit,
+        seed=seed, replicates=replicates, threads=threads, loading=loading, reports=reports,
+        overwrite=overwrite, keep_shards=keep_shards, control=control, tell=tell,
+    )  # fmt: skip
+    return reproduced(which, workspace, command=command)
+
+
+def reproduced(paper: Paper, workspace: Workspace, *, command: str = "") -> PaperOutcome:
     """Computes the runs that can be had, judges every claim, writes the folder.
 
     raises  RunFolderError for a folder of something else (unless the workspace overwrites),

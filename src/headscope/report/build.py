@@ -13,9 +13,11 @@ import xarray as xr
 
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.head_labels import unclaimed_words, untrained_words
+from headscope.core.head_metrics import head_metrics
 from headscope.core.progress import begin
 from headscope.core.question import Question, questions
 from headscope.core.results import (
+    LIMITS,
     counted,
     derived_once,
     model_name,
@@ -24,7 +26,7 @@ from headscope.core.results import (
     shape,
 )
 from headscope.core.terms import SOURCES, Term
-from headscope.draw.caption_words import over
+from headscope.draw.caption_words import INTERVALS, over
 from headscope.draw.figures import pictures, save_figures
 from headscope.draw.panel import PanelStore
 from headscope.draw.style import house_style
@@ -209,6 +211,11 @@ def _used_terms(body: str) -> dict[str, Term]:
     }
 
 
+def _some_interval(tree: xr.DataTree) -> bool:
+    variables = (pair for group in tree.children.values() for pair in group.data_vars.items())
+    return any(bool(one.notnull().any()) for name, one in variables if str(name).endswith(LIMITS))
+
+
 def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
     layers, per_layer = shape(tree)
     return {
@@ -218,7 +225,10 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "facts": run_facts.facts(tree, manifest), **run_facts.details(manifest),
         "telling": heads.telling(tree),
         "kinds": heads.data_kinds(tree), "cells": heads.cells(tree), "nothing": heads.nothing(tree),
-        "columns": heads.columns(tree), "rows": heads.rows(tree), "n": over(tree),
+        "shown": heads.shown(tree), "intervals": heads.intervals(head_metrics(tree)),
+        "unheld": "" if _some_interval(tree) else INTERVALS,
+        "columns": heads.columns(tree), "bracketed": heads.intervals(heads.columns(tree)),
+        "rows": heads.rows(tree), "n": over(tree),
         "ids": heads.card_ids(tree),
         "untrained": untrained_words(tree), "unclaimed": unclaimed_words(tree),
         "terms": terms(), "used_terms": _used_terms, "sources": SOURCES, "unit_label": unit_label,

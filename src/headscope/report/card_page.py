@@ -63,7 +63,7 @@ def _maps(by_head: list[list[TypicalMap]]) -> dict[str, Any]:
         rows = []
         for one in maps:
             added = tuple(np.flatnonzero(one.special).tolist())
-            place = inputs.setdefault((tuple(map(printable, one.tokens)), added), len(inputs))
+            place = inputs.setdefault((tuple(map(printable, one.pieces)), added), len(inputs))
             sure = percent(one.score) if one.kind else ""
             links = [[query, key, percent(share)] for query, key, share in one.links()]
             rows.append([place, one.title, sure, links])

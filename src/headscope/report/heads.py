@@ -1,6 +1,7 @@
 """What the page tells of every head: its numbers, its labels, its place on the map."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,21 +47,25 @@ NAMED = 8  # heads that a row names
 def data(tree: xr.DataTree) -> dict[str, object]:
     """The data of the page's scripts; NaN becomes null."""
     layers, heads = shape(tree)
-    kinds = kinds_of(tree)
-    first = first_metrics(head_metrics(tree))
-    # The number that the grid opens with; '' for labels, where some head has one.
-    shown = first[0].key if first and not any(kind.claims for kind in kinds) else ""
-    told = telling_heads(tree, count=1)  # the head that is shown before any is chosen
+    opens, told = shown(tree), telling_heads(tree, count=1)
+    first = told[0].layer * heads + told[0].head if told else 0  # shown before any is chosen
+    if opens is not None:
+        first = int(np.nanargmax(np.abs(opens.estimate.value)))
     return {
         "layers": layers, "heads": heads, "countsFrom": head_names.first(), "rampSteps": RAMP_STEPS,
         "layerSteps": [layer_step(layer, layers) for layer in range(layers)],
-        "kind": kind_of(tree), "kinds": data_kinds(tree),
-        "first": told[0].layer * heads + told[0].head if told else 0,
-        "counted": counted(tree), "shown": shown, "nothing": nothing(tree),
+        "kind": kind_of(tree), "kinds": data_kinds(tree), "first": first,
+        "counted": counted(tree), "shown": opens.key if opens else "", "nothing": nothing(tree),
         "verdicts": remarks(tree), **labels(tree),
         **({"numbers": layer_numbers(tree)} if layer_numbers(tree) else {}),
         "metrics": [_metric(tree, metric) for metric in head_metrics(tree)], "map": _places(tree),
     }  # fmt: skip
+
+
+def shown(tree: xr.DataTree) -> HeadMetric | None:
+    """The number that colours the grid at first; None for labels, where an atlas has some."""
+    labelled = opening_of(tree) is None and any(kind.claims for kind in kinds_of(tree))
+    return None if labelled else next(iter(first_metrics(head_metrics(tree))), None)
 
 
 def labels(tree: xr.DataTree) -> dict[str, object]:
@@ -153,6 +158,11 @@ def columns(tree: xr.DataTree) -> list[HeadMetric]:
     return chosen_metrics(metrics, "table") or first_metrics(metrics)[:MOST]
 
 
+def intervals(metrics: Sequence[HeadMetric]) -> bool:
+    """Whether any of the numbers has an interval, so that some stand in brackets."""
+    return any(np.isfinite(metric.estimate.low).any() for metric in metrics)
+
+
 def rows(tree: xr.DataTree) -> list[dict[str, Any]]:
     """One row per head, in order: unit, id of its card, name, labels, cells (see `_cell`)."""
     heads, chosen, words = shape(tree)[1], columns(tree), remarks(tree)
@@ -226,6 +236,7 @@ def _metric(tree: xr.DataTree, metric: HeadMetric) -> dict[str, object]:
     # The text at the end of a key; small differences have three decimals or more.
     small = 0 < top < SMALL and not share
     end = fixed(top, decimals(3, top)) if small else plain(top, metric.unit)
+    end = fixed(top, 0) if _counts(metric) else end
     return {
         "key": metric.key, "group": title_of(metric.key.partition(".")[0]), "label": metric.label,
         "n": metric.n, "signed": signed, "top": _rounded(top),
@@ -246,7 +257,17 @@ def _ranks(values: Floats) -> list[int]:
 def _words(metric: HeadMetric, unit: int) -> str:
     parts = metric.estimate
     value, low, high = (float(part.flat[unit]) for part in (parts.value, parts.low, parts.high))
+    if _counts(metric) and math.isfinite(value):
+        return fixed(value, 0)
     return by_unit(value, low, high, metric.unit)
+
+
+def _counts(metric: HeadMetric) -> bool:
+    """Whether all values are whole numbers without unit and interval."""
+    parts = metric.estimate
+    if metric.unit != "1":
+        return False
+    return not (np.nan_to_num(parts.value) % 1).any() and not np.isfinite(parts.low).any()
 
 
 def _cell(metric: HeadMetric, unit: int) -> dict[str, str]:

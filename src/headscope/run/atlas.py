@@ -15,7 +15,7 @@ from headscope.core.settings_table import SettingsTable, documented, settings_of
 from headscope.corpus import CorpusLike, Example, batches, corpus_of
 from headscope.corpus.contents import Annotations
 from headscope.corpus.packing import padded_length
-from headscope.errors import InputError
+from headscope.errors import InputError, memory_told
 from headscope.model.linears import CHOICES as LINEARS
 from headscope.model.model import Model, evaluating, load
 from headscope.run.analysis import (
@@ -36,6 +36,7 @@ from headscope.run.settings import Settings, SettingsFields
 from headscope.run.store import Run, RunFolder
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
+TOO_MUCH = "finished shards are kept; wanted smaller --batch-tokens, or a shorter --max-length"
 TIMED = 1024  # tokens that tell the faster kind of linear maps
 
 
@@ -134,6 +135,7 @@ def atlas(
         )  # fmt: skip
 
     with (
+        memory_told(TOO_MUCH),
         threads_of(execution.threads_each),
         evaluating(model.network),
         run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run,
@@ -166,9 +168,10 @@ def possible_analyses(model: Model, settings: Settings) -> list[str]:
         if not missing:
             names.append(name)
         elif settings.analyses is not None:
+            fault = model.identity_fault if "projection" in missing else ""
             raise InputError(
                 f"{name} needs {', '.join(sorted(missing))}, which cannot be read from "
-                f"{model.architecture}; leave it out of --analyses"
+                f"{model.architecture}{fault and f': {fault}'}; leave it out of --analyses"
             )
     return names
 
@@ -258,12 +261,17 @@ def _computed(
         a.name: with_token_names(with_n(a, plan.annotations), model.tokens)
         for a in one_by_one(merged, "intervals", "analyses", len(merged))
     }
-    if control is not None:
-        tokens = control.tokens(plan.counts.tokens)
-        sample = plan.sample.within(tokens)
-        with phase("control", len(sample) * len(control.networks), "inputs") as advance:
-            results |= control_results(control, job, sample, advance)
+    results |= read_control(control, job, plan)
     return run.finish(results, title="headscope atlas")
+
+
+def read_control(control: Control | None, job: ShardJob, plan: Plan) -> dict[str, xr.Dataset]:
+    """The groups of the control, whose networks read a sample of a run's inputs; none of None."""
+    if control is None:
+        return {}
+    sample = plan.sample.within(control.tokens(plan.counts.tokens))
+    with phase("control", len(sample) * len(control.networks), "inputs") as advance:
+        return dict(control_results(control, job, sample, advance))
 
 
 def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:

@@ -30,7 +30,9 @@ from headscope.core.question import questions
 from headscope.core.results import LIMITS, draws_kept, with_token_names
 from headscope.corpus.document import Example
 from headscope.errors import InputError, ModelError
+from headscope.model.linears import used_weight
 from headscope.model.model import Model, evaluating, load
+from headscope.model.placement import place_alike, plain, spread
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.plan import MOST_SAMPLED
 
@@ -152,11 +154,19 @@ def untrained(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
 
 
 def shuffled(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
-    """A network whose tensors hold the same numbers, in an order that means nothing."""
-    other, random = copy.deepcopy(network), torch.Generator().manual_seed(seed)
-    for tensor in other.state_dict().values():
+    """A network whose tensors hold the same numbers, in an order that means nothing.
+
+    Offloaded weights are read, and quantised ones dealt out as the numbers that they stand for: the
+    network is whole, and held in full, on the host.
+    """
+    random = torch.Generator().manual_seed(seed)
+    known = all(isinstance(part, torch.Tensor) for part in network.state_dict().values())
+    as_it_is = known and all(map(plain, network.parameters())) and not spread(network)
+    other = copy.deepcopy(network) if as_it_is else untrained(network)
+    for name, tensor in other.state_dict().items():
         if tensor.is_floating_point():
-            tensor.copy_(_dealt(tensor.cpu().flatten(), random).view(tensor.shape))
+            own = (tensor if as_it_is else used_weight(network, name)).cpu()
+            tensor.copy_(_dealt(own.flatten(), random).view(tensor.shape))
     return other
 
 
@@ -175,7 +185,8 @@ def _maker(model: Model, make: Callable[[PreTrainedModel], PreTrainedModel]) -> 
         try:
             network = make(model.network)
             network.train(False)
-            nn.Module.to(network, model.device, model.network.dtype)
+            nn.Module.to(network, dtype=model.network.dtype)
+            place_alike(network, model.network, model.device)
         except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
             raise ModelError(
                 f"no control of {model.name!r} can be made ({str(error)[:200]}); wanted a network "

@@ -18,7 +18,9 @@ from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.queues import Queue
 
-from headscope.core.progress import Advance, phase
+import numpy as np
+
+from headscope.core.progress import Advance, phase, unheard
 from headscope.errors import HeadscopeError, InputError
 from headscope.model.model import Model, load
 from headscope.run.analysis import Analysis
@@ -91,8 +93,24 @@ def _computed(
         return
     computer = Computer(model, job)
     for shard in todo:
-        keep(shard.number, computer.compute(shard, advance))
+        keep(shard.number, _sums(computer, shard, advance))
         yield shard
+
+
+def _sums(computer: Computer, shard: Shard, advance: Advance = unheard) -> State:
+    """The sums of one shard.
+
+    raises  HeadscopeError where sums are no numbers; what is kept stays
+    """
+    state, dtype = computer.compute(shard, advance), computer.model.network.dtype
+    for name, array in state.items():
+        if array.dtype.kind == "f" and np.isnan(array.sum()) and np.isnan(array).any():
+            raise HeadscopeError(
+                f"{name} of shard {shard.number + 1} holds NaN: the network computed in {dtype} "
+                "gave no numbers for some input; finished shards are kept; wanted a wider --dtype "
+                "(bfloat16 in place of float16), or finite weights"
+            )
+    return state
 
 
 def run_workers(
@@ -187,4 +205,4 @@ def _compute(shard: Shard) -> State:
         again, job = pickle.loads(worker.get())
         worker = Computer(again(), job)
         _WORKER[:] = [worker]
-    return worker.compute(shard)
+    return _sums(worker, shard)

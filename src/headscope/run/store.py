@@ -35,10 +35,8 @@ from headscope.core.whole_file import (
 from headscope.errors import HeadscopeError, InputError, RunFolderError, told_as
 
 if TYPE_CHECKING:
-    import xarray as xr
-
-if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
 # Of what kind the parts of a manifest are that anything reads; and of a run that has results.
@@ -334,9 +332,9 @@ class Run:
         return self.tree.children[name].to_dataset(inherit=False)
 
     def __iter__(self) -> Iterator[str]:
-        from headscope.core.control import CONTROL
+        from headscope.core.control import BASE, CONTROL
 
-        return (str(name) for name in self.tree.children if name != CONTROL)
+        return (str(name) for name in self.tree.children if name not in (BASE, CONTROL))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -389,9 +387,12 @@ class Run:
         return bool(listed) and all((self.path / name).is_file() for name in listed)
 
     def __repr__(self) -> str:
-        a = self.tree.attrs
+        from headscope.core.results import counted, documents
+
+        a, many = self.tree.attrs, counted(self.tree)
+        many = many.removesuffix("s") if documents(self.tree) == 1 else many
         return (
-            f"<headscope.Run {a['model']} on {a['documents']} documents, {a['tokens']} tokens: "
+            f"<headscope.Run {a['model']} on {documents(self.tree)} {many}, {a['tokens']} tokens: "
             f"{', '.join(self)}>"
         )
 

@@ -17,6 +17,7 @@ from headscope.errors import ModelError
 from headscope.model import checkpoint, weights
 from headscope.model.checkpoint import Checkpoint
 from headscope.model.model import Model, checked
+from headscope.model.placement import DeviceMap, Placement
 from headscope.tasks.task import Task, known_task, own_task, plain
 
 
@@ -42,6 +43,7 @@ def load_for_task(
     task: Task,
     *,
     device: str = "cpu",
+    device_map: DeviceMap = None,
     dtype: str = "float32",
     revision: str | None = None,
     trust_remote_code: bool = False,
@@ -58,7 +60,7 @@ def load_for_task(
                  new one is asked for), with classes of another number, name or order than the
                  task's, and for encoder-decoders
     """
-    given, where = str(name), checkpoint.device_of(device)
+    given, where = str(name), Placement(device, device_map)
     source = Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
     with checkpoint.quietly(), torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -66,10 +68,11 @@ def load_for_task(
         fresh = random_init or new_head
         notes = [] if fresh else list(_checked_head(given, config, task))
         _state_task(config, tokenizer, task, anew=fresh)
-        network = _random(source) if random_init else _read(source, dtype, new_head=new_head)
+        network = _random(source) if random_init else _read(source, dtype, where, new_head=new_head)
     if fresh:
         notes.append("all weights are random" if random_init else "the head is untrained")
-    network.to(where).eval()  # type: ignore[arg-type]
+    if random_init:
+        network.to(device).eval()  # type: ignore[arg-type]
     origin = "" if random_init else source.weights_sha256(network)
     digest = weights.parameters_sha256(network) if fresh else origin
     model = checked(Model(network, tokenizer, given, source.commit, digest))
@@ -164,10 +167,10 @@ def _state_task(config: Any, tokenizer: Any, task: Task, *, anew: bool) -> None:
 # --- the weights ----------------------------------------------------------------------------
 
 
-def _read(source: Checkpoint, dtype: str, *, new_head: bool) -> PreTrainedModel:
+def _read(source: Checkpoint, dtype: str, where: Placement, *, new_head: bool) -> PreTrainedModel:
     network: PreTrainedModel
     network, missing = source.network(
-        AutoModelForSequenceClassification, dtype, ignore_mismatched_sizes=new_head
+        AutoModelForSequenceClassification, dtype, where, ignore_mismatched_sizes=new_head
     )
     head = {key for key in missing if not key.startswith(f"{network.base_model_prefix}.")}
     if head and not new_head:

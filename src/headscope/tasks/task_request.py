@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from headscope.core.settings_table import SettingsTable
 from headscope.errors import InputError
@@ -43,12 +43,14 @@ class Loading(SettingsTable):
     """How a checkpoint is loaded.
 
     device             "cpu", "cuda", "cuda:1" or "mps"
+    device_map         "auto" and the like, or a map for accelerate, as for `load`
     dtype              "float32", "float64", "bfloat16", "float16" or "auto"
     revision           branch, tag or commit on the hub
     trust_remote_code  let the model's repository run its own code on this machine
     """
 
     device: str = "cpu"
+    device_map: str | Mapping[str, Any] | None = None
     dtype: str = "float32"
     revision: str | None = None
     trust_remote_code: bool = False
@@ -68,6 +70,7 @@ class LoadingFields(TypedDict, total=False):
     """The fields of `Loading`, as keywords."""
 
     device: str
+    device_map: str | Mapping[str, Any] | None
     dtype: str
     revision: str | None
     trust_remote_code: bool

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.accumulators import Bools, Float64, Ints
+from headscope.core.results import pieces
 from headscope.errors import InputError
 
 Floats = npt.NDArray[np.float32]
@@ -48,6 +49,11 @@ class TokenSide:
         """The first token of the second segment; None where there is one segment."""
         second = np.flatnonzero(self.segment)
         return int(second[0]) if len(second) and second[0] else None
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The tokens as they are shown."""
+        return pieces(self.tokens, self.special.tolist(), self.written)
 
     @property
     def text(self) -> str:

@@ -36,7 +36,7 @@ def figure_of(
     if kind != "lines" and len(heads) != 1:
         raise InputError(f"found {len(heads)} heads; wanted one for this kind of picture")
     rows, keys = sides[stack.queries], sides[stack.keys]
-    tokens = Sides(rows.tokens, keys.tokens, rows.special, keys.special)
+    tokens = Sides(rows.pieces, keys.pieces, rows.special, keys.special)
     look: dict[str, Any] = {} if columns is None else {"columns": columns}
     name = name_of(stack.attention, heads[0])
     if kind == "neurons":

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from headscope.draw import token_axes
 from headscope.draw.caption_words import clipped
 from headscope.draw.marks import KEY_BELOW, cell_key, cells
+from headscope.draw.saving import ShownFigure
 from headscope.draw.style import color, house_style
 from headscope.draw.token_axes import EDGE, SIZE, TYPE, Floats, Sides, fitted, shown_value, width_of
 from headscope.errors import InputError
@@ -54,7 +55,7 @@ def attention_map(
         raise InputError(f"top is {top!r}; wanted the weight of the last shade, above 0")
     with house_style():
         layout = _layout(sides, page_width(columns), named=bool(name))
-        figure = Figure(figsize=(layout.width / 72, layout.height / 72))
+        figure = ShownFigure(figsize=(layout.width / 72, layout.height / 72))
         axes = figure.add_axes(layout.box)
         rows, across = (np.arange(count + 1, dtype=np.float64) - 0.5 for count in weights.shape)
         cells(axes, across, rows, weights.astype(np.float64), top=end)

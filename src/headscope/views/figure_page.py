@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from headscope.core.head_names import counted_words, first
 from headscope.core.results import head_name, layer_name
+from headscope.draw.saving import ShownFigure
 from headscope.draw.style import DOUBLE, SINGLE
 from headscope.draw.token_axes import Floats, Sides, fitted
 from headscope.errors import InputError
@@ -25,7 +26,7 @@ def page_width(columns: int) -> float:
 
 def page_of(width: float, height: float) -> tuple[Figure, Axes]:
     """A figure without frame whose axes are in points from the upper left corner."""
-    figure = Figure(figsize=(width / 72, height / 72))
+    figure = ShownFigure(figsize=(width / 72, height / 72))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()

@@ -58,6 +58,7 @@ def payload(
             "name": side.name, "tokens": list(side.tokens), "special": side.special.tolist(),
             "segment": side.segment.tolist(), "word": side.word.tolist(), "boundary": side.boundary,
             "written": list(side.written),
+            **({"pieces": side.pieces} if side.pieces != side.tokens else {}),
             **({"sink": True} if place in sinks else {}),
         }
         for place, side in enumerate(among)

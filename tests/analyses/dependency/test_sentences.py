@@ -17,8 +17,9 @@ from headscope.analyses.dependency.relation_heads import (
     relation_heads,
 )
 from headscope.draw.arcs import (
+    LABEL,
     LABEL_GAP,
-    Arc,
+    Stroke,
     mirrored,
     right_to_left,
     routes,
@@ -43,7 +44,7 @@ def row():
 
 def random_arcs(rng, count):
     ends = (rng.choice(len(WORDS), 2, replace=False).tolist() for _ in range(count))
-    return [Arc(*pair, rng.choice(["det", "nmod:poss", "55", ""]), 6) for pair in ends]
+    return [Stroke(*pair, rng.choice(["det", "nmod:poss", "55", ""]), "blue") for pair in ends]
 
 
 # --- the row of words -----------------------------------------------------------------------
@@ -95,7 +96,7 @@ def test_arcs_on_one_level_keep_apart_labels_counted(seed):
         if a.level == b.level:
             extents = []
             for arc, route in ((one, a), (other, b)):
-                half = (text_width(arc.label, 6) + LABEL_GAP) / 2 if arc.label else 0
+                half = (text_width(arc.label, LABEL) + LABEL_GAP) / 2 if arc.label else 0
                 middle = (route.start + route.end) / 2
                 ends = (route.start, route.end, middle - half, middle + half)
                 extents.append((min(ends), max(ends)))
@@ -117,7 +118,7 @@ def test_arcs_end_at_their_words_each_in_a_place_of_its_own(seed):
 
 def test_arcs_of_a_tree_without_crossings_do_not_cross():
     heads = [1, 2, -1, 5, 5, 2, 7, 2, 2, 10, 2]
-    arcs = [Arc(head, word, "", 6) for word, head in enumerate(heads) if head >= 0]
+    arcs = [Stroke(head, word, "", "blue") for word, head in enumerate(heads) if head >= 0]
     found = routes(arcs, row())
     for one, other in itertools.permutations(found, 2):
         low, high = sorted((one.start, one.end))
@@ -126,7 +127,7 @@ def test_arcs_of_a_tree_without_crossings_do_not_cross():
 
 
 def test_a_longer_arc_runs_outside_a_shorter_one():
-    inner, outer = routes([Arc(3, 4, "det", 6), Arc(2, 5, "obj", 6)], row())
+    inner, outer = routes([Stroke(3, 4, "det", "blue"), Stroke(2, 5, "obj", "blue")], row())
     assert (inner.level, outer.level) == (0, 1)
 
 

@@ -14,9 +14,9 @@ from headscope.errors import CorpusError, ModelError, RunFolderError
 from headscope.experiments.alignment.align import align
 from headscope.experiments.alignment.gold_alignments import read_gold
 from headscope.experiments.alignment.translator import encode, load_translator
+from headscope.papers.paper_data import find_data
 from headscope.papers.quantities import Unmeasured
 from headscope.papers.run_paper import find_paper
-from headscope.papers.workspace import find_data
 from headscope.run.store import open_run
 from model.families.tiny import FAMILIES
 from tasks.made import checkpoint

@@ -88,7 +88,10 @@ def test_without_a_record_there_is_no_figure_of_the_training(tmp_path):
 
 
 def test_the_findings_name_the_last_layers_and_the_kinds_of_words(tree):
-    depth, training, heads, words = findings(tree)
+    most, depth, training, heads, words = findings(tree)
+    assert most.startswith(
+        "L4·H1 changed most of 12 heads, 1 − cosine of its maps 0.04 [0.04, 0.05]"
+    )
     change = 1 - tree["similarity"]["layer_cosine"].values
     assert depth.startswith(f"Attention changed most in layer 4 ({change[3]:.3f}), then layer 3 (")
     assert "the last two layers, in 100 % of corpora drawn anew" in depth
@@ -104,7 +107,7 @@ def test_a_difference_that_the_documents_cannot_tell_is_none_and_what_they_could
     for end, value in ends.items():
         tree["similarity"][f"last_minus_other{end}"].values[...] = value
         tree["change"][f"model_difference{end}"].values[...] = value
-    depth, *_, words = findings(tree)
+    _, depth, *_, words = findings(tree)
     assert depth.endswith(
         "difference 0.00010 [−0.00030, 0.00050], none that these 24 documents can tell; they could "
         "tell 0.00040."

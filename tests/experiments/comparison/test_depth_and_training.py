@@ -126,6 +126,28 @@ def test_larger_gradients_below_and_more_change_above_go_against_each_other(
     assert found["learning_rate"].value.tolist() == [2e-5] * 5
 
 
+def test_a_correlation_over_layers_has_its_interval_over_them(tmp_path: Path) -> None:
+    """Over documents it was [−1.00, −1.00]: documents do not change the ranks of layers."""
+    layers = np.random.default_rng(1).permutation(12) / 20
+    training = read_training(record(tmp_path, *range(12)), layers=12)
+    assert training is not None
+    calm, wild = (
+        beside_training(draws(*layers, noise=noise), training)["gradient_norm_correlation"]
+        for noise in (0.001, 0.2)
+    )
+    assert calm.over == "layers"
+    values = training["gradient_norm"]
+    left_out = [
+        spearmanr(np.delete(layers, at), np.delete(values, at)).statistic for at in range(12)
+    ]
+    error = np.sqrt(11 / 12 * np.square(left_out - spearmanr(layers, values).statistic).sum())
+    for found in (calm.value, wild.value):
+        assert found.value == pytest.approx(spearmanr(layers, values).statistic)
+        assert found.high - found.low > 2 * error  # at least ± one standard error of the jackknife
+        assert (found.low, found.high) == (calm.value.low, calm.value.high)
+    assert np.isnan(by_depth(draws(0.1, 0.2, 0.15, 0.5, 0.4))["depth_correlation"].value.low)
+
+
 def test_a_gradient_that_overflowed_is_left_out(tmp_path: Path) -> None:
     folder = record(tmp_path, 0, 1, 2)
     text = (

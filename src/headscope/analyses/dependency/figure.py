@@ -106,7 +106,9 @@ def _label(best: RelationHead) -> str:
 
 def _heat_maps(tree: xr.DataTree) -> list[Panel]:
     dependency = needed(tree, "dependency")
-    return [_panel(dependency, best) for best in frequent_relation_heads(dependency)[:MOST_MAPS]]
+    return [
+        relation_panel(dependency, best) for best in frequent_relation_heads(dependency)[:MOST_MAPS]
+    ]
 
 
 def _heat_map_caption(tree: xr.DataTree) -> str:
@@ -124,19 +126,6 @@ def _heat_map_caption(tree: xr.DataTree) -> str:
     )
 
 
-def draw_relation(tree: xr.DataTree, relation: str) -> Figure:
-    """The heat map of one relation, `all` included, at single journal width.
-
-    raises  KeyError for a relation that the run does not have, or of which no word was scored
-    """
-    dependency = group(tree, "dependency")
-    best_heads = {} if dependency is None else {f.relation: f for f in relation_heads(dependency)}
-    if dependency is None or relation not in best_heads:
-        there = ", ".join(best_heads) or "none"
-        raise KeyError(f"no relation {relation!r} was scored; there are {there}")
-    return compose([_panel(dependency, best_heads[relation])], columns=1)
-
-
 def sheets(tree: xr.DataTree) -> Iterator[tuple[str, Figure]]:
     """Every relation's heat map by its path in the folder of figures: totals, then by frequency.
 
@@ -147,7 +136,7 @@ def sheets(tree: xr.DataTree) -> Iterator[tuple[str, Figure]]:
     figure, dependency = None, needed(tree, "dependency")
     for at, best in enumerate(relation_heads(dependency), start=1):
         if figure is None:
-            figure = compose([_panel(dependency, best)], columns=1)
+            figure = compose([relation_panel(dependency, best)], columns=1)
         else:  # half the time of composing anew
             with house_style():
                 paint_grid(figure.axes[0], _accuracy(dependency, best), top=1.0, best=best.place)
@@ -156,7 +145,8 @@ def sheets(tree: xr.DataTree) -> Iterator[tuple[str, Figure]]:
         yield f"dependency/{f'{at:02d}-{plain}'.strip('-')}.svg", figure
 
 
-def _panel(dependency: xr.Dataset, best: RelationHead) -> Panel:
+def relation_panel(dependency: xr.Dataset, best: RelationHead) -> Panel:
+    """The heat map of one relation, all heads in the better of the two directions."""
     grid = _accuracy(dependency, best)
     return grid_panel(_title(best), grid, unit="probability", top=1.0, best=best.place)
 

@@ -113,7 +113,7 @@ def _bars(axes: Axes, places: Floats, shares: Floats, *, told: bool) -> None:
         for x, low, height in zip(places, start, part, strict=True):
             if told and height >= LEAST_TOLD:
                 axes.text(x, low + height / 2, f"{100 * height:.0f}", ha="center", va="center",
-                          color="white", fontsize=6)  # fmt: skip
+                          color="black", fontsize=6)  # fmt: skip
         start = start + part
     rest = np.where(np.isfinite(shares).any(1), 1 - start, 0)
     if rest.max(initial=0) > LEAST_UNSURE:

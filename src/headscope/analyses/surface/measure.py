@@ -18,7 +18,7 @@ from headscope.analyses.surface import QUESTION
 from headscope.analyses.surface.claims import NO_TOKEN, REST
 from headscope.analyses.surface.measure_segments import SegmentShares
 from headscope.core import head_attention
-from headscope.core.accumulators import Float64
+from headscope.core.accumulators import Float64, ratio
 from headscope.core.head_attention import OFFSETS, PREVIOUS, SELF, WORD_KINDS
 from headscope.core.intervals import SHARE
 from headscope.core.results import Variable, labelled
@@ -72,7 +72,7 @@ class Surface(Analysis, question=QUESTION):
             queries |= {name: np.maximum(n - abs(k), 0) for name, k in OFFSETS.items()}
         per_query |= {"sep_from_sep": received[:, :, 1, 1], "sep_from_other": received[:, :, 0, 1]}
         queries |= {"sep_from_sep": separators, "sep_from_other": n - separators}
-        values = np.stack([_share(per_query[t], queries[t]) for t in self.targets], -1)
+        values = np.stack([ratio(per_query[t], queries[t], absent=0) for t in self.targets], -1)
         self.total.add(values, batch.groups, at=(layer.index,))
         if layer.index == 0:
             counted = np.stack([(queries[t] > 0)[:, 0] for t in self.targets], -1)
@@ -125,10 +125,3 @@ def _neighbour(layer: LayerView, batch: Batch, offset: int) -> Float64:
     key_is_real = batch.mask[:, max(offset, 0) : tokens + min(offset, 0)]
     query_is_real = batch.mask[:, max(-offset, 0) : tokens - max(offset, 0)]
     return to_float64((diagonal * (key_is_real & query_is_real)[:, None]).sum(-1))
-
-
-def _share(total: Float64, queries: Float64) -> Float64:
-    """total / queries, 0 where there are no queries (those are not counted)."""
-    out = np.zeros_like(total)
-    np.divide(total, queries, out=out, where=np.broadcast_to(queries > 0, total.shape))
-    return out

@@ -11,13 +11,13 @@ from functools import partial
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, estimate, needed
 from headscope.core.wording import capital, fixed
 from headscope.draw import head_grid
-from headscope.draw.marks import faint_grid, layer_axis
+from headscope.draw.marks import faint_grid, layer_axis, share_tick
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
 from headscope.experiments.ablation import terms
@@ -110,7 +110,7 @@ def _layers(ablation: xr.Dataset, axes: Axes) -> None:
         textcoords=("axes fraction", "data"), va="center", fontsize=7, annotation_clip=False,
     )  # fmt: skip
     axes.set_ylabel(terms.metric_name(ablation))
-    axes.yaxis.set_major_formatter(FuncFormatter(_score_tick(ablation)))
+    axes.yaxis.set_major_formatter(_score_tick(ablation))
 
 
 def _layer_losses(ablation: xr.Dataset, axes: Axes) -> None:
@@ -196,9 +196,9 @@ def _curves(pruning: xr.Dataset, axes: Axes) -> None:
         base - float(pruning.attrs["allowance"]), color=color("ink"), lw=0.8, ls=(0, (4, 1.6))
     )
     axes.set_xlim(-0.02, 1.02)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:.0f} %"))
+    axes.xaxis.set_major_formatter(share_tick)
     axes.set_xlabel("heads removed")
-    axes.yaxis.set_major_formatter(FuncFormatter(_score_tick(pruning)))
+    axes.yaxis.set_major_formatter(_score_tick(pruning))
     axes.set_ylabel(terms.metric_name(pruning))
     faint_grid(axes)
     row = axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4)

@@ -42,6 +42,7 @@ from headscope.model.batch import Batch
 from headscope.model.checkpoint import quietly
 from headscope.model.families.sites import find_sites, registered
 from headscope.model.model import Model, forward
+from headscope.model.placement import refuse_spread
 from headscope.model.weights import weights_sha256
 from headscope.run.store import Run
 
@@ -55,6 +56,7 @@ def projections_of(network: PreTrainedModel, *, layers: int) -> list[nn.Linear |
     raises  ModelError where a head cannot be switched off in one layer alone, or its projection is
             not known
     """
+    refuse_spread(network, "whose weights are changed")
     sites = find_sites(network) if registered(network) else []
     projections = [s.projection for s in sites if isinstance(s.projection, nn.Linear | Conv1D)]
     if len(projections) == layers == len({id(one) for one in projections}):

@@ -20,6 +20,7 @@ from headscope.model import checkpoint, weights
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, Shape
+from headscope.model.placement import Placement
 
 CODES = {"de": "deu", "en": "eng", "fr": "fra", "ro": "ron"}  # ISO 639-3 of what has gold links
 
@@ -99,7 +100,7 @@ def load_translator(
     raises     ModelError as `headscope.load`; for a model that is no encoder-decoder, whose
                values cannot be read, or that does not know the languages
     """
-    given, where = str(name), checkpoint.device_of(device)
+    given, where = str(name), Placement(device)
     source = checkpoint.Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
     with checkpoint.quietly():
         if not source.config.is_encoder_decoder:
@@ -109,9 +110,8 @@ def load_translator(
                 "Helsinki-NLP/opus-mt-de-en"
             )
         tokenizer = source.tokenizer
-        network, missing = source.network(AutoModelForSeq2SeqLM, dtype)
+        network, missing = source.network(AutoModelForSeq2SeqLM, dtype, where)
     weights.refuse_incomplete(given, missing)
-    network.to(where).eval()
     _tell_languages(tokenizer, languages, given)
     digest = source.weights_sha256(network)
     translator = Translator(network, tokenizer, given, source.commit, digest)

@@ -1,7 +1,7 @@
 """Comparison of two models of one shape: what fine-tuning changes in their heads."""
 
 from headscope.core.question import Question
-from headscope.core.terms import KOVALEVA, OURS, ROMANO, Term
+from headscope.core.terms import KOVALEVA, OURS, Term
 
 TERMS = {
     "cosine": Term("cosine of maps",
@@ -13,9 +13,8 @@ TERMS = {
     "model_difference": Term("difference of two models",
         "A number in the second model minus the same in the first, on the same documents; its "
         "interval is of the difference over the same documents.", OURS),
-    "sure": Term("rose or fell for sure",
-        "The difference is outside the interval that holds all heads of a number together in 95 % "
-        "of corpora drawn anew, so that looking at all of them finds none by chance.", ROMANO),
+    "sure": Term("rose or fell for sure", "The difference lies outside its interval, widened for "
+        "looking at all heads of a number (Bonferroni).", OURS),
     "gradient_norm": Term("gradient of a layer", "The length of the gradient of all parameters of "
         "a layer, before it is cut, mean over the steps of the training.", OURS),
     "relative_change": Term("move of a layer’s weights", "The length of the difference between a "
@@ -23,6 +22,7 @@ TERMS = {
 }  # fmt: skip
 SIMILARITY_LABELS = {
     "cosine": "cosine of maps with the first model’s",
+    "map_change": "change of maps, 1 − cosine",
     "cosine_padded": "cosine of padded maps with the first model’s",
     "js": "divergence from the first model’s maps",
 }
@@ -30,7 +30,7 @@ SIMILARITY = Question(
     package=__name__, name="similarity", place=320, figures="figure:SIMILARITY_FIGURES",
     section="section:SECTIONS", opening="section:OPENING", terms=TERMS,
     labels=SIMILARITY_LABELS, tables="change:comparison_tables",
-    findings="findings:findings",
+    findings="findings:findings", remarks="label_changes:remarks", shown={"first": ("map_change",)},
 )  # fmt: skip
 
 CHANGE = Question(package=__name__, name="change", place=330, figures="figure:CHANGE_FIGURES")

@@ -3,8 +3,8 @@
 Both models were asked the same of the same documents, and draw k of both is without the same ones.
 So the difference of their draws is the difference without these documents: its interval is that of
 pairs. Whoever looks at all heads finds some outside any 95 % interval; a head counts as changed
-only outside the simultaneous one, which holds all heads of a number together in 95 of 100 corpora
-(the studentised maximum; Romano and Wolf 2005). Tables of what changes stand below.
+only outside one that is widened for all heads of the number (Bonferroni, by Student's t; how often
+that holds all of them stands in docs/intervals.md). Tables of what changes stand below.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,19 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy.special import stdtrit
 
-from headscope.core.accumulators import Float64, finite_mean, ratio
+from headscope.core.accumulators import Float64, finite_mean
 from headscope.core.head_metrics import HeadMetric, head_metrics
 from headscope.core.intervals import (
     ANY,
-    CONFIDENCE,
     FEWEST,
     SHARE,
+    TAIL,
     Bounds,
     Estimate,
-    drawn_anew,
     estimate,
     moves_of,
+    standard_error,
 )
 from headscope.core.results import DRAWS, LIMITS, SIZES, Variable, group, labelled, own_name, pick
 from headscope.core.results import estimate as results_estimate
@@ -35,7 +36,6 @@ SIDES = {
     "before": "in the first model", "after": "in the second", "difference": "second - first",
 }  # fmt: skip
 Results = Mapping[str, xr.Dataset]
-ONE_CELL = 1.959964  # how far 95 % of the draws of one cell reach
 
 
 @dataclass(frozen=True)
@@ -110,19 +110,17 @@ def quantities(
 
 
 def simultaneous(draws: Float64, sizes: Float64 | None = None) -> tuple[Float64, Float64]:
-    """Intervals that in 95 of 100 corpora hold all cells at once; NaN where `estimate` has none.
+    """Intervals for looking at all cells at once (Bonferroni); NaN where `estimate` has none.
 
     draws    [replicate + 1, *cell]
     sizes    see `estimate`
-    returns  low and high [*cell]: those of `estimate`, widened by how much farther the largest
-             |draw - value| / spread of any cell reaches than that of one cell
+    returns  low and high [*cell]: those of `estimate`, widened by how much farther Student's t of
+             as many degrees of freedom reaches where the tail is divided among the cells
     """
     alone = _estimate(draws, sizes=sizes)
-    others = drawn_anew(draws) - draws[0]  # [draw, *cell]
-    away = np.abs(ratio(others, np.sqrt((moves_of(draws) ** 2).sum(0))))  # NaN: never moves
-    away[:, np.isnan(alone.low)] = 0
-    largest = np.nan_to_num(away).reshape(len(away), -1).max(1, initial=0)  # [draw]
-    wider = max(1.0, float(np.quantile(largest, CONFIDENCE)) / ONE_CELL)
+    _, freedom = standard_error(moves_of(draws), sizes, twice=True)
+    cells = max(np.isfinite(alone.low).sum(), 1)
+    wider = stdtrit(freedom, TAIL / cells) / stdtrit(freedom, TAIL)
     value = draws[0]
     return value - wider * (value - alone.low), value + wider * (alone.high - value)
 

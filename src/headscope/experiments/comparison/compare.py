@@ -3,7 +3,8 @@
     run = compare("demo", "checkpoint", demo_corpus(), output="run")
     run["similarity"], run["change"]
 
-The run folder is that of an atlas of the second model, with two more groups.
+The run folder is that of an atlas of the second model, with two more groups, and the
+results of the first one as the group `base`.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import Any, Unpack
 import xarray as xr
 
 from headscope.analyses.examples.measure import capture_maps
+from headscope.core.control import BASE
 from headscope.core.progress import begin
 from headscope.core.question import questions
 from headscope.core.results import keeping_draws, numbering_layers, printable, with_token_names
@@ -35,6 +37,7 @@ from headscope.model.model import Model, file_sha256
 from headscope.run import atlas, manifest
 from headscope.run.analysis import choose
 from headscope.run.compute import fastest_linears
+from headscope.run.control import RANDOM, Control, control_of
 from headscope.run.gather import merge_shard
 from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest
@@ -63,6 +66,7 @@ def compare(
     settings: Settings | None = None,
     execution: atlas.Execution | None = None,
     padded_to: int | None = None,
+    control: str | Path | None = RANDOM,
     **more: Unpack[CompareFields],
 ) -> Run:
     """How alike the heads of two models are, and what changes from the first to the second.
@@ -76,6 +80,7 @@ def compare(
                  heads of one model with each other, have no number per head, or take very long
     execution    as for `atlas`, in one process
     padded_to    also the cosine of maps padded to so many tokens, of inputs no longer than that
+    control      as for `atlas`: networks without training that labels of both are held against
     raises       InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
     own, asked, loading = keywords(more, Settings, TaskRequest, Loading)
@@ -88,7 +93,19 @@ def compare(
     if texts is None and task is not None:
         texts, settings = _of_task(base, tuned, task, TaskRequest(**asked), settings)
     assert texts is not None
-    return _compared(base, tuned, texts, settings, execution, output=output, padded_to=padded_to)
+    against = _control(base, tuned, control)
+    return _compared(
+        base, tuned, texts, settings, execution, output=output, padded_to=padded_to, control=against
+    )
+
+
+def _control(base: Model, tuned: Model, wish: str | Path | None) -> Control | None:
+    """The control of an atlas of the second model, and the first one's weights shuffled."""
+    control = control_of(tuned, wish)
+    if control is None or control.kind != RANDOM or (more := control_of(base, wish)) is None:
+        return control
+    shuffled = {"shuffled base": more.networks["shuffled"]}
+    return replace(control, networks={**control.networks, **shuffled})
 
 
 def _of_task(
@@ -101,14 +118,14 @@ def _of_task(
 
 def _compared(
     base: Model, tuned: Model, corpus: Corpus, settings: Settings, execution: atlas.Execution, *,
-    output: str | Path | None, padded_to: int | None,
+    output: str | Path | None, padded_to: int | None, control: Control | None,
 ) -> Run:  # fmt: skip
     if padded_to is not None and settings.max_length is None:
         settings = replace(settings, max_length=padded_to)
     folder = atlas.folder_of(output, execution)
     job = _planned(base, tuned, corpus, settings, padded_to=padded_to)
     job = replace(job, threads=execution.threads_each)
-    spec = _spec(job)
+    spec = _spec(job) | ({} if control is None else {"control": dict(control.spec)})
 
     def begin() -> Manifest:
         inputs = atlas.longest_inputs(job.plan, settings)
@@ -123,6 +140,7 @@ def _compared(
         job, first = replace(job, linears=run.linears), run.manifest["base"]
         with numbering_layers(tuned.shape.numbers):  # where an error names one
             results = _results(job, _merged(run, job, meter))
+            results |= atlas.read_control(control, job, job.plan)
         apart = {}
         if base.shape.numbers != tuned.shape.numbers:
             of_base = [base.shape.number(place) for place in range(base.shape.layers)]
@@ -239,6 +257,8 @@ def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
         before, after, shape=(scope.layers, scope.heads), documents=scope.documents,
     )  # fmt: skip
     results = {name: _as_in_atlas(found, job.tuned) for name, found in after.items()}
+    results[BASE] = xr.Dataset(attrs={"tidy": 0})
+    results |= {f"{BASE}/{name}": _as_in_atlas(one, job.base) for name, one in before.items()}
     records = merged.similarity.most.records
     most = paired_inputs.find_changed(records, job.reader, job.corpus, job.settings, job.plan)
     similar = merged.similarity.result(job.training)

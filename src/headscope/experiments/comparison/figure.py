@@ -80,7 +80,8 @@ def _training_caption(tree: xr.DataTree) -> str:
         "(a) How much attention changed in each layer, 1 − cosine of the maps, mean over heads; "
         f"band, {INTERVALS}. (b, c) What the training did to the layer: the norm of its gradient, "
         "mean over steps, and how far its weights moved, ‖θ′ − θ‖ of ‖θ‖. ρ: Spearman’s rank "
-        f"correlation with (a) over layers, p: layers dealt out anew. {over(tree)}. "
+        f"correlation with (a) over layers, of at least 10 with its interval over them; p: layers "
+        f"dealt out anew. {over(tree)}. "
         f"{findings.training_finding(tree)} A layer is also given what the layers below it "
         "changed, which none of these numbers takes out."
     )
@@ -122,7 +123,6 @@ def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
     else:
         marks.value_axis(axes, label, top=top)
     rho, low, high = at(estimate(similarity, f"{name}_correlation"))
-    low = np.nan if fixed(low, 2) == fixed(high, 2) else low  # ranks that no document changes
     p = float(similarity[f"{name}_p"].values)
     chance = f", {findings.chance_text(p)}" if np.isfinite(p) else ""
     axes.annotate(
@@ -145,8 +145,8 @@ def _change_caption(tree: xr.DataTree) -> str:
         f"How numbers of heads change from {findings.base_name(tree)} to "
         f"{findings.tuned_name(tree)}: each cell is one head; blue rises, vermillion falls, up to "
         "the value at the end of each key; shares of attention and of maps differ by percentage "
-        "points. A head is coloured only if its change is sure: outside the interval that in 95 "
-        "of 100 corpora holds all heads of the grid together; over documents, the same "
+        "points. A head is coloured only if its change is sure: outside its interval, widened for "
+        "looking at all heads of the grid (Bonferroni); over documents, the same "
         f"for both models; {over(tree)}. {findings.sure_finding(tree)}"
     )
 

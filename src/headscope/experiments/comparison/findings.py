@@ -19,14 +19,17 @@ from headscope.core.results import (
     documents,
     estimate,
     group,
+    largest_first,
     layer_name,
     layer_numbers,
+    place_name,
     shape,
     title_name,
     token_names,
 )
 from headscope.core.wording import decimals, fixed, number, with_ends
 from headscope.draw.caption_words import special
+from headscope.experiments.comparison.label_changes import both_untrained, labels_finding
 
 LAST = 2
 CLEAR = 0.05  # of p
@@ -42,9 +45,21 @@ _MEASURES = {
 
 
 def findings(tree: xr.DataTree) -> list[str]:
-    """All sentences that the run allows."""
-    told = (layers_finding, depth_finding, training_finding, sure_finding, words_finding)
+    """All sentences that the run allows; none where both models look untrained."""
+    if both_untrained(tree):
+        return []
+    told = (
+        layers_finding, heads_finding, depth_finding, training_finding, labels_finding,
+        sure_finding, words_finding,
+    )  # fmt: skip
     return [sentence for part in told if (sentence := part(tree))]
+
+
+def opening_findings(tree: xr.DataTree) -> list[str]:
+    """Those that open the page, in a sentence each; others stand beside headings of sections."""
+    beside = {training_finding(tree), words_finding(tree)}
+    told = [one for one in findings(tree) if one not in beside]
+    return [f"{one.removesuffix('.').partition('. ')[0]}." for one in told]
 
 
 def layers_finding(tree: xr.DataTree) -> str:
@@ -56,6 +71,22 @@ def layers_finding(tree: xr.DataTree) -> str:
     return (
         f"Attention stands in other layers in both: layer {', '.join(pairs)}, of "
         f"{base_name(tree)} against {tuned_name(tree)}; names are those of {tuned_name(tree)}."
+    )
+
+
+def heads_finding(tree: xr.DataTree) -> str:
+    """Which head changed most, beside the median one; '' in a run of an older version."""
+    similarity = group(tree, "similarity")
+    if similarity is None or "map_change" not in similarity:
+        return ""
+    change = estimate(similarity, "map_change")
+    if not change.value.any():
+        return ""
+    layer, head = largest_first(change.value)[0]
+    half = number(float(np.median(change.value)))
+    return (
+        f"{place_name(layer, head)} changed most of {change.value.size} heads, 1 − cosine of its "
+        f"maps {number(*at(change, layer, head))}; half of them by {half} or less."
     )
 
 
@@ -197,7 +228,7 @@ def _beside(similarity: xr.Dataset, name: str) -> str:
         return ""
     values: Floats = similarity[name].values
     p = float(similarity[f"{name}_p"].values)
-    rho, *interval = at(estimate(similarity, f"{name}_correlation"))
+    rho, low, high = at(estimate(similarity, f"{name}_correlation"))
     if math.isnan(rho):
         return ""
     beginning, these = _MEASURES[name]
@@ -206,13 +237,9 @@ def _beside(similarity: xr.Dataset, name: str) -> str:
     else:
         verdict = f"{these} change {'more' if rho > 0 else 'less'}"
     most = layer_name(int(np.argmax(values)))
-    digits = decimals(2, rho, *interval)
-    moved = len({fixed(end, digits) for end in interval}) > 1  # else no document changes the ranks
-    low, high = interval if moved else (math.nan, math.nan)
-    written = with_ends(rho, low, high, 2)
     return (
         f"{beginning} in layer {most}; rank correlation with 1 − cosine over {len(values)} layers "
-        f"{written}, {chance_text(p)}: {verdict}."
+        f"{with_ends(rho, low, high, 2)}, {chance_text(p)}: {verdict}."
     )
 
 

@@ -10,7 +10,9 @@ from headscope.core.results import at, estimate, group, printable, shape
 from headscope.core.wording import capital
 from headscope.draw.caption_words import INTERVALS, over
 from headscope.experiments.ablation.section import scores_table
-from headscope.experiments.comparison.findings import base_name, findings, points, tuned_name
+from headscope.experiments.comparison import findings
+from headscope.experiments.comparison.findings import base_name, points, tuned_name
+from headscope.experiments.comparison.label_changes import control_words
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table, measured, share
 
@@ -41,7 +43,7 @@ def numbers_table(tree: xr.DataTree) -> Table | None:
     caption = (
         f"Means over all {shape(tree)[0] * shape(tree)[1]} heads: attention and classes in per "
         "cent, their differences in percentage points; and how many heads rose or fell for sure "
-        f"(simultaneous intervals over the heads of a row, not over rows). {INTERVALS}, paired; "
+        f"(intervals widened for all heads of a row, not for rows). {INTERVALS}, paired; "
         f"{over(tree)}. All numbers of all heads: tables/change."
     )
     return Table("Both models", columns, groups, caption) if groups else None
@@ -95,25 +97,26 @@ def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
 
 def _lede(tree: xr.DataTree) -> str:
     base, tuned = base_name(tree), tuned_name(tree)
-    return f"{base} before, {tuned} after. All that follows this section is of {tuned} alone."
+    which = f"Before: {base}; after: {tuned}. Other chapters are of {tuned} alone."
+    return f"{control_words(tree)} {which}".strip()
 
 
 OPENING = OpeningPlan(
-    id="comparison", chapter="What changed", heading=_heading, lede=_lede, findings=findings,
-    tables=(scores_table,), atlas=True,
+    id="comparison", chapter="What changed", heading=_heading, lede=_lede,
+    findings=findings.opening_findings, tables=(scores_table,), atlas=True,
 )  # fmt: skip
 SECTIONS = (
     SectionPlan(
         id="similarity", title="Which heads changed?", chapter=FINDINGS,
         text="A map is a vector of weights: the cosine says how much of its direction is left. "
         "What changes is the model, as both see the same inputs.",
-        pictures=("similarity",),
+        pictures=("similarity",), finding=findings.depth_finding,
     ),
     SectionPlan(
         id="training", title="Did those layers change that learned most?", chapter=FINDINGS,
         text="If the last layers changed most only because they got larger gradients, gradients "
         "and change should rise together.",
-        pictures=("training",),
+        pictures=("training",), finding=findings.training_finding,
         absent="How the second model was trained is not known: it has no finetuned.json, which "
         "headscope finetune writes.",
     ),
@@ -126,7 +129,7 @@ SECTIONS = (
         id="words-change", title="Do heads look at other words?", chapter=FINDINGS,
         text="Fine-tuning for a task that asks about language might make heads look at what "
         "matters for it: at nouns, verbs, subjects, negation.",
-        pictures=("words_change",),
+        pictures=("words_change",), finding=findings.words_finding,
         absent="This needs tags: --treebank, or --annotate with --text.",
     ),
     SectionPlan(

@@ -20,7 +20,13 @@ import xarray as xr
 from scipy.stats import permutation_test, rankdata
 
 from headscope.core.accumulators import Float64, Ints, Sums, correlation, generator
-from headscope.core.intervals import FEWEST, drawn_anew, estimate
+from headscope.core.intervals import (
+    FEWEST,
+    drawn_anew,
+    estimate,
+    estimate_correlation,
+    spearman_over_units,
+)
 from headscope.core.results import Variable, labelled, layer_name
 from headscope.errors import ModelError
 from headscope.experiments.comparison.paired_inputs import MostChanged
@@ -94,10 +100,14 @@ class Similarity(Analysis):
         """
         variables = self._means("cosine", "cosine of the maps", "1", self.cosine)
         variables |= self._means("js", "Jensen-Shannon divergence of the maps", "nats", self.js)
+        change = 1 - ratio_of(self.cosine, self.examples)  # [replicate, layer, head]
+        turned = estimate(change, sizes=sizes_of(self.cosine, self.examples))
+        words = "1 - cosine of the maps"
+        variables["map_change"] = Variable(turned, ("layer", "head"), words, "1", SOURCE)
         if self.padded is not None:
             words = "cosine of the padded maps, rows of padding included"
             variables |= self._means("cosine_padded", words, "1", self.padded)
-        change = 1 - ratio_of(self.cosine, self.examples).mean(2)  # [replicate, layer]
+        change = change.mean(2)  # [replicate, layer]
         variables |= by_depth(change, self.examples.sums)
         if training is not None:
             variables |= beside_training(change, training)
@@ -178,15 +188,15 @@ def by_depth(change: Float64, sizes: Float64 | None = None) -> dict[str, Variabl
         "last_change": (last.mean(1), f"1 - cosine, mean over the last {LAST} layers"),
         "other_change": (other.mean(1), "1 - cosine, mean over the layers before"),
         "last_minus_other": (last.mean(1) - other.mean(1), "how much more the last layers change"),
-        "depth_correlation": (
-            rank_correlation(change, np.arange(layers, dtype=np.float64)),
-            "rank correlation of 1 - cosine with depth",
-        ),
     }
     found = {
         name: Variable(estimate(drawn, sizes=sizes), (), words, "1", source)
         for name, (drawn, words) in draws.items()
     }
+    with_depth = spearman_over_units(change[0], np.arange(layers, dtype=np.float64))
+    words = "rank correlation of 1 - cosine with depth"
+    rho = Variable(estimate_correlation(with_depth), (), words, "1", source, "layers")
+    found["depth_correlation"] = rho
     anew = drawn_anew(change)  # [draw, layer]
     first = anew[:, -LAST:].min(1) > anew[:, :-LAST].max(1)
     share = float(first.mean()) if len(change) > FEWEST else float("nan")
@@ -236,7 +246,7 @@ def beside_training(change: Float64, training: Training) -> dict[str, Variable]:
 
     change   [replicate + 1, layer] 1 - cosine, mean over heads
     returns  gradient_norm, relative_change, learning_rate [layer]; and of the first two
-             NAME_correlation        Spearman's, with 1 - cosine; the interval is over documents
+             NAME_correlation        Spearman's, with 1 - cosine; the interval is over layers
              NAME_p                  how often layers in random order go together as closely
              NAME_depth_correlation  with the layer's number
     """
@@ -249,14 +259,14 @@ def beside_training(change: Float64, training: Training) -> dict[str, Variable]:
         found[name] = Variable(values, ("layer",), words, "1", "ours")
         if name == "learning_rate":
             continue
-        together = estimate(rank_correlation(change, values))
+        together = estimate_correlation(spearman_over_units(change[0], values))
         by_chance, with_depth = chance_of(change[0], values), rank_correlation(values, depth)
         for key, value, told in (
             ("correlation", together, "rank correlation with 1 - cosine over layers"),
             ("p", by_chance, "p of that correlation, layers dealt out anew"),
             ("depth_correlation", float(with_depth), "rank correlation with depth"),
         ):
-            found[f"{name}_{key}"] = Variable(value, (), f"{words}: {told}", "1", "ours")
+            found[f"{name}_{key}"] = Variable(value, (), f"{words}: {told}", "1", "ours", "layers")
     return found
 
 

@@ -53,7 +53,7 @@ GRADIENTS = Question(
 )  # fmt: skip
 
 IMPORTANCE = Question(
-    package=__name__, name="importance", place=306, figures="figure:FIGURES",
+    package=__name__, name="importance", place=304, figures="figure:FIGURES",
     section="section:SECTIONS", opening="section:OPENING", labels=IMPORTANCE_LABELS,
     findings="section:importance_findings", shown={"first": ("*",)},
 )  # fmt: skip

@@ -23,6 +23,7 @@ from headscope.corpus.document import Example
 from headscope.errors import CorpusError, ModelError
 from headscope.model import checkpoint, weights
 from headscope.model.model import Model, checked
+from headscope.model.placement import DeviceMap, Placement
 from headscope.tasks.task import Task
 
 Ids = Ints
@@ -157,7 +158,8 @@ class LanguageModel:
 
 
 def load_language_model(
-    name: str | Path, *, device: str = "cpu", dtype: str = "float32",
+    name: str | Path, *, device: str = "cpu", device_map: DeviceMap = None,
+    dtype: str = "float32",
     revision: str | None = None, trust_remote_code: bool = False,
 ) -> LanguageModel:  # fmt: skip
     """A checkpoint with its language-model head, in evaluation mode.
@@ -165,14 +167,14 @@ def load_language_model(
     raises  ModelError as `headscope.load`; also without such a head, and for
             encoder-decoders
     """
-    given, where = str(name), checkpoint.device_of(device)
+    given, where = str(name), Placement(device, device_map)
     source = checkpoint.Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
     with checkpoint.quietly():
         kind = _kind(given, source.config)
         auto: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
-        network, missing = source.network(auto, dtype)
+        network, missing = source.network(auto, dtype, where)
     weights.refuse_incomplete(given, missing)
-    digest = source.weights_sha256(network.to(where).eval())
+    digest = source.weights_sha256(network)
     model = Model(network, source.tokenizer, given, source.commit, digest)
     return LanguageModel(checked(model), kind)
 

@@ -78,9 +78,9 @@ def importance_findings(tree: xr.DataTree) -> list[str]:
     importance = group(tree, "importance")
     if importance is None or group(tree, "gradients") is None:
         return []
-    told = (part(importance) for part in (rho_finding, overlap_finding, integral_note))
-    every = gradient_finding(tree), difference_finding(tree), *told
-    return [sentence for sentence in every if sentence]
+    parts = rho_finding, overlap_finding, integral_note
+    told = difference_finding(tree), *(part(importance) for part in parts), gradient_finding(tree)
+    return [sentence for sentence in told if sentence]
 
 
 def gradient_finding(tree: xr.DataTree) -> str:
@@ -137,17 +137,14 @@ def rho_finding(importance: xr.Dataset) -> str:
     """Which method's order is nearest to what switching heads off does to the loss."""
     if "rho" not in importance:
         return ""
-    told, size = (
-        ", ".join(
-            f"{method_name(name)} {with_ends(*rho_of(importance, name, effect), 2)}"
-            for name in methods_of(importance)
-        )
-        for effect in ("loss", "loss_size")
-    )
+    rhos = {name: rho_of(importance, name, "loss") for name in methods_of(importance)}
+    sure = [name for name, (_, low, high) in rhos.items() if low > 0 or high < 0]
+    told = [f"{method_name(name)} {with_ends(*rhos[name], 2)}" for name in sure]
+    if others := ", ".join(method_name(name) for name in rhos if name not in sure):
+        told.append(f"none that so many heads can tell for {others}")
     return (
         f"Rank correlation over {int(importance.attrs['heads'])} heads with the rise of the loss "
-        f"when a head {INSTEAD[str(importance.attrs['replacement'])]}: {told}; with its "
-        f"change either way: {size} (95 % intervals over heads)."
+        f"when a head {INSTEAD[str(importance.attrs['replacement'])]}: {'; '.join(told)}."
     )
 
 
@@ -156,10 +153,14 @@ def overlap_finding(importance: xr.Dataset) -> str:
     if "overlap" not in importance:
         return ""
     top, heads = int(importance.attrs["top"]), int(importance.attrs["heads"])
-    told = [f"{_shared(importance, name)} ({method_name(name)})" for name in methods_of(importance)]
+    shared = {name: _shared(importance, name) for name in methods_of(importance)}
+    ends = [
+        f"{shared[name]} ({method_name(name)})" for name in sorted(shared, key=shared.__getitem__)
+    ]
+    told = ends[0] if len(ends) == 1 else f"{ends[0]} to {ends[-1]}"
     return (
-        f"Of the {top} heads without which the loss rises most, so many are among the {top} most "
-        f"important: {', '.join(told)}; by chance {fixed(top * top / heads, 1)}."
+        f"Of the {top} heads without which the loss rises most, {told} are among the {top} most "
+        f"important; by chance {fixed(top * top / heads, 1)}."
     )
 
 

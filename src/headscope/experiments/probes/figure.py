@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from headscope.core.dictionary import name as plain_name
 from headscope.core.results import estimate, needed
@@ -92,7 +92,7 @@ def _curve(probes: xr.Dataset, axes: Axes) -> None:
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(sizes.tolist()))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:,.0f}"))
+    axes.xaxis.set_major_formatter(lambda size, _: f"{size:,.0f}")
     axes.set_xlabel("sentences trained on")
     top = min(1.0, 1.1 * most)
     percent_axis(axes, "UAS", top=top)

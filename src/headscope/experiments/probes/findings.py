@@ -12,10 +12,10 @@ from headscope.core.wording import capital, fixed, number, percent
 
 NAMED = 5  # heads that a summary names
 COMPARED = (
-    ("attention", "right_branching", "Attention alone gives"),
-    ("attention_words", "attention", "Weights that depend on the words give"),
-    ("attention_words", "distances_words", "Attention with words gives"),
-    ("attention_words", "random_words", "The trained model gives"),
+    ("attention", "right_branching", "Attention alone finds"),
+    ("attention_words", "attention", "Weights that depend on the words find"),
+    ("attention_words", "distances_words", "Attention with words finds"),
+    ("attention_words", "random_words", "The trained model finds"),
 )
 INTERVALS = "95 % intervals over test sentences"
 ARROWS = {"dependent_to_head": "d→h", "head_to_dependent": "h→d"}
@@ -69,8 +69,8 @@ def probe_findings(tree: xr.DataTree) -> list[str]:
     if names:
         best = max(names, key=lambda name: float(probes["uas"].sel(probe=name)))
         lines.append(
-            f"Of {len(names)} probes, {plain_name(best)} finds most heads: UAS "
-            f"{share(probes, 'uas', best)}."
+            f"The best of {len(names)} probes, {plain_name(best)}, finds the syntactic head of "
+            f"{share(probes, 'uas', best)} of the words (UAS)."
         )
     for first, second, says in COMPARED:
         if first in names and second in names:
@@ -82,7 +82,7 @@ def probe_findings(tree: xr.DataTree) -> list[str]:
                 f"{'' if low > 0 or high < 0 else ', which may be chance'}."
             )
     if heads := influential_heads(tree):
-        lines.append(f"The probe on attention leans most on {heads}.")
+        lines.append(f"The probe on attention leans most on {heads}; d→h: from a word to its head.")
     if text := structural_text(probes):
         lines.append(f"{capital(text)}.")
     if lacking := str(probes.attrs["lacking"]).split():

@@ -15,6 +15,7 @@ from headscope.experiments.probes.trees import TreeSentence
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, run_network, show_layers
+from headscope.model.placement import tensor_of
 from headscope.model.weights import parameters_sha256
 
 LARGEST = float(np.finfo(np.float16).max)
@@ -114,5 +115,5 @@ def randomised(model: Model, *, seed: int) -> Model:
             if isinstance(module, nn.Embedding):
                 fresh = network.get_submodule(name)
                 assert isinstance(fresh, nn.Embedding)
-                fresh.weight.copy_(module.weight)
+                fresh.weight.copy_(tensor_of(module, "weight"))
     return Model(network, model.tokenizer, model.name, "", parameters_sha256(network))

@@ -18,6 +18,7 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from headscope.model.linears import used_matrix
+from headscope.model.placement import held
 
 PARTS = ("word", "position", "segment", "bias")
 
@@ -58,6 +59,7 @@ LAYOUTS: tuple[EmbeddingLayout, ...] = (
 class Embeddings:
     """The embeddings of a model and the maps from them to the first layer's queries and keys.
 
+    gain        γ and β of `norm`, [embedding] each
     projection  (weight [embedding, model], bias [model] or None), or None
     query, key  (weight [model, head·dim], bias [head·dim] or None)
     """
@@ -66,6 +68,7 @@ class Embeddings:
     position: nn.Embedding
     segment: nn.Embedding | None
     norm: nn.LayerNorm
+    gain: tuple[torch.Tensor, torch.Tensor]
     projection: tuple[torch.Tensor, torch.Tensor | None] | None
     query: tuple[torch.Tensor, torch.Tensor | None]
     key: tuple[torch.Tensor, torch.Tensor | None]
@@ -102,8 +105,8 @@ class Embeddings:
         parts = torch.stack(vectors, 2).detach().to(wide)  # [example, token, part, model]
         parts = parts - parts.mean(-1, keepdim=True)
         variance = parts.sum(2, keepdim=True).square().mean(-1, keepdim=True)
-        scaled = parts / (variance + self.norm.eps).sqrt() * self.norm.weight.detach().to(wide)
-        return scaled, self.norm.bias.detach().to(wide)
+        scaled = parts / (variance + self.norm.eps).sqrt() * self.gain[0].to(wide)
+        return scaled, self.gain[1].to(wide)
 
     def _places(self, ids: torch.Tensor) -> torch.Tensor:
         padding = self.position.padding_idx
@@ -159,7 +162,11 @@ def _embeddings(
         return None
     if query is key:
         to_query, to_key = _third(to_query, 0), _third(to_key, 1)
-    return Embeddings(word, position, segment, norm, between, to_query, to_key)
+    scale, shift = held(norm, "weight"), held(norm, "bias")
+    assert scale is not None
+    assert shift is not None
+    gain = (scale, shift)
+    return Embeddings(word, position, segment, norm, gain, between, to_query, to_key)
 
 
 def _under(root: str, path: str) -> str:

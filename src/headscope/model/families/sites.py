@@ -24,7 +24,8 @@ from headscope.model.families.layout import (
     USUAL_VALUES,
     Layout,
 )
-from headscope.model.linears import Norm, OutputProjection, used_matrix
+from headscope.model.linears import Norm, OutputProjection, is_map, used_matrix
+from headscope.model.placement import held
 
 _CROSS = re.compile(r"cross_?attention|cross_attn|encoder_attn|EncDecAttention")
 _TOWER = re.compile(r"(?:^|\.)(text|vision|audio|speech)_(?:model|tower|encoder)\.")
@@ -70,12 +71,17 @@ class Site:
     def output_projection(self) -> OutputProjection | None:
         """W_O as it is used, cut into heads; None if the projection is unknown or no linear map."""
         module = self.projection
-        used = used_matrix(module) if isinstance(module, nn.Linear | Conv1D) else None
+        used = used_matrix(module) if is_map(module) else None
         if used is None:
             return None
         by_input, bias = used  # [head·dim, model]
-        cut = by_input.reshape(_heads(self.attention), -1, by_input.shape[1])  # [head, dim, model]
+        cut = by_input.reshape(self.heads, -1, by_input.shape[1])  # [head, dim, model]
         return OutputProjection(cut.contiguous(), bias)
+
+    @property
+    def heads(self) -> int:
+        """How many heads the model says that it has."""
+        return _heads(self.attention)
 
     @cached_property
     def post_norm(self) -> Norm | None:
@@ -285,10 +291,11 @@ def _block(path: str, modules: Mapping[str, nn.Module]) -> nn.Module | None:
 
 
 def _norm(module: nn.Module | None) -> Norm | None:
-    if not isinstance(module, nn.LayerNorm) or module.weight is None:
+    scale = held(module, "weight") if isinstance(module, nn.LayerNorm) else None
+    if scale is None:
         return None
-    shift = None if module.bias is None else module.bias.detach()
-    return Norm(module.weight.detach(), float(module.eps), shift)
+    assert isinstance(module, nn.LayerNorm)
+    return Norm(scale, float(module.eps), held(module, "bias"))
 
 
 def _absolute(path: str, where: str) -> str:

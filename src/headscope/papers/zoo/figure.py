@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter
+from matplotlib.ticker import FixedLocator
 
 from headscope.analyses.dependency.relation_heads import RelationHead
+from headscope.core.head_names import first
 from headscope.core.intervals import Estimate
 from headscope.core.results import shape
 from headscope.draw.caption_words import INTERVALS, clipped
-from headscope.draw.marks import faint_grid
+from headscope.draw.marks import faint_grid, share_tick
 from headscope.draw.panel import LEGEND_COLUMNS, Panel, compose
 from headscope.draw.rows import beside, rows_height
 from headscope.draw.saving import save_picture
@@ -70,7 +71,7 @@ MULTIPLES = (
         "on punctuation (Clark et al. 2019). A line that rises above the dashed half is a resting "
         "place of its layer.",
         "Share of attention by what is attended to, mean over heads and documents, against depth "
-        "(0 first layer, 1 last); the shaded depth is that of BERT’s layers 6–10, the dashed line "
+        "(0 first layer, 1 last); the shaded depth is that of BERT’s {middle}, the dashed line "
         "one half",
     ),
     Multiple(
@@ -156,6 +157,7 @@ def caption(zoo: ZooOutcome, text: str, drawn: Sequence[Panel]) -> str:
     titles = {panel.title for panel in drawn}
     left = [label for label in zoo.runs if clipped(label, LONGEST_TITLE) not in titles]
     without = f" Nothing to draw for {', '.join(left)}." if left else ""
+    text = text.format(middle=f"layers {5 + first()}–{9 + first()}")
     return (
         f"{text}; bands and whiskers are {INTERVALS}; n = {documents:,} documents, {span} tokens "
         f"by tokenizer.{without}"
@@ -192,9 +194,9 @@ def _draw_curves(
         )  # fmt: skip
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(0, 1)
-    for axis, text in ((axes.xaxis, lambda depth, _: f"{depth:g}"), (axes.yaxis, _percent)):
+    for axis, text in ((axes.xaxis, lambda depth, _: f"{depth:g}"), (axes.yaxis, share_tick)):
         axis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
-        axis.set_major_formatter(FuncFormatter(text))
+        axis.set_major_formatter(text)
     axes.set_xlabel("depth")
     faint_grid(axes)
     if entries:
@@ -244,7 +246,7 @@ def _draw_heads(
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
-    axes.xaxis.set_major_formatter(FuncFormatter(_percent))
+    axes.xaxis.set_major_formatter(share_tick)
     axes.set_xlabel("words whose head is found")
     axes.grid(axis="x")
     axes.set_axisbelow(True)
@@ -253,7 +255,3 @@ def _draw_heads(
 def depth_shades() -> list[int]:
     """The steps of the ramp from the first layer to the last."""
     return list(range(layer_step(0, 2), RAMP_STEPS))
-
-
-def _percent(share: float, _: object) -> str:
-    return f"{100 * share:.0f} %"

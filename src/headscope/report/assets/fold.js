@@ -2,7 +2,7 @@
 function unfold(id) {
   const goal = id && document.getElementById(id);
   if (!goal) return;
-  const inside = goal.querySelector(":scope > details");
+  const inside = goal.querySelector(":scope.folded > details");
   if (inside) inside.open = true;
   unfoldAround(goal);
   goal.scrollIntoView();

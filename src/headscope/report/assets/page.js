@@ -73,12 +73,8 @@ function rampKey(from, to, low, high, color = rampColor) {
   return [element("span", {}, low), ramp, element("span", {}, high)];
 }
 
-function kindKey() {
-  return data.kinds.map((kind) => {
-    const said = element("span", { class: `kind ${kind.look}` }, glyph(kind), `${kind.title} (${kind.count})`);
-    return hued(said, kind.hue);
-  });
-}
+const kindNodes = [...document.querySelectorAll("#key .kind")];
+const kindKey = () => kindNodes.map((node) => node.cloneNode(true));
 
 // Arrow keys move one focus through many marks, so that Tab passes them as one.
 function roving(nodes, step) {

@@ -5,8 +5,8 @@ const neuronBlocks = new Map(); // "stack:place in detail.heads" -> block, or nu
 const detailPlace = (layer, head) =>
   stack().detail?.heads.findIndex(([one, other]) => one === layer && other === head) ?? -1;
 const canWhy = (layer, head) => Boolean(stack().detail?.vectors) && detailPlace(layer, head) >= 0;
-const queryTokens = () => sideOf("query").tokens;
-const keyTokens = () => sideOf("key").tokens;
+const queryTokens = () => piecesOf(sideOf("query"));
+const keyTokens = () => piecesOf(sideOf("key"));
 
 // The block of a head; null where there is none, or until it is unpacked.
 function neuronBlock(layer, head) {

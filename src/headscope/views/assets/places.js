@@ -58,7 +58,7 @@ function stand(side) {
     else row.push({ members: [token], word, special: side.special[token], second: false });
   });
   const written = state.level === "word" && side.written?.length ? side.written : null;
-  for (const place of row) place.text = written?.[place.members[0]] ? place.members.map((token) => written[token]).join("").trim() : joined(place.members.map((token) => side.tokens[token]));
+  for (const place of row) place.text = place.members.length === 1 && !written ? piecesOf(side)[place.members[0]] : written?.[place.members[0]] ? place.members.map((token) => written[token]).join("").trim() : joined(place.members.map((token) => side.tokens[token]));
   const second = side.boundary === null ? -1 : row.findIndex((place) => place.members[0] >= side.boundary);
   if (second >= 0) row[second].second = true;
   return row;
@@ -66,6 +66,9 @@ function stand(side) {
 
 // WordPiece marks the continuation of a word with ##.
 const joined = (pieces) => pieces.map((piece, place) => (place ? piece.replace(/^##(?=.)/s, "") : piece)).join("");
+
+// As they are shown one by one: with a hyphen for that mark.
+const piecesOf = (side) => side.pieces ?? side.tokens;
 
 const ofSecond = (axis, index) => first[axis][index] >= sideOf(axis).boundary;
 

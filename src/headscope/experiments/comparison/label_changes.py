@@ -1,0 +1,92 @@
+"""Which labels do heads gain and lose from the first model to the second?
+
+Labels of both are held against the same networks without training. A label that one model lacks is
+gained or lost only if that model's interval lies wholly below: numbers on both sides of a threshold
+may be the same. Where no such claim is made its number is ordinary, unless claims of the kind ask
+for more (`LabelRule.asks`): then nothing is said. Without a control nothing is gained or lost.
+"""
+
+from collections import Counter
+
+import xarray as xr
+
+from headscope.core.claim import Claim
+from headscope.core.control import base_run, controls
+from headscope.core.head_labels import (
+    all_claims,
+    head_labels,
+    label_rules,
+    labelled_heads,
+    looks_untrained,
+    untrained_words,
+)
+from headscope.core.results import derived, shape, title_name
+
+
+@derived
+def label_changes(tree: xr.DataTree) -> dict[str, list[Claim]]:
+    """The labels that are lost, and those that are gained; neither without a control."""
+    if not controls(tree):
+        return {}
+    base = base_run(tree)
+    return {"lost": _lacking(tree, base), "gained": _lacking(base, tree)}
+
+
+def remarks(tree: xr.DataTree) -> list[list[str]]:
+    """[unit] what each head loses and gains, in words."""
+    layers, heads = shape(tree)
+    words: list[list[str]] = [[] for _ in range(layers * heads)]
+    for how, claims in label_changes(tree).items():
+        for one in claims:
+            words[one.layer * heads + one.head].append(f"{how}: {one.label}")
+    return words
+
+
+def labels_finding(tree: xr.DataTree) -> str:
+    """Which labels are lost and gained, by how many heads; '' where nothing can be said of them."""
+    parts = []
+    for claims in label_changes(tree).values() if untrained_words(tree) else ():
+        names = Counter(one.name for one in claims).most_common()
+        told = "; ".join(f"{name}, {many} head{'s' * (many > 1)}" for name, many in names)
+        parts.append(f"{len(claims)}{f' ({told})' * bool(told)}")
+    return f"Labels that heads surely lose: {'; that they gain: '.join(parts)}." if parts else ""
+
+
+def both_untrained(tree: xr.DataTree) -> bool:
+    """Whether hardly a head of either model departs from the control; False without one."""
+    asked = bool(controls(tree)) and bool(untrained_words(tree))
+    return asked and looks_untrained(tree) and looks_untrained(base_run(tree))
+
+
+def control_words(tree: xr.DataTree) -> str:
+    """`untrained_words` of both models."""
+    alone = untrained_words(tree)
+    if not controls(tree) or not alone:
+        return alone
+    one, other = (
+        f"{labelled_heads(run)[0]} of {title_name(str(run.attrs['model']))}"
+        for run in (base_run(tree), tree)
+    )
+    silent = " Both look untrained: nothing is said of how they differ." * both_untrained(tree)
+    return (
+        f"Of {labelled_heads(tree)[1]} heads each, {one} and {other} do something that no head of "
+        f"a network without training does on a sample of the same inputs.{silent}"
+    )
+
+
+def _lacking(run: xr.DataTree, other: xr.DataTree) -> list[Claim]:
+    """The labels of another run that a run surely lacks, in the order of heads."""
+    own = {_said(claim): claim for claim in all_claims(run)}
+    has = {_said(label) for one in head_labels(run).values() for label in one.labels}
+    rules = label_rules()
+
+    def lacks(label: Claim) -> bool:
+        same = own.get(_said(label))
+        below = not rules[label.kind].asks if same is None else same.high < label.low
+        return below and _said(label) not in has
+
+    return [label for one in head_labels(other).values() for label in one.labels if lacks(label)]
+
+
+def _said(claim: Claim) -> tuple[int, int, str, str]:
+    return claim.layer, claim.head, claim.kind, claim.name

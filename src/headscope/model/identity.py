@@ -1,0 +1,77 @@
+"""Do the heads of each layer add up to its output: Σ_h Σ_j α f_h(x_j) + b_O? If not, no norms."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from headscope.errors import ModelError
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
+from headscope.model.linears import refuse, rounding
+from headscope.model.placement import held, plain, split
+
+
+def identity_errors(
+    network: PreTrainedModel, stack: str, run: Callable[[], Any]
+) -> list[tuple[LayerView, float, float]]:
+    """Each layer with W_O: the largest |Σ αf(x) + b_O - output| and |output|.
+
+    run     passes a few tokens through the network
+    raises  ModelError for attention or outputs that are NaN or infinite
+    """
+    found = []
+
+    def compare(view: LayerView) -> None:
+        seen = [one for one in (view.attention, view.output) if one is not None]
+        if not all(bool(one.isfinite().all()) for one in seen):
+            raise ModelError(
+                f"{view.site.path} of {type(network).__name__} gives NaN or infinite numbers in "
+                f"{network.dtype}; wanted finite ones: --dtype float32, or bfloat16 in place of "
+                "float16; of quantised weights another kind"
+            )
+        if not {"values", "projection"} <= view.offers or view.output is None:
+            return
+        assert view.values is not None
+        weight, bias = view.projection.weight, view.projection.bias
+        wide = torch.promote_types(weight.dtype, torch.float32)
+        mixed = (view.attention @ view.values).to(wide)
+        whole = torch.einsum("bhqd,hdm->bqm", mixed, weight.to(wide))  # by our own cut into heads
+        whole = whole if bias is None else whole + bias
+        error = float((whole - view.output).abs().max())
+        found.append((view, error, float(view.output.abs().max())))
+
+    with Instrument(network, observers=[compare], stacks=[stack]):
+        run()
+    return found
+
+
+def refuse_unlike(found: Sequence[tuple[LayerView, float, float]]) -> str:
+    """The first layer whose heads add up to something else, in words; these have W_O no more.
+
+    found  as `identity_errors`
+    """
+    faults = []
+    for view, error, size in found:
+        module, output = view.site.projection, view.output
+        assert module is not None
+        assert output is not None
+        weight = held(module, "weight")
+        share = rounding(output.dtype, quantised=weight is None or not plain(weight))
+        if not error <= share * size:
+            refuse(module)
+            faults.append(f"the heads of {view.site.path} do not add up to its output: off by "
+                          f"{error / size:.0%} of it")  # fmt: skip
+    return faults[0] if faults else ""
+
+
+def refuse_part(network: PreTrainedModel, view: LayerView) -> None:
+    """Raises ModelError where processes share the heads, and this one sees but its own."""
+    heads = view.attention.shape[1]
+    if split(network) and heads != view.site.heads:
+        raise ModelError(
+            f"{type(network).__name__} is split over processes, and this one sees {heads} of its "
+            f"{view.site.heads} heads; wanted all of them: let headscope load it, "
+            "load(NAME, tp_plan='auto') under torchrun"
+        )
