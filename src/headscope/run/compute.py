@@ -127,6 +127,8 @@ class Computer:
 
     def _observe(self, layer: LayerView) -> None:
         leading: LayerView | None = None
+        if isinstance(layer, LongLayerView):
+            layer.together = any("projection" in analysis.needs for analysis in self._shown)
         for analysis in self._shown:
             shown = layer
             if analysis.whole_maps and isinstance(layer, LongLayerView):
