@@ -94,7 +94,7 @@ def test_the_panel_tells_what_a_head_knows_of_language(opened):
     page.select_option("#metric", label="case marker → noun")
     name = row.locator("th").text_content()
     assert (
-        page.locator("#cells [aria-current]").get_attribute("aria-label").startswith(f"{name}, 74")
+        page.locator("#cells [aria-current]").get_attribute("aria-label").startswith(f"{name}, 79")
     )
 
 
