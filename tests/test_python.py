@@ -14,10 +14,9 @@ import pytest
 import headscope as hs
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.ablate import AblateFields, AblationSettings
-from headscope.experiments.ablation.asked_pruning import PruneFields
-from headscope.experiments.ablation.prune import PruningSettings
+from headscope.experiments.ablation.prune import PruneFields, PruningSettings
 from headscope.experiments.comparison.compare import CompareFields
-from headscope.experiments.finetune.asked_training import FinetuneFields
+from headscope.experiments.finetune.finetune import FinetuneFields
 from headscope.experiments.finetune.training import TrainingSchedule
 from headscope.experiments.importance.importance import ImportanceFields, ImportanceSettings
 from headscope.experiments.probes.probe_plan import ProbeFields, ProbeSettings

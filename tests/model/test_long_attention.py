@@ -110,6 +110,7 @@ def numbers(view, given):
     if "projection" in view.offers:
         read["value norm"] = view.value_norm * real[:, None]
         read["layer norm"] = view.summed_norm_received(given) * real
+        read["layer norm, own"] = view.summed_norm_own(given) * real
         read["own"] = view.own * real[..., None]
         read["weighted pairs"] = view.pairs(*pair, measure="weighted_norm")
     return {name: each.double().numpy() for name, each in read.items()}

@@ -206,6 +206,12 @@ def test_a_link_into_a_folded_section_opens_it(opened, pictured):
     page.locator("#surface .plot").first.wait_for()
 
 
+def test_finding_words_in_the_page_opens_what_is_folded(opened, pictured):
+    page = opened(page=pictured, at="#:~:text=Farther%20layers")
+    page.locator("#layers-alike .plot").first.wait_for()
+    assert not page.locator("#surface .plot").first.is_visible()
+
+
 def test_a_cell_tells_of_its_head_by_key_pointer_and_touch_and_leads_to_it(opened):
     page = opened()
     cell = page.locator("#cell-L3H9")

@@ -352,3 +352,22 @@ def test_drawing_and_reporting_do_not_wait_for_torch():
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_intervals_are_spoken_of_only_where_some_stand():
+    """A report of three documents had none, and said that they stand in brackets."""
+    tree = recorded(2, 3, ("surface",))
+    page = render(tree, manifest_of(tree)).replace("\xa0", " ")
+    assert "intervals</a> in brackets" in page
+    assert "Brackets hold 95 % intervals" in page
+    assert "95 % intervals over documents" in page
+    dataset = tree["surface"].to_dataset().copy(deep=True)
+    for name in dataset.data_vars:
+        if str(name).endswith(("_ci_low", "_ci_high")):
+            dataset[name][...] = np.nan
+    tree["surface"].dataset = dataset
+    page = render(tree, manifest_of(tree)).replace("\xa0", " ")
+    assert "in brackets" not in page
+    assert "Brackets hold" not in page
+    assert "intervals over documents" not in page
+    assert "95 % intervals (none here)" in page

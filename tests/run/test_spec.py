@@ -72,7 +72,7 @@ def test_settings_or_their_fields_but_not_both():
 OTHER = {
     "analyses": ("entropy",), "options": {"entropy": {"smoothing": 1e-4}}, "max_length": 64,
     "long": "skip", "segment_ids": "zeros", "word_tokens": "text", "batch_tokens": 64,
-    "shard_tokens": 64, "limit": 1, "seed": 1, "replicates": 3,
+    "shard_tokens": 64, "limit": 1, "seed": 1, "replicates": 3, "whole_maps": 64,
 }  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def finetune_command(given: _FinetuneOptions) -> None:
     headscope finetune my-model --task mood --train a.csv --dev b.csv -o mood
     """
     train, dev = _both(given)
-    from headscope.experiments.finetune.finetune import finetune
+    from headscope.experiments.finetune.finetune import teach
     from headscope.tasks.task_model import load_for_task
 
     start = load_for_task(
@@ -64,7 +64,7 @@ def finetune_command(given: _FinetuneOptions) -> None:
         **asdict(given.loading),
     )  # fmt: skip
     with ProgressBar(quiet=given.quiet, unit="steps", title="train") as bar:
-        record = finetune(
+        record = teach(
             start, train, dev, given.output, epochs=given.epochs, batch=given.batch,
             rate=given.rate, layer_decay=given.layer_decay, warm_up=given.warm_up, seed=given.seed,
             max_length=given.task.max_length, progress=bar,

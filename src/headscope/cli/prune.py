@@ -101,7 +101,7 @@ def prune_command(given: _PruneOptions) -> None:
         parts = ", ".join(f"{count:,} to {part}" for part, count in asked.passes.items())
         complain(f"{sum(asked.passes.values()):,} forward passes of one example: {parts}")
     with ProgressBar(quiet=given.quiet, unit="passes") as progress:
-        run = pruning.prune(
+        run = pruning.prune_curves(
             asked, output=given.run, told=progress.begin,
             execution=options.execution_of(progress, given, given.computing),
         )  # fmt: skip

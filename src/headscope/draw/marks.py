@@ -252,7 +252,7 @@ def shade_key(
         first = min(first, width - LINE_UNDER)
         line = box_path(first, max(last, first + LINE_UNDER), -2 * LINE_UNDER, -LINE_UNDER, 0.0)
         bar.add_artist(PathCollection([line], facecolors=color("ink"), linewidths=0.0))
-    words = [TextArea(text, textprops={"fontsize": 6.5}) for text in texts]
+    words = [TextArea(text, textprops={"fontsize": 7}) for text in texts]
     key = HPacker(children=[words[0], bar, words[1]], align="center", pad=0, sep=2)
     box = AnnotationBbox(
         key, (end, 0), xybox=(0, KEY_BELOW), xycoords="axes fraction", boxcoords="offset points",

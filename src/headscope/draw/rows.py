@@ -56,7 +56,7 @@ def row_panel(
 
     def draw(axes: Axes) -> None:
         for heading, at in columns.items():
-            beside(axes, HEADER, heading, at, faint=True, fontsize=6.5)
+            beside(axes, HEADER, heading, at, faint=True, fontsize=7)
         draw_rows(axes)
         row_axes(axes, count, label, percent=percent)
         axes.set_xlim(0, right)

@@ -216,9 +216,10 @@ def _numbers(card: HeadCard) -> list[str]:
     values = {id(row): by_unit(*row.ends, row.metric.unit) for row in card.numbers}
     wide = max(len("value"), *map(len, values.values()))
     of = max(row.of for row in card.numbers)
+    interval = " with its 95 % interval" * any(math.isfinite(row.ends[1]) for row in card.numbers)
     lines = [
         "",
-        f"Numbers: value with its 95 % interval, rank among {of} heads (1 = largest), share of the",
+        f"Numbers: value{interval}, rank among {of} heads (1 = largest), share of the",
         "other heads below it, and its place (●) from smallest to largest (|: the median head)",
     ]
     if any(row.control for row in card.numbers):

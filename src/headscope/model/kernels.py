@@ -256,15 +256,15 @@ def summed_norms(attention, gram, lengths, out):  # type: ignore[no-untyped-def]
 
     attention  [example, head, query, key] float32
     gram       [example, head, head, key] float32, ⟨f_g(x_j), f_h(x_j)⟩; only g ≥ h is read
-    lengths    [example] int64
+    lengths    [example] int64; a part of a map may have fewer queries or keys
     out        [example, query, key] float32; what is of padding stays as it is
     """
     examples, heads, tokens = attention.shape[0], attention.shape[1], attention.shape[3]
     for b in prange(examples):
-        n = lengths[b]
+        n = min(lengths[b], tokens)
         square = np.empty(tokens, np.float32)
         inner = np.empty(tokens, np.float32)
-        for i in range(n):
+        for i in range(min(lengths[b], attention.shape[2])):
             square[:] = np.float32(0)
             for g in range(heads):
                 a, m = attention[b, g, i], gram[b, g, g]

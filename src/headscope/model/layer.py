@@ -285,6 +285,10 @@ class LayerView:
         """[example, key] `summed_norm`, summed over the queries."""
         return self.summed_norm(batch).sum(1)
 
+    def summed_norm_own(self, batch: Batch) -> torch.Tensor:
+        """[example, query] `summed_norm` of each token and itself."""
+        return self.summed_norm(batch).diagonal(dim1=1, dim2=2)
+
     def norm_of_sum(self, gram: torch.Tensor, batch: Batch) -> torch.Tensor:
         """[example, query, key] as `summed_norm`, from the inner products of any f_h."""
         if compiled(self.attention):

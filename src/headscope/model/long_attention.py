@@ -9,6 +9,7 @@ behind the real tokens; its rows and columns are 0.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +17,8 @@ import torch
 from headscope.errors import ModelError
 
 ROWS = 64  # of one block of queries: a block then stays in the cache
-KEYS = 8192  # and of keys, where a query's log-sum-exp is known
+KEYS, KEYS_TOGETHER = 4096, 512  # and of keys, where a query's log-sum-exp is known
+Norms = Callable[[torch.Tensor, slice], torch.Tensor]
 MOST_PAIRS = 1 << 16
 MOST_WEIGHTS = 1 << 24  # of all heads at once, in a block that is handed out
 UNSEEN = -1e30  # a score whose exponential is 0, and that times 0 is 0
@@ -156,7 +158,9 @@ class LongAttention:
         log_sums = self.query.new_empty(self.shape[1], n, dtype=self.wide)
         for shared, heads in self._shared():
             for rows in blocks(n, ROWS):
-                keys, scores = self._scores(example, shared, self._places(rows), rows, range(n))
+                places = self._places(rows)
+                keys, hidden = self._sight(example, places, rows, range(n))
+                scores = self._scores(example, shared, places, keys, hidden)
                 sums = scores.logsumexp(-1)  # [head, row]
                 if self.s_aux is not None:
                     sums = torch.logaddexp(sums, self.s_aux[heads, None].to(self.wide))
@@ -175,25 +179,36 @@ class LongAttention:
     def _places(self, of: range) -> torch.Tensor:
         return torch.arange(of.start, of.stop, device=self.device)
 
-    def _scores(  # noqa: PLR0917
-        self, example: int, shared: int, rows: torch.Tensor, span: range, keys: range,
-        less: torch.Tensor | None = None,
-    ) -> tuple[range, torch.Tensor]:  # fmt: skip
-        """Those of the keys that some row sees, and [head, row, key] their scores, or UNSEEN.
+    def _sight(
+        self, example: int, rows: torch.Tensor, span: range, keys: range
+    ) -> tuple[range, torch.Tensor | None]:
+        """Those of the keys that some row sees, and [row, last keys] which of the last it does not.
 
         rows  [row] which queries, all of them within `span`
-        less  [head, row] is subtracted
         """
-        causal, seen = self.mask.kind == "causal", None
-        keys = range(keys.start, min(keys.stop, span.stop)) if causal else keys
-        if self.mask.kind not in OPEN:
-            seen = self.mask.block(example, rows[:, None], self._places(keys))
-            there = seen.any(0).nonzero()
-            first, last = (int(there[0]), int(there[-1]) + 1) if len(there) else (0, 0)
-            keys, seen = keys[first:last], seen[:, first:last]
+        if self.mask.kind == "every":
+            return keys, None
+        if self.mask.kind == "causal":
+            keys = range(keys.start, min(keys.stop, span.stop))
+            late = range(max(span.start + 1, keys.start), keys.stop)  # that some rows do not see
+            return keys, self._places(late) > rows[:, None] if late else None
+        seen = self.mask.block(example, rows[:, None], self._places(keys))
+        there = seen.any(0).nonzero()
+        first, last = (int(there[0]), int(there[-1]) + 1) if len(there) else (0, 0)
+        return keys[first:last], ~seen[:, first:last]
+
+    def _scores(  # noqa: PLR0917
+        self, example: int, shared: int, rows: torch.Tensor, keys: range,
+        hidden: torch.Tensor | None, less: torch.Tensor | None = None,
+    ) -> torch.Tensor:  # fmt: skip
+        """[head, row, key] the scores of the heads that share a key-value head, or UNSEEN.
+
+        hidden  see `_sight`
+        less    [head, row] is subtracted
+        """
         group = self.shape[1] // self.key.shape[1]
         heads = slice(shared * group, (shared + 1) * group)
-        query = self.query[example, heads, rows].to(self.wide).flatten(0, 1)  # [head·row, dim]
+        query = self.query[example, heads][:, rows].to(self.wide).flatten(0, 1)  # [head·row, dim]
         key = self.key[example, shared, keys.start : keys.stop].to(self.wide)
         if less is None or self.softcap is not None:
             scores = (query @ key.T).mul_(self.scaling)  # [head·row, key]
@@ -206,13 +221,9 @@ class LongAttention:
         if self.position_bias is not None:
             bias = self._bias(example)
             scores += bias[heads if len(bias) > 1 else slice(1), rows, keys.start : keys.stop]
-        if seen is not None:
-            scores.masked_fill_(~seen, UNSEEN)
-        elif causal and keys.stop > span.start + 1:
-            late = range(max(span.start, keys.start), keys.stop)  # that some rows do not see
-            future = self._places(late) > rows[:, None]
-            scores[..., late.start - keys.start :].masked_fill_(future, UNSEEN)
-        return keys, scores
+        if hidden is not None:
+            scores[..., len(keys) - hidden.shape[1] :].masked_fill_(hidden, UNSEEN)
+        return scores
 
     def _bias(self, example: int) -> torch.Tensor:
         assert self.position_bias is not None
@@ -225,21 +236,49 @@ class LongAttention:
             self.mix()
         return self._log_sums
 
-    def tiles(self, example: int) -> Iterator[tuple[slice, range, range, torch.Tensor]]:
-        """Every block of a map in turn: its heads, queries and keys, and [head, query, key].
+    def _tiles(
+        self, example: int, most: int
+    ) -> Iterator[tuple[range, range, Callable[..., torch.Tensor]]]:
+        """Every block of a map in turn: its queries, its keys, and what gives its `_scores`.
 
-        The numbers are log α_ij, or UNSEEN, whose exponential is 0.
+        most  keys of a block
+        """
+        n, causal = self.mask.lengths[example], self.mask.kind == "causal"
+        for rows in blocks(n, ROWS):
+            places = self._places(rows)
+            for some in blocks(rows.stop if causal else n, most):
+                keys, hidden = self._sight(example, places, rows, some)
+                scores = partial(self._scores, example, rows=places, keys=keys, hidden=hidden)
+                yield rows, keys, scores
+
+    def sums(
+        self, example: int, classes: torch.Tensor, norms: Norms | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """Sums over whole maps: entropies, columns, and norms of all heads together.
+
+        classes  [class, query] 0 or 1
+        norms    takes the weights of all heads in a block [head, query, key] and which keys these
+                 are, gives [key]; None: that is not asked for
+        returns  [head, query] in nats, without sinks; [head, class, key] over the queries of each
+                 class; [key] what `norms` gives, over all queries
         """
         n = self.mask.lengths[example]
-        for shared, heads in self._shared():
-            for rows in blocks(n, ROWS):
-                less, places = (
-                    self.log_sums[example][heads, rows.start : rows.stop],
-                    self._places(rows),
-                )
-                for keys in blocks(rows.stop if self.mask.kind == "causal" else n, KEYS):
-                    seen, logs = self._scores(example, shared, places, rows, keys, less)
-                    yield heads, rows, seen, logs
+        entropy = self.query.new_zeros(self.shape[1], n, dtype=self.wide)
+        columns = entropy.new_zeros(self.shape[1], len(classes), n)
+        received = None if norms is None else entropy.new_zeros(n)
+        classes = classes.to(self.wide)
+        for rows, keys, scores in self._tiles(example, KEYS if norms is None else KEYS_TOGETHER):
+            at, to = slice(rows.start, rows.stop), slice(keys.start, keys.stop)
+            together = []
+            for shared, heads in self._shared():
+                logs = scores(shared, less=self.log_sums[example][heads, at])  # log α
+                weights = logs.exp()
+                entropy[heads, at] -= torch.linalg.vecdot(weights, logs)
+                columns[heads, :, to] += classes[:, at] @ weights
+                together += [] if norms is None else [weights]
+            if norms is not None and received is not None:
+                received[to] += norms(torch.cat(together), to)
+        return entropy.clamp_min_(0), columns, received
 
     def rows(self, example: int, rows: torch.Tensor, span: range | None = None) -> torch.Tensor:
         """[head, row, key] the weights of some queries [row] to all n real keys.
@@ -247,19 +286,26 @@ class LongAttention:
         span  within which they lie; None: anywhere
         """
         n = self.mask.lengths[example]
-        span = range(n) if span is None else span
         out = self.query.new_zeros(self.shape[1], len(rows), n, dtype=self.wide)
+        return self._rows(example, rows, range(n) if span is None else span, out)
+
+    def _rows(
+        self, example: int, rows: torch.Tensor, span: range, out: torch.Tensor
+    ) -> torch.Tensor:
+        keys, hidden = self._sight(example, rows, span, range(out.shape[-1]))
         for shared, heads in self._shared():
-            less = self.log_sums[example][heads, rows]
-            keys, logs = self._scores(example, shared, rows, span, range(n), less)
+            less = self.log_sums[example][heads][:, rows]
+            logs = self._scores(example, shared, rows, keys, hidden, less)
             torch.exp(logs, out=out[heads, :, keys.start : keys.stop])
         return out
 
     def row_blocks(self, example: int) -> Iterator[tuple[range, torch.Tensor]]:
-        """All queries in turn, with `rows` of each block."""
-        n = self.mask.lengths[example]
+        """All queries in turn, and [head, row, key] their weights, to the last key they see."""
+        n, causal = self.mask.lengths[example], self.mask.kind == "causal"
         for rows in blocks(n, max(1, min(ROWS, MOST_WEIGHTS // (self.shape[1] * n)))):
-            yield rows, self.rows(example, self._places(rows), rows)
+            size = (self.shape[1], len(rows), rows.stop if causal else n)
+            make = self.query.new_zeros if self.mask.kind not in OPEN else self.query.new_empty
+            yield rows, self._rows(example, self._places(rows), rows, make(size, dtype=self.wide))
 
     def seen_blocks(self, example: int) -> Iterator[tuple[range, torch.Tensor]]:
         """All queries in turn: which, and [query, key] bool the real keys that they see."""

@@ -1,15 +1,17 @@
 """One attention layer of inputs too long for whole maps: the same numbers, from blocks of them."""
 
 from collections.abc import Iterator
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from headscope.core.accumulators import Array, Ints
+from headscope.model import kernels
 from headscope.model.attention import for_each_head, refused_whole
 from headscope.model.batch import Batch
-from headscope.model.layer import LayerView, norms_of_sum, widened
+from headscope.model.layer import LayerView, compiled, norms_of_sum, widened
 from headscope.model.long_attention import LongAttention, blocks
 
 WORDS = 64  # of one block of rows between words
@@ -21,9 +23,13 @@ class LongLayerView(LayerView):
     What it stands for is read as sums over whole maps (`entropy`, `column_sums`,
     `summed_norm_received`), as rows (`rows`, `blocks`, `word_rows`, `largest_words`) or as chosen
     pairs (`neighbour`, `pairs`). `leading` is the view of the first tokens, whole.
+
+    together  set where norms of all heads together will be asked for: then the blocks of all heads
+              are read at once
     """
 
     long: LongAttention
+    together = False
 
     def __post_init__(self) -> None:
         """What is read is widened as it is read."""
@@ -73,13 +79,20 @@ class LongLayerView(LayerView):
 
     def neighbour(self, offset: int) -> torch.Tensor:
         """As of `LayerView`."""
+        if offset in self._neighbours:
+            return self._neighbours[offset]
         examples, heads, queries, _ = self.shape
         device = self.long.query.device
         query = torch.arange(max(-offset, 0), queries - max(offset, 0), device=device)
         example = torch.arange(examples, device=device).repeat_interleave(len(query))
         query = query.repeat(examples)
         given = self.long.pairs(example, query, query + offset)  # [pair, head]
-        return given.view(examples, -1, heads).transpose(1, 2)
+        self._neighbours[offset] = given.view(examples, -1, heads).transpose(1, 2)
+        return self._neighbours[offset]
+
+    @cached_property
+    def _neighbours(self) -> dict[int, torch.Tensor]:
+        return {}
 
     def rows(self, queries: torch.Tensor, *, measure: str = "attention") -> torch.Tensor:
         """As of `LayerView`."""
@@ -118,8 +131,10 @@ class LongLayerView(LayerView):
             nats += self.scan(batch)[0]
         else:
             for examples, queries, weights in self.blocks(batch):
-                mixed = (1 - smoothing) * weights + smoothing / weights.shape[-1]
-                nats[examples, :, queries] = torch.special.entr(mixed).sum(-1)
+                even = smoothing / torch.tensor(batch.lengths[examples]).to(weights)
+                beyond = batch.lengths[examples] - weights.shape[-1]  # keys that no row sees
+                mixed = torch.special.entr((1 - smoothing) * weights + even).sum(-1)
+                nats[examples, :, queries] = mixed + float(beyond[0]) * torch.special.entr(even)
         if self.sinks:
             nats += torch.special.entr((1 - smoothing) * self.rest) * batch.mask[:, None]
         return nats
@@ -128,30 +143,52 @@ class LongLayerView(LayerView):
         return self.scan(batch)
 
     def scan(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """`entropy` without sinks, and `column_sums`: one reading of all blocks gives both."""
+        """`entropy` without sinks, and `column_sums`: one reading of all blocks gives both.
+
+        And `summed_norm_received` where `together` says so.
+        """
         if id(batch) not in self._scans:
             examples, heads, queries, keys = self.shape
-            entropy, columns = (
-                self._zeros(examples, heads, queries),
-                self._zeros(examples, heads, 2, keys),
-            )
-            for example in range(examples):
-                classes = batch.query_classes[example].to(columns)  # [class, query]
-                for own, rows, seen, logs in self.long.tiles(example):
-                    weights = logs.exp()
-                    at = slice(rows.start, rows.stop)
-                    entropy[example, own, at] -= torch.linalg.vecdot(weights, logs)
-                    columns[example, own, :, seen.start : seen.stop] += classes[:, at] @ weights
-            self._scans[id(batch)] = entropy.clamp_min_(0), columns
+            entropy = self._zeros(examples, heads, queries)
+            columns = self._zeros(examples, heads, 2, keys)
+            received = self._zeros(examples, keys)
+            for example, n in enumerate(self.long.mask.lengths):
+                norms = partial(self._norms, example) if self.together else None
+                nats, sums, both = self.long.sums(example, batch.query_classes[example], norms)
+                entropy[example, :, :n], columns[example, ..., :n] = nats, sums
+                received[example, :n] = 0 if both is None else both
+            self._scans[id(batch)] = entropy, columns
+            if self.together:
+                self._summed[id(batch)] = received
         return self._scans[id(batch)]
+
+    def _norms(self, example: int, weights: torch.Tensor, keys: slice) -> torch.Tensor:
+        """[key] ‖Σ_h α f_h‖ summed over the queries of a block; weights [head, query, key]."""
+        gram = self.gram[example : example + 1, ..., keys].contiguous()
+        if not compiled(weights):
+            return norms_of_sum(weights[None], gram).sum((0, 1))
+        norms = np.zeros((1, *weights.shape[1:]), np.float32)
+        kernels.summed_norms(
+            weights[None].numpy(), gram.numpy(), np.array([max(weights.shape)]), norms
+        )
+        return torch.from_numpy(norms).sum((0, 1))
 
     def summed_norm_received(self, batch: Batch) -> torch.Tensor:
         """As of `LayerView`."""
-        out = self._zeros(self.shape[0], self.shape[3])
-        for examples, _, weights in self.blocks(batch):
-            n = weights.shape[-1]
-            out[examples, :n] += norms_of_sum(weights, self.gram[examples, ..., :n]).sum(1)
-        return out
+        if id(batch) not in self._summed:
+            self.together = True
+            self._scans.clear()
+            self.scan(batch)
+        return self._summed[id(batch)]
+
+    def summed_norm_own(self, batch: Batch) -> torch.Tensor:
+        """As of `LayerView`."""
+        own = self.neighbour(0)  # [example, head, query]
+        by_query = own.transpose(1, 2).unsqueeze(2)  # [example, query, 1, head]: a map of one row
+        lower = self.gram.permute(0, 3, 1, 2)  # [example, query, head g, head h], h ≤ g
+        full = lower + lower.tril(-1).transpose(2, 3)
+        square = (by_query @ full @ by_query.transpose(2, 3))[..., 0, 0]
+        return square.clamp_min(0).sqrt() * batch.mask
 
     def word_rows(
         self, batch: Batch, of: Ints, *, measure: str = "attention", pieces: str = "mean"

@@ -25,7 +25,7 @@ from headscope.experiments.alignment.gold_alignments import read_gold
 from headscope.experiments.alignment.translator import load_translator
 from headscope.experiments.comparison.compare import compare
 from headscope.experiments.comparison.paired_inputs import TaskCorpus
-from headscope.experiments.finetune.finetune import finetune
+from headscope.experiments.finetune.finetune import teach
 from headscope.experiments.importance.importance import ImportanceSettings, importance_to_text
 from headscope.experiments.importance.objectives import load_language_model
 from headscope.experiments.probes.probe import probe
@@ -291,7 +291,7 @@ def checkpoint(workspace: Workspace, task: str, *, scratch: bool = False) -> Pat
         **workspace.loading,
     )  # fmt: skip
     place = workspace.folder / "checkpoints" / name
-    finetune(start, train, dev, place, seed=workspace.seed)
+    teach(start, train, dev, place, seed=workspace.seed)
     return place
 
 

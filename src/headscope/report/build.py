@@ -17,6 +17,7 @@ from headscope.core.head_metrics import head_metrics
 from headscope.core.progress import begin
 from headscope.core.question import Question, questions
 from headscope.core.results import (
+    LIMITS,
     counted,
     derived_once,
     model_name,
@@ -25,7 +26,7 @@ from headscope.core.results import (
     shape,
 )
 from headscope.core.terms import SOURCES, Term
-from headscope.draw.caption_words import over
+from headscope.draw.caption_words import INTERVALS, over
 from headscope.draw.figures import pictures, save_figures
 from headscope.draw.panel import PanelStore
 from headscope.draw.style import house_style
@@ -210,6 +211,11 @@ def _used_terms(body: str) -> dict[str, Term]:
     }
 
 
+def _some_interval(tree: xr.DataTree) -> bool:
+    variables = (pair for group in tree.children.values() for pair in group.data_vars.items())
+    return any(bool(one.notnull().any()) for name, one in variables if str(name).endswith(LIMITS))
+
+
 def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
     layers, per_layer = shape(tree)
     return {
@@ -220,6 +226,7 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "telling": heads.telling(tree),
         "kinds": heads.data_kinds(tree), "cells": heads.cells(tree), "nothing": heads.nothing(tree),
         "shown": heads.shown(tree), "intervals": heads.intervals(head_metrics(tree)),
+        "unheld": "" if _some_interval(tree) else INTERVALS,
         "columns": heads.columns(tree), "bracketed": heads.intervals(heads.columns(tree)),
         "rows": heads.rows(tree), "n": over(tree),
         "ids": heads.card_ids(tree),

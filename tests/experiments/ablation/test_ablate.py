@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score
 from headscope.errors import InputError, ModelError, RunFolderError, RunStopped
 from headscope.experiments.ablation import ablate as module
 from headscope.experiments.ablation.ablate import AblationSettings, ablate, note_of
-from headscope.experiments.ablation.prune import Pruning, prune
+from headscope.experiments.ablation.prune import Pruning, prune_curves
 from headscope.experiments.ablation.result import variant_name
 from headscope.experiments.ablation.variant_answers import Way, naive
 from headscope.experiments.ablation.variants import (
@@ -204,7 +204,7 @@ def test_a_model_whose_answers_are_no_numbers_is_refused_before_the_sweep(mood):
     with pytest.raises(ModelError, match="answers with NaN"):
         ablate(model, data(20), settings=FEW, execution=STOCK)
     with pytest.raises(ModelError, match="answers with NaN"):
-        prune(Pruning(model, data(12, seed=1), data(12)), execution=STOCK)
+        prune_curves(Pruning(model, data(12, seed=1), data(12)), execution=STOCK)
 
 
 def test_what_cannot_be_is_refused(mood):

@@ -11,7 +11,7 @@ from headscope.draw.figures import draw, pictures
 from headscope.draw.head_grid import STEPS
 from headscope.draw.saving import picture_bytes
 from headscope.draw.style import LIGHT
-from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
+from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune_curves
 from headscope.experiments.ablation.terms import best_order, verdict_counts
 from headscope.page.svg import Styles, inline_panel
 from headscope.run.atlas import Execution
@@ -96,7 +96,7 @@ def test_captions_count_the_verdicts_and_name_the_correction(tree):
 def pruned(mood):
     model = load_for_task(mood, MOOD)
     settings = PruningSettings(step=2, draws=2, replicates=20, batch_tokens=200)
-    return prune(Pruning(model, data(12, seed=1), data(24), settings), execution=STOCK).tree
+    return prune_curves(Pruning(model, data(12, seed=1), data(24), settings), execution=STOCK).tree
 
 
 def test_a_curve_passes_through_its_scores_and_a_ring_marks_what_can_go(pruned):

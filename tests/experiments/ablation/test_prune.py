@@ -15,7 +15,7 @@ from experiments.ablation.test_ablate import one_by_one
 from headscope.core.intervals import estimate
 from headscope.errors import InputError, RunFolderError, RunStopped
 from headscope.experiments.ablation import prune as module
-from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
+from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune_curves
 from headscope.experiments.ablation.pruned_checkpoint import (
     chosen_heads,
     note_of,
@@ -58,7 +58,7 @@ def asked(mood):
 
 @pytest.fixture(scope="module")
 def run(asked):
-    return prune(asked, execution=STOCK)
+    return prune_curves(asked, execution=STOCK)
 
 
 def gone_in(pruning, name, count):
@@ -190,30 +190,31 @@ def test_the_note_says_which_heads_are_gone_and_what_it_costs(asked, run, tmp_pa
 
 def test_a_number_of_heads_that_is_asked_for_is_a_point_of_the_curve(mood):
     settings = replace(FEW, remove=3, orders=("alone",))
-    run = prune(asked_of(mood, settings=settings), execution=STOCK)
+    run = prune_curves(asked_of(mood, settings=settings), execution=STOCK)
     assert run["pruning"]["removed"].values.tolist() == [0, 2, 3, 4, 6]
     with pytest.raises(InputError, match="found 7 heads to remove; the model has 6"):
-        prune(asked_of(mood, settings=replace(FEW, remove=7)), execution=STOCK)
+        prune_curves(asked_of(mood, settings=replace(FEW, remove=7)), execution=STOCK)
 
 
 def test_an_importance_gives_an_order_under_its_own_name(mood):
     importance = np.array([[0.3, 0.5, 0.1], [0.2, 0.0, 9.0]])
     settings = replace(FEW, orders=("given",))
-    run = prune(
+    run = prune_curves(
         asked_of(mood, settings=settings, importance=importance, importance_name="michel"),
         execution=STOCK,
     )
     assert list(run["pruning"]["order"].values) == ["michel"]
     assert gone_in(run["pruning"], "michel", 2) == [(0, 2), (1, 1)]
+    bad = asked_of(mood, settings=settings, importance=np.zeros((1, 2)))
     with pytest.raises(InputError, match="1 layers of 2 heads; wanted 2 of 3"):
-        prune(asked_of(mood, settings=settings, importance=np.zeros((1, 2))), execution=STOCK)
+        prune_curves(bad, execution=STOCK)
     with pytest.raises(InputError, match="--importance"):
-        prune(asked_of(mood, settings=settings), execution=STOCK)
+        prune_curves(asked_of(mood, settings=settings), execution=STOCK)
 
 
 def test_a_regression_is_pruned_by_its_correlation(amount, tmp_path):
     asked = asked_of(amount, AMOUNT)
-    found = prune(asked, execution=STOCK)["pruning"]
+    found = prune_curves(asked, execution=STOCK)["pruning"]
     variants = [frozenset(gone_in(found, "greedy", 4))]
     told = one_by_one(asked.model, asked.scoring, variants, StandIn("zero"))[1, :, 0]
     wanted = np.corrcoef(asked.scoring.labels, told)[0, 1]
@@ -221,7 +222,7 @@ def test_a_regression_is_pruned_by_its_correlation(amount, tmp_path):
 
 
 def test_a_stopped_run_goes_on(asked, mood, tmp_path, monkeypatch):
-    whole = prune(asked, execution=STOCK)
+    whole = prune_curves(asked, execution=STOCK)
     own = module.Pruner.answers_without
     calls = []
 
@@ -233,10 +234,10 @@ def test_a_stopped_run_goes_on(asked, mood, tmp_path, monkeypatch):
 
     monkeypatch.setattr(module.Pruner, "answers_without", stopping)
     with pytest.raises(RunStopped):
-        prune(asked, output=tmp_path / "run", execution=STOCK)
+        prune_curves(asked, output=tmp_path / "run", execution=STOCK)
     monkeypatch.setattr(module.removal_curves, "greedy", None)
     monkeypatch.setattr(module.removal_curves, "alone", None)
-    run = prune(asked, output=tmp_path / "run", execution=STOCK)
+    run = prune_curves(asked, output=tmp_path / "run", execution=STOCK)
     assert calls[6:] == [0, 2, 4, 6] * 3  # the order that was finished is not scored again
     assert run["pruning"].equals(whole["pruning"])
     run.report()
@@ -266,7 +267,7 @@ def test_what_cannot_be_is_refused():
 def test_the_passes_that_are_said_before_are_those_that_are_made(asked):
     told, parts = [], []
     progress = Execution(linears="stock", progress=lambda *at: told.append(at))
-    prune(asked, execution=progress, told=parts.append)
+    prune_curves(asked, execution=progress, told=parts.append)
     said = asked.passes
     assert parts == list(said)
     assert told[-1] == (sum(said.values()), sum(said.values()))

@@ -22,7 +22,7 @@ from headscope.experiments.ablation.findings import (
     task_findings,
     verdict_finding,
 )
-from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
+from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune_curves
 from headscope.experiments.ablation.result import tables
 from headscope.experiments.ablation.section import answers_table, scores_table
 from headscope.experiments.ablation.terms import remarks
@@ -236,7 +236,7 @@ def test_a_notebook_shows_the_findings(ablated):
 def test_a_pruning_says_how_many_can_go_and_what_the_other_half_says(mood):
     settings = PruningSettings(step=2, draws=2, replicates=20, batch_tokens=200)
     asked = Pruning(load_for_task(mood, MOOD), data(12, seed=1), data(24), settings)
-    run = prune(asked, execution=STOCK)
+    run = prune_curves(asked, execution=STOCK)
     found = run["pruning"]
     page = render(run.tree, run.manifest)
     assert "How many heads of " in page

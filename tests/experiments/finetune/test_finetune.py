@@ -27,7 +27,7 @@ from forked import forked
 from headscope.core.whole_file import put_folder, replaceable
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
 from headscope.experiments.finetune import training
-from headscope.experiments.finetune.finetune import STATES, finetune, working_folder
+from headscope.experiments.finetune.finetune import STATES, teach, working_folder
 from headscope.experiments.finetune.optimization import WEIGHT_DECAY, Batches, optimizer, parts_of
 from headscope.run.manifest import TRAINING_RECORD
 from headscope.tasks.metrics import score
@@ -73,9 +73,7 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 
 
 def test_a_task_is_learned_and_the_checkpoint_says_what_the_record_says(base, tmp_path):
-    record = finetune(
-        started(base), data(200), DEV, tmp_path / "ckpt", epochs=6, batch=8, rate=5e-3
-    )
+    record = teach(started(base), data(200), DEV, tmp_path / "ckpt", epochs=6, batch=8, rate=5e-3)
     assert record["metrics"]["after"]["accuracy"] > 0.9
     assert record["metrics"]["before"]["accuracy"] < 0.75
     assert record["loss"][-1] < 0.3 < record["loss"][0]
@@ -89,7 +87,7 @@ def test_a_task_is_learned_and_the_checkpoint_says_what_the_record_says(base, tm
 
 
 def test_the_checkpoint_is_safetensors_with_its_classes_and_its_record(base, tmp_path):
-    record = finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
+    record = teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
     assert {path.name for path in (tmp_path / "ckpt").iterdir()} == {
         "config.json", "finetuned.json", "model.safetensors", "tokenizer.json",
         "tokenizer_config.json",
@@ -109,7 +107,7 @@ def test_the_checkpoint_is_safetensors_with_its_classes_and_its_record(base, tmp
 def test_the_score_before_is_that_of_an_untrained_head(base, tmp_path):
     start = started(base, seed=4)
     wanted = score(MOOD, DEV.labels, outputs(start, encode(start, DEV)))
-    record = finetune(start, TRAIN, DEV, tmp_path / "ckpt", **FAST)
+    record = teach(start, TRAIN, DEV, tmp_path / "ckpt", **FAST)
     before = record["metrics"]["before"]
     assert {name: before[name] for name in wanted} == pytest.approx(wanted)
     assert record["model"]["start"] == "new head"
@@ -117,7 +115,7 @@ def test_the_score_before_is_that_of_an_untrained_head(base, tmp_path):
 
 
 def test_random_weights_are_trained_too(base, tmp_path):
-    record = finetune(started(base, random_init=True), TRAIN, DEV, tmp_path / "ckpt", **FAST)
+    record = teach(started(base, random_init=True), TRAIN, DEV, tmp_path / "ckpt", **FAST)
     assert record["model"]["start"] == "random"
     assert "model: all weights are random" in record["notes"]
     trained = weights(tmp_path / "ckpt")["bert.embeddings.word_embeddings.weight"]
@@ -130,7 +128,7 @@ def test_a_regression_is_trained_on_its_numbers(tmp_path):
     folder = checkpoint(tmp_path / "base")
     start = load_for_task(folder, AMOUNT, new_head=True)
     train, dev = data(400, task=AMOUNT), data(40, seed=1, task=AMOUNT)
-    record = finetune(start, train, dev, tmp_path / "ckpt", epochs=6, batch=8, rate=5e-3)
+    record = teach(start, train, dev, tmp_path / "ckpt", epochs=6, batch=8, rate=5e-3)
     assert record["metrics"]["after"]["pearson"] > 0.75
     assert load_for_task(tmp_path / "ckpt", AMOUNT).model.network.config.num_labels == 1
 
@@ -149,7 +147,7 @@ def test_other_families_are_trained_saved_and_loaded_again(family, tmp_path):
     network = getattr(T, f"{family}Model")(getattr(T, f"{family}Config")(vocab_size=13, **options))
     network.save_pretrained(tmp_path / "base")
     tokens().save_pretrained(tmp_path / "base")
-    record = finetune(started(tmp_path / "base"), TRAIN, DEV, tmp_path / "ckpt", **FAST)
+    record = teach(started(tmp_path / "base"), TRAIN, DEV, tmp_path / "ckpt", **FAST)
     again = load_for_task(tmp_path / "ckpt", MOOD)
     found = score(MOOD, DEV.labels, outputs(again, encode(again, DEV)))
     assert {name: record["metrics"]["after"][name] for name in found} == pytest.approx(found)
@@ -181,7 +179,7 @@ def test_gradient_norms_are_those_of_autograd_before_they_are_cut(tmp_path):
     loss, gradients = by_hand(start, TRAIN)
     whole = float(torch.stack([g.norm() for g in gradients.values()]).norm())
     assert whole > 1  # the Trainer cuts it to 1
-    record = finetune(start, TRAIN, DEV, tmp_path / "ckpt", epochs=1, batch=40)
+    record = teach(start, TRAIN, DEV, tmp_path / "ckpt", epochs=1, batch=40)
     assert record["loss"] == [pytest.approx(loss, rel=1e-5)]
     for row in record["layers"]:
         sign = {
@@ -198,7 +196,7 @@ def test_gradient_norms_are_those_of_autograd_before_they_are_cut(tmp_path):
 def test_relative_change_is_what_the_two_files_say(base, tmp_path):
     start = started(base)
     before = {name: p.detach().clone() for name, p in start.model.network.named_parameters()}
-    record = finetune(start, TRAIN, DEV, tmp_path / "ckpt", **FAST)
+    record = teach(start, TRAIN, DEV, tmp_path / "ckpt", **FAST)
     after = weights(tmp_path / "ckpt")
     for row in record["layers"]:
         if row["part"] != "layer":
@@ -218,7 +216,7 @@ def test_layer_decay_makes_each_layer_step_as_far_as_its_rate(tmp_path):
     base = checkpoint(tmp_path / "base", **STILL)
     start = started(base)
     before = {name: p.detach().clone() for name, p in start.model.network.named_parameters()}
-    record = finetune(
+    record = teach(
         start, TRAIN, DEV, tmp_path / "ckpt",
         epochs=1, batch=40, rate=8e-3, layer_decay=0.5, warm_up=0.0,
     )  # fmt: skip
@@ -249,7 +247,7 @@ def test_biases_and_norms_do_not_decay_and_matrices_do():
 
 def test_a_seed_gives_the_same_weights_and_another_gives_others(base, tmp_path):
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        finetune(started(base), TRAIN, DEV, tmp_path / name, seed=seed, **FAST)
+        teach(started(base), TRAIN, DEV, tmp_path / name, seed=seed, **FAST)
     a, b, c = (weights(tmp_path / name) for name in "abc")
     assert same(a, b)
     assert not same(a, c)
@@ -264,7 +262,7 @@ def test_the_callers_randomness_is_left_alone(base, tmp_path):
     random.seed(1), np.random.seed(1), torch.manual_seed(1)  # noqa: NPY002
     wanted = drawn()
     random.seed(1), np.random.seed(1), torch.manual_seed(1)  # noqa: NPY002
-    finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
+    teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
     assert drawn() == wanted
 
 
@@ -292,12 +290,12 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, {root!r})
 from headscope.tasks.task_model import load_for_task
-from headscope.experiments.finetune.finetune import finetune
+from headscope.experiments.finetune.finetune import teach
 from tasks.made import MOOD, data
 def stop(done, total):
     if done == 5:
         os.kill(os.getpid(), signal.SIGKILL)
-finetune(load_for_task({base!r}, MOOD, new_head=True), data(40), data(30, seed=1), {output!r},
+teach(load_for_task({base!r}, MOOD, new_head=True), data(40), data(30, seed=1), {output!r},
          save_seconds=0, progress=stop, **{options!r})
 """
 
@@ -314,7 +312,7 @@ def killed(base: Path, output: Path, *, step: int, seconds: float = 0.0) -> None
             raise Killed
 
     with pytest.raises(Killed):
-        finetune(started(base), TRAIN, DEV, output, save_seconds=seconds, progress=stop, **FAST)
+        teach(started(base), TRAIN, DEV, output, save_seconds=seconds, progress=stop, **FAST)
     assert not output.exists()
 
 
@@ -322,13 +320,13 @@ def killed(base: Path, output: Path, *, step: int, seconds: float = 0.0) -> None
 def whole(base, tmp_path_factory):
     """The record and the weights of a training that nothing interrupted."""
     folder = tmp_path_factory.mktemp("whole") / "ckpt"
-    return finetune(started(base), TRAIN, DEV, folder, **FAST), weights(folder)
+    return teach(started(base), TRAIN, DEV, folder, **FAST), weights(folder)
 
 
 def resumed(base: Path, output: Path, *, step: int, whole) -> None:
     """The same command again goes on from the state before that step, and ends as `whole`."""
     seen: list[tuple[int, int]] = []
-    record = finetune(
+    record = teach(
         started(base), TRAIN, DEV, output,
         progress=lambda done, total: seen.append((done, total)), **FAST,
     )  # fmt: skip
@@ -376,7 +374,7 @@ def test_an_unfinished_training_of_other_settings_is_not_mixed_in(base, tmp_path
     with pytest.raises(
         RunFolderError, match=r"settings.rate: 0.001, now 0.002\)\nit is an unfinished training"
     ) as e:
-        finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST | {"rate": 2e-3})
+        teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST | {"rate": 2e-3})
     assert len(str(e.value).splitlines()) <= 3
 
 
@@ -386,16 +384,16 @@ def test_ctrl_c_keeps_what_was_learned(base, whole, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(RunStopped, match="so far is kept: the same command goes on"):
-        finetune(
+        teach(
             started(base), TRAIN, DEV, tmp_path / "ckpt", save_seconds=0, progress=interrupt, **FAST
         )
     resumed(base, tmp_path / "ckpt", step=6, whole=whole)
 
 
 def test_a_training_that_is_done_is_not_made_again(base, tmp_path, monkeypatch):
-    first = finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
+    first = teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
     monkeypatch.setattr("headscope.experiments.finetune.training.train", pytest.fail)
-    assert finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST) == first
+    assert teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST) == first
 
 
 @pytest.mark.parametrize("removal", [1, 2])  # of the states, of the folder
@@ -412,25 +410,25 @@ def test_a_kill_as_the_states_are_removed_leaves_nothing(removal, base, tmp_path
     with monkeypatch.context() as patch:
         patch.setattr("headscope.experiments.finetune.finetune.shutil.rmtree", rmtree)
         with pytest.raises(Killed):
-            finetune(started(base), TRAIN, DEV, output, **FAST)
+            teach(started(base), TRAIN, DEV, output, **FAST)
     assert working_folder(output).exists()
     monkeypatch.setattr("headscope.experiments.finetune.training.train", pytest.fail)
-    assert finetune(started(base), TRAIN, DEV, output, **FAST)["fingerprint"]
+    assert teach(started(base), TRAIN, DEV, output, **FAST)["fingerprint"]
     assert not working_folder(output).exists()
 
 
 def test_a_finished_training_leaves_the_states_of_another_one(base, tmp_path):
     other = FAST | {"rate": 2e-3}
-    first = finetune(started(base), TRAIN, DEV, tmp_path / "other", **other)
+    first = teach(started(base), TRAIN, DEV, tmp_path / "other", **other)
     killed(base, tmp_path / "ckpt", step=4)
     shutil.copytree(tmp_path / "other", tmp_path / "ckpt")
-    assert finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **other) == first
+    assert teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **other) == first
     assert training.last_state(working_folder(tmp_path / "ckpt") / STATES) is not None
 
 
 def test_what_another_process_trained_meanwhile_is_not_made_again(base, tmp_path, monkeypatch):
     """It ended between our look at the folder and our hold of it."""
-    first = finetune(started(base), TRAIN, DEV, tmp_path / "other", **FAST)
+    first = teach(started(base), TRAIN, DEV, tmp_path / "other", **FAST)
 
     @contextmanager
     def held(place):
@@ -439,20 +437,20 @@ def test_what_another_process_trained_meanwhile_is_not_made_again(base, tmp_path
 
     monkeypatch.setattr("headscope.experiments.finetune.finetune.held", held)
     monkeypatch.setattr("headscope.experiments.finetune.training.train", pytest.fail)
-    assert finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST) == first
+    assert teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST) == first
 
 
 def test_a_record_without_weights_is_no_checkpoint(base, whole, tmp_path):
-    finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
+    teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
     (tmp_path / "ckpt/model.safetensors").unlink()
-    finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
+    teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
     assert same(weights(tmp_path / "ckpt"), whole[1])
 
 
 def test_another_training_replaces_an_old_checkpoint_of_ours(base, tmp_path):
-    finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
+    teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
     old = weights(tmp_path / "ckpt")
-    finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST | {"rate": 2e-3})
+    teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST | {"rate": 2e-3})
     assert not same(old, weights(tmp_path / "ckpt"))
     assert [path.name for path in tmp_path.iterdir()] == ["ckpt"]
 
@@ -473,11 +471,11 @@ def small_files_only() -> Iterator[None]:
 
 @pytest.mark.parametrize("seconds", [1e9, 0.0], ids=["the checkpoint", "the state"])
 def test_a_disk_without_room_leaves_the_old_checkpoint_intact(seconds, base, tmp_path):
-    finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
+    teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
     before = {p.name: p.read_bytes() for p in (tmp_path / "ckpt").iterdir()}
     start, other = started(base), FAST | {"rate": 2e-3}
     with pytest.raises(HeadscopeError) as error, small_files_only():
-        finetune(start, TRAIN, DEV, tmp_path / "ckpt", save_seconds=seconds, **other)
+        teach(start, TRAIN, DEV, tmp_path / "ckpt", save_seconds=seconds, **other)
     message = str(error.value)
     assert error.value.exit_code == 1
     assert message.startswith(f"cannot write {tmp_path / 'ckpt'}: ")
@@ -486,7 +484,7 @@ def test_a_disk_without_room_leaves_the_old_checkpoint_intact(seconds, base, tmp
     assert {p.name: p.read_bytes() for p in (tmp_path / "ckpt").iterdir()} == before
     assert not list(tmp_path.glob("*.part"))
     assert not list(working_folder(tmp_path / "ckpt").glob("states/*"))  # what it cut is deleted
-    finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **other)
+    teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **other)
     assert [path.name for path in tmp_path.iterdir()] == ["ckpt"]
 
 
@@ -545,18 +543,18 @@ def test_a_folder_that_is_not_ours_is_never_replaced(base, tmp_path):
     with pytest.raises(
         RunFolderError, match=r"is not empty and has no finetuned.json; it is not replaced"
     ):
-        finetune(started(base), TRAIN, DEV, tmp_path / "thesis", **FAST)
+        teach(started(base), TRAIN, DEV, tmp_path / "thesis", **FAST)
     with pytest.raises(RunFolderError, match="is a file"):
-        finetune(started(base), TRAIN, DEV, tmp_path / "thesis/chapter.txt", **FAST)
+        teach(started(base), TRAIN, DEV, tmp_path / "thesis/chapter.txt", **FAST)
     assert (tmp_path / "thesis/chapter.txt").read_text() == "years of work"
     (tmp_path / "empty").mkdir()
-    finetune(started(base), TRAIN, DEV, tmp_path / "empty", **FAST)
+    teach(started(base), TRAIN, DEV, tmp_path / "empty", **FAST)
 
 
 def test_the_model_itself_is_never_replaced(tmp_path):
     base = checkpoint(tmp_path / "base")
     with pytest.raises(InputError, match="is the model that is trained; choose another folder"):
-        finetune(started(base), TRAIN, DEV, base, **FAST)
+        teach(started(base), TRAIN, DEV, base, **FAST)
 
 
 @pytest.mark.parametrize(
@@ -572,7 +570,7 @@ def test_the_model_itself_is_never_replaced(tmp_path):
 )
 def test_settings_that_make_no_sense_are_refused(options, message, base, tmp_path):
     with pytest.raises(InputError, match=message):
-        finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **options)
+        teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **options)
     assert not list(tmp_path.iterdir())
 
 
@@ -580,16 +578,16 @@ def test_data_of_another_task_and_half_weights_are_refused(base, tmp_path):
     with pytest.raises(
         InputError, match=r"are of mood \(no, cat\), mood .* and amount \(\); wanted one"
     ):
-        finetune(started(base), TRAIN, data(9, task=AMOUNT), tmp_path / "ckpt", **FAST)
+        teach(started(base), TRAIN, data(9, task=AMOUNT), tmp_path / "ckpt", **FAST)
     half = load_for_task(base, MOOD, new_head=True, dtype="bfloat16")
     with pytest.raises(InputError, match=r"weights of type torch.bfloat16; wanted float32"):
-        finetune(half, TRAIN, DEV, tmp_path / "ckpt", **FAST)
+        teach(half, TRAIN, DEV, tmp_path / "ckpt", **FAST)
 
 
 def test_a_loss_that_is_no_number_ends_the_training_at_once(base, tmp_path):
     seen = []
     with pytest.raises(HeadscopeError, match=r"the loss is nan in step 2; wanted a number"):
-        finetune(
+        teach(
             started(base), TRAIN, DEV, tmp_path / "ckpt",
             progress=lambda done, total: seen.append(done), **FAST | {"rate": 1e30, "warm_up": 0.0},
         )  # fmt: skip

@@ -52,8 +52,8 @@ def _caption(tree: xr.DataTree) -> str:
     where = chosen_where([estimate(coreference, "held_out")])
     return (
         "(a) Share of mentions whose head word attends, of the head words of all mentions before "
-        f"it, most to that of an antecedent{by_measure(coreference)}, in the best head, {where}, "
-        "beside the nearest mention, the nearest with the same head word, and rules for string, "
+        f"it, most to that of an antecedent{by_measure(coreference)}, in the best head, {where}; "
+        "beside it the nearest mention, the nearest with the same head word, and rules for string, "
         "head word and agreement; the head that is best on all data is named; whiskers are "
         f"{INTERVALS}; (b) the same share for every head, from 0 (page) to the value at the end of "
         f"the key; n = {int(coreference['count'].max()):,} mentions with an antecedent. "

@@ -33,7 +33,7 @@ from headscope.draw.marks import band_line, cell_key, faint_grid
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, ramp_map
 
-NUMBER_HEIGHT = 0.048  # of a panel's height: a number beside it
+NUMBER_HEIGHT = 0.06  # of a panel's height: a number beside it
 STABLE = 0.75  # Hennig (2007): from here a cluster is found again
 CHECKED = {"silhouette_by_k", "reference_silhouette", "cluster_count", "silhouette", "stays"}
 TREE, STRIP, SPACE = 0.3, 0.022, 0.008  # of the map's width
@@ -144,7 +144,8 @@ def _silhouettes(divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) 
         middles.append(row + len(own) / 2)
         row += len(own) + gap
     height = row - gap
-    places = spread(np.array(middles), np.full(len(groups), NUMBER_HEIGHT * height), height)
+    room = min(NUMBER_HEIGHT, 1 / len(groups)) * height
+    places = spread(np.array(middles), np.full(len(groups), room), height)
     for one, place in zip(groups, places.tolist(), strict=True):
         axes.text(
             -0.015, place, str(one.number + 1), fontsize=6, va="center", ha="right",

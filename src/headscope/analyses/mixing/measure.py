@@ -79,8 +79,8 @@ class Mixing(Analysis, question=QUESTION):
                 self._layers[RANKED.index(method)] += there
         self.total.add(values, batch.groups, at=(layer.index,))
         self.count.add(counts, batch.groups, at=(layer.index,))
-        summed = layer.summed_norm(batch)  # [example, query, key]
-        given = summed.sum(1) - summed.diagonal(dim1=1, dim2=2)  # [example, key] to other tokens
+        # [example, key] to other tokens
+        given = layer.summed_norm_received(batch) - layer.summed_norm_own(batch)
         of_key = batch.categories_and_first if self.scope.first_token else batch.categories
         in_category = (given.clamp_min(0)[:, None] @ of_key.to(given.dtype))[:, 0]
         self.taken.add(to_float64(in_category), batch.groups, at=(layer.index,))

@@ -193,7 +193,8 @@ FIGURES = (WEIGHT, CANCELLATION, FREQUENCY)
 def _weight_finding(tree: xr.DataTree) -> str:
     norms, shares = needed(tree, "norms"), []
     for variable in ("attention", "weighted_norm"):
-        means = np.nanmean(estimate(norms, variable).value, (0, 1))
+        values = np.ma.masked_invalid(estimate(norms, variable).value)
+        means = values.mean((0, 1)).filled(np.nan)  # NaN for a category that no token is of
         shares.append(means / np.nansum(means))  # [category]
     marked = np.where(norms["category"].values == "other", np.nan, shares[0])
     if not np.isfinite(marked).any():

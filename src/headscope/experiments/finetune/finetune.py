@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 import transformers
@@ -23,6 +23,7 @@ import transformers
 import headscope
 from headscope.core.accumulators import REPLICATES
 from headscope.core.results import json_number
+from headscope.core.settings_table import documented, keywords
 from headscope.core.whole_file import held, put_folder, replaceable, told
 from headscope.errors import InputError, RunFolderError, RunStopped
 from headscope.experiments.finetune import training
@@ -36,8 +37,10 @@ from headscope.run.settings import fingerprint
 from headscope.run.store import RunFolder
 from headscope.tasks.metrics import draws_of, score, score_estimate
 from headscope.tasks.predict import MAX_LENGTH, EncodedTask, encode, outputs
+from headscope.tasks.task import Task
 from headscope.tasks.task_data import TaskData
-from headscope.tasks.task_model import TaskModel
+from headscope.tasks.task_model import TaskModel, load_for_task
+from headscope.tasks.task_request import Loading, TaskFields, TaskRequest, train_and_dev
 
 STATES = "states"  # in the working folder
 INSTEAD = (
@@ -47,7 +50,62 @@ INSTEAD = (
 Record = dict[str, Any]
 
 
+class FinetuneFields(TaskFields, total=False):
+    """The fields of `TrainingSchedule`, `TaskRequest` and `Loading`, as keywords."""
+
+    epochs: int
+    batch: int
+    rate: float
+    layer_decay: float
+    warm_up: float
+    seed: int
+
+
+@documented(TrainingSchedule, TaskRequest, Loading)
 def finetune(
+    model: str | Path,
+    task: Task | str,
+    output: str | Path,
+    *,
+    train: str | Path | None = None,
+    dev: str | Path | None = None,
+    dev_limit: int | None = None,
+    max_length: int = MAX_LENGTH,
+    from_scratch: bool = False,
+    progress: Progress | None = None,
+    **more: Unpack[FinetuneFields],
+) -> Record:
+    """Teaches a model a task with transformers' Trainer, and writes the checkpoint.
+
+    model         a hub id or a folder
+    task          a task of GLUE by its name, or a name of your own
+    output        folder of the checkpoint; a training that was killed goes on, one that is done is
+                  not made again
+    train, dev    files to learn from and to be scored on, instead of those in `data`
+    dev_limit     examples to be scored on at most; `limit` is that of those to learn from
+    max_length    tokens of an example; longer ones are cut, and counted
+    from_scratch  random weights: only the shape and the tokenizer are the model's
+    progress      called with the steps done and all steps
+    returns       the record that stands in finetuned.json: scores before and after, settings,
+                  gradients and changes of every layer
+    raises        InputError and its kinds before anything is computed; RunStopped on Ctrl-C
+    """
+    own, asked, loading = keywords(more, TrainingSchedule, TaskRequest, Loading)
+    schedule, load = TrainingSchedule(**own), Loading(**loading)
+    learned, scored = train_and_dev(
+        task, TaskRequest(**asked), train=train, dev=dev, dev_limit=dev_limit, seed=schedule.seed
+    )
+    start = load_for_task(
+        model, learned.task, new_head=True, random_init=from_scratch, seed=schedule.seed,
+        **asdict(load),
+    )  # fmt: skip
+    return teach(
+        start, learned, scored, output, max_length=max_length, progress=progress,
+        **asdict(schedule),
+    )  # fmt: skip
+
+
+def teach(
     start: TaskModel,
     train_data: TaskData,
     dev: TaskData,

@@ -203,7 +203,7 @@ def _covered(place: Floats, points: Floats) -> int:
 def _by_layer(axes: Axes, x: Floats, y: Floats) -> None:
     """A mark per head of [layer, head], and the key of layers above."""
     shades = layer_colors(len(x))
-    key = axes.inset_axes((0.12, 1.03, 0.36, 0.03))
+    key = axes.inset_axes((0.16, 1.03, 0.36, 0.03))
     key.set_axis_off()
     for layer, shade in enumerate(shades):
         axes.plot(x[layer], y[layer], "o", color=shade, ms=4, mew=0.4, mec=color("page"), zorder=3)

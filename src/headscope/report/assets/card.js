@@ -131,7 +131,8 @@ function numbersPart(unit) {
     }
     table.tBodies[table.tBodies.length - 1].append(numberRow(metric, unit));
   }
-  const note = "Value with its 95 % interval; rank: 1 is the largest. Thin marks: all heads, from the smallest value to the largest; thick mark and band: this head and its interval." + (data.metrics.some((metric) => metric.control) ? " Thin line below: the heads of networks without training." : "");
+  const bounded = data.metrics.some((metric) => metric.low.some((low) => low !== null));
+  const note = `Value${bounded ? " with its 95 % interval" : ""}; rank: 1 is the largest. Thin marks: all heads, from the smallest value to the largest; thick mark${bounded ? " and band: this head and its interval" : ": this head"}.` + (data.metrics.some((metric) => metric.control) ? " Thin line below: the heads of networks without training." : "");
   return element("section", {}, element("h3", {}, "Numbers"), table, element("p", { class: "caption" }, note));
 }
 

@@ -1,6 +1,7 @@
 // How do the most typical maps of a head look? Drawn as squares in the page's own shades.
 const TYPE = 0.78; // of a cell: the size of type at most
 const TYPE_OF_MAP = 0.055; // of the map: likewise, where cells are large
+const LEAST_OF_MAP = 0.036; // and at least, 9 pixels on a phone: not every token has a name then
 const WIDE = 0.6; // of the size of type: about what a character takes
 const LONGEST_MARGIN = 0.42; // of the map: what tokens beside it take at most
 
@@ -42,7 +43,7 @@ function mapsPart(unit) {
       at += sizeOf(row);
     });
   });
-  const note = `Typical maps: ${data.cards.from}. From each token (row) to each (column), from 0 (blank) to 1, shades by the square root; tokens that the tokenizer added are grey. Below, the strongest links between the others.`;
+  const note = `Typical maps: ${data.cards.from}. From each token (row) to each (column), from 0 (blank) to 1, shades by the square root; tokens that the tokenizer added are grey, and of many not all are named. Below, the strongest links between the others.`;
   const holder = element("div", { class: "maps" }, ...figures);
   return element("section", {}, element("h3", {}, "Typical maps"), holder, element("p", { class: "caption" }, note));
 }
@@ -70,7 +71,8 @@ const about = (share) => `about ${(100 * share).toFixed(share < 0.095 ? 1 : 0)} 
 function mapDrawing(tokens, added, codes) {
   const n = tokens.length;
   const longest = Math.max(...tokens.map((token) => token.length));
-  const size = Math.min(TYPE, TYPE_OF_MAP * n);
+  const size = Math.max(Math.min(TYPE, TYPE_OF_MAP * n), LEAST_OF_MAP * n);
+  const apart = Math.ceil(1.1 * size); // tokens from one name to the next
   const margin = Math.min(longest * WIDE + 1, LONGEST_MARGIN * (n / size)) * size;
   const svg = drawing("svg", { viewBox: `${-margin} ${-margin} ${n + margin + 0.1} ${n + margin + 0.1}`, role: "img" });
   const paths = new Map();
@@ -82,6 +84,7 @@ function mapDrawing(tokens, added, codes) {
   svg.append(drawing("rect", { class: "frame", width: n, height: n }));
   const room = Math.max(Math.floor((margin / size - 0.8) / WIDE), 1);
   tokens.forEach((token, at) => {
+    if (at % apart) return;
     const shown = token.length > room ? `${token.slice(0, Math.max(room - 1, 1))}…` : token;
     const tone = added.includes(at) ? "added" : "own";
     const away = -0.35 * size;
