@@ -92,29 +92,30 @@ class Computer:
         """
         for analysis in self._analyses:
             analysis.reset()
-        with threads_of(self.job.threads):
+        few = [analysis for analysis in self._analyses if not analysis.costly]
+        network, maps = self.model.network, self.job.linears
+        with threads_of(self.job.threads), linears(network, maps), self.instrument:
             self._run(examples, self._analyses, advance)
-            few = [analysis for analysis in self._analyses if not analysis.costly]
             self._run(cheap, few, advance)
         return self._analyses
 
+    @torch.inference_mode()
     def _run(
         self, examples: Sequence[Example], analyses: Sequence[Analysis], advance: Advance
     ) -> None:
-        network, job, self._shown = self.model.network, self.job, analyses
-        with linears(network, job.linears), self.instrument, torch.inference_mode():
-            # Longest first: buffers that grow a little each time would leave a hole in memory each.
-            for rows in reversed(list(batches(examples, budget=job.settings.batch_tokens))):
-                batch = self._batch = Batch.of(
-                    [examples[row] for row in rows], self.model.vocabulary,
-                    replicates=job.scope.replicates, seed=job.scope.seed, listed=job.scope.listed,
-                    device=self.model.device,
-                )  # fmt: skip
-                self._leading = batch.leading(LEADING) if self._is_long(batch) else None
-                forward(network, *batch.inputs, keep=self._leading is None)
-                for analysis in analyses:
-                    analysis.finish(self._shown_batch(analysis))
-                advance(len(rows))
+        job, self._shown = self.job, analyses
+        # Longest first: buffers that grow a little each time would leave a hole in memory each.
+        for rows in reversed(list(batches(examples, budget=job.settings.batch_tokens))):
+            batch = self._batch = Batch.of(
+                [examples[row] for row in rows], self.model.vocabulary,
+                replicates=job.scope.replicates, seed=job.scope.seed, listed=job.scope.listed,
+                device=self.model.device,
+            )  # fmt: skip
+            self._leading = batch.leading(LEADING) if self._is_long(batch) else None
+            forward(self.model.network, *batch.inputs, keep=self._leading is None)
+            for analysis in analyses:
+                analysis.finish(self._shown_batch(analysis))
+            advance(len(rows))
 
     def _is_long(self, batch: Batch) -> bool:
         return batch.input_ids.shape[1] > self.job.settings.whole_maps

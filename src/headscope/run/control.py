@@ -19,6 +19,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import xarray as xr
 from torch import nn
@@ -126,7 +127,7 @@ def _numbers(result: xr.Dataset) -> xr.Dataset:
         str(name)
         for name, variable in result.data_vars.items()
         if variable.attrs.get("tidy", 1)
-        and not (str(name).endswith(LIMITS) and bool(variable.isnull().all()))
+        and not (str(name).endswith(LIMITS) and np.isnan(variable.values).all())
     ]
     return result[names]
 
@@ -135,7 +136,10 @@ def _job(job: ShardJob, examples: tuple[Example, ...], *, whole: bool) -> ShardJ
     """What is asked of each network: all that the run is, or what its claims compare."""
     if not whole:
         scope = replace(job.scope, stored_inputs=(), stored_tokens=(), replicates=0, control=True)
-        return replace(job, names=tuple(controlled(list(job.names))), scope=scope)
+        most = min(job.settings.batch_tokens, sum(map(len, examples)))  # else padding is the most
+        settings = replace(job.settings, batch_tokens=most)
+        names = tuple(controlled(list(job.names)))
+        return replace(job, names=names, scope=scope, settings=settings)
     documents = list(dict.fromkeys(example.document for example in examples))
     few = len(documents) <= job.scope.replicates  # each is a group of its own, as in the run
     scope = replace(

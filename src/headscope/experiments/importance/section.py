@@ -144,7 +144,8 @@ def rho_finding(importance: xr.Dataset) -> str:
         told.append(f"none that so many heads can tell for {others}")
     return (
         f"Rank correlation over {int(importance.attrs['heads'])} heads with the rise of the loss "
-        f"when a head {INSTEAD[str(importance.attrs['replacement'])]}: {'; '.join(told)}."
+        f"when a head {INSTEAD[str(importance.attrs['replacement'])]}: {'; '.join(told)}. "
+        "What an untrained network would show was not measured."
     )
 
 
