@@ -21,7 +21,9 @@ from headscope.model.placement import refuse_spread, spread
 from headscope.model.weights import parameters_sha256
 from headscope.run.compute import Computer
 from headscope.run.control import shuffled
+from made_models import small_bert
 from model import ranks
+from model.other_device import HERE, THERE, elsewhere, place
 
 TEXTS = ["The cat sat on the mat. It slept.", "A dog barked, and ran."]
 # Without an accelerator accelerate offloads to the disk alone: half of the network is there.
@@ -191,3 +193,26 @@ def test_shards_that_hold_nan_or_do_not_fit_are_said(
     )  # fmt: skip
     with pytest.raises(HeadscopeError, match=r"entropy/.* of shard 1 holds NaN: .*float32 gave"):
         hs.atlas(tiny, TEXTS, control="none", analyses=("entropy",))
+
+
+def test_statistics_follow_each_layer_to_its_own_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second of three layers is on a device of its own; what mixes devices is refused."""
+    whole = hs.load(small_bert(tmp_path / "three", layers=3))
+    network = copy.deepcopy(whole.network)
+    first, second, third = network.encoder.layer
+    for module in (network.embeddings, first, third, network.pooler):
+        place(module, HERE)
+    place(second, THERE)
+    asked = tuple(set(hs.known_analyses()) - {"frames"})
+    corpus = hs.demo_corpus()
+    expected = numbers(hs.atlas(whole, corpus, control="none", analyses=asked, limit=1))
+    with elsewhere(monkeypatch):
+        with pytest.raises(RuntimeError, match="tensors of two devices"):
+            second.attention.self.query.weight @ first.attention.self.query.weight
+        parts = hs.Model(network, whole.tokenizer, whole.name, "", "")
+        assert parts.device == HERE
+        assert parts.identity_fault == ""
+        found = hs.atlas(parts, corpus, control="none", analyses=asked, limit=1)
+    same(expected, numbers(found))

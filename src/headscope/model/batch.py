@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +28,7 @@ CATEGORIES = ("cls", "sep", "punctuation", "other")
 FIRST = "first"  # one more, where decoders have no special token to rest on
 _LETTERS = re.compile("[A-Za-z0-9]")
 MOST_BYTES = 4  # of a character in UTF-8
+_TENSORS = ("input_ids", "segment_ids", "mask")
 PUNCTUATION = (".", ",")  # Clark et al. (2019) and Kobayashi et al. (2020) count exactly these
 
 
@@ -119,6 +120,19 @@ class Batch:
         cut = [example.leading(tokens) for example in self.examples]
         ids, segments, mask = (t[:, :tokens] for t in (self.input_ids, self.segment_ids, self.mask))
         return Batch(ids, segments, mask, self.groups, tuple(cut), self.vocabulary)
+
+    def on(self, device: torch.device) -> Batch:
+        """The same batch with its tensors on a device; itself where they are there already."""
+        if device == self.mask.device:
+            return self
+        if device not in self._elsewhere:
+            tensors = {name: getattr(self, name).to(device) for name in _TENSORS}
+            self._elsewhere[device] = replace(self, **tensors)
+        return self._elsewhere[device]
+
+    @cached_property
+    def _elsewhere(self) -> dict[torch.device, Batch]:
+        return {}
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.int64]:

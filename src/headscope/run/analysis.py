@@ -9,8 +9,9 @@ docs/your-own-analysis.md; `run.check_analysis` says whether one keeps the contr
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -47,6 +48,7 @@ NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 # Measures of a linguistic analysis, and what each needs beside attention (Kobayashi et al. 2020).
 MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
 LEADING = 512  # ours: tokens of a long input that are shown to what needs whole maps
+_Observe = Callable[["Analysis", "LayerView", "Batch"], None]
 Announced = TypeVar("Announced", bound="type[Analysis] | question.Question")
 
 
@@ -103,6 +105,17 @@ class AnalysisPart:
     """A part of an analysis with accumulators of its own, which are saved with the analysis."""
 
 
+def _where_the_layer_is(observe: _Observe) -> _Observe:
+    """Shows an analysis the batch on the layer's device: a model may be on several."""
+
+    @wraps(observe)
+    def shown(self: Analysis, layer: LayerView, batch: Batch) -> None:
+        seen = layer.attention if layer.whole else layer.long  # type: ignore[attr-defined]
+        observe(self, layer, batch.on(seen.device))
+
+    return shown
+
+
 class Analysis:
     """A measurement of every head.
 
@@ -127,6 +140,8 @@ class Analysis:
     _question: ClassVar[question.Question | None] = None
 
     def __init_subclass__(cls, *, question: question.Question | None = None) -> None:
+        if "observe" in vars(cls):
+            cls.observe = _where_the_layer_is(cls.observe)  # type: ignore[method-assign, assignment]
         if question is not None:
             cls._question, cls.name = question, question.name
             cls.needs, cls.summary = question.needs or cls.needs, question.summary

@@ -66,7 +66,8 @@ class Flow(Analysis, question=QUESTION):
             if (layer.index and before is None) or why_not(layer, method):
                 continue
             matrix = layer_matrix(layer, batch, method)
-            product = matrix if before is None else matrix @ before  # [example, query, key]
+            # [example, query, key]; the layer before may be on another device
+            product = matrix if before is None else matrix @ before.to(matrix.device)
             self._product[method] = product
             self._add(product, batch, at=(place, layer.index))
 

@@ -65,7 +65,7 @@ class Cancellation(AnalysisPart):
         most = max(1, MOST_PAIRS // norm.numel())  # rows at a time
         for start in range(0, self._queries.shape[1], most):
             some = slice(start, start + most)
-            weight = layer.rows(self._queries[:, some]).float().cpu().numpy()
+            weight = layer.rows(self._queries[:, some].to(norm.device)).float().cpu().numpy()
             fine = WEIGHT.index(weight) * len(NORM) + of_norm  # [example, head, row, key]
             coarse = COARSE_WEIGHT.index(weight) * len(COARSE_NORM) + of_coarse
             category = self._category[:, None, some]  # [example, 1, row, key]; the last is dropped

@@ -77,7 +77,7 @@ class SegmentShares(AnalysisPart):
         real = batch.mask[:, None] & batch.mask[:, :, None]
         seen = real if layer.seen is None else real & layer.seen[:, 0]  # [example, query, key]
         known = self._seen if isinstance(self._seen, torch.Tensor) else seen.new_empty(0)
-        if layer.index == 0 or not torch.equal(seen, known):
+        if layer.index == 0 or not torch.equal(seen, known.to(seen.device)):
             self._seen = seen
             self._number = to_float64(_kinds(batch.word_runs, batch.input_ids, seen).sum(2))
             every = to_float64(seen.sum(2)).clip(1)
