@@ -24,6 +24,7 @@ class StoredInput:
     count       [place] tokens that stand there
     attention   [layer, head, place, place]
     value_norm  [layer, head, place]; None where it is not known at every place
+    entity      [place] of whom a mention speaks whose head word stands there, a number; -1: none
     gold        (dependent, head, relation) of its words, where it has a tree; no root
     versus      [layer, head, place, place] maps of another model to hold these against, or None
     versus_name what they are called
@@ -38,6 +39,7 @@ class StoredInput:
     attention: Floats
     value_norm: Floats | None
     gold: tuple[tuple[int, int, str], ...]
+    entity: Ints
     versus: Floats | None = None
     versus_name: str = ""
 
@@ -85,6 +87,9 @@ def stored_inputs(tree: xr.DataTree) -> list[StoredInput]:
         if n == 0 or not np.isfinite(attention).all():
             continue
         value_norm = norms.values[at, :, :, :n]
+        entity = (
+            dataset["token_entity"].values[at, :n] if "token_entity" in dataset else np.full(n, -1)
+        )
         token, form, special, segment, word, count = (c[at, :n] for c in columns.values())
         tokens = tuple(map(str, token))
         known = bool(np.isfinite(value_norm).all())
@@ -94,6 +99,7 @@ def stored_inputs(tree: xr.DataTree) -> list[StoredInput]:
                 special=special > 0, segment=segment.astype(np.int64), word=word.astype(np.int64),
                 count=count.astype(np.int64), attention=attention,
                 value_norm=value_norm if known else None, gold=_gold(dataset, at),
+                entity=entity.astype(np.int64),
                 versus=None if others is None else others.values[at, :, :, :n, :n],
                 versus_name="" if others is None else printable(others.attrs["versus"]),
             )

@@ -155,6 +155,15 @@ def test_a_head_of_coreference_is_looked_at_where_a_word_looks_back(about, word,
     labels = {(0, 0): HeadLabels((), claim)}
     monkeypatch.setattr("headscope.analyses.examples.clearest_input.head_labels", lambda _: labels)
     assert clearest_inputs(tree, kept) == [(at, token)]
+    # A word that finds its own entity comes before all that look back elsewhere.
+    other = next(number for number, one in enumerate(kept) if number != at and one.ordinary[5])
+    mention = int(np.flatnonzero(kept[other].ordinary & (np.arange(len(kept[other].word)) > 4))[0])
+    kept[other].entity[[2, mention]] = 7
+    kept[other].attention[0, 0, mention] = 0
+    kept[other].attention[0, 0, mention, 2] = 0.3
+    assert clearest_inputs(tree, kept) == [(other, mention)]
+    kept[other].attention[0, 0, mention, 1] = 0.35  # now it finds another word
+    assert clearest_inputs(tree, kept) == [(at, token)]
 
 
 def answers(one, place, relation, direction):

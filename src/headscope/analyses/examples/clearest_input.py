@@ -21,10 +21,11 @@ def clearest_inputs(tree: xr.DataTree, kept: Sequence[StoredInput]) -> list[Look
 
     By how much the head does in the input of what its strongest label says, or else the claim that
     comes closest to one. A claim about a relation: the weight between the two words of one pair, if
-    possible of one where the head finds the right word. About coreference, for which no answers are
-    kept: the weight that a pronoun, else any word, gives to one word before it. A sink: the weight
-    on its tokens. Other claims about language, or none: the mean over tokens of the largest weight
-    to another ordinary token.
+    possible of one where the head finds the right word. About coreference likewise: the weight that
+    a mention, if possible a pronoun, gives to one of its entity before it; where the head finds
+    none, what a pronoun, else any word, gives to a word before it. A sink: the weight on its
+    tokens. Other claims about language, or none: the mean over tokens of the largest weight to
+    another ordinary token.
     """
     if not kept:
         return []
@@ -51,7 +52,7 @@ def _best(
             (link, -at) for at, one in enumerate(kept) for link in _back(one, maps[at], pronouns)
         ]
         if links:
-            (_, _, token), at = max(links)
+            (*_, token), at = max(links)
             return -at, -token
     kind = "" if claim is None else claim.about if claim.kind == "sink" else claim.kind
     clear = [_clearness(one, weights, kind) for one, weights in zip(kept, maps, strict=True)]
@@ -60,17 +61,23 @@ def _best(
 
 def _back(
     kept: StoredInput, maps: Floats, pronouns: frozenset[str]
-) -> list[tuple[bool, float, int]]:
-    """Of every word but the first: whether it is a pronoun, the largest weight that its first token
-    gives to a token of a word before it, and minus the number of that token.
+) -> list[tuple[bool, bool, float, int]]:
+    """Of every word but the first: whether it finds a mention of its entity, whether it is a
+    pronoun, the weight that its first token gives to such a mention, else to any word before it,
+    and minus the number of that token.
     """
     found = []
-    for token in np.flatnonzero(kept.ordinary & (np.diff(kept.word, prepend=-1) != 0)).tolist():
+    starts = np.diff(kept.word, prepend=-1) != 0
+    for token in np.flatnonzero(kept.ordinary & starts).tolist():
         before = kept.ordinary & ~kept.punctuation & (np.arange(len(maps)) < token)
         if before.any():
             alone = (kept.word == kept.word[token]).sum() == 1 or kept.word[token] < 0
             pronoun = bool(alone) and kept.tokens[token].lower() in pronouns
-            found.append((pronoun, float(maps[token, before].max()), -token))
+            mine = before & (kept.entity == kept.entity[token]) & (kept.entity[token] >= 0)
+            to_mine = float(maps[token, mine].max(initial=0))
+            right = to_mine > 0 and to_mine >= float(maps[token, before].max())
+            weight = to_mine if right else float(maps[token, before].max())
+            found.append((right, pronoun, weight, -token))
     return found
 
 

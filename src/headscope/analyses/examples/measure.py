@@ -164,7 +164,7 @@ class StoredMaps(AnalysisPart):
         """What stands at the places [input, token]."""
         size = (len(self.examples), self.most)
         token, form = np.full(size, "", object), np.full(size, "", object)
-        word = np.full(size, -1)
+        word, entity = np.full(size, -1), np.full(size, -1)
         special, segment, count = (np.zeros(size, np.int64) for _ in range(3))
         for at, example in enumerate(self.examples):
             first, sizes = self.places[at], self._sizes(at)
@@ -180,11 +180,14 @@ class StoredMaps(AnalysisPart):
                 word[at, :n] = np.where(sizes == 1, example.word_index[first], -1)
                 text = [w.form + " " * w.space_after for w in example.words]
                 form[at, :n] = ["" if w < 0 else text[w] for w in word[at, :n].tolist()]
+                of_word = entities(example)
+                entity[at, :n] = np.where(word[at, :n] < 0, -1, of_word[word[at, :n]])
         told = {
             "token_text": (token.astype(str), "as the vocabulary has it"),
             "word_text": (form.astype(str), "the word of the token, with the space after it"),
             "token_count": (count, "tokens at a place; 0: no place"),
             "token_word": (word, "-1: none"),
+            "token_entity": (entity, "whom a mention with this head word speaks of; -1: none"),
             "special": (special, "1: added by the tokenizer"),
             "segment": (segment, "0 or 1"),
         }
@@ -195,6 +198,15 @@ class StoredMaps(AnalysisPart):
     def _sizes(self, at: int) -> Ints:
         """[place] how many tokens stand there."""
         return np.diff(self.places[at], append=len(self.examples[at]))
+
+
+def entities(example: Example) -> Ints:
+    """[word] the number of the entity of which the word heads a mention; -1: none."""
+    numbers = np.full(len(example.words or ()), -1)
+    known: dict[str, int] = {}
+    for mention in example.mentions:
+        numbers[mention.head] = known.setdefault(mention.entity, len(known))
+    return numbers
 
 
 def capture_maps(model: Model, few: Sequence[Example], scope: Scope) -> xr.Dataset:
