@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 import warnings
 from dataclasses import fields
 from pathlib import Path
@@ -82,12 +83,19 @@ def test_every_option_is_in_signature_types_and_help(function, kinds, typed) -> 
 
 
 def test_a_notebook_without_widgets_is_not_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = []
+
     def imported(name: str) -> SimpleNamespace:
+        names.append(name)
         warnings.warn("IProgress not found. Please update jupyter.", stacklevel=2)
         return SimpleNamespace(load=name)
 
     monkeypatch.setattr(hs, "import_module", imported)
     assert hs.__getattr__("load") == "headscope.model.model"
+    assert names == ["headscope.model.model"]
+    monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
+    assert hs.__getattr__("load") == "headscope.model.model"
+    assert names[1:] == ["tqdm.auto", "headscope.model.model"]
 
 
 def test_settings_show_what_is_not_as_usual_and_a_notebook_shows_all() -> None:

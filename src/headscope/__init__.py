@@ -8,6 +8,7 @@ This page lists what is public; each name is imported when it is first used.
 """
 
 import os
+import sys
 import warnings
 from importlib import import_module
 from typing import Any
@@ -79,6 +80,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"headscope has no {name!r}; public are {', '.join(__all__)}")
     with warnings.catch_warnings():  # without widgets bars are of text
         warnings.filterwarnings("ignore", "IProgress not found")
+        if "ipykernel" in sys.modules:  # once imported it warns no more
+            import_module("tqdm.auto")
         return getattr(import_module(_WHERE[name]), name)
 
 

@@ -30,8 +30,11 @@ def checked_files(files: Files) -> tuple[Path, ...]:
         raise CorpusError("no corpus file was given; name at least one")
     for path in paths:
         if not path.is_file():
-            problem = "is not a regular file" if path.exists() else "does not exist"
-            raise CorpusError(f"{path} {problem}; wanted a file that can be read more than once")
+            if not path.exists():
+                raise CorpusError(f"{path} does not exist; wanted a corpus file")
+            raise CorpusError(
+                f"{path} is not a regular file; wanted one that can be read more than once"
+            )
         if path.stat().st_size == 0:
             raise CorpusError(f"{path} is empty (0 bytes); wanted a corpus file with content")
     return paths

@@ -397,5 +397,4 @@ class Run:
         )
 
     def _repr_html_(self) -> str:
-        summary: str = headscope.run_summary(self.tree, self.manifest)
-        return summary
+        return str(headscope.run_summary(self.tree, self.manifest))

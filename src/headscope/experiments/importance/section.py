@@ -140,7 +140,7 @@ def rho_finding(importance: xr.Dataset) -> str:
     rhos = {name: rho_of(importance, name, "loss") for name in methods_of(importance)}
     sure = [name for name, (_, low, high) in rhos.items() if low > 0 or high < 0]
     told = [f"{method_name(name)} {with_ends(*rhos[name], 2)}" for name in sure]
-    if others := ", ".join(method_name(name) for name in rhos if name not in sure):
+    if others := "; ".join(method_name(name) for name in rhos if name not in sure):
         told.append(f"none that so many heads can tell for {others}")
     return (
         f"Rank correlation over {int(importance.attrs['heads'])} heads with the rise of the loss "
