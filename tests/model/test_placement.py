@@ -208,9 +208,11 @@ def test_statistics_follow_each_layer_to_its_own_device(
     for module in (network.embeddings, first, third, network.pooler):
         place(module, HERE)
     place(second, THERE)
-    asked = tuple(set(hs.known_analyses()) - {"frames"})
+    asked, some = tuple(set(hs.known_analyses()) - {"frames"}), ("pairs", "entropy")
     corpus = hs.demo_corpus()
     expected = numbers(hs.atlas(whole, corpus, control="none", analyses=asked, limit=1))
+    long: dict[str, Any] = {"control": "none", "analyses": some, "limit": 1, "whole_maps": 64}
+    without_maps = numbers(hs.atlas(whole, corpus, **long))
     with elsewhere(monkeypatch):
         with pytest.raises(RuntimeError, match="tensors of two devices"):
             second.attention.self.query.weight @ first.attention.self.query.weight
@@ -218,7 +220,9 @@ def test_statistics_follow_each_layer_to_its_own_device(
         assert parts.device == HERE
         assert parts.identity_fault == ""
         found = hs.atlas(parts, corpus, control="none", analyses=asked, limit=1)
+        rows = hs.atlas(parts, corpus, **long)
     same(expected, numbers(found))
+    same(without_maps, numbers(rows))
 
 
 @pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed")
