@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -205,9 +208,11 @@ def test_statistics_follow_each_layer_to_its_own_device(
     for module in (network.embeddings, first, third, network.pooler):
         place(module, HERE)
     place(second, THERE)
-    asked = tuple(set(hs.known_analyses()) - {"frames"})
+    asked, some = tuple(set(hs.known_analyses()) - {"frames"}), ("pairs", "entropy")
     corpus = hs.demo_corpus()
     expected = numbers(hs.atlas(whole, corpus, control="none", analyses=asked, limit=1))
+    long: dict[str, Any] = {"control": "none", "analyses": some, "limit": 1, "whole_maps": 64}
+    without_maps = numbers(hs.atlas(whole, corpus, **long))
     with elsewhere(monkeypatch):
         with pytest.raises(RuntimeError, match="tensors of two devices"):
             second.attention.self.query.weight @ first.attention.self.query.weight
@@ -215,4 +220,24 @@ def test_statistics_follow_each_layer_to_its_own_device(
         assert parts.device == HERE
         assert parts.identity_fault == ""
         found = hs.atlas(parts, corpus, control="none", analyses=asked, limit=1)
+        rows = hs.atlas(parts, corpus, **long)
     same(expected, numbers(found))
+    same(without_maps, numbers(rows))
+
+
+@pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed")
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "cannot load .*bitsandbytes"),
+        ({"quant_method": "mine"}, "quantised by 'mine', which this transformers cannot read; wan"),
+    ],
+)
+def test_a_quantisation_that_cannot_be_read_is_said(
+    tiny_place: Path, tmp_path: Path, kind: dict[str, Any], told: str
+) -> None:
+    place = shutil.copytree(tiny_place, tmp_path / "quantised")
+    config = json.loads((place / "config.json").read_text("utf-8"))
+    (place / "config.json").write_text(json.dumps(config | {"quantization_config": kind}))
+    with pytest.raises(ModelError, match=told):
+        hs.load(place)

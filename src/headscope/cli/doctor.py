@@ -144,12 +144,13 @@ def _model(findings: Findings, given: _DoctorOptions) -> Any:
         with _check(findings, "precision") as say:
             say(told, verdict=WARN)
     with _check(findings, "output identity") as say:
-        error = loaded.identity_error()
-        if error is None:
+        fault, error = loaded.identity_fault, loaded.identity_error()
+        if fault:
+            say(f"{fault}: no norms", verdict=BAD)
+        elif error is None:
             say("the output projection is unknown: no norms for this family", verdict=WARN)
         else:
-            say(f"Σ αf(x) + b_O equals the attention block's output to {error:.0e}",
-                verdict=OK if error < 1e-3 else BAD)  # fmt: skip
+            say(f"Σ αf(x) + b_O equals the attention block's output to {error:.0e}")
     with _check(findings, "special tokens") as say:
         tokens = ", ".join(f"{k} {v}" for k, v in loaded.special_tokens.items())
         say(tokens or "none", verdict=OK if tokens else WARN)

@@ -15,8 +15,9 @@ from typing import Any
 import torch
 from torch import nn
 from transformers import PreTrainedModel
+from transformers.quantizers.auto import AutoHfQuantizer
 
-from headscope.errors import InputError, ModelError
+from headscope.errors import InputError, ModelError, told_as
 
 DeviceMap = str | Mapping[str, Any] | None
 NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -53,12 +54,21 @@ class Placement:
 
     def options(self, config: Any) -> dict[str, Any]:
         """With which transformers' loaders read a checkpoint of this configuration so."""
+        how = getattr(config, "quantization_config", None)
+        method = how.get("quant_method") if isinstance(how, dict) else None
+        known: Any = AutoHfQuantizer.supports_quant_method
+        if method is not None and not known(how):
+            # transformers would take the stored numbers for the weights
+            raise ModelError(
+                f"found weights quantised by {method!r}, which this transformers cannot read; "
+                "wanted one of its methods, or the model before it was quantised"
+            )
         if self.tp_plan is not None:
             return {"distributed_config": _split_over_ranks(config)}
         if self.device_map is not None:
             where = self.device_map if isinstance(self.device_map, str) else dict(self.device_map)
             return {"device_map": where, "offload_folder": _disk().name}
-        if getattr(config, "quantization_config", None) is None:
+        if how is None:
             return {}
         _need_accelerate("quantised weights need")
         return {"device_map": {"": self.device}}  # they cannot be moved afterwards
@@ -90,25 +100,18 @@ def _need_accelerate(what: str) -> None:
 
 def _split_over_ranks(config: Any) -> Any:
     """The family's plan, but for attention, which each process sees whole, with all its heads."""
-    try:
+    with told_as(lambda said: ModelError(f"{said}; wanted a newer transformers for tp_plan")):
         from transformers.distributed.configuration_utils import DistributedConfig
-    except ImportError as error:
-        raise ModelError(
-            "found tp_plan='auto' and a transformers that reads no DistributedConfig; wanted a "
-            "newer one, or device_map='auto'"
-        ) from error
     family = getattr(config, "model_type", "unknown")
     whole = dict(getattr(config, "base_model_tp_plan", None) or {})
     own = {path: style for path, style in whole.items() if "attn" in path or "attention" in path}
     if not own or not set(own.values()) <= _GATHERED.keys():
-        other = sorted(set(own.values()) - _GATHERED.keys()) or "none"
+        other = ", ".join(sorted(set(own.values()) - _GATHERED.keys())) or "none"
         raise ModelError(
             f"the family {family!r} splits its attention over processes in ways that headscope "
-            f"does not gather ({other}); wanted {' and '.join(_GATHERED)}: give "
-            "device_map='auto' instead"
+            f"does not gather ({other}); wanted {' and '.join(_GATHERED)}, or device_map='auto'"
         )
-    plan = {path: _GATHERED[style] for path, style in own.items()}
-    return DistributedConfig(tp_plan=whole | plan)
+    return DistributedConfig(tp_plan=whole | {path: _GATHERED[own[path]] for path in own})
 
 
 def refuse_spread(network: nn.Module, what: str) -> None:

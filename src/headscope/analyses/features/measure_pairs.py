@@ -57,7 +57,7 @@ class Pairs(Analysis, question=PAIRS_QUESTION):
             self.count.add(self._groups.present, batch.groups)
         groups = self._groups
         if groups is not None and len(groups.start):
-            entries = torch.from_numpy(groups.entries)  # [3, entry]
+            entries = torch.from_numpy(groups.entries).to(batch.mask.device)  # [3, entry]
             largest = groups.largest_of(layer.pairs(*entries, measure=self.options["measure"]))
             self.total.add(largest, batch.groups, at=(layer.index,))
 

@@ -79,7 +79,8 @@ class Frames(Analysis, question=QUESTION):
             self.count.add(np.ones(len(links.rows)), groups)
         measure = self.options["measure"]
         both = [
-            links.largest(layer, measure=measure, reversed_=way == 1) for way in range(len(WAYS))
+            links.largest(layer, batch, measure=measure, reversed_=way == 1)
+            for way in range(len(WAYS))
         ]
         scores = np.stack(both, -1)  # [linked, draw, head, way]
         self.total.add(scores[:, 0], groups, at=(layer.index,))

@@ -59,13 +59,13 @@ class Links:
             np.cumsum([0, *sizes])[:-1], np.concatenate(pairs, 1),
         )  # fmt: skip
 
-    def largest(self, layer: LayerView, *, measure: str, reversed_: bool) -> Float64:
+    def largest(self, layer: LayerView, batch: Batch, *, measure: str, reversed_: bool) -> Float64:
         """[linked, draw, head] the largest weight of each example's links.
 
         measure    "attention" or "weighted_norm"
         reversed_  from the target to the frame element, instead of to the target
         """
-        example, element, target = torch.from_numpy(self.pairs)
+        example, element, target = torch.from_numpy(self.pairs).to(batch.mask.device)
         query, key = (target, element) if reversed_ else (element, target)
         weights = to_float64(layer.pairs(example, query, key, measure=measure))  # [pair, head]
         by_place = np.maximum.reduceat(weights, self.start)  # [place, head]
