@@ -165,6 +165,7 @@ def test_the_tokenizer_says_what_its_tokens_are_called():
 
 def test_a_decoder_has_its_first_token_and_no_special_ones():
     tree = quiet_tree(kind=DECODER)
+    tree["norms"].dataset = tree["norms"].to_dataset().drop_sel(category="first")  # not known
     plant(tree, "surface", "attention", 0.83, 0.82, 0.84, layer=0, head=0, target="first")
     assert texts(tree) == ["first token 83 % [82, 84]"]
     with_cls = with_share("first", 0.83, 0.82, 0.84)
@@ -176,15 +177,13 @@ def resting(weight, first, other, *, previous=0.1):
     tree = quiet_tree(kind=DECODER)
     plant(tree, "surface", "attention", weight, weight - 0.01, weight + 0.01,
           layer=0, head=0, target="first")  # fmt: skip
-    dataset = tree["norms"].to_dataset()
-    more = dataset.isel(category=[0]).assign_coords(category=["first"])
-    tree["norms"].dataset = xr.concat([dataset, more], "category", data_vars="minimal")
     for category, value in (("first", first), ("punctuation", 0.0), ("other", other)):
         plant(tree, "norms", "weighted_norm", value, value, value, category=category)
     rest = np.full((4, 4, 1), 0.1)
     rest[0, 0] = previous
     ends = {"": 0.0, "_ci_low": -0.02, "_ci_high": 0.02}
-    surface = tree["surface"].to_dataset().assign_coords(rest_target=["previous"])
+    recorded_surface = tree["surface"].to_dataset().drop_dims("rest_target")
+    surface = recorded_surface.assign_coords(rest_target=["previous"])
     for end, apart in ends.items():
         surface[f"rest_attention{end}"] = (("layer", "head", "rest_target"), rest + apart)
     for target in ("self", "punctuation"):

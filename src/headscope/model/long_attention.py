@@ -269,15 +269,15 @@ class LongAttention:
         classes = classes.to(self.wide)
         for rows, keys, scores in self._tiles(example, KEYS if norms is None else KEYS_TOGETHER):
             at, to = slice(rows.start, rows.stop), slice(keys.start, keys.stop)
-            together = []
+            size = (self.shape[1], len(rows), len(keys))
+            together = None if norms is None else entropy.new_empty(size)
             for shared, heads in self._shared():
                 logs = scores(shared, less=self.log_sums[example][heads, at])  # log α
-                weights = logs.exp()
+                weights = torch.exp(logs, out=None if together is None else together[heads])
                 entropy[heads, at] -= torch.linalg.vecdot(weights, logs)
                 columns[heads, :, to] += classes[:, at] @ weights
-                together += [] if norms is None else [weights]
-            if norms is not None and received is not None:
-                received[to] += norms(torch.cat(together), to)
+            if norms is not None and together is not None and received is not None:
+                received[to] += norms(together, to)
         return entropy.clamp_min_(0), columns, received
 
     def rows(self, example: int, rows: torch.Tensor, span: range | None = None) -> torch.Tensor:

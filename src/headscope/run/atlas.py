@@ -244,7 +244,7 @@ def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any
 def longest_inputs(plan: Plan, settings: Settings) -> list[Example]:
     """The batch with the longest inputs of the sample, of at most TIMED tokens."""
     examples, most = plan.sample.within(plan.sample.tokens), min(settings.batch_tokens, TIMED)
-    return [examples[row] for row in list(batches(examples, budget=most))[-1]]
+    return [examples[row].leading(TIMED) for row in list(batches(examples, budget=most))[-1]]
 
 
 def _computed(
