@@ -71,3 +71,5 @@ def _measured(run: Run, progress: ProgressBar, notes: Sequence[str]) -> Iterator
     read = f"{counts['documents']} documents, {counts['examples']} inputs"
     yield f"{size} on {read}, {counts['tokens']} tokens"
     yield from reading_lines(counts, progress, notes)
+    if "long" in run.manifest:
+        yield run.manifest["long"]

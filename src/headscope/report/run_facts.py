@@ -45,6 +45,7 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
         Fact("Corpus", _text(attrs.get("corpus") or _part(manifest, "corpus").get("kind"))),
         Fact("Read", _read(counts, attrs)),
         Fact("Left out", _left_out(counts, attrs)),
+        Fact("Long inputs", _text(manifest.get("long"))),
         Fact("Analyses", ", ".join(map(str, manifest.get("analyses") or tree.children))),
         Fact("Control", _control(tree)),
         Fact("Intervals", _intervals(attrs)),

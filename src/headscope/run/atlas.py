@@ -20,6 +20,7 @@ from headscope.model.linears import CHOICES as LINEARS
 from headscope.model.model import Model, evaluating, load
 from headscope.run.analysis import (
     CORPUS_NEEDS,
+    LEADING,
     MODEL_NEEDS,
     Analysis,
     Scope,
@@ -116,7 +117,8 @@ def atlas(
     names = possible_analyses(model, settings)
     held_against = control_of(model, control)
     plan = make_plan(model, corpus, settings)
-    names = long_analyses(annotated_analyses(names, plan, settings), model, plan, settings)
+    wanted = annotated_analyses(names, plan, settings)
+    names = long_analyses(wanted, model, plan, settings)
     scope = replace(
         scope_of(model, plan, settings, frequency_ranks(plan, frequency, model)),
         stored_inputs=plan.stored_inputs,
@@ -132,6 +134,7 @@ def atlas(
             shards=len(plan.shards), analyses=names,
             linears=fastest_linears(model, longest_inputs(plan, settings), asked=execution.linears),
             threads=execution.threads_each, command=execution.command,
+            long=long_in_words(wanted, names, model, plan, settings),
         )  # fmt: skip
 
     with (
@@ -219,6 +222,25 @@ def long_analyses(names: list[str], model: Model, plan: Plan, settings: Settings
             f"--max-length {settings.whole_maps} or --whole-maps {padded_length(plan.longest)}"
         )
     return [name for name in names if name not in refused]
+
+
+def long_in_words(
+    wanted: list[str], names: list[str], model: Model, plan: Plan, settings: Settings
+) -> str:
+    """How inputs without whole maps were read, for the report; "" where there are none."""
+    if not is_long(plan, settings) or model.fallback:
+        return ""
+    said = [
+        f"inputs of more than {settings.whole_maps:,} tokens (up to {plan.longest:,}) were read "
+        "without whole maps"
+    ]
+    known = known_analyses()
+    few = [name for name in names if known[name].whole_maps]
+    if few:
+        said.append(f"{', '.join(few)}: the first {LEADING} tokens of these alone")
+    if lost := [name for name in wanted if name not in names]:
+        said.append(f"{', '.join(lost)}: left out, as they look at whole maps")
+    return "; ".join(said)
 
 
 def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> np.ndarray[Any, Any]:

@@ -68,10 +68,12 @@ def new_manifest(
     linears: str,
     threads: int,
     command: Sequence[str],
+    long: str = "",
 ) -> Manifest:
     """The manifest of a run that begins now.
 
     spec  everything that decides the numbers; its settings hold `seed` and `replicates`
+    long  how inputs without whole maps were read; "" where there are none
     """
     return {
         "spec": spec,
@@ -94,6 +96,7 @@ def new_manifest(
         "seed": spec["settings"]["seed"],
         "replicates": spec["settings"]["replicates"],
         "command": shlex.join(command),
+        **({"long": long} if long else {}),
         "created": datetime.now(UTC).strftime("%Y-%m-%d"),
     }  # fmt: skip
 
