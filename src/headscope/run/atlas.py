@@ -114,10 +114,9 @@ def atlas(
     settings, execution = settings_of(Settings, settings, more), execution or Execution()
     corpus, folder = corpus_of(corpus), folder_of(output, execution)
     model = load(model)
-    names = possible_analyses(model, settings)
-    held_against = control_of(model, control)
+    possible, held_against = possible_analyses(model, settings), control_of(model, control)
     plan = make_plan(model, corpus, settings)
-    wanted = annotated_analyses(names, plan, settings)
+    wanted = annotated_analyses(possible, plan, settings)
     names = long_analyses(wanted, model, plan, settings)
     scope = replace(
         scope_of(model, plan, settings, frequency_ranks(plan, frequency, model)),

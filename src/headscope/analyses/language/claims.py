@@ -7,6 +7,7 @@ Effects (see `core.claim`) have the baseline as their reference, or what chance 
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Bools
@@ -39,7 +40,8 @@ def best_head_claims(
     size, n = effects(share, baseline), documents(tree, dataset["accuracy"])
     claims = []
     for cell in cells:
-        if ahead[cell] and size[cell] > LEAST_EFFECT:
+        known = np.isfinite(dataset["best_head"].values[cell])
+        if ahead[cell] and known and size[cell] > LEAST_EFFECT:
             layer, head = int(best_places(dataset)[cell]), int(dataset["best_head"][cell])
             ends, ordinary = at(share, cell), float(baseline[cell])
             what, sentence = say(cell, percent(*ends), percent(ordinary))

@@ -20,7 +20,7 @@ from headscope.model import checkpoint, weights
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, Shape
-from headscope.model.placement import Placement
+from headscope.model.placement import DeviceMap, Placement
 
 CODES = {"de": "deu", "en": "eng", "fr": "fra", "ro": "ron"}  # ISO 639-3 of what has gold links
 
@@ -90,6 +90,7 @@ def load_translator(
     *,
     languages: tuple[str, str] | None = None,
     device: str = "cpu",
+    device_map: DeviceMap = None,
     dtype: str = "float32",
     revision: str | None = None,
     trust_remote_code: bool = False,
@@ -100,7 +101,7 @@ def load_translator(
     raises     ModelError as `headscope.load`; for a model that is no encoder-decoder, whose
                values cannot be read, or that does not know the languages
     """
-    given, where = str(name), Placement(device)
+    given, where = str(name), Placement(device, device_map)
     source = checkpoint.Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
     with checkpoint.quietly():
         if not source.config.is_encoder_decoder:
