@@ -334,5 +334,6 @@ def test_names_on_the_page_count_from_0_if_asked(desk, found):
     assert "Layers and heads count from 0, as TransformerLens does" in from_0
     assert "at the depth of layers 5 to 9 of BERT-base" in from_0
     assert "that of BERT’s layers 5–9" in from_0
-    assert "at the depth of layers 6 to 10 of BERT-base. Layers and heads count from 1" in page()
-    assert "columns of layers and heads count from 0" in page()
+    from_1 = render(found)
+    assert "at the depth of layers 6 to 10 of BERT-base. Layers and heads count from 1" in from_1
+    assert "columns of layers and heads count from 0" in from_1
