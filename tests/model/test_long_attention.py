@@ -191,6 +191,7 @@ def test_the_first_tokens_of_a_decoder_have_the_maps_of_a_shorter_input():
     wanted = shown(made, short, None, lambda view: view)
     found = shown(made, given, 32, lambda view: view.leading(24))
     for one, other in zip(found, wanted, strict=True):
+        assert torch.equal(one.seen.expand_as(other.seen), other.seen)
         for part in ("attention", "values", "queries", "keys", "residual", "output"):
             left, right = getattr(one, part), getattr(other, part)
             torch.testing.assert_close(left, right, atol=1e-6, rtol=1e-5, msg=part)

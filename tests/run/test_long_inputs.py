@@ -13,7 +13,17 @@ from model.families.tokenizers_made import wordpiece
 
 TEXT = "the cat sat. a cat, b the a b cats. b a the, a cat cats. " * 3
 CORPUS = [TEXT, "the a b cats. " * 9, "b a the, a cat."]
-WAYS = ("surface", "entropy", "norms", "mixing", "divergence", "patterns", "examples")
+WAYS = (
+    "surface",
+    "entropy",
+    "norms",
+    "mixing",
+    "divergence",
+    "patterns",
+    "examples",
+    "flow",
+    "neurons",
+)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +57,7 @@ def test_a_run_says_the_same_however_its_inputs_are_read(decoder, monkeypatch):
                 np.testing.assert_array_equal(other, one, err_msg=f"{name}.{each}")
     said = long.manifest["long"]
     assert said.startswith("inputs of more than 8 tokens (up to 48)")
-    assert said.endswith("examples, patterns: the first 512 tokens of these alone")
+    assert said.endswith("examples, flow, neurons, patterns: the first 512 tokens of these alone")
     assert [fact.value for fact in facts(long.tree, long.manifest) if fact.label == "Long inputs"]
     assert "long" not in whole.manifest
 

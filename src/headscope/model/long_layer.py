@@ -254,11 +254,15 @@ class LongLayerView(LayerView):
             raise refused_whole(self.long.shape[3])
         examples, heads, _, _ = self.shape
         n = min(tokens, self.shape[3])
-        maps = self._zeros(examples, heads, n, n)
+        maps, mask = self._zeros(examples, heads, n, n), self._zeros(examples, 1, n, n)
+        places = torch.arange(n, device=maps.device)
         for example, length in enumerate(self.long.mask.lengths):
-            asked = torch.arange(min(n, length), device=maps.device)
+            asked = places[:length]
             given = self.long.rows(example, asked, range(len(asked)))
             maps[example, :, : len(asked), : given.shape[-1]] = given[..., :n]
+            hidden = ~self.long.mask.block(example, places[:, None], places) | (places >= length)
+            mask[example, 0].masked_fill_(hidden, torch.finfo(mask.dtype).min)
+        bias = None if self.position_bias is None else self.position_bias[..., :n, :n]
         residual, output = (None if t is None else t[:, :n] for t in (self.residual, self.output))
         queries, keys, values = (
             None if t is None else for_each_head(t[:, :, :n], maps)
@@ -268,5 +272,5 @@ class LongLayerView(LayerView):
             self.index, self.stack, maps, queries, keys, values, self.site,
             residual=residual, output=output,
             plain_projection=self.plain_projection, sinks=self.sinks, scaling=self.scaling,
-            softcap=self.softcap,
+            softcap=self.softcap, position_bias=bias, mask=mask,
         )  # fmt: skip
