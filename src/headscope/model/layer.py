@@ -256,7 +256,7 @@ class LayerView:
         if self.sinks:
             left = torch.special.entr((1 - smoothing) * self.rest) * batch.mask[:, None]
         if not smoothing:
-            nats = self._scan(batch)[0]
+            nats = self.scan(batch)[0]
             return nats if left is None else nats + left
         mask = batch.mask.to(self.attention.dtype)
         n = mask.sum(-1)[:, None, None, None]
@@ -269,7 +269,7 @@ class LayerView:
 
         Class 0 are the real queries that are no separator, class 1 the separators.
         """
-        return self._scan(batch)[1]
+        return self.scan(batch)[1]
 
     def summed_norm(self, batch: Batch) -> torch.Tensor:
         """[example, query, key] ‖Σ_h α_ij f_h(x_j)‖; 0 for padding queries."""
@@ -313,7 +313,8 @@ class LayerView:
         own = self.own if bias is None else self.own - bias.to(self.own.dtype)
         return own + self.residual.to(own.dtype)
 
-    def _scan(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    def scan(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """`entropy` without sinks, and `column_sums`: one reading of the maps gives both."""
         if id(batch) not in self._scans:
             run = _scan_compiled if compiled(self.attention) else _scan_torch
             self._scans[id(batch)] = run(self.attention, batch)

@@ -18,10 +18,10 @@ from headscope.errors import ModelError
 
 ROWS = 64  # of one block of queries: a block then stays in the cache
 KEYS, KEYS_TOGETHER = 4096, 512  # and of keys, where a query's log-sum-exp is known
-Norms = Callable[[torch.Tensor, slice], torch.Tensor]
-MOST_PAIRS = 1 << 16
+MOST_PAIRS = 1 << 16  # of a query and a key, looked at in one go
 MOST_WEIGHTS = 1 << 24  # of all heads at once, in a block that is handed out
 UNSEEN = -1e30  # a score whose exponential is 0, and that times 0 is 0
+Norms = Callable[[torch.Tensor, slice], torch.Tensor]  # see `LongAttention.sums`
 OPEN = ("causal", "every")  # what needs no mask: all keys up to the query's own, or all
 
 
@@ -119,11 +119,6 @@ class LongAttention:
         """Where the queries are."""
         return self.query.device
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """What the weights come in: float32 or wider."""
-        return self.wide
-
     def mix(self) -> torch.Tensor:
         """[example, head, query, dim] Σ_j α_ij v_j; 0 for padding."""
         examples, heads, queries, _ = self.shape
@@ -216,7 +211,7 @@ class LongAttention:
             scores = torch.addmm(less.reshape(-1, 1), query, key.T, beta=-1, alpha=self.scaling)
         scores = scores.view(group, len(rows), len(keys))
         if self.softcap is not None:
-            scores.div_(self.softcap).tanh_().mul_(self.softcap)
+            self._cap(scores)
             scores.sub_(0 if less is None else less[..., None])
         if self.position_bias is not None:
             bias = self._bias(example)
@@ -224,6 +219,10 @@ class LongAttention:
         if hidden is not None:
             scores[..., len(keys) - hidden.shape[1] :].masked_fill_(hidden, UNSEEN)
         return scores
+
+    def _cap(self, scores: torch.Tensor) -> None:
+        if self.softcap is not None:
+            scores.div_(self.softcap).tanh_().mul_(self.softcap)
 
     def _bias(self, example: int) -> torch.Tensor:
         assert self.position_bias is not None
@@ -329,8 +328,7 @@ class LongAttention:
         asked = asked.view(shared, -1, *asked.shape[1:])  # [shared, group, pair, dim]
         given = self.key[example][:, key].to(self.wide)[:, None]  # [shared, 1, pair, dim]
         scores = torch.linalg.vecdot(asked, given).flatten(0, 1).mul_(self.scaling)  # [head, pair]
-        if self.softcap is not None:
-            scores.div_(self.softcap).tanh_().mul_(self.softcap)
+        self._cap(scores)
         if self.position_bias is not None:
             scores += self._bias(example)[:, query, key]
         scores -= self.log_sums[example][:, query]
@@ -350,8 +348,7 @@ class LongAttention:
             query = self.query[example, heads][:, queries].to(self.wide)  # [head, set, query, dim]
             key = self.key[example, shared, keys].to(self.wide)  # [set, key, dim]
             scores = (query @ key.transpose(1, 2)).mul_(self.scaling)
-            if self.softcap is not None:
-                scores.div_(self.softcap).tanh_().mul_(self.softcap)
+            self._cap(scores)
             if self.position_bias is not None:
                 bias = self._bias(example)[:, queries[:, :, None], keys[:, None]]
                 scores += bias[heads] if len(bias) > 1 else bias

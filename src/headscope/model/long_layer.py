@@ -139,9 +139,6 @@ class LongLayerView(LayerView):
             nats += torch.special.entr((1 - smoothing) * self.rest) * batch.mask[:, None]
         return nats
 
-    def _scan(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.scan(batch)
-
     def scan(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """`entropy` without sinks, and `column_sums`: one reading of all blocks gives both.
 

@@ -71,23 +71,16 @@ class Divergence(Analysis, question=QUESTION):
             kept.mul_(1 - self.smoothing).add_(self.smoothing / n)
 
     def _keep_rows(self, layer: LayerView, batch: Batch, own: slice) -> None:
-        """Of a long input keep some rows, drawn anew for each; how they lie in a square is all one.
+        """Of each long input keep some rows, laid into a square: sums do not ask how they lie.
 
-        So that the intervals, over documents, tell also what the drawing adds.
+        They are drawn anew for each, so that intervals over documents tell what the drawing adds.
         """
         keys = layer.shape[-1]
         most = int(np.clip(MOST_WEIGHTS / (self.units * keys), *SAMPLED))
-        drawn = [
-            np.sort(
-                generator(self.scope.seed, "divergence", e.document, e.id).choice(
-                    n, min(most, n), False
-                )
-            )
-            for e, n in zip(batch.examples, batch.lengths, strict=True)
-        ]
-        chosen = np.full((len(drawn), most), -1)
-        for row, some in zip(chosen, drawn, strict=True):
-            row[: len(some)] = some
+        chosen = np.full((len(batch.examples), most), -1)
+        for row, example, n in zip(chosen, batch.examples, batch.lengths, strict=True):
+            draw = generator(self.scope.seed, "divergence", example.document, example.id)
+            row[:n] = np.sort(draw.choice(n, min(most, n), replace=False))
         there = torch.from_numpy(chosen >= 0)[:, None, :, None]
         rows = layer.rows(torch.from_numpy(np.maximum(chosen, 0)).to(batch.mask.device))
         rows = rows * there.to(rows)  # [example, head, row, key]
@@ -95,13 +88,13 @@ class Divergence(Analysis, question=QUESTION):
             n = torch.from_numpy(batch.lengths).to(rows)[:, None, None, None]
             real = batch.mask[:, None, None] & there.to(batch.mask.device)
             rows = (rows * (1 - self.smoothing) + self.smoothing / n) * real
-        self._rows = np.array([len(some) for some in drawn])
+        self._rows = (chosen >= 0).sum(1)
         self._entropy.append(
             to_float64(torch.special.entr(rows).sum((-1, -2))) / self._rows[:, None]
         )
         side = ceil((most * keys) ** 0.5)
-        self._side = np.full(len(drawn), side)
-        square = rows.new_zeros(len(drawn), rows.shape[1], side, side)
+        self._side = np.full(len(rows), side)
+        square = rows.new_zeros(len(rows), rows.shape[1], side, side)
         square.flatten(2)[..., : most * keys] = rows.flatten(2)
         self._buffer(square)[:, own].copy_(square)
 

@@ -42,10 +42,8 @@ def long_given(layer: LongLayerView, batch: Batch) -> torch.Tensor:
             _row_by_row(layer, batch, example, out[example])
             continue
         beside = (run == 0).nonzero()[:, 0]  # the tokens that are no words
-        all_queries = torch.arange(n, device=run.device)
-        given = layer.long.among(example, all_queries[None], beside[None])[
-            :, 0
-        ]  # [head, query, token]
+        queries = torch.arange(n, device=run.device)
+        (given,) = layer.long.among(example, queries[None], beside[None]).unbind(1)
         part = out[example, :, :n]
         part[..., 0] = 1 - layer.rest[example, :, :n] - given.sum(-1)
         part[..., -1] = nats[example, :, :n] - torch.special.entr(given).sum(-1)
