@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from experiments.circuits.made import ADDING, decoder, network, pairs, words
+from experiments.circuits.decoders import ADDING, decoder, network, pairs, words
 from headscope.errors import ModelError
 from headscope.experiments.circuits.direct_logits import direct_logits, written
 from headscope.experiments.circuits.prompts import encode_prompts
