@@ -29,3 +29,40 @@ def normed(
     if centred:
         x, whole = x - x.mean(-1, keepdim=True), whole - whole.mean()
     return scale * x / (whole.square().mean() + epsilon).sqrt()
+
+
+def head_inputs_of_all(network: Any, projections: list[Any], ids: Any) -> list[torch.Tensor]:
+    """[token, head · dim] by layer: what W_O is given."""
+    kept: list[torch.Tensor] = []
+    hooks = [p.register_forward_pre_hook(lambda _, a: kept.append(a[0][0])) for p in projections]
+    difference(network, ids, 0, 0)
+    for hook in hooks:
+        hook.remove()
+    return kept
+
+
+def difference(network: Any, ids: Any, right: int, wrong: int) -> float:
+    """The logit of one next token less that of another."""
+    with torch.no_grad():
+        logits = network(input_ids=torch.as_tensor(ids)[None]).logits[0, -1]
+    return float(logits[right] - logits[wrong])
+
+
+def patched(
+    network: Any, projection: Any, ids: Any, answers: tuple[int, int], head: int, heads: int,
+    at: Any, instead: torch.Tensor,
+) -> float:  # fmt: skip
+    """The same where W_O of one layer is given other numbers of one head, at some positions."""
+
+    def change(_module: Any, args: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+        given = args[0].clone()
+        size = given.shape[-1] // heads
+        own = slice(head * size, (head + 1) * size)
+        given[0, at, own] = instead[at, own]
+        return (given,)
+
+    hook = projection.register_forward_pre_hook(change)
+    try:
+        return difference(network, ids, *answers)
+    finally:
+        hook.remove()

@@ -147,16 +147,18 @@ class VariantPass(CopiedPass):
 
 
 def replaced(
-    mixtures: torch.Tensor, instead: torch.Tensor, heads: Sequence[Sequence[int]]
-) -> torch.Tensor:
+    mixtures: torch.Tensor, instead: torch.Tensor, heads: Sequence[Sequence[int]],
+    queries: Sequence[slice] | None = None,
+) -> torch.Tensor:  # fmt: skip
     """[copy * example, query, head, dim] a layer's mixtures, in each copy some heads' replaced.
 
     mixtures, instead  [example, query, head, dim]
     heads              [copy] the heads that are replaced
+    queries            [copy] and at which positions; None: all
     """
     rows = mixtures.repeat(len(heads), 1, 1, 1, 1)  # [copy, example, …]
-    for row, some in zip(rows, heads, strict=True):
-        row[:, :, some] = instead[:, :, some]
+    for row, some, at in zip(rows, heads, queries or [slice(None)] * len(heads), strict=True):
+        row[:, at, some] = instead[:, at, some]
     return rows.flatten(0, 1)
 
 
