@@ -112,6 +112,8 @@ class Computer:
                 device=self.model.device,
             )  # fmt: skip
             self._leading = batch.leading(LEADING) if self._is_long(batch) else None
+            together = any("projection" in analysis.needs for analysis in analyses)
+            self.instrument.long_reading = batch, together
             forward(self.model.network, *batch.inputs, keep=self._leading is None)
             for analysis in analyses:
                 analysis.finish(self._shown_batch(analysis))
@@ -127,8 +129,6 @@ class Computer:
 
     def _observe(self, layer: LayerView) -> None:
         leading: LayerView | None = None
-        if isinstance(layer, LongLayerView):
-            layer.together = any("projection" in analysis.needs for analysis in self._shown)
         for analysis in self._shown:
             shown = layer
             if analysis.whole_maps and isinstance(layer, LongLayerView):
