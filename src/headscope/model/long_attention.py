@@ -8,16 +8,20 @@ behind the real tokens; its rows and columns are 0.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 
+from headscope.core.accumulators import Ints
 from headscope.errors import ModelError
+from headscope.model.long_fused import fused
 
 ROWS = 64  # of one block of queries: a block then stays in the cache
 KEYS, KEYS_TOGETHER = 4096, 512  # and of keys, where a query's log-sum-exp is known
+AWAY, KEYS_AWAY = 512, 2048  # the same of all heads, where each block costs a start on a device
 MOST_PAIRS = 1 << 16  # of a query and a key, looked at in one go
 MOST_WEIGHTS = 1 << 24  # of all heads at once, in a block that is handed out
 UNSEEN = -1e30  # a score whose exponential is 0, and that times 0 is 0
@@ -42,6 +46,7 @@ class LongMask:
     queries: int
     keys: int
     device: torch.device
+    _reach: dict[int, tuple[Ints, Ints]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
@@ -75,6 +80,21 @@ class LongMask:
         seen = self.function(one, torch.zeros_like(one), query, key)
         return seen.expand((query + key).shape)
 
+    def reach(self, example: int) -> tuple[Ints, Ints]:
+        """[query] the first key that each real query sees, and that behind the last; on the host.
+
+        Found once for all layers, because the host waits for it.
+        """
+        if example not in self._reach:
+            found, n = [], self.lengths[example]
+            keys = torch.arange(n, device=self.device)
+            for rows in blocks(n, ROWS):
+                seen = self.block(example, keys[rows.start : rows.stop, None], keys).byte()
+                last = (n - seen.flip(-1).argmax(-1)) * seen.amax(-1)
+                found.append(torch.stack([seen.argmax(-1), last]))
+            self._reach[example] = tuple(torch.cat(found, 1).cpu().numpy())
+        return self._reach[example]
+
     def __getattr__(self, name: str) -> Any:
         raise ModelError(
             f"this model asks a mask for its {name!r}, which a mask that is never made whole does "
@@ -85,9 +105,9 @@ class LongMask:
 def _lengths(padding: torch.Tensor | None, examples: int, keys: int) -> tuple[int, ...]:
     if padding is None:
         return (keys,) * examples
-    real = padding.bool()
+    real = padding.bool().cpu()
     lengths = real.sum(-1)
-    if not torch.equal(real, torch.arange(real.shape[1], device=real.device) < lengths[:, None]):
+    if not torch.equal(real, torch.arange(real.shape[1]) < lengths[:, None]):
         raise ModelError("padding stands before or among the tokens; wanted it behind them")
     return tuple(lengths.tolist())
 
@@ -125,27 +145,18 @@ class LongAttention:
         out = self.value.new_zeros(examples, heads, queries, self.value.shape[-1])
         self._log_sums.clear()
         for example, n in enumerate(self.mask.lengths):
-            mixed, log_sums = self._fused(example, n) if self._fits else self._by_rows(example, n)
+            mixed, log_sums = self._fused(example, n) or self._by_rows(example, n)
             out[example, :, :n] = mixed
             self._log_sums.append(log_sums)
         return out
 
-    @property
-    def _fits(self) -> bool:
-        """Whether the host's fused kernel computes just this."""
+    def _fused(self, example: int, n: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """The same from a kernel of torch, where one computes just this."""
         plain = self.softcap is None and self.position_bias is None and self.s_aux is None
-        alike = self.query.shape[-1] == self.value.shape[-1] and self.device.type == "cpu"
-        return plain and alike and self.mask.kind in OPEN
-
-    def _fused(self, example: int, n: int) -> tuple[torch.Tensor, torch.Tensor]:
-        one = slice(example, example + 1)
-        mixed, log_sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-            self.query[one, :, :n], self.key[one, :, :n], self.value[one, :, :n], 0.0,
-            self.mask.kind == "causal", scale=self.scaling,
-        )  # fmt: skip
-        if log_sums.shape[1] != self.shape[1]:
-            log_sums = log_sums.transpose(1, 2)
-        return mixed[0], log_sums[0].to(self.wide).contiguous()
+        if not plain or self.mask.kind not in OPEN:
+            return None
+        parts = (t[example, :, :n] for t in (self.query, self.key, self.value))
+        return fused(*parts, causal=self.mask.kind == "causal", scaling=self.scaling)
 
     def _by_rows(self, example: int, n: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The same from blocks of whole rows, for whatever the fused kernel does not know."""
@@ -187,10 +198,9 @@ class LongAttention:
             keys = range(keys.start, min(keys.stop, span.stop))
             late = range(max(span.start + 1, keys.start), keys.stop)  # that some rows do not see
             return keys, self._places(late) > rows[:, None] if late else None
-        seen = self.mask.block(example, rows[:, None], self._places(keys))
-        there = seen.any(0).nonzero()
-        first, last = (int(there[0]), int(there[-1]) + 1) if len(there) else (0, 0)
-        return keys[first:last], ~seen[:, first:last]
+        first, last = (of[span.start : span.stop] for of in self.mask.reach(example))
+        keys = range(max(keys.start, int(first.min())), min(keys.stop, int(last.max())))
+        return keys, ~self.mask.block(example, rows[:, None], self._places(keys))
 
     def _scores(  # noqa: PLR0917
         self, example: int, shared: int, rows: torch.Tensor, keys: range,
@@ -243,7 +253,7 @@ class LongAttention:
         most  keys of a block
         """
         n, causal = self.mask.lengths[example], self.mask.kind == "causal"
-        for rows in blocks(n, ROWS):
+        for rows in blocks(n, ROWS if self.device.type == "cpu" else AWAY):
             places = self._places(rows)
             for some in blocks(rows.stop if causal else n, most):
                 keys, hidden = self._sight(example, places, rows, some)
@@ -262,11 +272,21 @@ class LongAttention:
                  class; [key] what `norms` gives, over all queries
         """
         n = self.mask.lengths[example]
+        if norms is None and self._compiled:
+            from headscope.model import long_kernels
+
+            given = self.query[example, :, :n], self.key[example, :, :n], self.log_sums[example]
+            nats, columns = long_kernels.sums(
+                *given, classes[:, :n], causal=self.mask.kind == "causal", scaling=self.scaling,
+                softcap=self.softcap,
+            )  # fmt: skip
+            return nats, columns, None
         entropy = self.query.new_zeros(self.shape[1], n, dtype=self.wide)
         columns = entropy.new_zeros(self.shape[1], len(classes), n)
         received = None if norms is None else entropy.new_zeros(n)
         classes = classes.to(self.wide)
-        for rows, keys, scores in self._tiles(example, KEYS if norms is None else KEYS_TOGETHER):
+        few = KEYS_TOGETHER if self.device.type == "cpu" else KEYS_AWAY
+        for rows, keys, scores in self._tiles(example, KEYS if norms is None else few):
             at, to = slice(rows.start, rows.stop), slice(keys.start, keys.stop)
             size = (self.shape[1], len(rows), len(keys))
             together = None if norms is None else entropy.new_empty(size)
@@ -279,6 +299,13 @@ class LongAttention:
                 received[to] += norms(together, to)
         return entropy.clamp_min_(0), columns, received
 
+    @property
+    def _compiled(self) -> bool:
+        """Whether the kernels for a GPU know all that is here."""
+        plain = self.position_bias is None and self.mask.kind in OPEN
+        there = self.device.type == "cuda" and find_spec("triton") is not None
+        return there and plain and self.wide == torch.float32
+
     def rows(self, example: int, rows: torch.Tensor, span: range | None = None) -> torch.Tensor:
         """[head, row, key] the weights of some queries [row] to all n real keys.
 
@@ -286,7 +313,11 @@ class LongAttention:
         """
         n = self.mask.lengths[example]
         out = self.query.new_zeros(self.shape[1], len(rows), n, dtype=self.wide)
-        return self._rows(example, rows, range(n) if span is None else span, out)
+        if span is None:
+            # On a host they are looked at: those near each other see few keys through a window.
+            near = self.device.type == "cpu" and self.mask.kind not in OPEN and len(rows)
+            span = range(int(rows.min()), int(rows.max()) + 1) if near else range(n)
+        return self._rows(example, rows, span, out)
 
     def _rows(
         self, example: int, rows: torch.Tensor, span: range, out: torch.Tensor
@@ -321,6 +352,13 @@ class LongAttention:
             for some in torch.split(mine, MOST_PAIRS) if len(mine) else ():
                 out[some] = self._pairs(place, query[some], key[some])
         return out
+
+    def beside(self, example: int, offset: int) -> torch.Tensor:
+        """[query, head] the weights to the key `offset` on, of the real queries that have one."""
+        n = self.mask.lengths[example]
+        of = self._places(range(max(-offset, 0), max(n - max(offset, 0), -offset, 0)))
+        given = [self._pairs(example, some, some + offset) for some in torch.split(of, MOST_PAIRS)]
+        return torch.cat(given)
 
     def _pairs(self, example: int, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
         shared = self.key.shape[1]

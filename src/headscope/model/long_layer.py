@@ -82,12 +82,11 @@ class LongLayerView(LayerView):
         if offset in self._neighbours:
             return self._neighbours[offset]
         examples, heads, queries, _ = self.shape
-        device = self.long.query.device
-        query = torch.arange(max(-offset, 0), queries - max(offset, 0), device=device)
-        example = torch.arange(examples, device=device).repeat_interleave(len(query))
-        query = query.repeat(examples)
-        given = self.long.pairs(example, query, query + offset)  # [pair, head]
-        self._neighbours[offset] = given.view(examples, -1, heads).transpose(1, 2)
+        out = self._zeros(examples, queries - abs(offset), heads)
+        for example in range(examples):
+            given = self.long.beside(example, offset)
+            out[example, : len(given)] = given
+        self._neighbours[offset] = out.transpose(1, 2)
         return self._neighbours[offset]
 
     @cached_property
@@ -100,8 +99,8 @@ class LongLayerView(LayerView):
         out = self._zeros(examples, heads, queries.shape[1], keys)
         for example, asked in enumerate(queries):
             n = self.long.mask.lengths[example]
-            there = asked < n
-            out[example, :, there, :n] = self._rows(example, asked[there], measure)
+            given = self._rows(example, asked.clamp(max=n - 1), measure)
+            out[example, ..., :n] = given * (asked < n)[:, None]  # no index: the host would wait
         return out
 
     def _rows(self, example: int, queries: torch.Tensor, measure: str) -> torch.Tensor:
@@ -131,10 +130,11 @@ class LongLayerView(LayerView):
             nats += self.scan(batch)[0]
         else:
             for examples, queries, weights in self.blocks(batch):
-                even = smoothing / torch.tensor(batch.lengths[examples]).to(weights)
-                beyond = batch.lengths[examples] - weights.shape[-1]  # keys that no row sees
+                (n,) = batch.lengths[examples].tolist()
+                even = smoothing / weights.new_full((1,), n)
                 mixed = torch.special.entr((1 - smoothing) * weights + even).sum(-1)
-                nats[examples, :, queries] = mixed + float(beyond[0]) * torch.special.entr(even)
+                beyond = n - weights.shape[-1]  # keys that no row sees
+                nats[examples, :, queries] = mixed + beyond * torch.special.entr(even)
         if self.sinks:
             nats += torch.special.entr((1 - smoothing) * self.rest) * batch.mask[:, None]
         return nats
