@@ -6,16 +6,13 @@ three give the same bits.
 
 from __future__ import annotations
 
-import os
 import pickle
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from multiprocessing.queues import Queue
 
 import numpy as np
@@ -31,6 +28,7 @@ from headscope.run.merge_tree import Span, children
 from headscope.run.plan import Plan, Shard
 from headscope.run.shard_files import State
 from headscope.run.store import RunFolder
+from headscope.run.worker_processes import follow_parent, shielded, stop_at_once
 
 Keep = Callable[[int, State], None]
 
@@ -193,7 +191,7 @@ def run_workers(
         handed.put(packed)
     pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(handed,))
     try:
-        with _shielded():
+        with shielded():
             futures: dict[Future[State], Shard] = {pool.submit(_compute, s): s for s in shards}
         for future in as_completed(futures):
             shard = futures.pop(future)
@@ -206,40 +204,7 @@ def run_workers(
             'atlas below `if __name__ == "__main__":`'
         ) from error
     finally:
-        _end(pool)
-
-
-@contextmanager
-def _shielded() -> Iterator[None]:
-    """Processes started inside never see Ctrl-C or SIGTERM, not even while they import.
-
-    A terminal or a scheduler sends them to all processes; the parent alone decides what they mean,
-    after the context.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _end(pool: ProcessPoolExecutor) -> None:
-    """Stop the workers at once; what they have not delivered is computed again later.
-
-    A worker may have died in the middle of sending a result. The pool would wait forever for the
-    rest of it while this process holds the writing end of the pipe, so that end is closed too.
-    """
-    processes, results = list((pool._processes or {}).values()), pool._result_queue
-    for process in processes:
-        process.kill()  # one that was stopped would not hear anything less
-    for process in processes:
-        process.join()
-    if processes:
-        results._writer.close()  # type: ignore[attr-defined]  # of a SimpleQueue
-    pool.shutdown(wait=True, cancel_futures=True)
+        stop_at_once(pool)
 
 
 # --- inside a worker process ----------------------------------------------------------------
@@ -250,17 +215,8 @@ _WORKER: list[Queue[bytes] | Computer] = []
 def _begin(handed: Queue[bytes]) -> None:
     keep_freed_memory()
     keep_few_products()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_follow_parent, daemon=True).start()
+    follow_parent()
     _WORKER[:] = [handed]
-
-
-def _follow_parent() -> None:
-    """End this process when its parent has ended, for whatever reason."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _compute(shard: Shard) -> State:
