@@ -1,6 +1,6 @@
 """Compute the sums of one shard."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -83,8 +83,7 @@ class Computer:
 
         advance  is told how many inputs are done
         """
-        analyses = self.read(self.reader.examples(shard), advance=advance)
-        return {f"{a.name}/{key}": array for a in analyses for key, array in a.state().items()}
+        return state_of(self.read(self.reader.examples(shard), advance=advance))
 
     def read(
         self, examples: Sequence[Example], cheap: Sequence[Example] = (), advance: Advance = unheard
@@ -156,6 +155,11 @@ class Computer:
             if analysis.whole_maps and isinstance(layer, LongLayerView):
                 shown = leading = layer.leading(LEADING) if leading is None else leading
             analysis.observe(shown, self._shown_batch(analysis))
+
+
+def state_of(analyses: Iterable[Analysis]) -> dict[str, np.ndarray[Any, Any]]:
+    """The state of all analyses: {"analysis/accumulator": array}; no copies."""
+    return {f"{a.name}/{key}": array for a in analyses for key, array in a.state().items()}
 
 
 def fastest_linears(model: Model, examples: Sequence[Example], *, asked: str) -> str:
