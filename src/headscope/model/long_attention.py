@@ -10,13 +10,15 @@ share them. Padding stands behind the real tokens; its rows and columns are 0.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import torch
 
 from headscope.model import kernels_of_rows
-from headscope.model.long_mask import OPEN, LongMask
+from headscope.model.long_fused import fused
+from headscope.model.long_mask import OPEN, ROWS, LongMask, blocks
 
-ROWS = 64  # of one block of queries: a block then stays in the cache
+ROWS_AWAY = 512  # of one block on a device, where each block costs a start
 FEWEST_ROWS = 16  # of one block of all heads
 CACHED = 1 << 20  # weights
 MOST_PAIRS = 1 << 16  # of a query and a key, looked at in one go
@@ -126,31 +128,28 @@ class LongAttention:
         self._log_sums.clear()
         self._sums.clear()
         for example, n in enumerate(self.mask.lengths):
-            if self.asked is None and self._fits:
-                out[example, :, :n], log_sums = self._fused(example, n)
-            else:
+            given = None if self.asked and self._at_home else self._fused(example, n)
+            if given is None:
                 sums = self._by_rows(example, self.asked, out[example, :, :n])
                 self._sums.append(sums)
-                log_sums = sums.log_sums
-            self._log_sums.append(log_sums)
+                self._log_sums.append(sums.log_sums)
+            else:
+                out[example, :, :n] = given[0]
+                self._log_sums.append(given[1])
         return out
 
     @property
-    def _fits(self) -> bool:
-        """Whether the host's fused kernel computes just this."""
-        plain = self.softcap is None and self.position_bias is None and self.s_aux is None
-        alike = self.query.shape[-1] == self.value.shape[-1] and self.device.type == "cpu"
-        return plain and alike and self.mask.kind in OPEN
+    def _at_home(self) -> bool:
+        """Whether the compiled loops of the host apply."""
+        return self.device.type == "cpu" and self.wide == torch.float32
 
-    def _fused(self, example: int, n: int) -> tuple[torch.Tensor, torch.Tensor]:
-        one = slice(example, example + 1)
-        mixed, log_sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-            self.query[one, :, :n], self.key[one, :, :n], self.value[one, :, :n], 0.0,
-            self.mask.kind == "causal", scale=self.scaling,
-        )  # fmt: skip
-        if log_sums.shape[1] != self.shape[1]:
-            log_sums = log_sums.transpose(1, 2)
-        return mixed[0], log_sums[0].to(self.wide).contiguous()
+    def _fused(self, example: int, n: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """The same from a kernel of torch, where one computes just this."""
+        plain = self.softcap is None and self.position_bias is None and self.s_aux is None
+        if not plain or self.mask.kind not in OPEN:
+            return None
+        parts = (t[example, :, :n] for t in (self.query, self.key, self.value))
+        return fused(*parts, causal=self.mask.kind == "causal", scaling=self.scaling)
 
     def _by_rows(
         self, example: int, asked: Asked | None, mixed: torch.Tensor | None = None
@@ -164,7 +163,7 @@ class LongAttention:
             self.query.new_zeros(n, dtype=torch.bool) if asked is None else asked.separator[example]
         )
         sums = Sums.zeros(self.shape[1], n, self.query.new_empty(0, dtype=self.wide))
-        for rows in blocks(n, self._at_once(n) if norms is not None else ROWS):
+        for rows in blocks(n, ROWS if norms is None and self._at_home else self._at_once(n)):
             places, at = self._places(rows), slice(rows.start, rows.stop)
             keys, hidden = self._sight(example, places, rows, range(n))
             to = slice(keys.start, keys.stop)
@@ -185,7 +184,8 @@ class LongAttention:
 
     def _at_once(self, n: int) -> int:
         """Rows of all heads at once that are few enough to keep, and enough for fast products."""
-        return min(ROWS, max(FEWEST_ROWS, MOST_WEIGHTS // (self.shape[1] * n)))
+        most = ROWS if self.device.type == "cpu" else ROWS_AWAY
+        return min(most, max(FEWEST_ROWS, MOST_WEIGHTS // (self.shape[1] * n)))
 
     def _some_heads(self, weights: int) -> Iterator[tuple[int, slice]]:
         """A key-value head, and query heads that share it: as many as stay in the cache.
@@ -193,7 +193,7 @@ class LongAttention:
         weights  of each head
         """
         group = self.shape[1] // self.key.shape[1]
-        most = min(group, max(1, CACHED // weights))
+        most = min(group, max(1, CACHED // weights)) if self._at_home else group
         for at in range(self.key.shape[1]):
             for some in blocks(group, most):
                 yield at, slice(at * group + some.start, at * group + some.stop)
@@ -219,10 +219,9 @@ class LongAttention:
             keys = range(keys.start, min(keys.stop, span.stop))
             late = range(max(span.start + 1, keys.start), keys.stop)  # that some rows do not see
             return keys, self._places(late) > rows[:, None] if late else None
-        seen = self.mask.block(example, rows[:, None], self._places(keys))
-        there = seen.any(0).nonzero()
-        first, last = (int(there[0]), int(there[-1]) + 1) if len(there) else (0, 0)
-        return keys[first:last], ~seen[:, first:last]
+        first, last = (of[span.start : span.stop] for of in self.mask.reach(example))
+        keys = range(max(keys.start, int(first.min())), min(keys.stop, int(last.max())))
+        return keys, ~self.mask.block(example, rows[:, None], self._places(keys))
 
     def _scores(  # noqa: PLR0917
         self, example: int, heads: slice, rows: torch.Tensor, keys: range,
@@ -276,7 +275,25 @@ class LongAttention:
         """Sums over whole maps, from the pass that mixed the values where it was asked for them."""
         if self._sums and asked is self.asked:
             return self._sums[example]
-        return self._by_rows(example, asked)
+        if asked.norms is not None or not self._compiled:
+            return self._by_rows(example, asked)
+        from headscope.model import long_kernels
+
+        n, log_sums = self.mask.lengths[example], self.log_sums[example]
+        separator = asked.separator[example, :n]
+        entropy, columns = long_kernels.sums(
+            self.query[example, :, :n], self.key[example, :, :n], log_sums,
+            torch.stack([~separator, separator]).to(self.wide),
+            causal=self.mask.kind == "causal", scaling=self.scaling, softcap=self.softcap,
+        )  # fmt: skip
+        return Sums(log_sums, entropy, columns, entropy.new_zeros(n))
+
+    @property
+    def _compiled(self) -> bool:
+        """Whether the kernels for a GPU know all that is here."""
+        plain = self.position_bias is None and self.mask.kind in OPEN
+        there = self.device.type == "cuda" and find_spec("triton") is not None
+        return there and plain and self.wide == torch.float32
 
     def rows(self, example: int, rows: torch.Tensor, span: range | None = None) -> torch.Tensor:
         """[head, row, key] the weights of some queries [row] to all n real keys.
@@ -285,7 +302,11 @@ class LongAttention:
         """
         n = self.mask.lengths[example]
         out = self.query.new_zeros(self.shape[1], len(rows), n, dtype=self.wide)
-        return self._rows(example, rows, range(n) if span is None else span, out)
+        if span is None:
+            # On a host they are looked at: those near each other see few keys through a window.
+            near = self.device.type == "cpu" and self.mask.kind not in OPEN and len(rows)
+            span = range(int(rows.min()), int(rows.max()) + 1) if near else range(n)
+        return self._rows(example, rows, span, out)
 
     def _rows(
         self, example: int, rows: torch.Tensor, span: range, out: torch.Tensor
@@ -372,8 +393,3 @@ class LongAttention:
             scores -= self.log_sums[example][heads][:, queries][..., None]
             out[heads] = scores.masked_fill_(~seen, UNSEEN).exp_()
         return out
-
-
-def blocks(count: int, most: int) -> Iterator[range]:
-    """Consecutive ranges of at most so many that cover 0 … count."""
-    return (range(start, min(start + most, count)) for start in range(0, count, most))

@@ -12,7 +12,8 @@ from headscope.model import kernels_of_rows
 from headscope.model.attention import for_each_head, refused_whole
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView, compiled, norms_of_sum, widened
-from headscope.model.long_attention import Asked, LongAttention, blocks
+from headscope.model.long_attention import Asked, LongAttention
+from headscope.model.long_mask import blocks
 
 WORDS = 64  # of one block of rows between words
 
@@ -94,8 +95,8 @@ class LongLayerView(LayerView):
         out = self._zeros(examples, heads, queries.shape[1], keys)
         for example, asked in enumerate(queries):
             n = self.long.mask.lengths[example]
-            there = asked < n
-            out[example, :, there, :n] = self._rows(example, asked[there], measure)
+            given = self._rows(example, asked.clamp(max=n - 1), measure)
+            out[example, ..., :n] = given * (asked < n)[:, None]  # no index: the host would wait
         return out
 
     def _rows(self, example: int, queries: torch.Tensor, measure: str) -> torch.Tensor:
@@ -125,10 +126,11 @@ class LongLayerView(LayerView):
             nats += self.scan(batch)[0]
         else:
             for examples, queries, weights in self.blocks(batch):
-                even = smoothing / torch.tensor(batch.lengths[examples]).to(weights)
-                beyond = batch.lengths[examples] - weights.shape[-1]  # keys that no row sees
+                (n,) = batch.lengths[examples].tolist()
+                even = smoothing / weights.new_full((1,), n)
                 mixed = torch.special.entr((1 - smoothing) * weights + even).sum(-1)
-                nats[examples, :, queries] = mixed + float(beyond[0]) * torch.special.entr(even)
+                beyond = n - weights.shape[-1]  # keys that no row sees
+                nats[examples, :, queries] = mixed + beyond * torch.special.entr(even)
         if self.sinks:
             nats += torch.special.entr((1 - smoothing) * self.rest) * batch.mask[:, None]
         return nats

@@ -1,14 +1,16 @@
 """Which keys each query of a long input may attend to, told for any block of them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from headscope.core.accumulators import Ints
 from headscope.errors import ModelError
 
 OPEN = ("causal", "every")  # what needs no mask: all keys up to the query's own, or all
+ROWS = 64  # of one block of queries: a block then stays in the cache
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class LongMask:
     queries: int
     keys: int
     device: torch.device
+    _reach: dict[int, tuple[Ints, Ints]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
@@ -61,6 +64,21 @@ class LongMask:
         seen = self.function(one, torch.zeros_like(one), query, key)
         return seen.expand((query + key).shape)
 
+    def reach(self, example: int) -> tuple[Ints, Ints]:
+        """[query] the first key that each real query sees, and that behind the last; on the host.
+
+        Found once for all layers, because the host waits for it.
+        """
+        if example not in self._reach:
+            found, n = [], self.lengths[example]
+            keys = torch.arange(n, device=self.device)
+            for rows in blocks(n, ROWS):
+                seen = self.block(example, keys[rows.start : rows.stop, None], keys).byte()
+                last = (n - seen.flip(-1).argmax(-1)) * seen.amax(-1)
+                found.append(torch.stack([seen.argmax(-1), last]))
+            self._reach[example] = tuple(torch.cat(found, 1).cpu().numpy())
+        return self._reach[example]
+
     def __getattr__(self, name: str) -> Any:
         raise ModelError(
             f"this model asks a mask for its {name!r}, which a mask that is never made whole does "
@@ -71,8 +89,13 @@ class LongMask:
 def _lengths(padding: torch.Tensor | None, examples: int, keys: int) -> tuple[int, ...]:
     if padding is None:
         return (keys,) * examples
-    real = padding.bool()
+    real = padding.bool().cpu()
     lengths = real.sum(-1)
-    if not torch.equal(real, torch.arange(real.shape[1], device=real.device) < lengths[:, None]):
+    if not torch.equal(real, torch.arange(real.shape[1]) < lengths[:, None]):
         raise ModelError("padding stands before or among the tokens; wanted it behind them")
     return tuple(lengths.tolist())
+
+
+def blocks(count: int, most: int) -> Iterator[range]:
+    """Consecutive ranges of at most so many that cover 0 … count."""
+    return (range(start, min(start + most, count)) for start in range(0, count, most))
