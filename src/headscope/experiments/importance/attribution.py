@@ -24,7 +24,7 @@ from headscope.experiments.ablation.variants import StandIn
 from headscope.experiments.importance.objectives import Objective
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch, to_float64
-from headscope.run.store import State
+from headscope.run.shard_files import State
 
 
 def steps_of(count: int) -> tuple[torch.Tensor, torch.Tensor]:
