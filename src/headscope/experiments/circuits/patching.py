@@ -39,6 +39,7 @@ from headscope.experiments.circuits.direct_logits import (
     SOURCE,
     about,
     language_model,
+    mean_over,
     prompt_set,
     share_over,
     written,
@@ -77,7 +78,7 @@ def patch_heads(
     returns    effect, attribution, direct[layer, head]: shares of the logit difference between
                clean and corrupted, with intervals over items; effect_q[layer, head] that an effect
                is none, corrected within the heads (Benjamini and Hochberg); rho of effect and
-               attribution, with its interval over heads; clean, corrupted: the logit differences
+               attribution, with its interval over heads; from, into: the logit differences
     raises     InputError and its kinds as `direct_logits`; also for prompts without corrupted ones
                of equal length
     """
@@ -96,23 +97,23 @@ def patch_heads(
     found = _patched(language, from_, into, asked, positions=positions, batch_tokens=batch_tokens)
     direct = [written(language, side, asked, batch_tokens=batch_tokens) for side in (from_, into)]
     found["direct"] = direct[0].heads - direct[1].heads
-    gaps = {"direct": direct[0].difference - direct[1].difference}
-    own = found["from"] - found["into"]
+    found["direct_gap"] = direct[0].difference - direct[1].difference
+    return labelled(_variables(found, asked, replicates)).assign_attrs(about(asked), way=way)
+
+
+def _variables(found: dict[str, Float64], asked: PromptSet, replicates: int) -> dict[str, Variable]:
     share = partial(share_over, asked.items, replicates=replicates)
-    over = ("layer", "head")
+    gap, over = found["from"] - found["into"], ("layer", "head")
     variables = {
-        name: Variable(share(found[name], gaps.get(name, own)), over, words, "1", source)
-        for name, (words, source) in {
-            "effect": ("share of the logit difference that patching the head brings", WANG),
-            "attribution": ("the same as one backward pass estimates it", NANDA),
-            "direct": ("share that the head writes directly to the answer", SOURCE),
-        }.items()
-    }
-    if positions:
-        by_position = share(found["by_position"], own)
-        variables["effect_of_position"] = Variable(
-            by_position, (*over, "position"), "the same, patched at one position", "1", WANG
+        name: Variable(share(found[name], of), (*over, *more), words, "1", source)
+        for name, of, more, words, source in (
+            ("effect", gap, (), "share of the logit difference that patching brings", WANG),
+            ("attribution", gap, (), "the same as one backward pass estimates it", NANDA),
+            ("direct", found["direct_gap"], (), "share that is written to the answer", SOURCE),
+            ("effect_of_position", gap, ("position",), "the same, patched at one position", WANG),
         )
+        if name in found
+    }
     variables["effect_q"] = Variable(
         q_of(asked.items, found["effect"], replicates=replicates), over,
         "that the effect is none, corrected within the heads", "probability", "headscope",
@@ -121,13 +122,12 @@ def patch_heads(
         _agreement(variables), (), "rank correlation of effect and attribution over heads", "1",
         "headscope", "heads",
     )  # fmt: skip
-    ones = np.ones(len(asked.clean))
-    for name, side in zip(("clean", "corrupted"), ("from", "into")[:: 1 if way == WAYS[0] else -1],
-                          strict=True):  # fmt: skip
+    mean = partial(mean_over, asked.items, replicates=replicates)
+    for name, words in (("from", "prompts whose heads are taken"), ("into", "prompts patched")):
         variables[name] = Variable(
-            share(found[side], ones), (), f"logit difference of {name} prompts", "logits", WANG
+            mean(found[name]), (), f"logit difference of the {words}", "logits", WANG
         )
-    return labelled(variables).assign_attrs(about(asked), way=way)
+    return variables
 
 
 def q_of(items: Sequence[str], changes: Float64, *, replicates: int = REPLICATES) -> Float64:
@@ -152,15 +152,15 @@ def _patched(
 ) -> dict[str, Float64]:  # fmt: skip
     """Changes of the logit difference [prompt, layer, head], and the differences [prompt].
 
-    returns  effect, attribution, from, into; by_position[prompt, layer, head, position] on request
+    returns  effect, attribution, from, into; effect_of_position[prompt, layer, head, position] too
     """
     network, shape = language.model.network, language.model.shape
     objective = asking_last(into, asked.right)
     size, tokens = (len(into), shape.layers, shape.heads), max(map(len, into))
     found: dict[str, Float64] = {
         "effect": np.zeros(size), "attribution": np.zeros(size), "from": np.zeros(size[0]),
-        "into": np.zeros(size[0]), "by_position": np.zeros((*size, tokens if positions else 0)),
-    }  # fmt: skip
+        "into": np.zeros(size[0]),
+    } | ({"effect_of_position": np.zeros((*size, tokens))} if positions else {})  # fmt: skip
     sides = [
         [AskedBatch(language.model.batch([side[at] for at in places]), places) for side in pair]
         for pair in [(from_, into)]
@@ -204,7 +204,7 @@ def _put(
     if queries.start is None:
         found["effect"][(*at, head)] = change
     else:
-        found["by_position"][(*at, head, queries.start)] = change
+        found["effect_of_position"][(*at, head, queries.start)] = change
 
 
 def _attribution(
