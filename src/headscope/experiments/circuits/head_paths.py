@@ -23,7 +23,6 @@ from headscope.core.accumulators import REPLICATES, Float64
 from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled, place_name
 from headscope.corpus.document import Example
-from headscope.corpus.packing import batches
 from headscope.experiments.ablation.shared_prefix import CopiedPass, SharedPrefix, WholePass
 from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
 from headscope.experiments.ablation.variants import check
@@ -34,7 +33,12 @@ from headscope.experiments.circuits.direct_logits import (
     prompt_set,
     share_over,
 )
-from headscope.experiments.circuits.head_swaps import AskedBatch, differences, head_swaps
+from headscope.experiments.circuits.head_swaps import (
+    AskedBatch,
+    asked_batches,
+    differences,
+    head_swaps,
+)
 from headscope.experiments.circuits.patching import q_of
 from headscope.experiments.circuits.prompts import Prompt, PromptSet, few_shots
 from headscope.experiments.circuits.readout import asked_places, asking_last
@@ -71,35 +75,11 @@ def path_patch(
     Keys and values are those of the receiver alone, also where other heads share them.
     """
     language = language_model(model)
-    _check_heads([*senders, *receivers], language)
+    shape = language.model.shape
+    check([frozenset([*senders, *receivers])], layers=shape.layers, heads=shape.heads)
     asked = prompt_set(language, prompts, count=count, seed=seed)
     asked.need_pairs()
-    changes = np.full((len(asked.clean), len(senders), len(receivers), len(VIA)), np.nan)
-    gap = np.zeros(len(asked.clean))
-    objective, network = asking_last(asked.corrupted, asked.right), language.model.network
-    shown = [
-        _asked_batches(language, side, batch_tokens) for side in (asked.clean, asked.corrupted)
-    ]
-    first = shown[1][0]
-    with (
-        evaluating(network),
-        head_swaps(network, objective, first, batch_tokens=batch_tokens, kind=Paths) as swaps,
-    ):
-        for clean, other in zip(*shown, strict=True):
-            told = partial(_differences, asked, other.places)
-            source, kept = swaps.whole(clean), swaps.whole(other)
-            before = told(kept.logits[None])[0]
-            gap[other.places] = told(source.logits[None])[0] - before
-            calls = list(cast(Paths, swaps.prefix).calls)
-            for at, (layer, head) in enumerate(senders):
-                ready = kept.mixtures[layer].clone()
-                ready[:, :, head] = source.mixtures[layer][:, :, head]
-                heard = HeardPass(kept, layer, ready, [], calls, receivers)
-                with torch.inference_mode(), objective.asking(network, other.places):
-                    swaps.prefix.run(other.batch, heard)
-                for place, mixtures in heard.heard.items():
-                    logits = swaps.given(other, kept, receivers[place][0], mixtures)
-                    changes[other.places, at, place] = (told(logits) - before).T
+    changes, gap = _paths(language, asked, senders, receivers, batch_tokens=batch_tokens)
     share = share_over(asked.items, changes, gap, replicates=replicates)
     told_as = "share of the logit difference that comes back through the path"
     variable = Variable(share, ("sender", "receiver", "via"), told_as, "1", "Wang et al. 2023")
@@ -110,9 +90,39 @@ def path_patch(
     return labelled({"path": variable}, coords=names).assign_attrs(about(asked))
 
 
-def _check_heads(heads: Sequence[Head], language: LanguageModel) -> None:
-    shape = language.model.shape
-    check([frozenset(heads)], layers=shape.layers, heads=shape.heads)
+def _paths(
+    language: LanguageModel, asked: PromptSet, senders: Sequence[Head],
+    receivers: Sequence[Head], *, batch_tokens: int,
+) -> tuple[Float64, Float64]:  # fmt: skip
+    """Changes [prompt, sender, receiver, via] of the logit difference, and the gap [prompt]."""
+    changes = np.full((len(asked.clean), len(senders), len(receivers), len(VIA)), np.nan)
+    gap = np.zeros(len(asked.clean))
+    objective, network = asking_last(asked.corrupted, asked.right), language.model.network
+    shown = [
+        asked_batches(language.model, side, batch_tokens=batch_tokens)
+        for side in (asked.clean, asked.corrupted)
+    ]
+    first = shown[1][0]
+    with (
+        evaluating(network),
+        head_swaps(network, objective, first, batch_tokens=batch_tokens, kind=Paths) as swaps,
+    ):
+        for clean, other in zip(*shown, strict=True):
+            told = partial(differences, asked, other.places)
+            source, kept = swaps.whole(clean), swaps.whole(other)
+            before = told(kept.logits[None])
+            gap[other.places] = to_float64((told(source.logits[None]) - before)[0])
+            calls = list(cast(Paths, swaps.prefix).calls)
+            for at, (layer, head) in enumerate(senders):
+                ready = kept.mixtures[layer].clone()
+                ready[:, :, head] = source.mixtures[layer][:, :, head]
+                heard = HeardPass(kept, layer, ready, [], calls, receivers)
+                with torch.inference_mode(), objective.asking(network, other.places):
+                    swaps.prefix.run(other.batch, heard)
+                for place, mixtures in heard.heard.items():
+                    logits = swaps.given(other, kept, receivers[place][0], mixtures)
+                    changes[other.places, at, place] = to_float64((told(logits) - before).T)
+    return changes, gap
 
 
 class Paths(SharedPrefix):
@@ -196,30 +206,12 @@ def function_vectors(
     """
     language = language_model(model)
     asked = few_shots(task, language.model.tokenizer, shots=shots, count=count, seed=seed)
-    objective, network = asking_last(asked.clean, asked.right), language.model.network
-    total: list[Any] = []
-    own: dict[int, list[torch.Tensor]] = {}
-    right = np.zeros(len(asked.clean))
-    clean = _asked_batches(language, asked.clean, batch_tokens)
-    with (
-        evaluating(network), head_swaps(network, objective, clean[0], batch_tokens=batch_tokens)
-        as swaps,
-    ):  # fmt: skip
-        for one in clean:
-            kept, (rows, last) = swaps.whole(one), asked_places(one.batch)
-            told = [mixed[rows, last] for mixed in kept.mixtures]  # [example, head, dim] by layer
-            for row, at in enumerate(one.places):
-                own[at] = [layer[row] for layer in told]
-            right[one.places] = _answered(asked, one.places, kept.logits[None])[0]
-        total = [torch.stack(layer).sum(0) for layer in zip(*own.values(), strict=True)]
-    many = max(len(own) - 1, 1)
+    own, right = _at_last(language, asked, batch_tokens=batch_tokens)
+    mean_of_others = (own.sum(0) - own) / max(len(own) - 1, 1)  # [prompt, layer, head, dim]
 
     def instead(kept: WholePass, one: AskedBatch, layer: int) -> torch.Tensor:
-        rows, last = asked_places(one.batch)
         mixed = kept.mixtures[layer].clone()
-        mixed[rows, last] = torch.stack(
-            [(total[layer] - own[at][layer]) / many for at in one.places]
-        )
+        mixed[asked_places(one.batch)] = mean_of_others[one.places, layer]
         return mixed
 
     after, before = _one_by_one(
@@ -240,6 +232,25 @@ def function_vectors(
             mean(before), (), "the same after shuffled examples", p, TODD
         ),
     }).assign_attrs(about(asked))  # fmt: skip
+
+
+def _at_last(
+    language: LanguageModel, asked: PromptSet, *, batch_tokens: int
+) -> tuple[torch.Tensor, Float64]:
+    """[prompt, layer, head, dim] mixtures at the last tokens; [prompt] the answer's probability."""
+    network, objective = language.model.network, asking_last(asked.clean, asked.right)
+    shown = asked_batches(language.model, asked.clean, batch_tokens=batch_tokens)
+    right, own = np.zeros(len(asked.clean)), []
+    with (
+        evaluating(network),
+        head_swaps(network, objective, shown[0], batch_tokens=batch_tokens) as swaps,
+    ):
+        for one in shown:
+            kept, places = swaps.whole(one), asked_places(one.batch)
+            own.append(torch.stack([mixed[places] for mixed in kept.mixtures], 1))
+            right[one.places] = _answered(asked, one.places, kept.logits[None])[0]
+    order = np.argsort([at for one in shown for at in one.places])
+    return torch.cat(own)[order], right
 
 
 def knockouts(
@@ -293,7 +304,7 @@ def _one_by_one(
     """
     network, shape = language.model.network, language.model.shape
     after, before = np.zeros((len(examples), shape.layers, shape.heads)), np.zeros(len(examples))
-    shown = _asked_batches(language, examples, max(1, batch_tokens // shape.heads))
+    shown = asked_batches(language.model, examples, batch_tokens=batch_tokens, heads=shape.heads)
     objective = asking_last(examples, asked.right)
     cells = [(head, slice(None)) for head in range(shape.heads)]
     with (
@@ -311,24 +322,9 @@ def _one_by_one(
     return after, before
 
 
-def _asked_batches(
-    language: LanguageModel, examples: Sequence[Example], budget: int
-) -> list[AskedBatch]:
-    return [
-        AskedBatch(language.model.batch([examples[at] for at in places]), places)
-        for places in batches(examples, budget=budget)
-    ]
-
-
 def _answered(asked: PromptSet, places: Sequence[int], logits: torch.Tensor) -> Float64:
     """[copy, example] the probability of the answers."""
     told = logits.softmax(-1, dtype=torch.float64)
     return to_float64(torch.stack(
         [told[:, row, asked.right[at]].sum(-1) for row, at in enumerate(places)], 1
     ))  # fmt: skip
-
-
-def _differences(asked: PromptSet, places: Sequence[int], logits: torch.Tensor) -> Float64:
-    """[copy, example] the logit differences."""
-    right, wrong = ([some[at] for at in places] for some in (asked.right, asked.wrong))
-    return to_float64(differences(logits, right, wrong))

@@ -31,7 +31,6 @@ from headscope.core.intervals import (
 )
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
-from headscope.corpus.packing import batches
 from headscope.errors import InputError
 from headscope.experiments.ablation.effects import corrected, two_sided
 from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
@@ -44,7 +43,12 @@ from headscope.experiments.circuits.direct_logits import (
     share_over,
     written,
 )
-from headscope.experiments.circuits.head_swaps import AskedBatch, differences, head_swaps
+from headscope.experiments.circuits.head_swaps import (
+    AskedBatch,
+    asked_batches,
+    differences,
+    head_swaps,
+)
 from headscope.experiments.circuits.prompts import FEWEST_ITEMS, Prompt, PromptSet
 from headscope.experiments.circuits.readout import asking_last
 from headscope.experiments.importance.gradients import frozen
@@ -161,33 +165,29 @@ def _patched(
         "effect": np.zeros(size), "attribution": np.zeros(size), "from": np.zeros(size[0]),
         "into": np.zeros(size[0]),
     } | ({"effect_of_position": np.zeros((*size, tokens))} if positions else {})  # fmt: skip
-    sides = [
-        [AskedBatch(language.model.batch([side[at] for at in places]), places) for side in pair]
-        for pair in [(from_, into)]
-        for places in batches(into, budget=max(1, batch_tokens // shape.heads))
+    shown = [
+        asked_batches(language.model, side, batch_tokens=batch_tokens, heads=shape.heads)
+        for side in (from_, into)
     ]
     cells = _cells(shape.heads, tokens if positions else 0)
     with evaluating(network):
-        with head_swaps(network, objective, sides[0][1], batch_tokens=batch_tokens) as swaps:
-            for clean, other in sides:
-                told = partial(_told, asked, other.places)
+        with head_swaps(network, objective, shown[1][0], batch_tokens=batch_tokens) as swaps:
+            for clean, other in zip(*shown, strict=True):
+                told = partial(differences, asked, other.places)
                 source, kept = swaps.whole(clean), swaps.whole(other)
-                found["from"][other.places] = told(source.logits[None])[0]
-                found["into"][other.places] = before = told(kept.logits[None])[0]
+                before = told(kept.logits[None])
+                found["from"][other.places] = to_float64(told(source.logits[None])[0])
+                found["into"][other.places] = to_float64(before[0])
                 for layer, instead in enumerate(source.mixtures):
                     for start, logits in swaps.swapped(other, kept, layer, instead, cells):
-                        for cell, change in zip(cells[start:], told(logits) - before, strict=False):
+                        for cell, change in zip(
+                            cells[start:], to_float64(told(logits) - before), strict=False
+                        ):
                             _put(found, (other.places, layer), cell, change)
-        for clean, other in sides:
+        for clean, other in zip(*shown, strict=True):
             worth = _attribution(network, objective, asked, clean, other)
             found["attribution"][other.places] = worth
     return found
-
-
-def _told(asked: PromptSet, places: Sequence[int], logits: torch.Tensor) -> Float64:
-    """[copy, example] the logit differences."""
-    right, wrong = ([some[at] for at in places] for some in (asked.right, asked.wrong))
-    return to_float64(differences(logits, right, wrong))
 
 
 def _cells(heads: int, tokens: int) -> list[tuple[int, slice]]:
@@ -221,9 +221,9 @@ def _attribution(
         ):  # fmt: skip
             logits = run_network(network, *one.batch.inputs).logits
         kept.append(mixtures.kept)
-    right, wrong = ([some[at] for at in other.places] for some in (asked.right, asked.wrong))
     with torch.enable_grad():
-        slopes = torch.autograd.grad(differences(logits[None], right, wrong).sum(), kept[1])
+        total = differences(asked, other.places, logits[None]).sum()
+        slopes = torch.autograd.grad(total, kept[1])
     with torch.no_grad():
         worth = [((a - b) * g).sum((2, 3)) for a, b, g in zip(*kept, slopes, strict=True)]
     return to_float64(torch.stack(worth, 1))
