@@ -29,6 +29,7 @@ class _CircuitOptions(Options):
         "Made inputs of random tokens, with a repeat and without.", 100, heading="What to compute"
     )
     length: Positive = option("Tokens that come twice.", 50)
+    no_successors: bool = flag("Leave out which heads count on.")
     no_composition: bool = flag("Leave out which heads read which.")
     control: str = options.control_option("heads")
     chance: _MadeIntervalOptions = group("How sure")
@@ -56,8 +57,9 @@ def circuits_command(given: _CircuitOptions) -> None:
     from headscope.experiments.importance.objectives import load_language_model
 
     settings = options.settings_from(
-        CircuitSettings, given, given.chance, composition=not given.no_composition
-    )
+        CircuitSettings, given, given.chance, successors=not given.no_successors,
+        composition=not given.no_composition,
+    )  # fmt: skip
     model = load_language_model(given.model, **asdict(given.loading))
     with ProgressBar(quiet=given.how.quiet, unit="sequences") as progress:
         run = circuits(
@@ -86,9 +88,9 @@ def _lines(run: Run) -> Iterator[str]:
 def _parts(found: Any) -> Iterator[tuple[str, tuple[str, dict[str, str]]]]:
     for kind in found["circuit"].values.tolist():
         yield kind.replace("_", " "), ("score", {"circuit": kind})
-    for name in ("copying", "successor"):
-        if name in found:
-            yield name, (name, {})
+    for name, variable in (("copying", "copied"), ("successor", "successor")):
+        if variable in found:
+            yield name, (variable, {})
 
 
 def _summary(run: Run) -> Mapping[str, Any]:

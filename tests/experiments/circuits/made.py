@@ -13,11 +13,12 @@ from headscope.experiments.importance.objectives import LanguageModel
 from headscope.model.checkpoint import quietly
 from headscope.model.model import load
 
-WORDS = (
-    "<s> Monday Tuesday Wednesday Thursday Friday Saturday Sunday one two three four five six "
-    "seven eight nine ten first second third fourth fifth sixth seventh eighth ninth tenth cat dog "
-    "tree house river stone cloud bread milk salt road . ,"
-).split()
+_LINES = """
+<s> Monday Tuesday Wednesday Thursday Friday Saturday Sunday one two three four five six
+seven eight nine ten first second third fourth fifth sixth seventh eighth ninth tenth
+cat dog tree house river stone cloud bread milk salt road . ,
+"""
+WORDS = _LINES.split()
 LENGTH = 12  # tokens that come twice
 PLACES = 32  # of which inputs fill 1 + 2 · LENGTH
 SIZE = len(WORDS)

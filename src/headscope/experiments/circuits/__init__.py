@@ -11,7 +11,7 @@ CIRCUITS = Question(
     figures="figure:FIGURES", section="section:SECTIONS", opening="section:OPENING",
     terms="terms:TERMS", labels="terms:LABELS", claims="claims:claims", rules="claims:RULES",
     findings="section:circuit_findings", tables="section:tables", shown={"table": (
-        "score.induction", "score.previous_token", "score.duplicate_token", "copying",
+        "score.induction", "score.previous_token", "score.duplicate_token", "copied",
         "weight_copying", "successor",
     )},
 )  # fmt: skip

@@ -56,6 +56,7 @@ class CircuitSettings(SettingsTable):
 
     sequences     made inputs of each kind: with a repeat, and without
     length        tokens that come twice
+    successors    whether weights are asked for the successors of ordinals
     composition   whether all pairs of heads are looked at: dear in models of thousands of heads
     batch_tokens  tokens of one forward pass
     replicates    groups of sequences at most, for intervals
@@ -64,6 +65,7 @@ class CircuitSettings(SettingsTable):
 
     sequences: int = 100
     length: int = 50
+    successors: bool = True
     composition: bool = True
     batch_tokens: int = 1024
     replicates: int = REPLICATES
@@ -82,6 +84,7 @@ class CircuitFields(LoadingFields, total=False):
 
     sequences: int
     length: int
+    successors: bool
     composition: bool
     batch_tokens: int
     replicates: int
@@ -199,7 +202,7 @@ class CircuitRun:
     def _of_weights(self, weights: WeightMaps) -> dict[str, Float64]:
         maps = list(weights.layers())
         found = {"weight_copying": weight_scores.copying(maps, weights)}
-        if len(self.ordinals.ids) >= FEWEST:
+        if self.settings.successors and len(self.ordinals.ids) >= FEWEST:
             right = weight_scores.successors(maps, weights, self.ordinals)
             found["successor"] = right.astype(np.float64)
         if self.settings.composition:
@@ -214,7 +217,7 @@ class CircuitRun:
         made = replace(
             self.made, repeated=self.made.repeated[:OF_CONTROL], fresh=self.made.fresh[:OF_CONTROL]
         )
-        settings = replace(self.settings, composition=False, replicates=0)
+        settings = replace(self.settings, composition=False, successors=False, replicates=0)
         counts = {
             "documents": OF_CONTROL, "examples": 2 * OF_CONTROL,
             "tokens": 2 * OF_CONTROL * len(made.repeated[0]),

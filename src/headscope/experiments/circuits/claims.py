@@ -11,7 +11,8 @@ from headscope.core.terms import ELHAGE, GOULD, OLSSON, OURS, WANG
 from headscope.core.wording import fixed, percent
 
 NAME = "circuits"
-LEAST = 0.25  # ours: of the attention, or of what is raised
+LEAST = 0.25  # ours: of the attention, or of ordinals
+COPIED = 0.5  # ours: of the attention to drawn tokens
 SCORES = {  # kind -> its label, what is compared, what it is held against, what it does, source
     "induction": (
         "induction", "attention of a token that comes again to what came after it before",
@@ -36,9 +37,9 @@ RULES = {
     for kind, (name, number, against, _, source) in SCORES.items()
 }  # fmt: skip
 RULES["copying"] = LabelRule(
-    "copying", number="of what attended tokens raise, the share of themselves", least=LEAST,
-    source=f"{OLSSON}; share and threshold are {OURS}’s", asks=f"copying by weights above 0 "
-    f"({ELHAGE})", variable="copying",
+    "copying", number="of the attention, the share to tokens that raise themselves most of those "
+    "in the input", least=COPIED, source=f"{OURS}, after {OLSSON}",
+    asks=f"copying by weights above 0 ({ELHAGE})", variable="copied",
 )  # fmt: skip
 RULES["successor"] = LabelRule(
     "successor", number="share of ordinals whose successor comes out on top", least=LEAST,
@@ -73,15 +74,15 @@ def _by_score(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
 
 
 def _copying(tree: xr.DataTree, dataset: xr.Dataset) -> list[Claim]:
-    share, weights = estimate(dataset, "copying"), dataset["weight_copying"].values
+    share, weights = estimate(dataset, "copied"), dataset["weight_copying"].values
 
     def say(layer: int, head: int) -> tuple[str, str]:
         words = percent(*at(share, layer, head))
         by_weights = fixed(float(weights[layer, head]), 2)
         return (
             f"copying {words}",
-            f"speaks for the tokens that it attends to, {words} of what these raise among the "
-            f"input’s tokens; by weights {by_weights}",
+            f"speaks for the tokens that it attends to: {words} of its attention goes to such as "
+            f"raise themselves most; by weights {by_weights}",
         )
 
     return claims_where(

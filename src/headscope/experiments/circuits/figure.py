@@ -6,7 +6,6 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from headscope.core.control import controls
 from headscope.core.head_metrics import control_ranges
 from headscope.core.results import estimate, head_name, needed
 from headscope.draw.caption_words import over
@@ -18,7 +17,7 @@ from headscope.experiments.circuits.section import KINDS, pairs_of, readers_of
 
 TITLES = {
     "induction": "Induction", "previous_token": "Previous token",
-    "duplicate_token": "Duplicate token", "copying": "Copying", "successor": "Successor",
+    "duplicate_token": "Duplicate token", "copied": "Copying", "successor": "Successor",
 }  # fmt: skip
 PATHS = 3  # heads whose earlier heads are drawn
 NAMED = 2  # of these
@@ -28,7 +27,7 @@ HEADROOM = 1.15
 def _panels(tree: xr.DataTree) -> list[Panel]:
     dataset, ranges = needed(tree, "circuits"), control_ranges(tree)
     shown = [(f"score.{kind}", estimate(dataset, "score", circuit=kind).value) for kind in KINDS]
-    shown += [(one, dataset[one].values) for one in ("copying", "successor") if one in dataset]
+    shown += [(one, dataset[one].values) for one in ("copied", "successor") if one in dataset]
     panels = [
         grid_panel(
             TITLES[key.rpartition(".")[2]], values, unit="probability", top=1.0,
@@ -55,9 +54,10 @@ def _caption(tree: xr.DataTree) -> str:
     return (
         f"Each cell is one head, on {n} random tokens that come twice: what it gives to the token "
         "after the same one before (induction), to the previous token, to the same token before; "
-        "and of what its attended tokens raise, the share of themselves (copying, by chance "
-        f"{100 / n:g} %).{successor} By weights: 1 every token speaks for itself through the head, "
-        f"−1 against itself; {over(tree)}.{control_words(tree) if controls(tree) else ''}"
+        "and how much of its attention goes to tokens that raise themselves most of all in the "
+        f"input (copying, by chance {100 / n:.2g} %).{successor} By weights: 1 every token speaks "
+        f"for itself through the head, −1 against itself; {over(tree)}."
+        f"{control_words(tree)}"
     )
 
 

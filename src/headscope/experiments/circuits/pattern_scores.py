@@ -20,7 +20,7 @@ from headscope.experiments.circuits.made_inputs import Repeats
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
 
-SUMS = ("own", "raised")  # of copying: a ratio of sums
+SUMS = ("own", "raised", "first", "given")  # of copying: two ratios of sums
 
 
 class PatternScores:
@@ -66,7 +66,9 @@ class PatternScores:
         return [previous.mean(-1), same.mean(-1), after.mean(-1), other.mean(-1)]
 
     def _copying(self, view: LayerView, batch: Batch) -> list[torch.Tensor]:
-        """Of what sources raise among the input's tokens, how much is themselves; and all of it."""
+        """Of what sources raise among the input's tokens, how much is themselves, and all of it;
+        how much attention goes to those that raise themselves most, and to all.
+        """
         assert self.unembedding is not None
         assert view.values is not None
         first, n = self.made.opening, self.made.length
@@ -78,10 +80,12 @@ class PatternScores:
         )  # [e, h, key, t]
         halves = raised[:, :, :n], raised[:, :, n:]
         own = torch.cat([half.diagonal(dim1=2, dim2=3) for half in halves], -1)  # [e, h, key]
+        most = (own > 0) & (own >= raised.amax(-1))
         queries = first + n + torch.arange(n, device=own.device)
         rows = view.rows(queries.expand(len(own), n))[..., first : first + 2 * n]
         given = rows.sum(2).to(own)  # [example, head, key]
-        return [(given * own).sum(-1), (given * raised.sum(-1)).sum(-1)]
+        parts = own, raised.sum(-1), most, torch.ones_like(own)
+        return [(given * part).sum(-1) for part in parts]
 
 
 def _to_first(view: LayerView, queries: torch.Tensor) -> torch.Tensor:

@@ -13,6 +13,7 @@ from headscope.core.intervals import (
     Estimate,
     estimate,
     estimate_independent,
+    estimate_share,
     stretch,
 )
 from headscope.core.results import Variable, labelled
@@ -45,7 +46,8 @@ def circuits_result(
     score = repeated[..., : len(PATTERNS)]
     null = np.concatenate([repeated[..., 3:4], fresh[..., 1:3]], -1)
     gain = estimate(score - null, bounds=ANY)
-    own, raised = repeated[..., -2], repeated[..., -1]
+    own, raised, first, given = (repeated[..., at] for at in range(-4, 0))
+    asked_of = kept.sum(0)[:, None, None]  # no surer than one question of each sequence
     variables = {
         "score": Variable(
             estimate(score, bounds=SHARE), OVER, "attention on repeated tokens", "probability",
@@ -63,6 +65,11 @@ def circuits_result(
             estimate(ratio(own, raised), bounds=SHARE), OF_HEADS,
             "of what attended tokens raise among the input’s tokens, the share of themselves",
             "probability", OLSSON,
+        ),
+        "copied": Variable(
+            estimate_share(ratio(first, given), asked_of), OF_HEADS,
+            "of the attention to drawn tokens, the share to those that raise themselves most among "
+            "the input’s tokens", "probability", OURS,
         ),
         "weight_copying": Variable(
             weights["weight_copying"], OF_HEADS, "copying by weights", "1", ELHAGE

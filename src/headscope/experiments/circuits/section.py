@@ -34,10 +34,9 @@ def circuit_findings(tree: xr.DataTree) -> list[str]:
     """All sentences that the run allows."""
     if group(tree, NAME) is None:
         return []
-    told = [*(_kind_finding(tree, kind) for kind in RULES), _path_finding(tree)]
-    return [sentence for sentence in (*told, _repeat_finding(tree)) if sentence] or [
-        "No head does what is asked here more surely than chance allows."
-    ]
+    told = [words for kind in RULES if (words := _kind_finding(tree, kind))]
+    told = told or ["No head does what is asked here more surely than chance allows."]
+    return [one for one in (*told, _path_finding(tree), _repeat_finding(tree)) if one]
 
 
 def labelled(tree: xr.DataTree, kind: str) -> list[tuple[int, int]]:
@@ -85,13 +84,13 @@ def _path_finding(tree: xr.DataTree) -> str:
     best = pairs_of(dataset, reader, "key")
     if not best or best[0][2] < SURE:
         return ""
-    writer, score, above = best[0]
+    writer, score, _ = best[0]
     before = estimate(dataset, "score", circuit="previous_token")
     return (
         f"{head_name(reader, heads)} reads its keys most from {head_name(writer, heads)}: "
-        f"K-composition {fixed(score, 2)}, {fixed(above, 0)} standard deviations above random "
-        f"rotations; that head gives {percent(*at(before, *divmod(writer, heads)))} to the "
-        "previous token."
+        f"K-composition {fixed(score, 2)}, where random rotations give "
+        f"{fixed(float(dataset.attrs['width']) ** -0.5, 2)}; that head gives "
+        f"{percent(*at(before, *divmod(writer, heads)))} to the previous token."
     )
 
 
@@ -106,7 +105,7 @@ def pairs_of(dataset: xr.Dataset, reader: int, way: str) -> list[tuple[int, floa
 def ordered(dataset: xr.Dataset) -> list[int]:
     """Units by the largest of their numbers."""
     parts = [dataset["score"].sel(circuit=kind).values for kind in KINDS]
-    parts += [dataset[name].values for name in ("copying", "successor") if name in dataset]
+    parts += [dataset[name].values for name in ("copied", "successor") if name in dataset]
     most: Float64 = np.nanmax(np.stack(parts), 0).ravel()
     return [int(unit) for unit in np.argsort(-most, kind="stable")]
 
@@ -115,14 +114,14 @@ def heads_table(dataset: xr.Dataset) -> Table:
     """The heads with the largest numbers."""
     heads = dataset.sizes["head"]
     columns = [(f"score.{kind}", estimate(dataset, "score", circuit=kind)) for kind in KINDS]
-    columns += [(one, estimate(dataset, one)) for one in ("copying", "successor") if one in dataset]
+    columns += [(one, estimate(dataset, one)) for one in ("copied", "successor") if one in dataset]
     rows = []
     for unit in ordered(dataset)[:LISTED]:
         place = divmod(unit, heads)
         cells = [share(*at(parts, *place)) for _, parts in columns]
         by_weights = Cell(fixed(float(dataset["weight_copying"].values[place]), 2))
         rows.append([Cell(head_name(unit, heads)), *cells, by_weights])
-    named = {"previous_token": "Previous", "duplicate_token": "Duplicate"}
+    named = {"previous_token": "Previous", "duplicate_token": "Duplicate", "copied": "Copying"}
     words = [name.rpartition(".")[2] for name, _ in columns]
     heading = [Column(named.get(one, one.capitalize()), "%", one) for one in words]
     caption = (

@@ -15,6 +15,9 @@ TERMS = {
     "copying": Term("copying", "Of what a head’s attended tokens raise among the tokens of the "
         "input, by the direct way to the logits, the share that each gives to itself; weighted by "
         "attention.", f"{OLSSON}; the share is ours"),
+    "copied": Term("copying, first", "The share of a head’s attention that goes to tokens which "
+        "raise themselves most, of all tokens of the input, by the direct way to the logits.",
+        OURS),
     "weight_copying": Term("copying by weights", "Σ Re λ / Σ |λ| of W_E W_V W_O W_U: 1 where every "
         "token speaks for itself through the head, −1 where it speaks against itself.", ELHAGE),
     "successor": Term("successor", "The share of ordinals (Monday, B, two, …) whose successor the "
@@ -35,5 +38,5 @@ TERMS = {
 LABELS = {
     "score": "{choice}", "null": "{choice}: same places, no repeat",
     "surely_above": "{choice}: surely above", "successor": "successor",
-    "weight_copying": "copying by weights", "copying": "copying",
+    "weight_copying": "copying by weights", "copying": "copying, share", "copied": "copying",
 }  # fmt: skip

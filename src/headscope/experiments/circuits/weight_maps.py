@@ -9,7 +9,7 @@ out; so are biases.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -128,19 +128,29 @@ class WeightMaps:
     def _asked(self, site: Site) -> list[torch.Tensor]:
         """Queries, keys and values [head, model, dim] of unit vectors, less those of nothing."""
         hidden = self.embedding.shape[1]
-        kept: list[tuple[Any, Any]] = []
-        one = torch.zeros((1, 1), dtype=torch.long, device=self.model.device)
-        with evaluating(self.network), torch.inference_mode():
-            with keeping(site.attention, kept):
-                forward(self.network, one, torch.ones_like(one), keep=False)
-            args, kwargs = kept[-1]
-            like = args[0] if args else kwargs["hidden_states"]
-            units = torch.cat([torch.zeros(1, hidden), torch.eye(hidden), torch.ones(1, hidden)])
-            args, kwargs = _with_hidden(args, kwargs, units[:, None].to(like))  # [row, 1, model]
-            heard = _Heard(site.attention)
-            with listening(self.network, heard, alone=True):
-                site.attention.forward(*args, **kwargs)
+        args, kwargs = self._given[site.attention]
+        like = args[0] if args else kwargs["hidden_states"]
+        units = torch.cat([torch.zeros(1, hidden), torch.eye(hidden), torch.ones(1, hidden)])
+        args, kwargs = _with_hidden(args, kwargs, units[:, None].to(like))  # [row, 1, model]
+        heard = _Heard(site.attention)
+        with (
+            evaluating(self.network), torch.inference_mode(),
+            listening(self.network, heard, alone=True),
+        ):  # fmt: skip
+            site.attention.forward(*args, **kwargs)
         return [self._linear(site, part) for part in heard.parts]
+
+    @cached_property
+    def _given(self) -> dict[nn.Module, tuple[Any, Any]]:
+        """What each attention module is given with one token."""
+        kept = {site.attention: list[tuple[Any, Any]]() for site in self.sites}
+        one = torch.zeros((1, 1), dtype=torch.long, device=self.model.device)
+        with ExitStack() as stack:
+            stack.enter_context(evaluating(self.network))
+            for module, given in kept.items():
+                stack.enter_context(keeping(module, given))
+            forward(self.network, one, torch.ones_like(one), keep=False)
+        return {module: given[-1] for module, given in kept.items()}
 
     def _linear(self, site: Site, answers: torch.Tensor) -> torch.Tensor:
         """[head, model, dim] of [row, head, 1, dim]; the last row says whether it is linear."""

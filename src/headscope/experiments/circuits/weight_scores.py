@@ -22,7 +22,6 @@ from headscope.experiments.circuits.made_inputs import Ordinals
 from headscope.experiments.circuits.result import WAYS
 from headscope.experiments.circuits.weight_maps import HeadMaps, WeightMaps
 
-
 ROUNDING = 1e-6  # of the sizes multiplied: what float32 weights leave
 
 
@@ -94,15 +93,14 @@ class _Product:
         """[own head, other head] ‖W_write W_read‖² of matrices of norm 1."""
         one, other = self.short, read.short
         product = one.flatten(0, 1) @ other.flatten(0, 1).T
-        parts = product.unflatten(1, other.shape[:2]).unflatten(0, one.shape[:2])
-        return np.asarray(parts.double().square().sum((1, 3)))
+        squares = product.square_().view(len(one), one.shape[1], len(other), other.shape[1])
+        return np.asarray(squares.sum((1, 3)).double())
 
 
 def _root(left: torch.Tensor) -> torch.Tensor:
     """[head, dim, dim] R with RᵀR = leftᵀ left."""
-    values, vectors = torch.linalg.eigh(left.transpose(1, 2) @ left)
-    scaled: torch.Tensor = values.clamp_min(0).sqrt()[:, :, None] * vectors.transpose(1, 2)
-    return scaled
+    root: torch.Tensor = torch.linalg.qr(left, mode="r").R
+    return root
 
 
 def _spread(one: Float64, other: Float64, width: int) -> Float64:
