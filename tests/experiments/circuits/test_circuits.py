@@ -94,7 +94,7 @@ def test_a_softer_wiring_gets_its_labels(monkeypatch):
     assert not kinds[1, 1]
     told = circuit_findings(run.tree)
     assert any(one.startswith("Induction: L2·H1 ") for one in told)
-    assert any(one.startswith("L2·H1 reads its keys most from L1·H1") for one in told)
+    assert any(one.startswith("The keys of L2·H1 read most what L1·H1 writes") for one in told)
 
 
 def test_a_random_model_has_no_label(random):

@@ -7,7 +7,7 @@ from headscope.core.accumulators import Bools
 from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.intervals import Estimate
 from headscope.core.results import at, documents, estimate, group
-from headscope.core.terms import ELHAGE, GOULD, OLSSON, OURS, WANG
+from headscope.core.terms import GOULD, OLSSON, OURS, WANG
 from headscope.core.wording import fixed, percent
 
 NAME = "circuits"
@@ -39,7 +39,7 @@ RULES = {
 RULES["copying"] = LabelRule(
     "copying", number="of the attention, the share to tokens that raise themselves most of those "
     "in the input", least=COPIED, source=f"{OURS}, after {OLSSON}",
-    asks=f"copying by weights above 0 ({ELHAGE})", variable="copied",
+    variable="copied",
 )  # fmt: skip
 RULES["successor"] = LabelRule(
     "successor", number="share of ordinals whose successor comes out on top", least=LEAST,
@@ -86,7 +86,7 @@ def _copying(tree: xr.DataTree, dataset: xr.Dataset) -> list[Claim]:
         )
 
     return claims_where(
-        _where(share, weights > 0), float(dataset.attrs["chance"]), RULES["copying"], say,
+        share, float(dataset.attrs["chance"]), RULES["copying"], say,
         kind="copying", name="copying", n=documents(tree), analysis=NAME,
     )  # fmt: skip
 

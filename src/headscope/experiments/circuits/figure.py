@@ -92,7 +92,7 @@ def _path(dataset: xr.Dataset, reader: int, axes: Axes) -> None:
             ha="right" if right else "left", va="center", textcoords="offset points",
             fontsize=6.5, zorder=4,
         )  # fmt: skip
-    axes.set_ylim(0, HEADROOM * top)
+    axes.set_ylim(0, HEADROOM * top or 1.0)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlim(-0.03, 1.03)
     axes.xaxis.set_major_locator(MaxNLocator(4))

@@ -1,6 +1,6 @@
 """Turns sums over made inputs, and what the weights say, into the group `circuits`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -42,13 +42,40 @@ def circuits_result(
         total = np.tensordot(kept.T, values, 1)  # [replicate + 1, …]
         return np.asarray(total / kept.sum(0).reshape(-1, *[1] * (values.ndim - 1)))
 
+    variables = _of_patterns(patterns, draws, kept.sum(0))
+    variables |= {
+        "weight_copying": Variable(
+            weights["weight_copying"], OF_HEADS, "copying by weights", "1", ELHAGE
+        ),
+        "repeated_ids": Variable(made.ids, ("sequence", "token"), "the inputs", "1", OURS),
+    }
+    if "successor" in weights:
+        variables["successor"] = _successor(weights["successor"], asked, replicates)
+    coords: dict[str, Any] = {"circuit": list(PATTERNS)}
+    if "composition" in weights:
+        variables |= _composition(weights)
+        coords["way"] = list(WAYS)
+    found = labelled(variables, coords=coords)
+    for name in ("repeated_ids", "composition", "composition_above"):
+        if name in found:
+            found[name].attrs["tidy"] = 0
+    return found.assign_attrs(
+        length=made.length, opening=made.opening, sequences=len(names),
+        ordinals="; ".join(asked.words), chance=1 / made.length, width=width,
+    )  # fmt: skip
+
+
+def _of_patterns(
+    patterns: Mapping[str, Float64], draws: Callable[[Float64], Float64], count: Float64
+) -> dict[str, Variable]:
+    """What attention tells; `count` [replicate + 1] of sequences."""
     repeated, fresh = draws(patterns["repeated_patterns"]), draws(patterns["fresh_patterns"])
     score = repeated[..., : len(PATTERNS)]
     null = np.concatenate([repeated[..., 3:4], fresh[..., 1:3]], -1)
     gain = estimate(score - null, bounds=ANY)
     own, raised, first, given = (repeated[..., at] for at in range(-4, 0))
-    asked_of = kept.sum(0)[:, None, None]  # no surer than one question of each sequence
-    variables = {
+    asked_of = count[:, None, None]  # no surer than one question of each sequence
+    return {
         "score": Variable(
             estimate(score, bounds=SHARE), OVER, "attention on repeated tokens", "probability",
             OLSSON,
@@ -71,29 +98,11 @@ def circuits_result(
             "of the attention to drawn tokens, the share to those that raise themselves most among "
             "the input’s tokens", "probability", OURS,
         ),
-        "weight_copying": Variable(
-            weights["weight_copying"], OF_HEADS, "copying by weights", "1", ELHAGE
-        ),
         "told_again": Variable(
             estimate(draws(patterns["repeated_right"]), bounds=SHARE), (),
             "probability of the token that comes again", "probability", OURS,
         ),
-        "repeated_ids": Variable(made.ids, ("sequence", "token"), "the inputs", "1", OURS),
     }  # fmt: skip
-    if "successor" in weights:
-        variables["successor"] = _successor(weights["successor"], asked, replicates)
-    coords: dict[str, Any] = {"circuit": list(PATTERNS)}
-    if "composition" in weights:
-        variables |= _composition(weights)
-        coords["way"] = list(WAYS)
-    found = labelled(variables, coords=coords)
-    for name in ("repeated_ids", "composition", "composition_above"):
-        if name in found:
-            found[name].attrs["tidy"] = 0
-    return found.assign_attrs(
-        length=made.length, opening=made.opening, sequences=len(names),
-        ordinals="; ".join(asked.words), chance=1 / made.length, width=width,
-    )  # fmt: skip
 
 
 def surely_above(gain: Estimate, tests: int) -> Float64:

@@ -75,22 +75,27 @@ def _repeat_finding(tree: xr.DataTree) -> str:
 
 
 def _path_finding(tree: xr.DataTree) -> str:
-    """From which head the strongest induction head reads its keys."""
-    readers = labelled(tree, "induction")
+    """Which earlier head the keys of the strongest induction heads read most."""
     dataset, heads = needed(tree, NAME), shape(tree)[1]
-    if not readers or "composition" not in dataset:
+    found: dict[int, list[tuple[int, float]]] = {}
+    for layer, head in labelled(tree, "induction") if "composition" in dataset else ():
+        reader = layer * heads + head
+        for writer, score, above in pairs_of(dataset, reader, "key")[:1]:
+            if above >= SURE:
+                found.setdefault(writer, []).append((reader, score))
+    if not found:
         return ""
-    reader = readers[0][0] * heads + readers[0][1]
-    best = pairs_of(dataset, reader, "key")
-    if not best or best[0][2] < SURE:
-        return ""
-    writer, score, _ = best[0]
-    before = estimate(dataset, "score", circuit="previous_token")
+    induces = dataset["score"].sel(circuit="induction").values.ravel()
+    writer = max(found, key=lambda one: sum(induces[reader] for reader, _ in found[one]))
+    readers = found[writer]
+    named = [head_name(reader, heads) for reader, _ in readers]
+    before = at(estimate(dataset, "score", circuit="previous_token"), *divmod(writer, heads))
+    least, most = (fixed(end(score for _, score in readers), 2) for end in (min, max))
+    told = least if least == most else f"{least} to {most}"
     return (
-        f"{head_name(reader, heads)} reads its keys most from {head_name(writer, heads)}: "
-        f"K-composition {fixed(score, 2)}, where random rotations give "
-        f"{fixed(float(dataset.attrs['width']) ** -0.5, 2)}; that head gives "
-        f"{percent(*at(before, *divmod(writer, heads)))} to the previous token."
+        f"The keys of {', '.join(named)} read most what {head_name(writer, heads)} writes, which "
+        f"gives {percent(*before)} to the previous token: K-composition {told}, where random "
+        f"rotations give {fixed(float(dataset.attrs['width']) ** -0.5, 2)}."
     )
 
 
