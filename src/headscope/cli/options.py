@@ -204,6 +204,7 @@ class CorpusRunOptions(Options):
         "auto",
     )
     asked: AnalysisOptions = group("What to compute")
+    whole_maps: Positive = option("Inputs of more tokens are read without making whole maps.", 2048)
     chance: ChanceOptions = group()
     lengths: LengthOptions = group("Lengths")
     loading: ModelOptions = group("The model")
