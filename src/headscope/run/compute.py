@@ -114,7 +114,7 @@ class Computer:
             )  # fmt: skip
             self._showing = Showing(job, batch, analyses)
             with memory_told(partial(self._advice, self._showing)):
-                self._showing.read_by(self.model)
+                self._showing.read_by(self.model, self.instrument)
             self._longest = max(self._longest, int(batch.lengths.max()))
             advance(len(rows))
 
@@ -150,8 +150,10 @@ class Showing:
         long = job.long and batch.input_ids.shape[1] > job.settings.whole_maps
         self.leading = batch.leading(LEADING) if long else None
 
-    def read_by(self, model: Model) -> None:
-        """Run a model on the batch, whose observer calls `observe`, and conclude."""
+    def read_by(self, model: Model, instrument: Instrument) -> None:
+        """Run a model on the batch, whose instrument's observer calls `observe`, and conclude."""
+        together = any("projection" in analysis.needs for analysis in self.analyses)
+        instrument.long_reading = self.batch, together
         forward(model.network, *self.batch.inputs, keep=self.leading is None)
         for analysis in self.analyses:
             analysis.finish(self._batch_of(analysis))
@@ -162,8 +164,6 @@ class Showing:
     def observe(self, layer: LayerView) -> None:
         """Show one layer to all analyses."""
         leading: LayerView | None = None
-        if isinstance(layer, LongLayerView):
-            layer.together = any("projection" in analysis.needs for analysis in self.analyses)
         for analysis in self.analyses:
             shown = layer
             if analysis.whole_maps and isinstance(layer, LongLayerView):

@@ -110,8 +110,8 @@ class PairReader:
                 batch = self._padded([examples[row] for row in rows])
                 for side, model in self.job.models.items():
                     self._showing = Showing(self.job, batch, self.sides.analyses[side])
-                    with self.instruments[side]:
-                        self._showing.read_by(model)
+                    with self.instruments[side] as instrument:
+                        self._showing.read_by(model, instrument)
                 self._kept, self._showing = [], None
                 self.sides.similarity.finish_batch(batch, shard=number, rows=rows)
                 advance(len(rows))
