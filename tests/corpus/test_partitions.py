@@ -9,10 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import headscope as hs
+from headscope.cli.options import CorpusOptions, read_corpus
 from headscope.corpus import Concatenation, MemoryCorpus, conllu, partitions
 from headscope.corpus.columns import dataset_parts
 from headscope.corpus.partitions import partitions_of
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, InputError
 
 WORDS = [
     "The",
@@ -296,3 +297,23 @@ def test_the_parts_of_a_name(tmp_path):
     assert dataset_parts("allenai/c4/en:validation") == ("allenai/c4", "en", "validation")
     assert dataset_parts(f"{tmp_path}:test") == (str(tmp_path), None, "test")
     assert dataset_parts(f"{tmp_path}/en") == (str(tmp_path), "en", "train")
+
+
+# --- the command line --------------------------------------------------------------------------
+
+
+def test_the_options_name_columns_patterns_and_datasets(tables):
+    def read(**given):
+        return read_corpus(CorpusOptions(**given))
+
+    column = read(text=(f"{tables}/*.jsonl",), column="body")
+    assert column == hs.ColumnCorpus(tables / "a.jsonl", column="body")
+    both = read(text=(str(tables / "a.txt"),), dataset=("imdb:test",), passages="line")
+    assert both.corpora == (
+        hs.TextCorpus(tables / "a.txt", passages="line"),
+        hs.DatasetCorpus("imdb:test", "text", "line"),
+    )
+    with pytest.raises(InputError, match="found --column body; wanted --text or --dataset"):
+        read(treebank=("a.conllu",), column="body")
+    with pytest.raises(CorpusError, match=r"a.txt has no columns"):
+        read(text=(str(tables / "a.jsonl"), str(tables / "a.txt")), column="body")
