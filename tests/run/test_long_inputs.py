@@ -1,13 +1,18 @@
 """Runs over inputs that are read without whole maps: the same numbers, and what is said of them."""
 
+import resource
+
 import numpy as np
+import psutil
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaModel
 
 import headscope as hs
-from headscope.errors import InputError
+from headscope.analyses.surface.measure import Surface
+from headscope.errors import HeadscopeError, InputError
 from headscope.report.run_facts import facts
+from headscope.run.memory import MAPS_AT_ONCE, free_bytes, what_fits
 from model.families.tiny import sharpened
 from model.families.tokenizers_made import wordpiece
 
@@ -85,3 +90,53 @@ def test_what_needs_whole_maps_is_left_out_of_an_encoder_and_said_so(tiny):
     assert "flow, neurons, patterns: left out" in run.manifest["long"].replace("examples, ", "")
     with pytest.raises(InputError, match=r"patterns look at whole maps.*--whole-maps 48"):
         made(tiny, whole_maps=8, limit=1, analyses=("entropy", "patterns"))
+
+
+@pytest.mark.parametrize(
+    ("whole", "way", "wanted"),
+    [(48, "with whole", "--max-length 16 "), (8, "without whole", "--max-length 16 ")],
+)
+def test_memory_that_runs_out_says_what_was_read_and_what_fits(
+    decoder, monkeypatch, tmp_path, whole, way, wanted
+):
+    """An allocation that no machine grants, in the second shard; the first one is kept."""
+    given, kept = Surface.observe, []
+
+    def too_much(self, layer, batch):
+        kept.extend(tmp_path.glob("run/shards/*"))
+        if kept:
+            torch.empty(1 << 60)
+        given(self, layer, batch)
+
+    monkeypatch.setattr(Surface, "observe", too_much)
+    told = (
+        rf"out of memory .*allocate.*; found 1 x 48 tokens in a batch, read {way} maps; inputs of "
+        rf"up to 48 tokens were read before; finished shards are kept; wanted {wanted}"
+    )
+    asked = {"analyses": ("surface",), "output": tmp_path / "run", "shard_tokens": 1}
+    with pytest.raises(HeadscopeError, match=told):
+        made(decoder, batch_tokens=1, whole_maps=whole, **asked)
+    assert kept
+
+
+def test_what_fits_is_half_or_what_the_maps_leave_room_for():
+    """By hand: maps of 1,000 tokens and 12 heads are 48 MB, held so many times."""
+    heads, layer = 4 * 12, 48_000_000 * MAPS_AT_ONCE
+    assert what_fits(8, 1000, maps=heads, free=None) == "--batch-tokens 4000 or less"
+    assert what_fits(8, 1000, maps=heads, free=3 * layer) == "--batch-tokens 3000 or less"
+    assert what_fits(8, 1000, maps=heads, free=layer // 4).startswith("--max-length 496 or less")
+    assert what_fits(1, 1000, maps=heads, free=layer // 100).startswith("--max-length 96 or")
+    assert what_fits(1, 1000, maps=0, free=layer // 100).startswith("--max-length 496 or")
+    assert "more memory" in what_fits(1, 1000, maps=heads, free=0)
+
+
+def test_what_the_host_has_left_is_what_the_system_says():
+    host = torch.device("cpu")
+    assert free_bytes(host) == pytest.approx(psutil.virtual_memory().available, rel=0.2)
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    least = psutil.Process().memory_info().vms + (1 << 24)
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (least, before[1]))
+        assert free_bytes(host) <= 1 << 24
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)

@@ -1,8 +1,9 @@
 """Compute the sums of one shard."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from headscope.core.progress import Advance, phase, unheard
 from headscope.corpus import Corpus, Example, batches
+from headscope.errors import memory_told
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
@@ -18,8 +20,9 @@ from headscope.model.linears import choose, linears
 from headscope.model.long_layer import LongLayerView
 from headscope.model.model import Model, forward
 from headscope.run.analysis import LEADING, Analysis, Scope, known_analyses
+from headscope.run.memory import free_bytes, what_fits
 from headscope.run.plan import Reader, Shard
-from headscope.run.settings import Settings
+from headscope.run.settings import WHOLE_MAPS, Settings
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Computer:
         self._shown: Sequence[Analysis] = self._analyses
         self._batch: Batch | None = None
         self._leading: Batch | None = None  # its first tokens, where it is read without whole maps
+        self._longest = 0  # tokens of an input that was read
 
     def compute(self, shard: Shard, advance: Advance = unheard) -> dict[str, np.ndarray[Any, Any]]:
         """The state of all analyses after one shard: {"analysis/accumulator": array}.
@@ -79,8 +83,7 @@ class Computer:
 
         advance  is told how many inputs are done
         """
-        analyses = self.read(self.reader.examples(shard), advance=advance)
-        return {f"{a.name}/{key}": array for a in analyses for key, array in a.state().items()}
+        return state_of(self.read(self.reader.examples(shard), advance=advance))
 
     def read(
         self, examples: Sequence[Example], cheap: Sequence[Example] = (), advance: Advance = unheard
@@ -112,10 +115,30 @@ class Computer:
                 device=self.model.device,
             )  # fmt: skip
             self._leading = batch.leading(LEADING) if self._is_long(batch) else None
-            forward(self.model.network, *batch.inputs, keep=self._leading is None)
-            for analysis in analyses:
-                analysis.finish(self._shown_batch(analysis))
+            together = any("projection" in analysis.needs for analysis in analyses)
+            self.instrument.long_reading = batch, together
+            with memory_told(partial(self._advice, batch)):
+                forward(self.model.network, *batch.inputs, keep=self._leading is None)
+                for analysis in analyses:
+                    analysis.finish(self._shown_batch(analysis))
+            self._longest = max(self._longest, int(batch.lengths.max()))
             advance(len(rows))
+
+    def _advice(self, batch: Batch) -> str:
+        """What a batch was for which memory did not suffice, and what would be read."""
+        (inputs, tokens), model = batch.input_ids.shape, self.model
+        whole = self._leading is None or model.fallback
+        wide = torch.promote_types(model.network.dtype, torch.float32).itemsize
+        fits = what_fits(
+            inputs, tokens, maps=model.shape.heads * wide * whole, free=free_bytes(model.device)
+        )
+        if whole and tokens > WHOLE_MAPS and not model.fallback:
+            fits = f"--whole-maps {WHOLE_MAPS}, or {fits}"
+        before = f"; inputs of up to {self._longest} tokens were read before" * bool(self._longest)
+        return (
+            f"found {inputs} x {tokens} tokens in a batch, read with{'' if whole else 'out'} whole "
+            f"maps{before}; finished shards are kept; wanted {fits}"
+        )
 
     def _is_long(self, batch: Batch) -> bool:
         return batch.input_ids.shape[1] > self.job.settings.whole_maps
@@ -127,13 +150,16 @@ class Computer:
 
     def _observe(self, layer: LayerView) -> None:
         leading: LayerView | None = None
-        if isinstance(layer, LongLayerView):
-            layer.together = any("projection" in analysis.needs for analysis in self._shown)
         for analysis in self._shown:
             shown = layer
             if analysis.whole_maps and isinstance(layer, LongLayerView):
                 shown = leading = layer.leading(LEADING) if leading is None else leading
             analysis.observe(shown, self._shown_batch(analysis))
+
+
+def state_of(analyses: Iterable[Analysis]) -> dict[str, np.ndarray[Any, Any]]:
+    """The state of all analyses: {"analysis/accumulator": array}; no copies."""
+    return {f"{a.name}/{key}": array for a in analyses for key, array in a.state().items()}
 
 
 def fastest_linears(model: Model, examples: Sequence[Example], *, asked: str) -> str:

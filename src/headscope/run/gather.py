@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
@@ -20,11 +21,13 @@ from headscope.core.progress import Advance, phase, unheard
 from headscope.errors import HeadscopeError, InputError
 from headscope.model.model import Model, load
 from headscope.run.analysis import Analysis
-from headscope.run.compute import Computer, ShardJob
+from headscope.run.compute import Computer, ShardJob, state_of
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.memory import keep_few_products, keep_freed_memory
+from headscope.run.merge_tree import Span, children
 from headscope.run.plan import Plan, Shard
-from headscope.run.store import State
+from headscope.run.shard_files import State
+from headscope.run.store import RunFolder
 from headscope.run.worker_processes import follow_parent, shielded, stop_at_once
 
 Keep = Callable[[int, State], None]
@@ -33,36 +36,98 @@ Keep = Callable[[int, State], None]
 def gather(
     run: RunInProgress, model: Model, job: ShardJob, plan: Plan, meter: Meter, *, workers: int
 ) -> list[Analysis]:
-    """Compute the missing shards and merge all of them, in the order of their numbers.
+    """Compute the missing shards and merge all of them, in the tree of their numbers.
 
     run      keeps every finished shard; one in memory lets it go once it is merged
     meter    advances with every shard
     workers  processes
     """
-    merged, part = ({a.name: a for a in job.new_analyses()} for _ in range(2))
-    waiting = dict[int, State]()
-    todo = [shard for shard in plan.shards if shard.number not in run.done]
-    following = 0
+    waiting, done = dict[int, State](), run.done
+    todo = [shard for shard in plan.shards if shard.number not in done]
 
     def keep(number: int, state: State) -> None:
         run.keep(number, state)
-        if run.folder is None or number == following:
+        done.add(number)
+        if run.folder is None:
             waiting[number] = state
 
-    def merge_what_follows() -> None:
-        nonlocal following
-        while following in waiting or (run.folder is not None and following in run.done):
-            state = waiting.pop(following, None)
-            merge_shard(merged, part, run.kept(following) if state is None else state)
-            following += 1
+    count = sum(shard.examples for shard in todo)
+    with phase("compute", count, "inputs") if todo else nullcontext(unheard) as advance:
+        computed = _computed(model, job, todo, keep, advance, workers=workers)
 
-    merge_what_follows()
-    if todo:
-        with phase("compute", sum(shard.examples for shard in todo), "inputs") as advance:
-            for _ in _computed(model, job, todo, keep, advance, workers=workers):
+        def computed_to(number: int) -> None:
+            while number not in done:
+                next(computed)
                 meter.advance(1)
-                merge_what_follows()
+
+        root = (0, len(plan.shards) - 1)
+        if run.folder is None:
+            merged = _in_memory(job, root, computed_to, waiting)
+        else:
+            merged = OnDisk(job, run.folder, run.spans).merged(root, computed_to)
     return list(merged.values())
+
+
+def _in_memory(
+    job: ShardJob, node: Span, computed_to: Callable[[int], object], waiting: dict[int, State]
+) -> dict[str, Analysis]:
+    """The merged sums of a node; the sums of a shard are let go once they are merged."""
+    merged, part = named(job), named(job)
+    for child in children(node):
+        if child[0] < child[1]:
+            inner = _in_memory(job, child, computed_to, waiting)
+            for name, analysis in merged.items():
+                analysis.merge(inner[name])
+        else:
+            computed_to(child[0])
+            merge_shard(merged, part, waiting.pop(child[0]))
+    return merged
+
+
+class OnDisk:
+    """Merges nodes of the tree from the files of their children, in memory for two states.
+
+    spans  what is finished; grows
+    """
+
+    def __init__(self, job: ShardJob, folder: RunFolder, spans: set[Span]) -> None:
+        self.folder, self.spans = folder, spans
+        self._merged, self._part = named(job), named(job)
+
+    def merged(
+        self, node: Span, computed_to: Callable[[int], object] | None = None
+    ) -> dict[str, Analysis]:
+        """The merged sums of a node, by analysis; the next call overwrites them.
+
+        computed_to  sees to it that a shard is finished; None: all below the node are
+        """
+        for child in children(node):
+            self._finish(child, computed_to)
+        for analysis in self._merged.values():
+            analysis.reset()
+        for child in children(node):
+            merge_shard(self._merged, self._part, self.folder.span(child))
+        return self._merged
+
+    def _finish(self, node: Span, computed_to: Callable[[int], object] | None) -> None:
+        if node in self.spans:
+            return
+        if node[0] == node[1]:
+            assert computed_to is not None
+            computed_to(node[0])
+            return
+        self.keep(node, computed_to)
+
+    def keep(self, node: Span, computed_to: Callable[[int], object] | None = None) -> None:
+        """Merge a node and write it in place of its children."""
+        self.folder.put_span(node, state_of(self.merged(node, computed_to).values()))
+        self.folder.drop_merged([node, *children(node)])
+        self.spans.add(node)
+
+
+def named(job: ShardJob) -> dict[str, Analysis]:
+    """New analyses that have seen nothing, by name."""
+    return {analysis.name: analysis for analysis in job.new_analyses()}
 
 
 def merge_shard(merged: Mapping[str, Analysis], part: Mapping[str, Analysis], state: State) -> None:

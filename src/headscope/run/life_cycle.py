@@ -15,9 +15,11 @@ import xarray as xr
 from headscope.core.whole_file import held
 from headscope.errors import RunFolderError, RunStopped
 from headscope.run.manifest import Manifest, label, versions
+from headscope.run.merge_tree import Span
 from headscope.run.netcdf import tree_as_netcdf
 from headscope.run.settings import differences, fingerprint
-from headscope.run.store import Run, RunFolder, State, open_run
+from headscope.run.shard_files import State, numbers_in
+from headscope.run.store import Run, RunFolder, open_run
 
 Progress = Callable[[int, int], None]
 INSTEAD = "nothing of it can be reused: choose another folder with -o, or --overwrite it"
@@ -55,14 +57,19 @@ class RunInProgress:
 
     folder    where it is kept; None: in memory
     manifest  of this run; written when the run begins and when it ends
-    done      numbers of the parts that are finished
+    spans     what is finished: parts, each by itself, and nodes of the tree that merges shards
     """
 
     def __init__(self, folder: RunFolder | None, manifest: Manifest) -> None:
         self.folder, self.manifest = folder, manifest
         if folder is not None:
             folder.owner = manifest["fingerprint"]
-        self.done = folder.finished_shards() if folder else set()
+        self.spans = folder.finished_spans() if folder else set[Span]()
+
+    @property
+    def done(self) -> set[int]:
+        """Numbers of the parts that are finished."""
+        return numbers_in(self.spans)
 
     @property
     def linears(self) -> str:
@@ -81,7 +88,7 @@ class RunInProgress:
         """Named arrays: what was kept under this number, else what `make` gives, then kept."""
         if self.folder is None:
             return make()
-        if number not in self.done:
+        if (number, number) not in self.spans:
             self.keep(number, make())
         return self.kept(number)
 
@@ -89,7 +96,7 @@ class RunInProgress:
         """Write the named arrays of a part to the folder, if there is one."""
         if self.folder is not None:
             self.folder.put_shard(number, state)
-        self.done.add(number)
+        self.spans.add((number, number))
 
     def kept(self, number: int) -> State:
         """The named arrays of a finished part, from the folder."""

@@ -90,11 +90,12 @@ class Plan:
 
 def encoder_for(model: Model, settings: Settings) -> Encoder:
     """The encoder of a model under some settings."""
-    limit = model.limit
-    if settings.max_length is None:
-        limit = min(limit, USUAL_LIMIT)
+    limit, limited_by = model.positions
+    if settings.max_length is None and limit > USUAL_LIMIT:
+        limited_by = f"the default of max_length; it may be up to {limit}, {limited_by}"
+        limit = USUAL_LIMIT
     return Encoder(
-        model.tokenizer, model_limit=limit, has_segments=model.has_segments,
+        model.tokenizer, model_limit=limit, limited_by=limited_by, has_segments=model.has_segments,
         max_length=settings.max_length, seed=settings.seed,
         long=settings.long, segment_ids=settings.segment_ids,  # type: ignore[arg-type]
         word_tokens=settings.word_tokens,  # type: ignore[arg-type]
@@ -106,7 +107,10 @@ def encoded(model: Model, text: str, text_pair: str | None) -> Example:
     if not text.strip():
         raise InputError("found an empty text; wanted something to read")
     # Segments as the tokenizer cuts them, also where the model does not tell them apart.
-    encoder = Encoder(model.tokenizer, model_limit=model.limit, has_segments=True, long="error")
+    limit, limited_by = model.positions
+    encoder = Encoder(
+        model.tokenizer, model_limit=limit, limited_by=limited_by, has_segments=True, long="error"
+    )
     document = Document("text", (Passage("the text", text=text, text_pair=text_pair),))
     try:
         examples = encoder.encode(document)

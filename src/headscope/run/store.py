@@ -5,8 +5,7 @@
     RUN/atlas.nc        the labelled results, written last
 
 Every file is written beside its place, synced and renamed: readers, and a crash, see all of it or
-nothing. A shard begins with the fingerprint of its run; one of another run, or one that does not
-match the hash in its name, is deleted and computed again. Nothing here needs a model or torch.
+nothing. Nothing here needs a model or torch.
 """
 
 from __future__ import annotations
@@ -14,14 +13,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 import headscope
 from headscope.core.whole_file import (
@@ -32,13 +28,14 @@ from headscope.core.whole_file import (
     why_unwritten,
     write_whole,
 )
-from headscope.errors import HeadscopeError, InputError, RunFolderError, told_as
+from headscope.errors import InputError, RunFolderError, told_as
+from headscope.run.shard_files import SHARDS, ShardFiles
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
+MANIFEST, RESULTS = "manifest.json", "atlas.nc"
 # Of what kind the parts of a manifest are that anything reads; and of a run that has results.
 _KINDS: dict[str, Any] = {
     "spec": dict, "fingerprint": str, "versions": dict, "corpus": dict, "analyses": list,
@@ -51,20 +48,17 @@ _KINDS_OF_RESULTS: dict[str, Any] = {
 }
 LIST = ".written"  # names of the tables, figures and pages that the run wrote
 CHECKSUM = "checksum"  # in the manifest, of everything else in it
-State = dict[str, np.ndarray[Any, Any]]
 
 
-class RunFolder:
+class RunFolder(ShardFiles):
     """A run folder on disk.
 
     parts  the name of its folder of shards, or of whole runs
-    keep_shards  whether shards stay once the results are written
-    owner  fingerprint of the run whose shards are written and taken; set when the run begins
     """
 
     def __init__(self, path: Path | str, *, parts: str = SHARDS, keep_shards: bool = False) -> None:
-        self.path, self.parts, self.owner = Path(path), parts, ""
-        self.keep_shards = keep_shards
+        super().__init__(path, keep_shards=keep_shards)
+        self.parts = parts
 
     def manifest(self) -> dict[str, Any] | None:
         """The manifest; None without a run; RunFolderError if it is damaged or was changed."""
@@ -195,57 +189,6 @@ class RunFolder:
         file = self.path / RESULTS
         return sha256 is not None and file.is_file() and file_sha256(file) == sha256
 
-    def finished_shards(self) -> set[int]:
-        """Numbers of the owner's shards that are whole; damaged ones, and others', are deleted."""
-        whole, damaged = self.shards()
-        for name in damaged:
-            (self.path / SHARDS / name).unlink(missing_ok=True)
-        return whole
-
-    def shards(self) -> tuple[set[int], list[str]]:
-        """Numbers of the owner's shards that are whole; names of damaged ones, and of others'."""
-        whole, damaged = set[int](), list[str]()
-        for file in self._shard_files():
-            number = file.stem.partition("-")[0]
-            if number.isdecimal() and self._opened(file) is not None:
-                whole.add(int(number))
-            else:
-                damaged.append(file.name)
-        return whole, damaged
-
-    def put_shard(self, number: int, state: State) -> None:
-        """Write the state of one finished shard."""
-        content = self._seal + pack(state)
-        write_whole(self.path / SHARDS / f"{number:05d}-{_digest(content)}.shard", content)
-
-    def drop_shards(self) -> None:
-        """Delete all shards that need not stay, as far as the system lets."""
-        with suppress(OSError):
-            for file in [] if self.keep_shards else self._shard_files():
-                file.unlink(missing_ok=True)
-            (self.path / SHARDS).rmdir()
-
-    def shard(self, number: int) -> State:
-        """The state of a finished shard; HeadscopeError if it is gone or was changed since."""
-        for file in (self.path / SHARDS).glob(f"{number:05d}-*.shard"):
-            if (content := self._opened(file)) is None:
-                raise HeadscopeError(f"{file} is damaged; run the command again: it is recomputed")
-            return unpack(content)
-        raise HeadscopeError(f"shard {number} of {self.path} has vanished; run the command again")
-
-    @property
-    def _seal(self) -> bytes:
-        return self.owner.encode() + b"\n"
-
-    def _opened(self, file: Path) -> bytes | None:
-        """What a shard of the owner holds; None if it is another run's, or damaged."""
-        content = file.read_bytes()
-        own = _digest(content) == file.stem.partition("-")[2] and content.startswith(self._seal)
-        return content.removeprefix(self._seal) if own else None
-
-    def _shard_files(self) -> list[Path]:
-        return sorted((self.path / SHARDS).glob("*.shard"))
-
 
 def _check_kinds(part: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
     """Raises TypeError for a part of another kind."""
@@ -259,25 +202,6 @@ def _check_kinds(part: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
 
 def _checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:32]
-
-
-def pack(state: State) -> bytes:
-    """Named arrays as bytes: safetensors, compressed (histograms are mostly zeros)."""
-    from safetensors.numpy import save
-
-    arrays = {name: np.ascontiguousarray(array) for name, array in sorted(state.items())}
-    return zlib.compress(save(arrays), level=1)
-
-
-def unpack(content: bytes) -> State:
-    """The arrays that `pack` packed."""
-    from safetensors.numpy import load
-
-    return load(zlib.decompress(content))
 
 
 def open_run(path: str | Path) -> Run:

@@ -25,7 +25,7 @@ from headscope.model.model import Model, evaluating, forward
 from headscope.run.analysis import Analysis
 from headscope.run.compute import ShardJob, threads_of
 from headscope.run.plan import Plan
-from headscope.run.store import State
+from headscope.run.shard_files import State
 
 BEFORE, AFTER = "before", "after"
 ROOM = 2**26  # weights of one batch that are kept: 256 MiB; a single example may need more

@@ -26,7 +26,7 @@ from headscope.experiments.importance.objectives import Objective
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch, to_float64
 from headscope.model.model import run_network
-from headscope.run.store import State
+from headscope.run.shard_files import State
 
 
 def steps_of(count: int) -> tuple[torch.Tensor, torch.Tensor]:
