@@ -114,7 +114,7 @@ def atlas(
     corpus, folder = corpus_of(corpus), folder_of(output, execution)
     model = load(model)
     possible, held_against = possible_analyses(model, settings), control_of(model, control)
-    plan = make_plan(model, corpus, settings)
+    plan = make_plan(model, corpus, settings, workers=execution.workers)
     wanted = annotated_analyses(possible, plan, settings)
     names = long_analyses(wanted, model, plan, settings)
     scope = replace(
