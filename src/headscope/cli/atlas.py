@@ -23,9 +23,6 @@ class _AtlasOptions(options.CorpusRunOptions):
     )
     control: str = options.control_option("the heads", before="chance")
     workers: options.Positive = option("Processes; each holds a copy of the model.", 1)
-    whole_maps: options.Positive = option(
-        "Inputs of more tokens are read without making whole maps.", 2048, before="chance"
-    )
 
 
 @run_command("atlas", _AtlasOptions)
