@@ -34,11 +34,10 @@ from headscope.run.gather_together import gather_together
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of, versions
 from headscope.run.plan import Plan, corpus_ranks, make_plan, read_ranks
-from headscope.run.processes import TakingPart, taking_part
+from headscope.run.processes import TakingPart, check_shard, taking_part
 from headscope.run.settings import Settings, SettingsFields
 from headscope.run.store import Run, RunFolder
 
-MOST_PROCESSES = 100_000  # of one run
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
 TOO_MUCH = "finished shards are kept; wanted smaller --batch-tokens, or a shorter --max-length"
 TIMED = 1024  # tokens that tell the faster kind of linear maps
@@ -83,20 +82,7 @@ class Execution(SettingsTable):
             )
         if self.linears not in LINEARS:
             raise InputError(f"linears is {self.linears!r}; wanted one of {', '.join(LINEARS)}")
-        if self.shard is not None:
-            self._check_shard(*self.shard)
-
-    def _check_shard(self, number: int, of: int) -> None:
-        if not 1 <= number <= of <= MOST_PROCESSES:
-            raise InputError(
-                f"found shard {number}/{of}; wanted 1/{max(of, 1)} to {max(of, 1)}/{max(of, 1)}, "
-                f"of at most {MOST_PROCESSES}"
-            )
-        if self.workers > 1 or self.overwrite:
-            raise InputError(
-                "--shard goes without --workers, and without --overwrite: start more processes "
-                "instead, and delete an old run before the first of them"
-            )
+        check_shard(self.shard, workers=self.workers, overwrite=self.overwrite)
 
     @property
     def threads_each(self) -> int:

@@ -135,17 +135,24 @@ class _Member:
 
     def step(self) -> bool:
         """Merge a node or compute a shard, if one is to be had."""
-        for node in complete_nodes(self.run.spans, len(self.order)):
-            with self.own.leased(text_of(node)) as mine:
-                if mine:
-                    self.tree.keep(node)
-                    return True
-        for number in self._left():
-            with self.own.leased(text_of((number, number))) as mine:
-                if mine:
-                    self._compute(number)
+        nodes = complete_nodes(self.run.spans, len(self.order))
+        for span in [*nodes, *((number, number) for number in self._left())]:
+            with self.own.leased(text_of(span)) as mine:
+                if mine and self._wanted(span):
+                    if span[0] < span[1]:
+                        self.tree.keep(span)
+                    else:
+                        self._compute(span[0])
                     return True
         return False
+
+    def _wanted(self, span: Span) -> bool:
+        """Whether it is not there; another may have finished it since the last look."""
+        if self.run.refreshed():
+            return False
+        if span[0] == span[1]:
+            return span[0] not in self.run.done
+        return span in complete_nodes(self.run.spans, len(self.order))
 
     def _left(self) -> list[int]:
         """Shards that are not there: those that nobody has claimed, and a few of the others."""

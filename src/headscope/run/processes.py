@@ -26,14 +26,29 @@ from pathlib import Path
 from typing import Any
 
 from headscope.core.whole_file import why_unwritten
-from headscope.errors import RunFolderError, RunStopped
+from headscope.errors import InputError, RunFolderError, RunStopped
 
 PROCESSES, LEASE, RECORD = "processes", ".lease", ".json"
 BEAT, SILENCE = 10.0, 120.0  # seconds; attributes of files are cached for 60 s by NFS
 ROOM = 4096  # bytes of a record: rewritten in place, it needs no room on a disk that is full
+MOST = 100_000  # processes of one run
 LONGEST = 1000  # characters of an error in it
 ENDED = ("done", "failed", "refused", "stopped")  # states of a process that computes no more
 FINISH = "finish"  # the lease on merging all and writing the results
+
+
+def check_shard(shard: tuple[int, int] | None, *, workers: int, overwrite: bool) -> None:
+    """Raise InputError for a share that is none, or what does not go together with one."""
+    if shard is None:
+        return
+    number, of = shard
+    if not 1 <= number <= of <= MOST:
+        raise InputError(f"found shard {number}/{of}; wanted 1/N to N/N, N at most {MOST}")
+    if workers > 1 or overwrite:
+        raise InputError(
+            "--shard goes without --workers, and without --overwrite: start more processes "
+            "instead, and delete an old run before the first of them"
+        )
 
 
 class TakingPart:
