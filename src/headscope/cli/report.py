@@ -1,9 +1,12 @@
 """`headscope report`: write the page of a finished run anew; finish one whose shards are there."""
 
+from __future__ import annotations
+
 import io
 import shlex
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +14,9 @@ from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import Options, argument, typed_command
 from headscope.errors import InputError, RunFolderError
-from headscope.run.store import RunFolder
+
+if TYPE_CHECKING:
+    from headscope.run.store import RunFolder
 
 
 class _ReportOptions(Options):
@@ -27,7 +32,7 @@ def report_command(given: _ReportOptions) -> None:
     that its model and its corpus must be there, as in its command.
     """
     from headscope.run.run_status import all_shards_there
-    from headscope.run.store import open_run
+    from headscope.run.store import RunFolder, open_run
 
     folder = RunFolder(given.run)
     if not (folder.manifest() or {}).get("results_sha256") and all_shards_there(folder):

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.core.whole_file import why_unwritten
-from headscope.errors import InputError, RunFolderError, RunStopped
+from headscope.errors import InputError, RunFolderError, RunStopped, UnwrittenError
 
 PROCESSES, LEASE, RECORD = "processes", ".lease", ".json"
 BEAT, SILENCE = 10.0, 120.0  # seconds; attributes of files are cached for 60 s by NFS
@@ -195,7 +195,8 @@ def taking_part(folder: Path, shard: tuple[int, int] | None) -> Iterator[TakingP
         raise
     except BaseException as error:
         said = str(error).strip() or type(error).__name__
-        own.end("refused" if isinstance(error, RunFolderError) else "failed", said)
+        refused = isinstance(error, RunFolderError) and not isinstance(error, UnwrittenError)
+        own.end("refused" if refused else "failed", said)
         raise
     own.end("done")
 
