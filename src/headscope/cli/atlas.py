@@ -43,9 +43,6 @@ class _AtlasOptions(options.CorpusRunOptions):
         "Process I of N, from 1, that fill one run folder together, started anywhere: it begins "
         "with its share and helps with what is left.", type=_Shard(), metavar="I/N",
     )  # fmt: skip
-    whole_maps: options.Positive = option(
-        "Inputs of more tokens are read without making whole maps.", 2048, before="chance"
-    )
 
 
 @run_command("atlas", _AtlasOptions)

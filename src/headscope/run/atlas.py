@@ -15,7 +15,7 @@ from headscope.core.settings_table import SettingsTable, documented, settings_of
 from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
 from headscope.corpus.contents import Annotations
 from headscope.corpus.packing import padded_length
-from headscope.errors import InputError, memory_told
+from headscope.errors import InputError
 from headscope.model.linears import CHOICES as LINEARS
 from headscope.model.model import Model, evaluating, load
 from headscope.run.analysis import (
@@ -39,7 +39,6 @@ from headscope.run.settings import Settings, SettingsFields
 from headscope.run.store import Run, RunFolder
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
-TOO_MUCH = "finished shards are kept; wanted smaller --batch-tokens, or a shorter --max-length"
 TIMED = 1024  # tokens that tell the faster kind of linear maps
 
 
@@ -136,7 +135,7 @@ def _atlas(
     if own is not None:
         own.tell(versions=versions())
     possible, held_against = possible_analyses(model, settings), control_of(model, control)
-    plan = make_plan(model, corpus, settings)
+    plan = make_plan(model, corpus, settings, workers=execution.workers)
     wanted = annotated_analyses(possible, plan, settings)
     names = long_analyses(wanted, model, plan, settings)
     scope = replace(
@@ -158,7 +157,6 @@ def _atlas(
         )  # fmt: skip
 
     with (
-        memory_told(TOO_MUCH),
         threads_of(execution.threads_each),
         evaluating(model.network),
         run_in_progress(folder, spec, manifest, overwrite=execution.overwrite, own=own) as run,
@@ -166,7 +164,7 @@ def _atlas(
         job = ShardJob(
             corpus, settings, scope, tuple(names), model.shape.stack, run.linears,
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
-            long=is_long(plan, settings),
+            long=is_long(model, plan, settings),
         )  # fmt: skip
         return _computed(run, model, job, plan, execution, control=held_against)
 
@@ -218,20 +216,20 @@ def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list
     return kept
 
 
-def is_long(plan: Plan, settings: Settings) -> bool:
-    """Whether some batch is read without whole maps."""
-    return padded_length(plan.longest) > settings.whole_maps
+def is_long(model: Model, plan: Plan, settings: Settings) -> bool:
+    """Whether some batch is read without whole maps; outside the registry all have them."""
+    return padded_length(plan.longest) > settings.whole_maps and not model.fallback
 
 
 def long_analyses(names: list[str], model: Model, plan: Plan, settings: Settings) -> list[str]:
     """Those of the analyses that long inputs allow, where there are any.
 
     Whole maps of the first tokens alone are what they are in the whole input only where the future
-    is hidden; families outside transformers' registry have nothing but whole maps.
+    is hidden.
 
     raises  InputError for an analysis that is asked for and needs what is not there
     """
-    if not is_long(plan, settings) or model.fallback or model.shape.stack == "decoder":
+    if not is_long(model, plan, settings) or model.shape.stack == "decoder":
         return names
     known = known_analyses()
     refused = [name for name in names if known[name].whole_maps]
@@ -248,7 +246,7 @@ def long_in_words(
     wanted: list[str], names: list[str], model: Model, plan: Plan, settings: Settings
 ) -> str:
     """How inputs without whole maps were read, for the report; "" where there are none."""
-    if not is_long(plan, settings) or model.fallback:
+    if not is_long(model, plan, settings):
         return ""
     said = [
         f"inputs of more than {settings.whole_maps:,} tokens (up to {plan.longest:,}) were read "

@@ -60,15 +60,17 @@ def gather_together(
 def order_of_work(shards: int, shard: tuple[int, int]) -> list[int]:
     """Numbers of all shards in the order in which a process takes them.
 
-    Its own share first; then those of the others, from the next on, each from its end: where two
-    meet, they have come from two sides.
+    Its own share first; then those of the others, from the next on, each from its middle: what
+    follows is read on from there, and its owner comes there last.
 
     shard  i and n: the process has the i-th of n shares
     """
     at, of = shard[0] - 1, shard[1]
     shares = [range(k * shards // of, (k + 1) * shards // of) for k in range(of)]
-    others = [number for share in shares[at + 1 :] + shares[:at] for number in reversed(share)]
-    return [*shares[at], *others]
+    order = [*shares[at]]
+    for share in shares[at + 1 :] + shares[:at]:
+        order += [*share[len(share) // 2 :], *share[: len(share) // 2]]
+    return order
 
 
 def complete_nodes(spans: set[Span], shards: int) -> list[Span]:

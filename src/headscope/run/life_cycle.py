@@ -14,7 +14,7 @@ from typing import Any
 import xarray as xr
 
 from headscope.core.whole_file import held
-from headscope.errors import RunFolderError, RunStopped
+from headscope.errors import RunFolderError, RunStopped, memory_told
 from headscope.run.manifest import Manifest, label, versions
 from headscope.run.merge_tree import Span
 from headscope.run.netcdf import tree_as_netcdf
@@ -24,6 +24,7 @@ from headscope.run.shard_files import State, numbers_in
 from headscope.run.store import RESULTS, Run, RunFolder, open_run
 
 Progress = Callable[[int, int], None]
+TOO_MUCH = "finished shards are kept; wanted smaller --batch-tokens, or a shorter --max-length"
 INSTEAD = "nothing of it can be reused: choose another folder with -o, or --overwrite it"
 
 
@@ -199,9 +200,11 @@ def run_in_progress(
     instead       what to do where the folder holds a run of another spec
     own           this process, where several fill the folder together; it keeps out all others
     raises        RunFolderError where another process writes, or where the folder holds something
-                  else or a run of another spec; RunStopped on Ctrl-C
+                  else or a run of another spec; RunStopped on Ctrl-C; HeadscopeError where memory
+                  runs out
     """
-    with held(folder.path, shared=own is not None) if folder else nullcontext():
+    here = held(folder.path, shared=own is not None) if folder else nullcontext()
+    with memory_told(TOO_MUCH), here:
         manifest = None
         if folder is not None:
             if own is None:
