@@ -43,7 +43,8 @@ from headscope.run.atlas import Execution
 from headscope.run.control import RANDOM, Control, control_of
 from headscope.run.experiment import ExperimentRequest, in_parts, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
-from headscope.run.store import Run, State
+from headscope.run.shard_files import State
+from headscope.run.store import Run
 from headscope.tasks.task_request import Loading, LoadingFields
 
 PART_TOKENS = 4096  # of the inputs whose numbers are kept together, so that a run can go on
