@@ -98,7 +98,9 @@ def patch_heads(
         )
     sides = (asked.clean, asked.corrupted)
     from_, into = sides if way == "restore" else sides[::-1]
-    found = _patched(language, from_, into, asked, positions=positions, batch_tokens=batch_tokens)
+    found = patched_differences(
+        language, from_, into, asked, positions=positions, batch_tokens=batch_tokens
+    )
     direct = [written(language, side, asked, batch_tokens=batch_tokens) for side in (from_, into)]
     found["direct"] = direct[0].heads - direct[1].heads
     found["direct_gap"] = direct[0].difference - direct[1].difference
@@ -150,7 +152,7 @@ def _agreement(variables: dict[str, Variable]) -> Any:
     return estimate_correlation(spearman_over_units(one, other))
 
 
-def _patched(
+def patched_differences(
     language: LanguageModel, from_: list[Example], into: list[Example], asked: PromptSet, *,
     positions: bool, batch_tokens: int,
 ) -> dict[str, Float64]:  # fmt: skip
