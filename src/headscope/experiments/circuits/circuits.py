@@ -21,6 +21,7 @@ from headscope.core.settings_table import SettingsTable, documented, keywords, s
 from headscope.corpus.packing import batches
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits import result, weight_scores
+from headscope.experiments.circuits.direct_logits import direct_logits
 from headscope.experiments.circuits.made_inputs import (
     FEWEST,
     Ordinals,
@@ -28,7 +29,9 @@ from headscope.experiments.circuits.made_inputs import (
     ordinals,
     repeats,
 )
+from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.pattern_scores import PatternScores
+from headscope.experiments.circuits.prompts import MADE, PromptSet, made_prompts, read_prompts
 from headscope.experiments.circuits.weight_maps import WeightMaps
 from headscope.experiments.importance.objectives import (
     LanguageModel,
@@ -58,6 +61,9 @@ class CircuitSettings(SettingsTable):
     sequences     made inputs of each kind: with a repeat, and without
     length        tokens that come twice
     successors    whether weights are asked for the successors of ordinals
+    prompts       a set of `prompts.MADE`, or a table of prompts: which heads write and carry their
+                  answers; "": none
+    pairs         prompts of a made set at most
     composition   whether all pairs of heads are looked at: dear in models of thousands of heads
     batch_tokens  tokens of one forward pass
     replicates    groups of sequences at most, for intervals
@@ -68,6 +74,8 @@ class CircuitSettings(SettingsTable):
     length: int = 50
     successors: bool = True
     composition: bool = True
+    prompts: str = ""
+    pairs: int = 32
     batch_tokens: int = 1024
     replicates: int = REPLICATES
     seed: int = 0
@@ -87,6 +95,8 @@ class CircuitFields(LoadingFields, total=False):
     length: int
     successors: bool
     composition: bool
+    prompts: str
+    pairs: int
     batch_tokens: int
     replicates: int
     seed: int
@@ -125,13 +135,18 @@ def circuits(
     made = repeats(
         model.model, sequences=settings.sequences, length=settings.length, seed=settings.seed
     )
+    asked = prompts_of(model, settings)
     against = control_of(model.model, control)
-    work = CircuitRun(model.model, made, ordinals(model.model), settings, execution, against)
+    work = CircuitRun(model.model, made, ordinals(model.model), settings, execution, against, asked)
     spec: dict[str, Any] = {} if against is None else {"control": dict(against.spec)}
+    shown = []
+    if asked is not None:
+        shown = [*asked.clean, *asked.corrupted]
+        spec["answers"] = [[ids.tolist() for ids in side] for side in (asked.right, asked.wrong)]
     request = ExperimentRequest(
         "circuits", model.model,
         corpus={"kind": "made inputs", "files": [], "counted": "inputs"},
-        examples=[*made.repeated, *made.fresh], settings={**asdict(settings), **spec},
+        examples=[*made.repeated, *made.fresh, *shown], settings={**asdict(settings), **spec},
         seed=settings.seed, replicates=settings.replicates, batch_tokens=settings.batch_tokens,
     )  # fmt: skip
     return run_experiment(request, work.compute, output=output, execution=execution)
@@ -147,6 +162,7 @@ class CircuitRun:
     settings: CircuitSettings
     execution: Execution
     control: Control | None
+    asked: PromptSet | None = None
 
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The group `circuits`, and those of the control."""
@@ -158,13 +174,31 @@ class CircuitRun:
             for number, some in enumerate(self._parts(places)):
                 parts.append(run.part(number, partial(self._part, weights, some)))
                 meter.advance(len(some))
+            answers = self._answers()
         patterns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
         found = self._of_weights(weights)
         of_heads = result.circuits_result(
             patterns, found, self.made, self.ordinals, replicates=self.settings.replicates,
             width=weights.embedding.shape[1],
         )  # fmt: skip
-        return {"circuits": of_heads, **self._controls()}
+        return {"circuits": of_heads, **answers, **self._controls()}
+
+    def _answers(self) -> dict[str, xr.Dataset]:
+        """The group `writes`: which heads write and carry the answers of prompts."""
+        if self.asked is None:
+            return {}
+        settings, language = self.settings, LanguageModel(self.model, "causal")
+        how: dict[str, Any] = {
+            "batch_tokens": 2 * settings.batch_tokens, "replicates": settings.replicates,
+        }  # fmt: skip
+        found = direct_logits(language, self.asked, **how)
+        if self.asked.corrupted:
+            found = found.merge(patch_heads(language, self.asked, **how))
+        texts = {
+            name: ("prompt", [str(getattr(one, name)) for one in self.asked.prompts])
+            for name in ("text", "answer", "wrong", "corrupted", "item")
+        }
+        return {"writes": found.assign_coords(texts)}
 
     def _parts(self, places: range) -> Any:
         return in_parts(places, lambda _: 2 * len(self.made.repeated[0]), tokens=PART_TOKENS)
@@ -239,6 +273,28 @@ class CircuitRun:
                 )  # fmt: skip
                 advance(1)
         return groups
+
+
+def prompts_of(model: LanguageModel, settings: CircuitSettings) -> PromptSet | None:
+    """The prompts that are asked for; None for none.
+
+    raises  InputError and CorpusError as `made_prompts` and `read_prompts`, and for prompts that
+            are not as long as their corrupted ones
+    """
+    if not settings.prompts:
+        return None
+    tokenizer = model.model.tokenizer
+    if settings.prompts in MADE:
+        made = made_prompts(settings.prompts, tokenizer, count=settings.pairs, seed=settings.seed)
+    elif Path(settings.prompts).suffix:
+        made = read_prompts(settings.prompts, tokenizer)
+    else:
+        raise InputError(
+            f"no prompts {settings.prompts!r}; there are {', '.join(MADE)}, or a table of prompts"
+        )
+    if made.corrupted:
+        made.need_pairs()
+    return made
 
 
 def second_half(made: Repeats, examples: Any, *, places: int) -> TokenLoss:

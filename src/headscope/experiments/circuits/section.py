@@ -18,6 +18,7 @@ from headscope.core.results import (
     shape,
 )
 from headscope.core.wording import fixed, percent
+from headscope.experiments.circuits import written_answers
 from headscope.experiments.circuits.claims import RULES
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table, measured, share
@@ -36,7 +37,8 @@ def circuit_findings(tree: xr.DataTree) -> list[str]:
         return []
     told = [words for kind in RULES if (words := _kind_finding(tree, kind))]
     told = told or ["No head does what is asked here more surely than chance allows."]
-    return [one for one in (*told, _path_finding(tree), _repeat_finding(tree)) if one]
+    told += [_path_finding(tree), _repeat_finding(tree), *written_answers.findings(tree)]
+    return [one for one in told if one]
 
 
 def labelled(tree: xr.DataTree, kind: str) -> list[tuple[int, int]]:
