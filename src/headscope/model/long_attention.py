@@ -162,23 +162,27 @@ class LongAttention:
         separator = (
             self.query.new_zeros(n, dtype=torch.bool) if asked is None else asked.separator[example]
         )
-        sums = Sums.zeros(self.shape[1], n, self.query.new_empty(0, dtype=self.wide))
-        for rows in blocks(n, ROWS if norms is None and self._at_home else self._at_once(n)):
+        wide = self.query.new_empty(0, dtype=self.wide)
+        sums = Sums.zeros(self.shape[1], n, wide)
+        most = ROWS if norms is None and self._at_home else self._at_once(n)
+        groups = list(self._some_heads(most * n))
+        at_once = self.shape[1] if norms is not None else groups[0][1].stop
+        room = wide.new_empty(at_once * min(most, n) * n)  # the same for all blocks: it stays near
+        for rows in blocks(n, most):
             places, at = self._places(rows), slice(rows.start, rows.stop)
             keys, hidden = self._sight(example, places, rows, range(n))
-            to = slice(keys.start, keys.stop)
-            together = None
-            if norms is not None:
-                together = sums.columns.new_empty(self.shape[1], len(rows), len(keys))
-            for shared, heads in self._some_heads(ROWS * n):
-                out = None if together is None else together[heads]
+            to, size = slice(keys.start, keys.stop), (-1, len(rows), len(keys))
+            together = room[: at_once * len(rows) * len(keys)].view(size)
+            for shared, heads in groups:
+                few = together if norms is None else together[heads]
+                out = few[: heads.stop - heads.start]
                 scores = self._scores(example, heads, places, keys, hidden, out=out)
                 sink = None if self.s_aux is None else self.s_aux[heads].to(self.wide)
                 sums.add(scores, heads, at, to, sink, separator[at])
                 if mixed is not None:
                     values = self.value[example, shared, to].to(self.wide)
                     mixed[heads, at] = (scores @ values).to(mixed.dtype)
-            if norms is not None and together is not None:
+            if norms is not None:
                 sums.received[to] += norms(example, together, to)
         return sums
 

@@ -12,7 +12,7 @@ import xarray as xr
 from headscope.core.progress import one_by_one, phase
 from headscope.core.results import with_token_names
 from headscope.core.settings_table import SettingsTable, documented, settings_of
-from headscope.corpus import CorpusLike, Example, batches, corpus_of
+from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
 from headscope.corpus.contents import Annotations
 from headscope.corpus.packing import padded_length
 from headscope.errors import InputError
@@ -30,9 +30,11 @@ from headscope.run.analysis import (
 from headscope.run.compute import ShardJob, fastest_linears, threads_of
 from headscope.run.control import RANDOM, Control, control_of, control_results
 from headscope.run.gather import gather
+from headscope.run.gather_together import gather_together
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
-from headscope.run.manifest import Manifest, new_manifest, spec_of
+from headscope.run.manifest import Manifest, new_manifest, spec_of, versions
 from headscope.run.plan import Plan, corpus_ranks, make_plan, read_ranks
+from headscope.run.processes import TakingPart, check_shard, taking_part
 from headscope.run.settings import Settings, SettingsFields
 from headscope.run.store import Run, RunFolder
 
@@ -50,6 +52,8 @@ class Execution(SettingsTable):
     linears    "auto", "onednn" or "stock"; a continued run keeps its first choice
     overwrite  replace a run of another spec in the same folder
     keep_shards  leave the shards of a finished run in its folder
+    shard      (i, n): n processes, started anywhere, fill one run folder together; this one begins
+               with the i-th share, counted from 1, then computes what is left
     progress   called as progress(shards_done, shards)
     command    the command line, for the report
 
@@ -63,6 +67,7 @@ class Execution(SettingsTable):
     linears: str = "auto"
     overwrite: bool = False
     keep_shards: bool = False
+    shard: tuple[int, int] | None = None
     progress: Progress | None = None
     command: Sequence[str] = ()
 
@@ -76,6 +81,7 @@ class Execution(SettingsTable):
             )
         if self.linears not in LINEARS:
             raise InputError(f"linears is {self.linears!r}; wanted one of {', '.join(LINEARS)}")
+        check_shard(self.shard, workers=self.workers, overwrite=self.overwrite)
 
     @property
     def threads_each(self) -> int:
@@ -112,7 +118,22 @@ def atlas(
     """
     settings, execution = settings_of(Settings, settings, more), execution or Execution()
     corpus, folder = corpus_of(corpus), folder_of(output, execution)
-    model = load(model)
+    if folder is None and execution.shard is not None:
+        raise InputError("found a shard and no run folder; wanted output=FOLDER, the same for all")
+    with taking_part(Path(output or "."), execution.shard) as own:
+        return _atlas(
+            load(model), corpus, folder, settings, execution,
+            frequency=frequency, control=control, own=own,
+        )  # fmt: skip
+
+
+def _atlas(
+    model: Model, corpus: Corpus, folder: RunFolder | None, settings: Settings,
+    execution: Execution, *, frequency: str | Path | None, control: str | Path | None,
+    own: TakingPart | None,
+) -> Run:  # fmt: skip
+    if own is not None:
+        own.tell(versions=versions())
     possible, held_against = possible_analyses(model, settings), control_of(model, control)
     plan = make_plan(model, corpus, settings, workers=execution.workers)
     wanted = annotated_analyses(possible, plan, settings)
@@ -138,7 +159,7 @@ def atlas(
     with (
         threads_of(execution.threads_each),
         evaluating(model.network),
-        run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run,
+        run_in_progress(folder, spec, manifest, overwrite=execution.overwrite, own=own) as run,
     ):
         job = ShardJob(
             corpus, settings, scope, tuple(names), model.shape.stack, run.linears,
@@ -275,7 +296,14 @@ def _computed(
     meter.advance(len(run.done) if finished is None else meter.total)
     if finished is not None:
         return finished
-    merged = gather(run, model, job, plan, meter, workers=execution.workers)
+    if run.own is None:
+        merged = gather(run, model, job, plan, meter, workers=execution.workers)
+    elif (last := gather_together(run, model, job, plan, meter)) is not None:
+        merged = last
+    else:
+        made = run.finished()
+        assert made is not None
+        return replace(made, elsewhere=True)
     results = {
         a.name: with_token_names(with_n(a, plan.annotations), model.tokens)
         for a in one_by_one(merged, "intervals", "analyses", len(merged))
