@@ -142,6 +142,8 @@ class _Member:
             with self.own.leased(text_of(span)) as mine:
                 if mine and self._wanted(span):
                     if span[0] < span[1]:
+                        doing = f"shards {span[0] + 1} to {span[1] + 1}"
+                        self.own.tell(state="merging", doing=doing)
                         self.tree.keep(span)
                     else:
                         self._compute(span[0])

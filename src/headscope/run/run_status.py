@@ -17,7 +17,13 @@ from headscope.run.processes import ENDED, PROCESSES, SILENCE, gone, records
 from headscope.run.shard_files import numbers_in
 from headscope.run.store import RunFolder
 
-ALIVE = ("planning", "computing", "waiting", "finishing")  # states, unless the process is dead
+ALIVE = (
+    "planning",
+    "computing",
+    "merging",
+    "waiting",
+    "finishing",
+)  # states, unless the process is dead
 
 
 @dataclass(frozen=True)
