@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from headscope.cli import options
 from headscope.cli.run_request import asked_corpus, run_settings
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
 from headscope.cli.typed_command import argument, option, run_command
+from headscope.run.worker_processes import check_engine
 
 if TYPE_CHECKING:
     from headscope.run.store import Run
@@ -23,6 +24,12 @@ class _AtlasOptions(options.CorpusRunOptions):
     )
     control: str = options.control_option("the heads", before="chance")
     workers: options.Positive = option("Processes; each holds a copy of the model.", 1)
+    engine: Literal["processes", "dask"] = option(
+        "What shares out the shards; dask: a Dask cluster, of --workers processes or at "
+        "--scheduler.",
+        "processes",
+    )
+    scheduler: str | None = option("Address of a Dask cluster that is there.", metavar="ADDRESS")
     whole_maps: options.Positive = option(
         "Inputs of more tokens are read without making whole maps.", 2048, before="chance"
     )
@@ -42,6 +49,7 @@ def atlas_command(given: _AtlasOptions) -> None:
     headscope atlas ./my-model --text wiki.txt --annotate spacy:en_core_web_sm -o run
     """
     # Everything that can be wrong with the request is found before the model is loaded.
+    check_engine(given.engine, given.scheduler, workers=given.workers)
     settings = run_settings(given, given.model)
     corpus = asked_corpus(given)
     options.check_run_folder(given.output)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -29,12 +30,13 @@ from headscope.run.analysis import (
 )
 from headscope.run.compute import ShardJob, fastest_linears, threads_of
 from headscope.run.control import RANDOM, Control, control_of, control_results
-from headscope.run.gather import gather
+from headscope.run.gather import Engine, gather
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of
 from headscope.run.plan import Plan, corpus_ranks, make_plan, read_ranks
 from headscope.run.settings import Settings, SettingsFields
 from headscope.run.store import Run, RunFolder
+from headscope.run.worker_processes import check_engine
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
 TOO_MUCH = "finished shards are kept; wanted smaller --batch-tokens, or a shorter --max-length"
@@ -49,6 +51,8 @@ class Execution(SettingsTable):
                several must do so below `if __name__ == "__main__":`
     threads    of each process; None: the workers share all cores (or OMP_NUM_THREADS)
     linears    "auto", "onednn" or "stock"; a continued run keeps its first choice
+    engine     "processes" of this machine, or "dask": a cluster
+    scheduler  address of a Dask cluster that is there; None: `workers` processes of this machine
     overwrite  replace a run of another spec in the same folder
     keep_shards  leave the shards of a finished run in its folder
     progress   called as progress(shards_done, shards)
@@ -62,6 +66,8 @@ class Execution(SettingsTable):
     workers: int = 1
     threads: int | None = None
     linears: str = "auto"
+    engine: str = "processes"
+    scheduler: str | None = None
     overwrite: bool = False
     keep_shards: bool = False
     progress: Progress | None = None
@@ -77,6 +83,7 @@ class Execution(SettingsTable):
             )
         if self.linears not in LINEARS:
             raise InputError(f"linears is {self.linears!r}; wanted one of {', '.join(LINEARS)}")
+        check_engine(self.engine, self.scheduler, workers=self.workers)
 
     @property
     def threads_each(self) -> int:
@@ -114,6 +121,7 @@ def atlas(
     settings, execution = settings_of(Settings, settings, more), execution or Execution()
     corpus, folder = corpus_of(corpus), folder_of(output, execution)
     model = load(model)
+    engine = engine_of(execution, model)
     possible, held_against = possible_analyses(model, settings), control_of(model, control)
     plan = make_plan(model, corpus, settings)
     wanted = annotated_analyses(possible, plan, settings)
@@ -132,7 +140,7 @@ def atlas(
             spec, model, corpus=corpus.describe(), counts=plan.counts.as_dict(),
             shards=len(plan.shards), analyses=names,
             linears=fastest_linears(model, longest_inputs(plan, settings), asked=execution.linears),
-            threads=execution.threads_each, command=execution.command,
+            threads=execution.threads_each, command=execution.command, engine=execution.engine,
             long=long_in_words(wanted, names, model, plan, settings),
         )  # fmt: skip
 
@@ -147,7 +155,19 @@ def atlas(
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
             long=is_long(plan, settings),
         )  # fmt: skip
-        return _computed(run, model, job, plan, execution, control=held_against)
+        return _computed(run, model, job, plan, execution, engine=engine, control=held_against)
+
+
+def engine_of(execution: Execution, model: Model) -> Engine | None:
+    """What computes shards instead of this process; InputError where no scheduler answers."""
+    if execution.engine != "dask":
+        return None
+    from headscope.run.dask_engine import compute_on_dask, reach
+
+    if execution.scheduler is not None:
+        reach(execution.scheduler)
+    gpu, where = model.device.type == "cuda", execution.scheduler
+    return partial(compute_on_dask, scheduler=where, workers=execution.workers, gpu=gpu)
 
 
 def folder_of(output: str | Path | None, execution: Execution) -> RunFolder | None:
@@ -270,14 +290,14 @@ def longest_inputs(plan: Plan, settings: Settings) -> list[Example]:
 
 def _computed(
     run: RunInProgress, model: Model, job: ShardJob, plan: Plan, execution: Execution, *,
-    control: Control | None,
+    engine: Engine | None, control: Control | None,
 ) -> Run:  # fmt: skip
     meter = Meter(len(plan.shards), execution.progress)
     finished = run.finished()
     meter.advance(len(run.done) if finished is None else meter.total)
     if finished is not None:
         return finished
-    merged = gather(run, model, job, plan, meter, workers=execution.workers)
+    merged = gather(run, model, job, plan, meter, workers=execution.workers, engine=engine)
     results = {
         a.name: with_token_names(with_n(a, plan.annotations), model.tokens)
         for a in one_by_one(merged, "intervals", "analyses", len(merged))
