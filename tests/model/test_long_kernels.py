@@ -15,7 +15,8 @@ from headscope.corpus.document import Example
 from headscope.model import long_fused, long_kernels
 from headscope.model.batch import Batch, Vocabulary
 from headscope.model.instrument import Instrument
-from headscope.model.long_attention import LongAttention, LongMask
+from headscope.model.long_attention import Asked, LongAttention
+from headscope.model.long_mask import LongMask
 from model.other_device import HERE, THERE, Elsewhere, elsewhere, place
 
 # Interpreted (TRITON_INTERPRET=1, set in conftest.py) unless a GPU is asked for by =0.
@@ -35,8 +36,12 @@ def layer(kind, *, dtype=torch.float32, lengths=(TOKENS,), device=DEVICE, **opti
     return LongAttention(*parts, mask, scaling=SCALING, **options)
 
 
+def separator():
+    return (torch.arange(TOKENS) % 3 == 0).to(DEVICE)
+
+
 def classes():
-    return (torch.arange(TOKENS) % torch.tensor([[1], [3]]) == 0).float().to(DEVICE)
+    return torch.stack([~separator(), separator()]).float()
 
 
 def of_maps(long):
@@ -70,27 +75,30 @@ def test_the_kernels_give_the_sums_of_float64_maps(monkeypatch, kind, dtype, opt
     monkeypatch.setattr(LongAttention, "_fused", lambda *_: None)
     long = layer(kind, dtype=dtype, **options)
     monkeypatch.setattr(LongAttention, "_compiled", False)
-    blocks = long.sums(0, classes())
+    blocks = long.sums(0, Asked(separator()[None]))
     monkeypatch.setattr(LongAttention, "_compiled", True)
-    entropy, columns, _ = long.sums(0, classes())
+    found = long.sums(0, Asked(separator()[None]))
+    entropy, columns = found.entropy, found.columns
     nats, sums = of_maps(long)
     torch.testing.assert_close(entropy.double(), nats, atol=3e-5, rtol=0)
     torch.testing.assert_close(columns.double(), sums, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(entropy, blocks[0], atol=1e-5, rtol=0)
-    torch.testing.assert_close(columns, blocks[1], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(entropy, blocks.entropy, atol=1e-5, rtol=0)
+    torch.testing.assert_close(columns, blocks.columns, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("of", [classes()[:1], torch.cat([classes(), 1 - classes()[:1]])])
-def test_any_number_of_classes_is_summed_alike(monkeypatch, of):
+@pytest.mark.parametrize("of", [classes()[:1], torch.cat([classes(), 0 * classes()[:1]])])
+def test_any_number_of_classes_is_summed_alike(of):
     long = layer("causal", lengths=(33,))
-    monkeypatch.setattr(LongAttention, "_compiled", True)
-    first = of_maps(long)[1][:, 0]  # of class 0: every query
-    found = long.sums(0, of)[1].double()
+    wanted = of_maps(long)[1]
+    vectors = long.query[0, :, :33], long.key[0, :, :33]
+    _, found = long_kernels.sums(
+        *vectors, long.log_sums[0], of[:, :33], causal=True, scaling=SCALING, softcap=None
+    )
     assert found.shape == (HEADS, len(of), 33)
-    torch.testing.assert_close(found[:, 0], first, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found[:, 0].double(), wanted[:, 0], atol=1e-5, rtol=1e-5)
     if len(of) > 1:
-        torch.testing.assert_close(found[:, 1], of_maps(long)[1][:, 1], atol=1e-5, rtol=1e-5)
-        torch.testing.assert_close(found[:, 2], 0 * first, atol=0, rtol=0)
+        torch.testing.assert_close(found[:, 1].double(), wanted[:, 1], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(found[:, 2], 0 * found[:, 0], atol=0, rtol=0)
 
 
 COMPILE = """

@@ -75,13 +75,9 @@ def test_a_worker_that_is_killed_changes_no_bit_and_opens_no_port(tiny_place, sh
     (OSError("Timed out trying to connect"), "the Dask cluster is gone"),
 ])  # fmt: skip
 def test_what_dask_gives_up_is_said_with_what_to_do(error, said):
-    class GivenUp:
-        def result(self):
-            raise error
-
     said = rf"{said}.*finished shards are kept"
-    with pytest.raises(HeadscopeError, match=said), dask_engine._there():
-        dask_engine._result(GivenUp(), Shard(2, 0, 1, 4, ""))
+    with pytest.raises(HeadscopeError, match=said), dask_engine._in_words(Shard(2, 0, 1, 4, "")):
+        raise error
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,14 @@
 """Runs over inputs that are read without whole maps: the same numbers, and what is said of them."""
 
+import copy
 import resource
 
 import numpy as np
 import psutil
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaModel
+import xarray as xr
+from transformers import LlamaConfig, LlamaModel, XLMConfig, XLMModel
 
 import headscope as hs
 from headscope.analyses.surface.measure import Surface
@@ -65,6 +67,38 @@ def test_a_run_says_the_same_however_its_inputs_are_read(decoder, monkeypatch):
     assert said.endswith("examples, flow, neurons, patterns: the first 512 tokens of these alone")
     assert [fact.value for fact in facts(long.tree, long.manifest) if fact.label == "Long inputs"]
     assert "long" not in whole.manifest
+
+
+def test_two_decoders_are_as_alike_however_their_inputs_are_read(decoder):
+    """Maps of their first tokens are those that are looked at whole, and that are shown."""
+    other = copy.deepcopy(decoder.network)
+    other.layers[1].self_attn.q_proj.weight.data *= 1.3
+    other = hs.load(other, tokenizer=decoder.tokenizer)
+    asked = {"control": None, "max_length": 48, "analyses": ("surface", "norms", "patterns")}
+    whole, long = (hs.compare(decoder, other, CORPUS, **asked, whole_maps=n) for n in (48, 8))
+    for path in ("similarity", "change", "norms", "base/patterns", "examples"):
+        assert set(whole.tree[path]) == set(long.tree[path])
+        for name, wanted in whole.tree[path].data_vars.items():
+            found = long.tree[path][name].values
+            if wanted.dtype.kind == "f":
+                np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=2e-5, err_msg=name)
+    assert whole["similarity"].cosine[1].max() < 1 - 1e-4
+    assert (long["similarity"].cosine[0] == 1).all()
+
+
+def test_a_family_outside_the_registry_has_whole_maps_of_any_length(decoder, monkeypatch):
+    """Once analyses of whole maps were shown these, and the first tokens alone."""
+    monkeypatch.setattr("headscope.run.compute.LEADING", 16)
+    torch.manual_seed(0)
+    shape = {"emb_dim": 32, "n_layers": 1, "n_heads": 4, "max_position_embeddings": 64}
+    network = XLMModel(XLMConfig(vocab_size=len(decoder.tokenizer), **shape)).eval()
+    model = hs.load(network, tokenizer=decoder.tokenizer)
+    assert model.fallback
+    asked = {"analyses": ("surface", "patterns"), "limit": 1}
+    whole, same = (made(model, **asked, whole_maps=n) for n in (48, 8))
+    assert "long" not in same.manifest
+    for name in asked["analyses"]:
+        xr.testing.assert_identical(whole[name], same[name])
 
 
 def test_divergence_of_drawn_queries_is_right_in_the_mean(decoder, monkeypatch):

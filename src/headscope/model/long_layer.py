@@ -1,18 +1,19 @@
 """One attention layer of inputs too long for whole maps: the same numbers, from blocks of them."""
 
 from collections.abc import Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
 from headscope.core.accumulators import Array, Ints
-from headscope.model import kernels
+from headscope.model import kernels_of_rows
 from headscope.model.attention import for_each_head, refused_whole
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView, compiled, norms_of_sum, widened
-from headscope.model.long_attention import LongAttention, blocks
+from headscope.model.long_attention import Asked, LongAttention
+from headscope.model.long_mask import blocks
 
 WORDS = 64  # of one block of rows between words
 
@@ -24,8 +25,8 @@ class LongLayerView(LayerView):
     `summed_norm_received`), as rows (`rows`, `blocks`, `word_rows`, `largest_words`) or as chosen
     pairs (`neighbour`, `pairs`). `leading` is the view of the first tokens, whole.
 
-    together  set where norms of all heads together will be asked for: then the blocks of all heads
-              are read at once
+    together  norms of all heads together will be asked for: then the blocks of all heads are read
+              at once
     """
 
     long: LongAttention
@@ -81,12 +82,7 @@ class LongLayerView(LayerView):
         """As of `LayerView`."""
         if offset in self._neighbours:
             return self._neighbours[offset]
-        examples, heads, queries, _ = self.shape
-        out = self._zeros(examples, queries - abs(offset), heads)
-        for example in range(examples):
-            given = self.long.beside(example, offset)
-            out[example, : len(given)] = given
-        self._neighbours[offset] = out.transpose(1, 2)
+        self._neighbours[offset] = self.long.beside(offset)
         return self._neighbours[offset]
 
     @cached_property
@@ -149,26 +145,41 @@ class LongLayerView(LayerView):
             entropy = self._zeros(examples, heads, queries)
             columns = self._zeros(examples, heads, 2, keys)
             received = self._zeros(examples, keys)
+            asked = self.long.asked
+            if (
+                asked is None
+                or asked.separator is not batch.is_sep
+                or (self.together and not asked.norms)
+            ):
+                asked = self._asked(batch)
             for example, n in enumerate(self.long.mask.lengths):
-                norms = partial(self._norms, example) if self.together else None
-                nats, sums, both = self.long.sums(example, batch.query_classes[example], norms)
-                entropy[example, :, :n], columns[example, ..., :n] = nats, sums
-                received[example, :n] = 0 if both is None else both
+                sums = self.long.sums(example, asked)
+                entropy[example, :, :n], columns[example, ..., :n] = sums.entropy, sums.columns
+                received[example, :n] = sums.received
             self._scans[id(batch)] = entropy, columns
             if self.together:
                 self._summed[id(batch)] = received
         return self._scans[id(batch)]
 
+    def ask(self, batch: Batch, *, together: bool) -> None:
+        """Say before the values are mixed what `scan` will be asked for: one pass then does both.
+
+        together  `summed_norm_received` too
+        """
+        self.together = together
+        self.long.asked = self._asked(batch)
+
+    def _asked(self, batch: Batch) -> Asked:
+        return Asked(batch.is_sep, self._norms if self.together else None)
+
     def _norms(self, example: int, weights: torch.Tensor, keys: slice) -> torch.Tensor:
         """[key] ‖Σ_h α f_h‖ summed over the queries of a block; weights [head, query, key]."""
-        gram = self.gram[example : example + 1, ..., keys].contiguous()
+        gram = self.gram[example]
         if not compiled(weights):
-            return norms_of_sum(weights[None], gram).sum((0, 1))
-        norms = np.zeros((1, *weights.shape[1:]), np.float32)
-        kernels.summed_norms(
-            weights[None].numpy(), gram.numpy(), np.array([max(weights.shape)]), norms
-        )
-        return torch.from_numpy(norms).sum((0, 1))
+            return norms_of_sum(weights[None], gram[None, ..., keys]).sum((0, 1))
+        norms = np.zeros(weights.shape[2], np.float32)
+        kernels_of_rows.add_summed_norms(weights.numpy(), gram.numpy(), keys.start, norms)
+        return torch.from_numpy(norms)
 
     def summed_norm_received(self, batch: Batch) -> torch.Tensor:
         """As of `LayerView`."""

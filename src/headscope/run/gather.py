@@ -27,7 +27,6 @@ from headscope.run.memory import keep_few_products, keep_freed_memory
 from headscope.run.merge_tree import Span, children
 from headscope.run.plan import Plan, Shard
 from headscope.run.shard_files import State
-from headscope.run.store import RunFolder
 from headscope.run.worker_processes import follow_parent, shielded, stop_at_once
 
 Keep = Callable[[int, State], None]
@@ -69,7 +68,7 @@ def gather(
         if run.folder is None:
             merged = _in_memory(job, root, computed_to, waiting)
         else:
-            merged = OnDisk(job, run.folder, run.spans).merged(root, computed_to)
+            merged = OnDisk(job, run).merged(root, computed_to)
     return list(merged.values())
 
 
@@ -90,13 +89,11 @@ def _in_memory(
 
 
 class OnDisk:
-    """Merges nodes of the tree from the files of their children, in memory for two states.
+    """Merges nodes of the tree from the files of their children, in memory for two states."""
 
-    spans  what is finished; grows
-    """
-
-    def __init__(self, job: ShardJob, folder: RunFolder, spans: set[Span]) -> None:
-        self.folder, self.spans = folder, spans
+    def __init__(self, job: ShardJob, run: RunInProgress) -> None:
+        assert run.folder is not None
+        self.folder, self.run = run.folder, run
         self._merged, self._part = named(job), named(job)
 
     def merged(
@@ -115,7 +112,7 @@ class OnDisk:
         return self._merged
 
     def _finish(self, node: Span, computed_to: Callable[[int], object] | None) -> None:
-        if node in self.spans:
+        if node in self.run.spans:
             return
         if node[0] == node[1]:
             assert computed_to is not None
@@ -127,7 +124,7 @@ class OnDisk:
         """Merge a node and write it in place of its children."""
         self.folder.put_span(node, state_of(self.merged(node, computed_to).values()))
         self.folder.drop_merged([node, *children(node)])
-        self.spans.add(node)
+        self.run.spans.add(node)
 
 
 def named(job: ShardJob) -> dict[str, Analysis]:
@@ -160,11 +157,11 @@ def _computed(  # noqa: PLR0917
         return
     computer = Computer(model, job)
     for shard in todo:
-        keep(shard.number, _sums(computer, shard, advance))
+        keep(shard.number, shard_sums(computer, shard, advance))
         yield shard
 
 
-def _sums(computer: Computer, shard: Shard, advance: Advance = unheard) -> State:
+def shard_sums(computer: Computer, shard: Shard, advance: Advance = unheard) -> State:
     """The sums of one shard.
 
     raises  HeadscopeError where sums are no numbers; what is kept stays
@@ -230,4 +227,4 @@ def _compute(shard: Shard) -> State:
         again, job = pickle.loads(worker.get())
         worker = Computer(again(), job)
         _WORKER[:] = [worker]
-    return _sums(worker, shard)
+    return shard_sums(worker, shard)

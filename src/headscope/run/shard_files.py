@@ -26,6 +26,10 @@ SHARDS = "shards"
 State = dict[str, np.ndarray[Any, Any]]
 
 
+class LostShardError(HeadscopeError):
+    """A file of finished shards is damaged or gone: they are to be computed again."""
+
+
 class ShardFiles:
     """The files of a run's shards.
 
@@ -98,16 +102,16 @@ class ShardFiles:
             (self.path / SHARDS).rmdir()
 
     def shard(self, number: int) -> State:
-        """The state of a finished shard; HeadscopeError if it is gone or was changed since."""
+        """The state of a finished shard; LostShardError if it is gone or was changed since."""
         return self.span((number, number))
 
     def span(self, span: Span) -> State:
         """The merged state of several shards, likewise."""
         for file in (self.path / SHARDS).glob(f"{text_of(span)}-*.shard"):
             if (content := self._opened(file)) is None:
-                raise HeadscopeError(f"{file} is damaged; run the command again: it is recomputed")
+                raise LostShardError(f"{file} is damaged; run the command again: it is recomputed")
             return unpack(content)
-        raise HeadscopeError(
+        raise LostShardError(
             f"shard {text_of(span)} of {self.path} has vanished; run the command again"
         )
 

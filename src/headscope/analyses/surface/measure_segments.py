@@ -25,8 +25,8 @@ from headscope.core.results import Variable
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LN2, LayerView, compiled
-from headscope.model.long_attention import LongMask
 from headscope.model.long_layer import LongLayerView
+from headscope.model.long_mask import LongMask
 from headscope.run.analysis import AnalysisPart, Scope
 
 VIG = "after Vig 2019; the measure is ours"
