@@ -51,6 +51,7 @@ _WHERE = {
     "ablate": "headscope.experiments.ablation.ablate",
     "atlas": "headscope.run.atlas",
     "check_analysis": "headscope.run.check_analysis",
+    "circuits": "headscope.experiments.circuits.circuits",
     "compare": "headscope.experiments.comparison.compare",
     "corpus_of": "headscope.corpus",
     "demo_corpus": "headscope.corpus",
