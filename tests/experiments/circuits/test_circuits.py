@@ -8,6 +8,7 @@ import torch
 
 import headscope as hs
 from experiments.circuits import made
+from experiments.circuits.decoders import decoder
 from headscope.core.head_labels import head_labels
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits import made_inputs, weight_scores
@@ -148,11 +149,12 @@ def test_folded_weights_are_the_attention_that_the_model_computes(kind):
         np.testing.assert_allclose(
             (x.double() @ found).detach(), by_head.detach().double(), atol=1e-4
         )
+    out = out - out.mean(1, keepdim=True) if kind == "GPT2" else out
     np.testing.assert_allclose(first.output.flatten(0, 1), out.detach().double(), atol=1e-6)
     rows = network.lm_head.weight.detach()
     rows = (rows - rows.mean(0)) * read.detach()
     rows = rows - rows.mean(1, keepdim=True) if kind == "GPT2" else rows
-    np.testing.assert_allclose(weights.unembedding.matrix, rows, atol=1e-4)
+    np.testing.assert_allclose(weights.unembedding, rows, atol=1e-4)
 
 
 def test_copying_by_weights_is_of_the_eigenvalues_of_the_whole_matrix():
@@ -163,7 +165,7 @@ def test_copying_by_weights_is_of_the_eigenvalues_of_the_whole_matrix():
     found = weight_scores.copying(maps, weights)
     whole = (
         weights.embedding.double() @ maps[1].value[2] @ maps[1].output[2]
-        @ weights.unembedding.matrix.double().T
+        @ weights.unembedding.double().T
     )  # fmt: skip
     values = np.linalg.eigvals(whole.numpy())
     assert found[1, 2] == pytest.approx(values.sum().real / np.abs(values).sum(), abs=1e-6)
@@ -194,6 +196,17 @@ def test_composition_is_the_norm_of_the_product_and_random_rotations_spread_as_i
     assert float(squares.mean()) == pytest.approx(1 / width, rel=0.02)
     spread = (score[1, 1, 0] ** 2 - 1 / width) / above[1, 1, 0]
     assert float(squares.std()) == pytest.approx(spread, rel=0.05)
+
+
+def test_a_model_that_norms_queries_and_keys_has_the_rest():
+    """Their weights alone say nothing of what they compare; values and patterns are there."""
+    run = hs.circuits(decoder("Qwen3"), **QUICK | {"length": 6}, control="none")
+    found = run["circuits"]
+    assert np.isfinite(found.score).all()
+    assert np.isfinite(found.weight_copying).all()
+    later = found.composition.isel(reader=slice(4, 8), writer=slice(0, 4))
+    assert np.isfinite(later.sel(way="value")).all()
+    assert np.isnan(later.sel(way=["query", "key"])).all()
 
 
 # --- inputs -------------------------------------------------------------------------------------

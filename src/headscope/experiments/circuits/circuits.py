@@ -19,7 +19,7 @@ from headscope.core.control import CONTROL
 from headscope.core.progress import phase
 from headscope.core.settings_table import SettingsTable, documented, keywords, settings_of
 from headscope.corpus.packing import batches
-from headscope.errors import InputError, ModelError
+from headscope.errors import InputError
 from headscope.experiments.circuits import result, weight_scores
 from headscope.experiments.circuits.made_inputs import (
     FEWEST,
@@ -29,6 +29,7 @@ from headscope.experiments.circuits.made_inputs import (
     repeats,
 )
 from headscope.experiments.circuits.pattern_scores import PatternScores
+from headscope.experiments.circuits.readout import decoder_of
 from headscope.experiments.circuits.weight_maps import WeightMaps
 from headscope.experiments.importance.objectives import (
     LanguageModel,
@@ -116,11 +117,7 @@ def circuits(
     settings, load = settings_of(CircuitSettings, settings, own), Loading(**loading)
     if not isinstance(model, LanguageModel):
         model = load_language_model(model, **asdict(load))
-    if model.kind != "causal":
-        raise ModelError(
-            f"{model.model.name!r} is a masked language model ({model.model.architecture}), whose "
-            "heads see what comes after; wanted a causal one, such as gpt2"
-        )
+    decoder_of(model)
     execution = execution or Execution()
     made = repeats(
         model.model, sequences=settings.sequences, length=settings.length, seed=settings.seed
@@ -188,8 +185,7 @@ class CircuitRun:
     def _batch(self, weights: WeightMaps, examples: Any, *, kind: str) -> State:
         repeated = kind == "repeated"
         batch, network = self.model.batch(examples), self.model.network
-        unembedding = weights.unembedding.of if repeated else None
-        scores = PatternScores(self.made, unembedding)
+        scores = PatternScores(self.made, weights.unembedding if repeated else None)
         told = second_half(self.made, examples, places=self.made.length - 1 if repeated else 1)
         rows = range(len(examples))
         with (
