@@ -18,6 +18,7 @@ from headscope.core.accumulators import REPLICATES, Float64
 from headscope.core.control import CONTROL
 from headscope.core.progress import phase
 from headscope.core.settings_table import SettingsTable, documented, keywords, settings_of
+from headscope.corpus import CorpusLike, corpus_of, demo_corpus
 from headscope.corpus.packing import batches
 from headscope.errors import InputError
 from headscope.experiments.circuits import result, weight_scores
@@ -30,6 +31,7 @@ from headscope.experiments.circuits.made_inputs import (
 )
 from headscope.experiments.circuits.pattern_scores import PatternScores
 from headscope.experiments.circuits.readout import decoder_of
+from headscope.experiments.circuits.retrieval import Needles, needles, retrieved
 from headscope.experiments.circuits.weight_maps import WeightMaps
 from headscope.experiments.importance.objectives import (
     LanguageModel,
@@ -49,6 +51,8 @@ from headscope.run.store import Run
 from headscope.tasks.task_request import Loading, LoadingFields
 
 PART_TOKENS = 4096  # of the inputs whose numbers are kept together, so that a run can go on
+HAYSTACK = 512  # tokens, where the model takes twice as many
+WHOLE = 2048  # tokens: longer inputs are read without whole maps
 OF_CONTROL = 10  # sequences that each network of the control reads
 
 
@@ -62,11 +66,15 @@ class CircuitSettings(SettingsTable):
     composition   whether all pairs of heads are looked at: dear in models of thousands of heads
     batch_tokens  tokens of one forward pass
     replicates    groups of sequences at most, for intervals
+    needles       haystacks with a needle
+    haystack      tokens of each; None: 512, or none where the model takes less; 0: none
     seed          of all that is made
     """
 
     sequences: int = 100
     length: int = 50
+    needles: int = 20
+    haystack: int | None = None
     successors: bool = True
     composition: bool = True
     batch_tokens: int = 1024
@@ -86,6 +94,8 @@ class CircuitFields(LoadingFields, total=False):
 
     sequences: int
     length: int
+    needles: int
+    haystack: int | None
     successors: bool
     composition: bool
     batch_tokens: int
@@ -96,6 +106,7 @@ class CircuitFields(LoadingFields, total=False):
 @documented(CircuitSettings, Loading)
 def circuits(
     model: LanguageModel | str | Path,
+    corpus: CorpusLike | None = None,
     *,
     output: str | Path | None = None,
     settings: CircuitSettings | None = None,
@@ -106,6 +117,7 @@ def circuits(
     """Computes which heads of a decoder look back, copy, induce, count on, and read which others.
 
     model     a causal language model with its head: a folder, a hub id, or loaded
+    corpus    text for the haystacks: texts, files, …; by default the bundled corpus
     output    run folder; an interrupted run of the same spec there goes on. None: in memory
     settings  whole; or its fields as keywords
     control   networks without training that read some of the inputs, so that nothing is said of a
@@ -123,12 +135,16 @@ def circuits(
         model.model, sequences=settings.sequences, length=settings.length, seed=settings.seed
     )
     against = control_of(model.model, control)
-    work = CircuitRun(model.model, made, ordinals(model.model), settings, execution, against)
+    hidden = _needles(model.model, corpus, settings)
+    work = CircuitRun(
+        model.model, made, ordinals(model.model), hidden, settings, execution, against
+    )
     spec: dict[str, Any] = {} if against is None else {"control": dict(against.spec)}
     request = ExperimentRequest(
         "circuits", model.model,
         corpus={"kind": "made inputs", "files": [], "counted": "inputs"},
-        examples=[*made.repeated, *made.fresh], settings={**asdict(settings), **spec},
+        examples=[*made.repeated, *made.fresh, *(hidden.examples if hidden else ())],
+        settings={**asdict(settings), **spec},
         seed=settings.seed, replicates=settings.replicates, batch_tokens=settings.batch_tokens,
     )  # fmt: skip
     return run_experiment(request, work.compute, output=output, execution=execution)
@@ -141,6 +157,7 @@ class CircuitRun:
     model: Model
     made: Repeats
     ordinals: Ordinals
+    needles: Needles | None
     settings: CircuitSettings
     execution: Execution
     control: Control | None
@@ -155,10 +172,17 @@ class CircuitRun:
             for number, some in enumerate(self._parts(places)):
                 parts.append(run.part(number, partial(self._part, weights, some)))
                 meter.advance(len(some))
+            found = self._of_weights(weights)
+            if self.needles is not None:
+                hidden = partial(
+                    retrieved, self.model, self.needles, range(len(self.needles.examples)),
+                    whole=WHOLE,
+                )  # fmt: skip
+                found |= run.part(len(parts), hidden)
         patterns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
-        found = self._of_weights(weights)
         of_heads = result.circuits_result(
-            patterns, found, self.made, self.ordinals, replicates=self.settings.replicates,
+            patterns, found, self.made, self.ordinals, self.needles,
+            replicates=self.settings.replicates,
             width=weights.embedding.shape[1],
         )  # fmt: skip
         return {"circuits": of_heads, **self._controls()}
@@ -223,18 +247,29 @@ class CircuitRun:
         with phase("control", len(self.control.networks), "networks") as advance:
             for name, make in self.control.networks.items():
                 other = make()
-                one = CircuitRun(other, made, self.ordinals, settings, self.execution, None)
+                one = CircuitRun(other, made, self.ordinals, None, settings, self.execution, None)
                 weights = WeightMaps(other)
                 patterns = one._part(weights, list(range(OF_CONTROL)))
                 found = one._of_weights(weights)
                 about = {"model": name, "layers": other.shape.layers, "heads": other.shape.heads}
                 groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
                 groups[f"{CONTROL}/{name}/circuits"] = result.circuits_result(
-                    patterns, found, made, self.ordinals, replicates=0,
+                    patterns, found, made, self.ordinals, None, replicates=0,
                     width=weights.embedding.shape[1],
                 )  # fmt: skip
                 advance(1)
         return groups
+
+
+def _needles(model: Model, corpus: CorpusLike | None, settings: CircuitSettings) -> Needles | None:
+    """The needles that are asked for; None for none."""
+    haystack = settings.haystack
+    if haystack is None:
+        haystack = HAYSTACK if model.limit >= 2 * HAYSTACK else 0
+    if not haystack:
+        return None
+    text = demo_corpus() if corpus is None else corpus_of(corpus)
+    return needles(model, text, runs=settings.needles, haystack=haystack, seed=settings.seed)
 
 
 def second_half(made: Repeats, examples: Any, *, places: int) -> TokenLoss:
