@@ -276,7 +276,7 @@ class LongAttention:
         return self._log_sums
 
     def sums(self, example: int, asked: Asked) -> MapSums:
-        """MapSums over whole maps, from the pass that mixed the values where it was asked for them."""
+        """Sums over whole maps, from the pass that mixed the values where it was asked for them."""
         if self._sums and asked is self.asked:
             return self._sums[example]
         if asked.norms is not None or not self._compiled:
