@@ -458,7 +458,17 @@ def test_the_python_of_the_circuits_page_runs(desk: Path) -> None:
 
 def test_every_option_of_circuits_is_in_its_page() -> None:
     text = (ROOT / "docs/circuits.md").read_text("utf-8")
-    own = {"sequences", "length", "no_successors", "no_composition", "control", "seed"}
+    own = {
+        "sequences",
+        "length",
+        "text",
+        "needles",
+        "haystack",
+        "no_successors",
+        "no_composition",
+        "control",
+        "seed",
+    }
     own |= {"prompts", "pairs"}
     options = [p for p in group.get_command(None, "circuits").params if p.name in own]  # type: ignore[arg-type, union-attr]
     assert len(options) == len(own)

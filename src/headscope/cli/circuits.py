@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 from headscope.cli import options
 from headscope.cli.options import IntervalOptions, Natural, Positive, RunOptions
 from headscope.cli.terminal_output import ProgressBar, size_of
-from headscope.cli.typed_command import Options, argument, flag, group, option, run_command
+from headscope.cli.typed_command import (
+    Options,
+    argument,
+    flag,
+    group,
+    option,
+    run_command,
+    several,
+)
 
 if TYPE_CHECKING:
     from headscope.run.store import Run
@@ -29,6 +37,9 @@ class _CircuitOptions(Options):
         "Made inputs of random tokens, with a repeat and without.", 100, heading="What to compute"
     )
     length: Positive = option("Tokens that come twice.", 50)
+    text: tuple[Path, ...] = several("Plain text for haystacks; by default the bundled corpus.")
+    needles: Positive = option("Haystacks with a needle.", 20)
+    haystack: Natural | None = option("Tokens of each, 512 by default; 0 for none.")
     no_successors: bool = flag("Leave out which heads count on.")
     no_composition: bool = flag("Leave out which heads read which.")
     prompts: str = option(
@@ -69,8 +80,8 @@ def circuits_command(given: _CircuitOptions) -> None:
     model = load_language_model(given.model, **asdict(given.loading))
     with ProgressBar(quiet=given.how.quiet, unit="sequences") as progress:
         run = circuits(
-            model, output=given.output, settings=settings, control=given.control,
-            execution=options.execution_of(progress, given.how),
+            model, list(given.text) or None, output=given.output, settings=settings,
+            control=given.control, execution=options.execution_of(progress, given.how),
         )  # fmt: skip
     options.conclude(run, given.how, lines=_lines(run), summary=_summary)
 
@@ -94,7 +105,7 @@ def _lines(run: Run) -> Iterator[str]:
 def _parts(found: Any) -> Iterator[tuple[str, tuple[str, dict[str, str]]]]:
     for kind in found["circuit"].values.tolist():
         yield kind.replace("_", " "), ("score", {"circuit": kind})
-    for name, variable in (("copying", "copied"), ("successor", "successor")):
+    for name, variable in (("copying", "copied"), ("successor",) * 2, ("retrieval",) * 2):
         if variable in found:
             yield name, (variable, {})
 

@@ -13,7 +13,7 @@ CIRCUITS = Question(
     terms="terms:TERMS", labels="terms:LABELS", claims="claims:claims", rules="claims:RULES",
     findings="section:circuit_findings", tables="section:tables", shown={"table": (
         "score.induction", "score.previous_token", "score.duplicate_token", "copied",
-        "weight_copying", "successor",
+        "weight_copying", "successor", "retrieval",
     )},
 )  # fmt: skip
 

@@ -18,8 +18,9 @@ from headscope.core.accumulators import REPLICATES, Float64
 from headscope.core.control import CONTROL
 from headscope.core.progress import phase
 from headscope.core.settings_table import SettingsTable, documented, keywords, settings_of
+from headscope.corpus import CorpusLike, corpus_of, demo_corpus
 from headscope.corpus.packing import batches
-from headscope.errors import InputError, ModelError
+from headscope.errors import InputError
 from headscope.experiments.circuits import result, weight_scores
 from headscope.experiments.circuits.direct_logits import direct_logits
 from headscope.experiments.circuits.made_inputs import (
@@ -32,6 +33,8 @@ from headscope.experiments.circuits.made_inputs import (
 from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.pattern_scores import PatternScores
 from headscope.experiments.circuits.prompts import MADE, PromptSet, made_prompts, read_prompts
+from headscope.experiments.circuits.readout import decoder_of
+from headscope.experiments.circuits.retrieval import Needles, needles, retrieved
 from headscope.experiments.circuits.weight_maps import WeightMaps
 from headscope.experiments.importance.objectives import (
     LanguageModel,
@@ -51,6 +54,8 @@ from headscope.run.store import Run
 from headscope.tasks.task_request import Loading, LoadingFields
 
 PART_TOKENS = 4096  # of the inputs whose numbers are kept together, so that a run can go on
+HAYSTACK = 512  # tokens, where the model takes twice as many
+WHOLE = 2048  # tokens: longer inputs are read without whole maps
 OF_CONTROL = 10  # sequences that each network of the control reads
 
 
@@ -67,11 +72,15 @@ class CircuitSettings(SettingsTable):
     composition   whether all pairs of heads are looked at: dear in models of thousands of heads
     batch_tokens  tokens of one forward pass
     replicates    groups of sequences at most, for intervals
+    needles       haystacks with a needle
+    haystack      tokens of each; None: 512, or none where the model takes less; 0: none
     seed          of all that is made
     """
 
     sequences: int = 100
     length: int = 50
+    needles: int = 20
+    haystack: int | None = None
     successors: bool = True
     composition: bool = True
     prompts: str = ""
@@ -93,6 +102,8 @@ class CircuitFields(LoadingFields, total=False):
 
     sequences: int
     length: int
+    needles: int
+    haystack: int | None
     successors: bool
     composition: bool
     prompts: str
@@ -105,6 +116,7 @@ class CircuitFields(LoadingFields, total=False):
 @documented(CircuitSettings, Loading)
 def circuits(
     model: LanguageModel | str | Path,
+    corpus: CorpusLike | None = None,
     *,
     output: str | Path | None = None,
     settings: CircuitSettings | None = None,
@@ -115,6 +127,7 @@ def circuits(
     """Computes which heads of a decoder look back, copy, induce, count on, and read which others.
 
     model     a causal language model with its head: a folder, a hub id, or loaded
+    corpus    text for the haystacks: texts, files, …; by default the bundled corpus
     output    run folder; an interrupted run of the same spec there goes on. None: in memory
     settings  whole; or its fields as keywords
     control   networks without training that read some of the inputs, so that nothing is said of a
@@ -126,18 +139,17 @@ def circuits(
     settings, load = settings_of(CircuitSettings, settings, own), Loading(**loading)
     if not isinstance(model, LanguageModel):
         model = load_language_model(model, **asdict(load))
-    if model.kind != "causal":
-        raise ModelError(
-            f"{model.model.name!r} is a masked language model ({model.model.architecture}), whose "
-            "heads see what comes after; wanted a causal one, such as gpt2"
-        )
+    decoder_of(model)
     execution = execution or Execution()
     made = repeats(
         model.model, sequences=settings.sequences, length=settings.length, seed=settings.seed
     )
     asked = prompts_of(model, settings)
     against = control_of(model.model, control)
-    work = CircuitRun(model.model, made, ordinals(model.model), settings, execution, against, asked)
+    hidden = _needles(model.model, corpus, settings)
+    work = CircuitRun(
+        model.model, made, ordinals(model.model), hidden, settings, execution, against, asked
+    )
     spec: dict[str, Any] = {} if against is None else {"control": dict(against.spec)}
     shown = []
     if asked is not None:
@@ -146,7 +158,8 @@ def circuits(
     request = ExperimentRequest(
         "circuits", model.model,
         corpus={"kind": "made inputs", "files": [], "counted": "inputs"},
-        examples=[*made.repeated, *made.fresh, *shown], settings={**asdict(settings), **spec},
+        examples=[*made.repeated, *made.fresh, *(hidden.examples if hidden else ()), *shown],
+        settings={**asdict(settings), **spec},
         seed=settings.seed, replicates=settings.replicates, batch_tokens=settings.batch_tokens,
     )  # fmt: skip
     return run_experiment(request, work.compute, output=output, execution=execution)
@@ -159,6 +172,7 @@ class CircuitRun:
     model: Model
     made: Repeats
     ordinals: Ordinals
+    needles: Needles | None
     settings: CircuitSettings
     execution: Execution
     control: Control | None
@@ -175,10 +189,17 @@ class CircuitRun:
                 parts.append(run.part(number, partial(self._part, weights, some)))
                 meter.advance(len(some))
             answers = self._answers()
+            found = self._of_weights(weights)
+            if self.needles is not None:
+                hidden = partial(
+                    retrieved, self.model, self.needles, range(len(self.needles.examples)),
+                    whole=WHOLE,
+                )  # fmt: skip
+                found |= run.part(len(parts), hidden)
         patterns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
-        found = self._of_weights(weights)
         of_heads = result.circuits_result(
-            patterns, found, self.made, self.ordinals, replicates=self.settings.replicates,
+            patterns, found, self.made, self.ordinals, self.needles,
+            replicates=self.settings.replicates,
             width=weights.embedding.shape[1],
         )  # fmt: skip
         return {"circuits": of_heads, **answers, **self._controls()}
@@ -222,8 +243,7 @@ class CircuitRun:
     def _batch(self, weights: WeightMaps, examples: Any, *, kind: str) -> State:
         repeated = kind == "repeated"
         batch, network = self.model.batch(examples), self.model.network
-        unembedding = weights.unembedding.of if repeated else None
-        scores = PatternScores(self.made, unembedding)
+        scores = PatternScores(self.made, weights.unembedding if repeated else None)
         told = second_half(self.made, examples, places=self.made.length - 1 if repeated else 1)
         rows = range(len(examples))
         with (
@@ -261,14 +281,14 @@ class CircuitRun:
         with phase("control", len(self.control.networks), "networks") as advance:
             for name, make in self.control.networks.items():
                 other = make()
-                one = CircuitRun(other, made, self.ordinals, settings, self.execution, None)
+                one = CircuitRun(other, made, self.ordinals, None, settings, self.execution, None)
                 weights = WeightMaps(other)
                 patterns = one._part(weights, list(range(OF_CONTROL)))
                 found = one._of_weights(weights)
                 about = {"model": name, "layers": other.shape.layers, "heads": other.shape.heads}
                 groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
                 groups[f"{CONTROL}/{name}/circuits"] = result.circuits_result(
-                    patterns, found, made, self.ordinals, replicates=0,
+                    patterns, found, made, self.ordinals, None, replicates=0,
                     width=weights.embedding.shape[1],
                 )  # fmt: skip
                 advance(1)
@@ -295,6 +315,17 @@ def prompts_of(model: LanguageModel, settings: CircuitSettings) -> PromptSet | N
     if made.corrupted:
         made.need_pairs()
     return made
+
+
+def _needles(model: Model, corpus: CorpusLike | None, settings: CircuitSettings) -> Needles | None:
+    """The needles that are asked for; None for none."""
+    haystack = settings.haystack
+    if haystack is None:
+        haystack = HAYSTACK if model.limit >= 2 * HAYSTACK else 0
+    if not haystack:
+        return None
+    text = demo_corpus() if corpus is None else corpus_of(corpus)
+    return needles(model, text, runs=settings.needles, haystack=haystack, seed=settings.seed)
 
 
 def second_half(made: Repeats, examples: Any, *, places: int) -> TokenLoss:

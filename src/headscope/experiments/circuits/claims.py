@@ -7,11 +7,12 @@ from headscope.core.accumulators import Bools
 from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.intervals import Estimate
 from headscope.core.results import at, documents, estimate, group
-from headscope.core.terms import GOULD, OLSSON, OURS, WANG
+from headscope.core.terms import GOULD, OLSSON, OURS, WANG, WU
 from headscope.core.wording import fixed, percent
 
 NAME = "circuits"
 LEAST = 0.25  # ours: of the attention, or of ordinals
+RETRIEVED = 0.1  # Wu et al.
 COPIED = 0.5  # ours: of the attention to drawn tokens
 SCORES = {  # kind -> its label, what is compared, what it is held against, what it does, source
     "induction": (
@@ -41,6 +42,14 @@ RULES["copying"] = LabelRule(
     "in the input", least=COPIED, source=f"{OURS}, after {OLSSON}",
     variable="copied",
 )  # fmt: skip
+RULES["retrieval"] = LabelRule(
+    "retrieval",
+    number="share of a needle’s tokens that are attended to most as they are told",
+    least=RETRIEVED,
+    source=WU,
+    asks="of 10 runs or more that the model answers",
+    variable="retrieval",
+)
 RULES["successor"] = LabelRule(
     "successor", number="share of ordinals whose successor comes out on top", least=LEAST,
     source=f"{GOULD}; the threshold is {OURS}’s", variable="successor",
@@ -55,7 +64,8 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     if dataset is None:
         return []
     scores = [one for kind in SCORES for one in _by_score(tree, dataset, kind)]
-    return [*scores, *_copying(tree, dataset), *_successor(tree, dataset)]
+    rest = _copying(tree, dataset), _successor(tree, dataset), _retrieval(dataset)
+    return [*scores, *(one for some in rest for one in some)]
 
 
 def _by_score(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
@@ -103,6 +113,21 @@ def _successor(tree: xr.DataTree, dataset: xr.Dataset) -> list[Claim]:
     return claims_where(
         share, 0.0, RULES["successor"], say, kind="successor", name="successor", n=asked,
         analysis=NAME,
+    )  # fmt: skip
+
+
+def _retrieval(dataset: xr.Dataset) -> list[Claim]:
+    if "retrieval" not in dataset:
+        return []
+    share = estimate(dataset, "retrieval")
+
+    def say(layer: int, head: int) -> tuple[str, str]:
+        words = percent(*at(share, layer, head))
+        return f"retrieval {words}", f"attends to the needle’s tokens as they are told, {words}"
+
+    return claims_where(
+        share, float(np.nanmean(share.value)), RULES["retrieval"], say, kind="retrieval",
+        name="retrieval", n=int(dataset.attrs["answered"]), analysis=NAME,
     )  # fmt: skip
 
 

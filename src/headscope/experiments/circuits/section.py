@@ -28,6 +28,7 @@ LISTED, NAMED = 12, 4  # heads, or pairs, in a table; heads that a sentence name
 WRITERS = 2  # of each reader in the table of pairs
 SURE = 4.0  # standard deviations: one pair in 30,000 lies higher by chance
 WAYS = {"query": "Q", "key": "K", "value": "V"}
+SHARES = ("copied", "successor", "retrieval")
 KINDS = ("induction", "previous_token", "duplicate_token")
 
 
@@ -112,7 +113,7 @@ def pairs_of(dataset: xr.Dataset, reader: int, way: str) -> list[tuple[int, floa
 def ordered(dataset: xr.Dataset) -> list[int]:
     """Units by the largest of their numbers."""
     parts = [dataset["score"].sel(circuit=kind).values for kind in KINDS]
-    parts += [dataset[name].values for name in ("copied", "successor") if name in dataset]
+    parts += [dataset[name].values for name in SHARES if name in dataset]
     most: Float64 = np.nanmax(np.stack(parts), 0).ravel()
     return [int(unit) for unit in np.argsort(-most, kind="stable")]
 
@@ -121,7 +122,7 @@ def heads_table(dataset: xr.Dataset) -> Table:
     """The heads with the largest numbers."""
     heads = dataset.sizes["head"]
     columns = [(f"score.{kind}", estimate(dataset, "score", circuit=kind)) for kind in KINDS]
-    columns += [(one, estimate(dataset, one)) for one in ("copied", "successor") if one in dataset]
+    columns += [(one, estimate(dataset, one)) for one in SHARES if one in dataset]
     rows = []
     for unit in ordered(dataset)[:LISTED]:
         place = divmod(unit, heads)
