@@ -19,7 +19,7 @@ from headscope.core.control import CONTROL
 from headscope.core.progress import phase
 from headscope.core.settings_table import SettingsTable, documented, keywords, settings_of
 from headscope.corpus import CorpusLike, corpus_of, demo_corpus
-from headscope.corpus.packing import batches
+from headscope.corpus.document import Example
 from headscope.errors import InputError
 from headscope.experiments.circuits import result, weight_scores
 from headscope.experiments.circuits.direct_logits import direct_logits
@@ -230,17 +230,13 @@ class CircuitRun:
         found: State = {}
         for kind, examples in kinds.items():
             rows = [examples[at] for at in places]
-            answers = []
-            order: list[int] = []
-            for some in batches(rows, budget=self.settings.batch_tokens):
-                answers.append(self._batch(weights, [rows[at] for at in some], kind=kind))
-                order += some
-            back = np.argsort(order)
+            some = in_parts(rows, len, tokens=self.settings.batch_tokens)
+            answers = [self._batch(weights, batch, kind=kind) for batch in some]
             for name in answers[0]:
-                found[f"{kind}_{name}"] = np.concatenate([one[name] for one in answers])[back]
+                found[f"{kind}_{name}"] = np.concatenate([one[name] for one in answers])
         return found
 
-    def _batch(self, weights: WeightMaps, examples: Any, *, kind: str) -> State:
+    def _batch(self, weights: WeightMaps, examples: list[Example], *, kind: str) -> State:
         repeated = kind == "repeated"
         batch, network = self.model.batch(examples), self.model.network
         scores = PatternScores(self.made, weights.unembedding if repeated else None)
@@ -328,7 +324,7 @@ def _needles(model: Model, corpus: CorpusLike | None, settings: CircuitSettings)
     return needles(model, text, runs=settings.needles, haystack=haystack, seed=settings.seed)
 
 
-def second_half(made: Repeats, examples: Any, *, places: int) -> TokenLoss:
+def second_half(made: Repeats, examples: list[Example], *, places: int) -> TokenLoss:
     """Asks for the next token at the first places of the second half."""
     at = made.opening + made.length + np.arange(places)
     return TokenLoss(

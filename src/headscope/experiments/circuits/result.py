@@ -59,14 +59,16 @@ def circuits_result(
         variables |= _composition(weights)
         coords["way"] = list(WAYS)
     found = labelled(variables, coords=coords)
+    answered = int((weights.get("recall", np.zeros(0)) > ANSWERED).sum())
+    counts = {"retrieval": answered, "successor": len(asked.words)}
     for name in found.data_vars:
         if set(found[name].dims) & {"token", "reader", "step"}:
             found[name].attrs["tidy"] = 0
-        elif "circuit" in found[name].dims or name in ("copying", "copied"):
-            found[name].attrs["n"] = len(names)
+        else:
+            found[name].attrs["n"] = counts.get(str(name).partition("_ci")[0], len(names))
     return found.assign_attrs(
         length=made.length, opening=made.opening, sequences=len(names),
-        answered=int((weights.get("recall", np.zeros(0)) > ANSWERED).sum()),
+        answered=answered,
         ordinals="; ".join(asked.words), chance=1 / made.length, width=width,
     )  # fmt: skip
 

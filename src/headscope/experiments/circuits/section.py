@@ -21,13 +21,11 @@ from headscope.core.wording import fixed, percent
 from headscope.experiments.circuits import written_answers
 from headscope.experiments.circuits.claims import RULES
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
-from headscope.page.tabulate import Cell, Column, Rows, Table, measured, share
+from headscope.page.tabulate import Cell, Column, Rows, Table, share
 
 NAME = "circuits"
 LISTED, NAMED = 12, 4  # heads, or pairs, in a table; heads that a sentence names
-WRITERS = 2  # of each reader in the table of pairs
 SURE = 4.0  # standard deviations: one pair in 30,000 lies higher by chance
-WAYS = {"query": "Q", "key": "K", "value": "V"}
 SHARES = ("copied", "successor", "retrieval")
 KINDS = ("induction", "previous_token", "duplicate_token")
 
@@ -148,36 +146,6 @@ def readers_of(dataset: xr.Dataset) -> list[int]:
     return [int(unit) for unit in np.argsort(-found, kind="stable")[:NAMED] if found[unit] > 0]
 
 
-def pairs_table(dataset: xr.Dataset) -> Table | None:
-    """Of the heads that induce most, from which earlier heads they read."""
-    if "composition" not in dataset:
-        return None
-    heads, rows = dataset.sizes["head"], list[list[Cell]]()
-    before = estimate(dataset, "score", circuit="previous_token")
-    for reader in readers_of(dataset):
-        for way, letter in WAYS.items():
-            for writer, score, above in pairs_of(dataset, reader, way)[:WRITERS]:
-                rows.append([
-                    Cell(head_name(reader, heads)), Cell(letter), Cell(head_name(writer, heads)),
-                    measured(score), Cell(fixed(above, 1)),
-                    share(*at(before, *divmod(writer, heads))),
-                ])  # fmt: skip
-    if not rows:
-        return None
-    columns = [
-        Column("Reader"), Column("For its"), Column("Writer"),
-        Column("Composition", "", "composition"),
-        Column("Above random", "sd", "composition_above"),
-        Column("Writer: previous token", "%", "previous_token"),
-    ]  # fmt: skip
-    caption = (
-        "The heads that induce most, and the earlier heads of which they read most by their "
-        "weights, for queries (Q), keys (K) and values (V). Weights say what could pass, not what "
-        "does. All pairs: atlas.nc."
-    )
-    return Table("Which heads read which", columns, [Rows(rows)], caption)
-
-
 def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     """`circuit_pairs`: the pairs of heads whose composition lies SURE or more above random.
 
@@ -209,7 +177,7 @@ SECTIONS = (
         id="pairs-of-heads", title="Which heads read which?",
         text="An induction head needs an earlier one that tells each token what stood before it; "
         "its keys then read what that head wrote (K-composition, Elhage et al. 2021).",
-        pictures=("circuit_paths",), tables=(of_group(NAME, pairs_table),), chapter=FINDINGS,
+        pictures=("circuit_paths",), chapter=FINDINGS,
     ),
 )  # fmt: skip
 
