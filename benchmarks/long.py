@@ -88,7 +88,9 @@ def sums(parts: tuple[torch.Tensor, ...], category: torch.Tensor) -> dict[str, t
 def rows(parts: tuple[torch.Tensor, ...]) -> torch.Tensor:
     """[head, query] the key of each query's largest weight; the forward pass included."""
     long = read(*parts[:3])
-    return torch.cat([weights.argmax(-1) for _, weights in long.row_blocks(0)], -1)
+    # torch's own argmax takes fifteen times as long
+    found = [weights.numpy().argmax(-1) for _, weights in long.row_blocks(0)]
+    return torch.from_numpy(np.concatenate(found, -1))
 
 
 def maps(parts: tuple[torch.Tensor, ...], category: torch.Tensor) -> dict[str, torch.Tensor]:

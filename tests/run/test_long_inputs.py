@@ -1,15 +1,18 @@
 """Runs over inputs that are read without whole maps: the same numbers, and what is said of them."""
 
+import copy
 import resource
 
 import numpy as np
 import psutil
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaModel
+import xarray as xr
+from transformers import LlamaConfig, LlamaModel, XLMConfig, XLMModel
 
 import headscope as hs
 from headscope.analyses.surface.measure import Surface
+from headscope.corpus.document import Document, Frame, FrameElement, Mention, Passage, Word
 from headscope.errors import HeadscopeError, InputError
 from headscope.report.run_facts import facts
 from headscope.run.memory import MAPS_AT_ONCE, free_bytes, what_fits
@@ -67,6 +70,81 @@ def test_a_run_says_the_same_however_its_inputs_are_read(decoder, monkeypatch):
     assert "long" not in whole.manifest
 
 
+def whole_document(name, words):
+    """One passage of so many words: a tree, a chain of mentions, and frames far apart."""
+    random = np.random.default_rng(len(name))
+    forms = random.choice(["the", "cat", "a", "b", "cats", "."], words)
+    heads = np.maximum(np.arange(words) - random.integers(1, 90, words), -1)
+    relations = random.choice(["nsubj", "det", "obj"], words)
+    told = tuple(
+        Word(str(form), "NOUN", "NN", int(head), "root" if head < 0 else str(relation))
+        for form, head, relation in zip(forms, heads, relations, strict=True)
+    )
+    mentions = tuple(
+        Mention(f"e{at % 7}", at, at, at, ("pronoun", "proper", "nominal")[at % 3])
+        for at in range(0, words, 9)
+    )
+    frames = tuple(
+        Frame("Moving", at, at, (FrameElement("Theme", at - 70, at - 69),))
+        for at in range(70, words, 31)
+    )
+    passage = Passage(name, words=told, mentions=mentions, frames=frames)
+    return Document(name, (passage,))
+
+
+def test_words_of_whole_documents_are_read_alike(decoder, monkeypatch):
+    """Trees, coreference and frames in inputs of 300 tokens: accuracies to the bit."""
+    monkeypatch.setattr(decoder.tokenizer, "model_max_length", 1024)
+    texts = hs.MemoryCorpus([whole_document(f"text {n}", 260 + 10 * n) for n in range(5)])
+    names = ("dependency", "coreference", "frames")
+    asked = {"analyses": names, "control": "none", "max_length": 512}
+    whole, long = (hs.atlas(decoder, texts, **asked, whole_maps=n) for n in (512, 64))
+    assert whole.manifest["counts"]["examples"] == 5
+    assert "up to 3" in long.manifest["long"]
+    for name in names:
+        for each, wanted in whole[name].data_vars.items():
+            found = long[name][each].values
+            if name != "frames":
+                np.testing.assert_array_equal(found, wanted, err_msg=f"{name}.{each}")
+            elif wanted.dtype.kind == "f":
+                np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-6, err_msg=each)
+    assert whole["coreference"]["count"].sel(mention_type="all") > 50
+    assert (whole["dependency"].accuracy > 0).any()
+    assert (whole["frames"].score_reversed > 0).all()  # targets stand behind the elements
+
+
+def test_two_decoders_are_as_alike_however_their_inputs_are_read(decoder):
+    """Maps of their first tokens are those that are looked at whole, and that are shown."""
+    other = copy.deepcopy(decoder.network)
+    other.layers[1].self_attn.q_proj.weight.data *= 1.3
+    other = hs.load(other, tokenizer=decoder.tokenizer)
+    asked = {"control": None, "max_length": 48, "analyses": ("surface", "norms", "patterns")}
+    whole, long = (hs.compare(decoder, other, CORPUS, **asked, whole_maps=n) for n in (48, 8))
+    for path in ("similarity", "change", "norms", "base/patterns", "examples"):
+        assert set(whole.tree[path]) == set(long.tree[path])
+        for name, wanted in whole.tree[path].data_vars.items():
+            found = long.tree[path][name].values
+            if wanted.dtype.kind == "f":
+                np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=2e-5, err_msg=name)
+    assert whole["similarity"].cosine[1].max() < 1 - 1e-4
+    assert (long["similarity"].cosine[0] == 1).all()
+
+
+def test_a_family_outside_the_registry_has_whole_maps_of_any_length(decoder, monkeypatch):
+    """Once analyses of whole maps were shown these, and the first tokens alone."""
+    monkeypatch.setattr("headscope.run.compute.LEADING", 16)
+    torch.manual_seed(0)
+    shape = {"emb_dim": 32, "n_layers": 1, "n_heads": 4, "max_position_embeddings": 64}
+    network = XLMModel(XLMConfig(vocab_size=len(decoder.tokenizer), **shape)).eval()
+    model = hs.load(network, tokenizer=decoder.tokenizer)
+    assert model.fallback
+    asked = {"analyses": ("surface", "patterns"), "limit": 1}
+    whole, same = (made(model, **asked, whole_maps=n) for n in (48, 8))
+    assert "long" not in same.manifest
+    for name in asked["analyses"]:
+        xr.testing.assert_identical(whole[name], same[name])
+
+
 def test_divergence_of_drawn_queries_is_right_in_the_mean(decoder, monkeypatch):
     """Over many seeds, to four standard errors of their spread."""
     monkeypatch.setattr("headscope.analyses.divergence.measure.SAMPLED", (4, 4))
@@ -117,6 +195,21 @@ def test_memory_that_runs_out_says_what_was_read_and_what_fits(
     with pytest.raises(HeadscopeError, match=told):
         made(decoder, batch_tokens=1, whole_maps=whole, **asked)
     assert kept
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_nan_in_half_precision_is_said_and_loses_nothing(decoder, tmp_path, dtype):
+    """One word is no number; only the second shard holds it."""
+    network = copy.deepcopy(decoder.network).to(dtype)
+    model = hs.load(network, tokenizer=decoder.tokenizer)
+    network.embed_tokens.weight.data[decoder.tokenizer.convert_tokens_to_ids("b")] = np.nan
+    told = rf"of shard 2 holds NaN: the network computed in {dtype} gave no .*shards are kept"
+    with pytest.raises(HeadscopeError, match=told):
+        hs.atlas(
+            model, ["the cat, a cat. " * 9, TEXT], control="none", whole_maps=8, max_length=48,
+            analyses=("entropy", "norms"), output=tmp_path / "run", shard_tokens=1,
+        )  # fmt: skip
+    assert len(list(tmp_path.glob("run/shards/*"))) == 1
 
 
 def test_what_fits_is_half_or_what_the_maps_leave_room_for():

@@ -24,6 +24,7 @@ COMMANDS = {
     "finetune": "Teach a model a task; record how its layers change.",
     "ablate": "Switch heads off: which does a task need?",
     "importance": "Gradients: how much a loss depends on each head.",
+    "circuits": "What heads of a decoder do on made inputs.",
     "prune": "Remove heads that a task can do without.",
     "compare": "What fine-tuning changes in the heads of a model.",
     "reproduce": "A paper’s tables: published beside ours.",
@@ -32,6 +33,8 @@ COMMANDS = {
     "patterns": "Classes of attention maps: label, learn, apply.",
     "head": "Tell what one head of a run is: labels, numbers, maps.",
     "report": "Rebuild report, figures and tables of a run.",
+    "status": "How far a run is, and what each process does.",
+    "slurm": "An array script that runs an atlas on a Slurm cluster.",
     "analyses": "List the analyses and their options.",
     "doctor": "Check the installation, a model, a corpus, a run.",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -209,6 +210,7 @@ class CorpusRunOptions(Options):
         "auto",
     )
     asked: AnalysisOptions = group("What to compute")
+    whole_maps: Positive = option("Inputs of more tokens are read without making whole maps.", 2048)
     chance: ChanceOptions = group()
     lengths: LengthOptions = group("Lengths")
     loading: ModelOptions = group("The model")
@@ -222,7 +224,11 @@ class CorpusRunOptions(Options):
 
 def command_line() -> list[str]:
     """The command as it was typed, for the manifest and the report."""
-    return ["headscope", *sys.argv[1:]]
+    words = ["headscope", *sys.argv[1:]]
+    for at, word in enumerate(words):
+        if word == "--shard" or word.startswith("--shard="):  # the run is that of any process
+            return words[:at] + words[at + 1 + (word == "--shard") :]
+    return words
 
 
 def settings_from(kind: type[Kind], *given: Options, **own: Any) -> Kind:
@@ -327,6 +333,24 @@ def hold(output: Path) -> None:
     from headscope.core.whole_file import held
 
     click.get_current_context().with_resource(held(output))
+
+
+def is_free(output: Path) -> bool:
+    """Whether a run folder is free within a minute: processes that have shared it soon see its end.
+
+    Else says what to do.
+    """
+    from headscope.core.whole_file import held
+
+    for left in range(120, -1, -1):
+        try:
+            with held(output):
+                return True
+        except InputError:
+            if left:
+                time.sleep(0.5)
+    complain(f"another process is in {output}; when it has ended: headscope report {output}")
+    return False
 
 
 def execution_of(progress: ProgressBar | None, *given: Options) -> Execution:

@@ -7,7 +7,7 @@ that depend on sizes alone, and their sums are added in order.
 import numpy as np
 from numba import njit, prange
 
-from headscope.model.kernels import _bits, _float, _fma, threaded
+from headscope.model.kernels import _bits, _float, _fma, squared_norms, threaded
 
 WIDE = 512  # running sums of a row, side by side
 PARTS = 4  # of the rows of a block, which threads share
@@ -124,33 +124,22 @@ def weigh(  # type: ignore[no-untyped-def]  # noqa: PLR0917
 
 @threaded
 def add_summed_norms(weights, gram, first, received):  # type: ignore[no-untyped-def]
-    """‖Σ_h α f_h(x_j)‖, see `kernels.summed_norms`, summed over the rows of a block.
+    """‖Σ_h α f_h(x_j)‖, see `kernels.squared_norms`, summed over the rows of a block.
 
     weights   [head, row, key] float32
     gram      [head g, head h, key] float32, ⟨f_g(x_j), f_h(x_j)⟩; only g ≥ h is read
     first     the key of `gram` at which `weights` and `received` begin
     received  [key] float32 out, added to
     """
-    heads, rows, keys = weights.shape
+    rows, keys = weights.shape[1:]
     for block in prange((keys + WIDE - 1) // WIDE):
         start = block * WIDE
-        stop = min(start + WIDE, keys)
-        square, cross = np.empty(stop - start, np.float32), np.empty(stop - start, np.float32)
-        total = np.zeros(stop - start, np.float32)
+        part = received[start : start + WIDE]
+        square, cross = np.empty(len(part), np.float32), np.empty(len(part), np.float32)
+        total = np.zeros(len(part), np.float32)
         for r in range(rows):
-            square[:] = _ZERO
-            for g in range(heads):
-                a, m = weights[g, r, start:stop], gram[g, g, first + start : first + stop]
-                cross[:] = _ZERO
-                for h in range(g):
-                    other = weights[h, r, start:stop]
-                    inner = gram[g, h, first + start : first + stop]
-                    for j in range(len(cross)):
-                        cross[j] = _fma(inner[j], other[j], cross[j])  # type: ignore[call-arg]
-                for j in range(len(cross)):
-                    square[j] += a[j] * (m[j] * a[j] + np.float32(2) * cross[j])
+            squared_norms(weights, r, gram, (start, first + start), cross, square)
             for j in range(len(total)):
                 total[j] += np.sqrt(square[j] if square[j] > _ZERO else _ZERO)
-        part = received[start:stop]
         for j in range(len(total)):
             part[j] += total[j]

@@ -41,8 +41,8 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Sums:
-    """Sums over the whole maps of one example.
+class MapSums:
+    """MapSums over the whole maps of one example.
 
     log_sums  [head, query] log Σ_j exp(s_ij), sinks included
     entropy   [head, query] -Σ_j α_ij log α_ij in nats, without sinks
@@ -56,7 +56,7 @@ class Sums:
     received: torch.Tensor
 
     @classmethod
-    def zeros(cls, heads: int, tokens: int, like: torch.Tensor) -> "Sums":
+    def zeros(cls, heads: int, tokens: int, like: torch.Tensor) -> "MapSums":
         """Nothing read yet."""
         shapes = (heads, tokens), (heads, tokens), (heads, 2, tokens), (tokens,)
         return cls(*(like.new_zeros(shape) for shape in shapes))
@@ -114,7 +114,7 @@ class LongAttention:
         self.wide = torch.promote_types(query.dtype, torch.float32)
         self.asked: Asked | None = None
         self._log_sums: list[torch.Tensor] = []
-        self._sums: list[Sums] = []
+        self._sums: list[MapSums] = []
 
     @property
     def device(self) -> torch.device:
@@ -153,7 +153,7 @@ class LongAttention:
 
     def _by_rows(
         self, example: int, asked: Asked | None, mixed: torch.Tensor | None = None
-    ) -> Sums:
+    ) -> MapSums:
         """All rows in turn, whole: what is asked of them, and the mixed values where wanted.
 
         mixed  [head, query, dim] out
@@ -162,23 +162,27 @@ class LongAttention:
         separator = (
             self.query.new_zeros(n, dtype=torch.bool) if asked is None else asked.separator[example]
         )
-        sums = Sums.zeros(self.shape[1], n, self.query.new_empty(0, dtype=self.wide))
-        for rows in blocks(n, ROWS if norms is None and self._at_home else self._at_once(n)):
+        wide = self.query.new_empty(0, dtype=self.wide)
+        sums = MapSums.zeros(self.shape[1], n, wide)
+        most = ROWS if norms is None and self._at_home else self._at_once(n)
+        groups = list(self._some_heads(most * n))
+        at_once = self.shape[1] if norms is not None else groups[0][1].stop
+        room = wide.new_empty(at_once * min(most, n) * n)  # the same for all blocks: it stays near
+        for rows in blocks(n, most):
             places, at = self._places(rows), slice(rows.start, rows.stop)
             keys, hidden = self._sight(example, places, rows, range(n))
-            to = slice(keys.start, keys.stop)
-            together = None
-            if norms is not None:
-                together = sums.columns.new_empty(self.shape[1], len(rows), len(keys))
-            for shared, heads in self._some_heads(ROWS * n):
-                out = None if together is None else together[heads]
+            to, size = slice(keys.start, keys.stop), (-1, len(rows), len(keys))
+            together = room[: at_once * len(rows) * len(keys)].view(size)
+            for shared, heads in groups:
+                few = together if norms is None else together[heads]
+                out = few[: heads.stop - heads.start]
                 scores = self._scores(example, heads, places, keys, hidden, out=out)
                 sink = None if self.s_aux is None else self.s_aux[heads].to(self.wide)
                 sums.add(scores, heads, at, to, sink, separator[at])
                 if mixed is not None:
                     values = self.value[example, shared, to].to(self.wide)
                     mixed[heads, at] = (scores @ values).to(mixed.dtype)
-            if norms is not None and together is not None:
+            if norms is not None:
                 sums.received[to] += norms(example, together, to)
         return sums
 
@@ -271,7 +275,7 @@ class LongAttention:
             self.mix()
         return self._log_sums
 
-    def sums(self, example: int, asked: Asked) -> Sums:
+    def sums(self, example: int, asked: Asked) -> MapSums:
         """Sums over whole maps, from the pass that mixed the values where it was asked for them."""
         if self._sums and asked is self.asked:
             return self._sums[example]
@@ -286,7 +290,7 @@ class LongAttention:
             torch.stack([~separator, separator]).to(self.wide),
             causal=self.mask.kind == "causal", scaling=self.scaling, softcap=self.softcap,
         )  # fmt: skip
-        return Sums(log_sums, entropy, columns, entropy.new_zeros(n))
+        return MapSums(log_sums, entropy, columns, entropy.new_zeros(n))
 
     @property
     def _compiled(self) -> bool:

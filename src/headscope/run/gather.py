@@ -27,20 +27,22 @@ from headscope.run.memory import keep_few_products, keep_freed_memory
 from headscope.run.merge_tree import Span, children
 from headscope.run.plan import Plan, Shard
 from headscope.run.shard_files import State
-from headscope.run.store import RunFolder
 from headscope.run.worker_processes import follow_parent, shielded, stop_at_once
 
 Keep = Callable[[int, State], None]
+Engine = Callable[[Callable[[], Model], ShardJob, Sequence[Shard], Keep], Iterator[Shard]]
 
 
 def gather(
-    run: RunInProgress, model: Model, job: ShardJob, plan: Plan, meter: Meter, *, workers: int
-) -> list[Analysis]:
+    run: RunInProgress, model: Model, job: ShardJob, plan: Plan, meter: Meter, *, workers: int,
+    engine: Engine | None = None,
+) -> list[Analysis]:  # fmt: skip
     """Compute the missing shards and merge all of them, in the tree of their numbers.
 
     run      keeps every finished shard; one in memory lets it go once it is merged
     meter    advances with every shard
     workers  processes
+    engine   computes the shards instead of such processes, as `run_workers` does
     """
     waiting, done = dict[int, State](), run.done
     todo = [shard for shard in plan.shards if shard.number not in done]
@@ -53,7 +55,9 @@ def gather(
 
     count = sum(shard.examples for shard in todo)
     with phase("compute", count, "inputs") if todo else nullcontext(unheard) as advance:
-        computed = _computed(model, job, todo, keep, advance, workers=workers)
+        if engine is None and workers > 1 and len(todo) > 1:
+            engine = partial(run_workers, workers=workers)
+        computed = _computed(model, job, todo, keep, advance, engine)
 
         def computed_to(number: int) -> None:
             while number not in done:
@@ -64,7 +68,7 @@ def gather(
         if run.folder is None:
             merged = _in_memory(job, root, computed_to, waiting)
         else:
-            merged = OnDisk(job, run.folder, run.spans).merged(root, computed_to)
+            merged = OnDisk(job, run).merged(root, computed_to)
     return list(merged.values())
 
 
@@ -85,13 +89,11 @@ def _in_memory(
 
 
 class OnDisk:
-    """Merges nodes of the tree from the files of their children, in memory for two states.
+    """Merges nodes of the tree from the files of their children, in memory for two states."""
 
-    spans  what is finished; grows
-    """
-
-    def __init__(self, job: ShardJob, folder: RunFolder, spans: set[Span]) -> None:
-        self.folder, self.spans = folder, spans
+    def __init__(self, job: ShardJob, run: RunInProgress) -> None:
+        assert run.folder is not None
+        self.folder, self.run = run.folder, run
         self._merged, self._part = named(job), named(job)
 
     def merged(
@@ -110,7 +112,7 @@ class OnDisk:
         return self._merged
 
     def _finish(self, node: Span, computed_to: Callable[[int], object] | None) -> None:
-        if node in self.spans:
+        if node in self.run.spans:
             return
         if node[0] == node[1]:
             assert computed_to is not None
@@ -122,7 +124,7 @@ class OnDisk:
         """Merge a node and write it in place of its children."""
         self.folder.put_span(node, state_of(self.merged(node, computed_to).values()))
         self.folder.drop_merged([node, *children(node)])
-        self.spans.add(node)
+        self.run.spans.add(node)
 
 
 def named(job: ShardJob) -> dict[str, Analysis]:
@@ -138,28 +140,28 @@ def merge_shard(merged: Mapping[str, Analysis], part: Mapping[str, Analysis], st
         merged[name].merge(shard)
 
 
-def _computed(
-    model: Model, job: ShardJob, todo: Sequence[Shard], keep: Keep, advance: Advance, *,
-    workers: int,
+def _computed(  # noqa: PLR0917
+    model: Model, job: ShardJob, todo: Sequence[Shard], keep: Keep, advance: Advance,
+    engine: Engine | None,
 ) -> Iterator[Shard]:  # fmt: skip
-    if workers > 1 and len(todo) > 1:
+    if engine is not None:
         if model.load_options is None:
             raise InputError(
                 "several workers load the model themselves; give a name or a folder to load(), "
                 "or use one worker"
             )
         again = partial(load, model.name, **model.load_options)
-        for shard in run_workers(again, job, todo, keep, workers=workers):
+        for shard in engine(again, job, todo, keep):
             advance(shard.examples)
             yield shard
         return
     computer = Computer(model, job)
     for shard in todo:
-        keep(shard.number, _sums(computer, shard, advance))
+        keep(shard.number, shard_sums(computer, shard, advance))
         yield shard
 
 
-def _sums(computer: Computer, shard: Shard, advance: Advance = unheard) -> State:
+def shard_sums(computer: Computer, shard: Shard, advance: Advance = unheard) -> State:
     """The sums of one shard.
 
     raises  HeadscopeError where sums are no numbers; what is kept stays
@@ -225,4 +227,4 @@ def _compute(shard: Shard) -> State:
         again, job = pickle.loads(worker.get())
         worker = Computer(again(), job)
         _WORKER[:] = [worker]
-    return _sums(worker, shard)
+    return shard_sums(worker, shard)

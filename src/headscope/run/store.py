@@ -2,6 +2,7 @@
 
     RUN/manifest.json   the spec, versions, model and corpus; written before the first shard
     RUN/shards/         one file per finished shard, by the hash of its content; gone at the end
+    RUN/processes/      of processes that fill the folder together; gone at the end
     RUN/atlas.nc        the labelled results, written last
 
 Every file is written beside its place, synced and renamed: readers, and a crash, see all of it or
@@ -29,6 +30,7 @@ from headscope.core.whole_file import (
     write_whole,
 )
 from headscope.errors import InputError, RunFolderError, told_as
+from headscope.run.processes import PROCESSES, drop_all
 from headscope.run.shard_files import SHARDS, ShardFiles
 
 if TYPE_CHECKING:
@@ -85,9 +87,15 @@ class RunFolder(ShardFiles):
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Replace the manifest; a checksum of its content goes with it."""
-        sealed = {**manifest, CHECKSUM: _checksum(manifest)}
-        text = json.dumps(sealed, indent=2, ensure_ascii=False, sort_keys=True)
-        write_whole(self.path / MANIFEST, text.encode("utf-8", "backslashreplace") + b"\n")
+        write_whole(self.path / MANIFEST, _sealed(manifest))
+
+    def begin(self, manifest: Mapping[str, Any]) -> bool:
+        """Write the manifest unless another process has written one first; whether it did not."""
+        try:
+            write_whole(self.path / MANIFEST, _sealed(manifest), anew=True)
+        except FileExistsError:
+            return False
+        return True
 
     def check(self) -> None:
         """Raise RunFolderError for a place that cannot hold a run; nothing is written."""
@@ -127,6 +135,7 @@ class RunFolder(ShardFiles):
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise why_unwritten(error, self.path) from error
+        drop_all(self.path)  # who holds the folder alone knows that they are dead
 
     def _drafts(self) -> list[Path]:
         """What a process that was killed had begun to write."""
@@ -177,7 +186,7 @@ class RunFolder(ShardFiles):
     def _ours_without_manifest(self, file: Path) -> bool:
         if file.name in (SHARDS, self.parts) and file.is_dir():
             return all(p.suffix == ".shard" or p.name.startswith(DRAFT) for p in file.iterdir())
-        return file.name.startswith(".")
+        return file.name.startswith(".") or (file.name == PROCESSES and file.is_dir())
 
     def put_results(self, content: bytes) -> str:
         """Write atlas.nc; returns its sha256, for the manifest."""
@@ -198,6 +207,12 @@ def _check_kinds(part: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
             raise TypeError(f"its {name} is a {type(part[name]).__name__}")
         if inner and name in part:
             _check_kinds(part[name], kind)
+
+
+def _sealed(manifest: Mapping[str, Any]) -> bytes:
+    sealed = {**manifest, CHECKSUM: _checksum(manifest)}
+    text = json.dumps(sealed, indent=2, ensure_ascii=False, sort_keys=True)
+    return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
 def _checksum(manifest: Mapping[str, Any]) -> str:
@@ -243,11 +258,13 @@ class Run:
     tree      the whole, an xarray DataTree; with its control, if it has one
     manifest  what was asked and found; empty if only atlas.nc was left of the folder
     path      the run folder, or None if the run was in memory
+    elsewhere whether another process wrote the results, of several that filled the folder together
     """
 
     tree: xr.DataTree
     manifest: dict[str, Any] = field(repr=False)
     path: Path | None = None
+    elsewhere: bool = field(default=False, kw_only=True, repr=False)
 
     def __getitem__(self, name: str) -> xr.Dataset:
         if name not in self.tree.children:

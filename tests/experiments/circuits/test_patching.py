@@ -60,7 +60,7 @@ def test_an_effect_is_the_share_that_comes_back(name):
     changes, gap = by_hand(model, prompts)
     np.testing.assert_allclose(found["effect"], changes / gap, atol=2e-4)
     assert np.abs(changes / gap).min() > 1e-3  # else nothing was compared
-    assert float(found["clean"]) - float(found["corrupted"]) == pytest.approx(gap / 3, rel=1e-3)
+    assert float(found["from"]) - float(found["into"]) == pytest.approx(gap / 3, rel=1e-3)
 
 
 def test_effects_by_position_and_of_breaking():
@@ -74,7 +74,7 @@ def test_effects_by_position_and_of_breaking():
     turned = [Prompt(p.corrupted, p.answer, p.wrong, p.text) for p in prompts]
     broken = patch_heads(model, turned, way="break")
     np.testing.assert_allclose(broken["effect"], found["effect"], atol=1e-5)
-    assert float(broken["clean"]) == pytest.approx(float(found["corrupted"]))
+    assert float(broken["from"]) == pytest.approx(float(found["from"]))
     assert broken.attrs["way"] == "break"
 
 

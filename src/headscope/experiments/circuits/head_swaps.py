@@ -14,13 +14,16 @@ from dataclasses import dataclass
 import torch
 from transformers import PreTrainedModel
 
-from headscope.core.accumulators import Ints
+from headscope.corpus.document import Example
+from headscope.corpus.packing import batches
 from headscope.errors import ModelError
 from headscope.experiments.ablation.shared_prefix import SharedPrefix, WholePass, replaced
 from headscope.experiments.ablation.variant_answers import TOLERANCE
 from headscope.experiments.ablation.variants import StandIn
+from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.importance.objectives import TokenLoss
 from headscope.model.batch import Batch
+from headscope.model.model import Model
 
 
 @dataclass(frozen=True)
@@ -116,13 +119,24 @@ def head_swaps(
     )
 
 
-def differences(logits: torch.Tensor, right: Sequence[Ints], wrong: Sequence[Ints]) -> torch.Tensor:
+def asked_batches(
+    model: Model, examples: Sequence[Example], *, batch_tokens: int, heads: int = 1
+) -> list[AskedBatch]:
+    """The examples in batches, so small that a copy for each of so many heads fits in a pass."""
+    return [
+        AskedBatch(model.batch([examples[at] for at in places]), places)
+        for places in batches(examples, budget=max(1, batch_tokens // heads))
+    ]
+
+
+def differences(asked: PromptSet, places: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
     """[copy, example] mean logit of the right tokens less that of the wrong ones.
 
     logits  [copy, example, vocabulary]
     """
     wide = torch.promote_types(logits.dtype, torch.float32)
     return torch.stack([
-        logits[:, at, one].to(wide).mean(1) - logits[:, at, other].to(wide).mean(1)
-        for at, (one, other) in enumerate(zip(right, wrong, strict=True))
+        logits[:, row, asked.right[at]].to(wide).mean(1)
+        - logits[:, row, asked.wrong[at]].to(wide).mean(1)
+        for row, at in enumerate(places)
     ], 1)  # fmt: skip
