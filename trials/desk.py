@@ -85,7 +85,9 @@ def lay(desk: Path) -> Path:
     checkpoint(desk / "model", head=MOOD)
     (desk / "a.txt").write_text("\n\n".join(["the cat a b ."] * 6), "utf-8")
     (desk / "b.txt").write_text("\n\n".join(["the cat a b . " * 3] * 6), "utf-8")
-    (desk / "c.txt").write_text("\n\n".join(f"the cat {'a b ' * n}." for n in range(20)), "utf-8")
+    (desk / "c.txt").write_text(
+        "\n\n".join(f"the cat {'a b ' * (n % 40)}." for n in range(200)), "utf-8"
+    )
     write_tsv(desk / "data/train.tsv", rows(16, seed=1))
     write_tsv(desk / "data/dev.tsv", rows(12, seed=2))
     treebank(desk / "train.conllu", 20)

@@ -328,9 +328,9 @@ def test_status_tells_the_living_from_the_dead(folder):
     assert head == "running: 8 of 20 shards are done, 120 a minute, 0:00:06 left"
     told = {line.partition(": ")[2] for line in lines}
     assert told == {
-        "computing shard 7; 6 shards", "failed; 0 shards; out / of luck",
-        "dead; 0 shards; silent for 0:04:00 in computing shard 9",
-        "dead; 0 shards; killed in finishing",
+        "computing (shard 7); 6 shards", "failed; 0 shards; out / of luck",
+        "dead; 0 shards; silent for 0:04:00 while computing (shard 9)",
+        "dead; 0 shards; killed while finishing",
     }  # fmt: skip
     summary = json.loads(CliRunner().invoke(group, ["status", str(folder), "--json"]).output)
     assert (summary["state"], summary["done"], len(summary["processes"])) == ("running", 8, 4)
@@ -368,3 +368,25 @@ def test_a_report_finishes_a_run_whose_shards_are_there(tiny_place, tmp_path, mo
     assert result.exit_code == 0, result.exception
     assert json.loads(result.stdout)["run"] == "run"
     assert (tmp_path / "run/atlas.nc").read_bytes() == (tmp_path / "alone/atlas.nc").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "command", ["", "rm -rf x", "headscope atlas 'x", "headscope atlas x --trust-remote-code"]
+)
+def test_a_report_gives_no_command_that_is_not_an_atlas_of_ours(tmp_path, command):
+    folder = RunFolder(tmp_path / "run")
+    folder.write_manifest({"fingerprint": "f", "spec": {}, "shards": 1, "command": command})
+    folder.owner = "f"
+    folder.put_shard(0, {})
+    result = CliRunner().invoke(group, ["report", str(folder.path)])
+    assert isinstance(result.exception, RunFolderError)
+    assert "a command that is not given unasked" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    "record", ["[]", '{"shards": "many", "seconds": 1.0}', '{"pid": {}}', "{" * 9, "[" * 99_999]
+)
+def test_a_record_that_is_none_is_told_as_unknown(folder, record):
+    own = member(folder)
+    own.file.write_text(record)
+    assert list(run_status(folder).lines())[1:] == ["  ? on ?, process ?: unknown; 0 shards"]

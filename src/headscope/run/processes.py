@@ -34,6 +34,12 @@ ROOM = 4096  # bytes of a record: rewritten in place, it needs no room on a disk
 MOST = 100_000  # processes of one run
 LONGEST = 1000  # characters of an error in it
 ENDED = ("done", "failed", "refused", "stopped")  # states of a process that computes no more
+# Of what kind is what is read of a record.
+_KINDS: dict[str, type] = {
+    **dict.fromkeys(("name", "shard", "host", "processor", "state", "doing", "error"), str),
+    "started": str,
+    "machine": str, "pid": int, "shards": int, "seconds": float, "versions": dict,
+}  # fmt: skip
 FINISH = "finish"  # the lease on merging all and writing the results
 
 
@@ -240,9 +246,10 @@ def read_record(file: Path) -> dict[str, Any]:
     """What a record or a lease says; nothing where it is being written."""
     try:
         record = json.loads(file.read_bytes())
-    except ValueError:
+        whole = all(isinstance(record.get(name, kind()), kind) for name, kind in _KINDS.items())
+    except (ValueError, AttributeError, RecursionError):
         return {}
-    return record if isinstance(record, dict) else {}
+    return dict(record) if whole else {}
 
 
 def gone(record: dict[str, Any]) -> bool:

@@ -10,6 +10,7 @@ of its run; one of another run, or one that does not match its name, is deleted 
 from __future__ import annotations
 
 import hashlib
+import os
 import zlib
 from collections.abc import Iterable
 from contextlib import suppress
@@ -60,7 +61,7 @@ class ShardFiles:
         """What of the owner's is whole; names of damaged files, and of others'."""
         whole, damaged = set[Span](), list[str]()
         for file in self._shard_files():
-            span = _span(file)
+            span = _span(file.name)
             if span is not None and self._opened(file) is not None:
                 whole.add(span)
             elif file.exists():  # no other process has deleted it meanwhile
@@ -69,7 +70,7 @@ class ShardFiles:
 
     def named_spans(self) -> set[Span]:
         """What is there by its name; nothing is read."""
-        return {span for file in self._shard_files() if (span := _span(file)) is not None}
+        return {span for name in self._names() if (span := _span(name)) is not None}
 
     def put_shard(self, number: int, state: State) -> None:
         """Write the state of one finished shard."""
@@ -89,14 +90,14 @@ class ShardFiles:
             elif first < last or not self.keep_shards:
                 inner.add((first, last))
         for file in self._shard_files() if inner else ():
-            if _span(file) in inner:
+            if _span(file.name) in inner:
                 file.unlink(missing_ok=True)
 
     def drop_shards(self) -> None:
         """Delete all shards that need not stay, as far as the system lets."""
         with suppress(OSError):
             for file in self._shard_files():
-                span = _span(file)
+                span = _span(file.name)
                 if not self.keep_shards or (span is not None and span[0] < span[1]):
                     file.unlink(missing_ok=True)
             (self.path / SHARDS).rmdir()
@@ -128,8 +129,15 @@ class ShardFiles:
         own = _digest(content) == file.stem.rpartition("-")[2] and content.startswith(self._seal)
         return content.removeprefix(self._seal) if own else None
 
+    def _names(self) -> list[str]:
+        try:
+            names = os.listdir(self.path / SHARDS)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted(name for name in names if name.endswith(".shard"))
+
     def _shard_files(self) -> list[Path]:
-        return sorted((self.path / SHARDS).glob("*.shard"))
+        return [self.path / SHARDS / name for name in self._names()]
 
 
 def numbers_in(spans: Iterable[Span]) -> set[int]:
@@ -137,9 +145,9 @@ def numbers_in(spans: Iterable[Span]) -> set[int]:
     return {number for first, last in spans for number in range(first, last + 1)}
 
 
-def _span(file: Path) -> Span | None:
-    """Which shards a file is of, by its name; None for a strange one."""
-    ends = file.stem.partition("-")[0].split("..")
+def _span(name: str) -> Span | None:
+    """Which shards a file is of; None for a strange one."""
+    ends = name.partition("-")[0].split("..")
     if len(ends) > 2 or not all(end.isdecimal() for end in ends):
         return None
     return int(ends[0]), int(ends[-1])

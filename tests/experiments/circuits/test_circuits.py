@@ -8,9 +8,11 @@ import torch
 
 import headscope as hs
 from experiments.circuits import made
+from experiments.circuits.decoders import decoder
 from headscope.core.head_labels import head_labels
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits import made_inputs, weight_scores
+from headscope.experiments.circuits.retrieval import needles
 from headscope.experiments.circuits.section import circuit_findings
 from headscope.experiments.circuits.weight_maps import HeadMaps, WeightMaps
 from headscope.experiments.importance.objectives import LanguageModel
@@ -148,11 +150,12 @@ def test_folded_weights_are_the_attention_that_the_model_computes(kind):
         np.testing.assert_allclose(
             (x.double() @ found).detach(), by_head.detach().double(), atol=1e-4
         )
+    out = out - out.mean(1, keepdim=True) if kind == "GPT2" else out
     np.testing.assert_allclose(first.output.flatten(0, 1), out.detach().double(), atol=1e-6)
     rows = network.lm_head.weight.detach()
     rows = (rows - rows.mean(0)) * read.detach()
     rows = rows - rows.mean(1, keepdim=True) if kind == "GPT2" else rows
-    np.testing.assert_allclose(weights.unembedding.matrix, rows, atol=1e-4)
+    np.testing.assert_allclose(weights.unembedding, rows, atol=1e-4)
 
 
 def test_copying_by_weights_is_of_the_eigenvalues_of_the_whole_matrix():
@@ -163,7 +166,7 @@ def test_copying_by_weights_is_of_the_eigenvalues_of_the_whole_matrix():
     found = weight_scores.copying(maps, weights)
     whole = (
         weights.embedding.double() @ maps[1].value[2] @ maps[1].output[2]
-        @ weights.unembedding.matrix.double().T
+        @ weights.unembedding.double().T
     )  # fmt: skip
     values = np.linalg.eigvals(whole.numpy())
     assert found[1, 2] == pytest.approx(values.sum().real / np.abs(values).sum(), abs=1e-6)
@@ -196,6 +199,17 @@ def test_composition_is_the_norm_of_the_product_and_random_rotations_spread_as_i
     assert float(squares.std()) == pytest.approx(spread, rel=0.05)
 
 
+def test_a_model_that_norms_queries_and_keys_has_the_rest():
+    """Their weights alone say nothing of what they compare; values and patterns are there."""
+    run = hs.circuits(decoder("Qwen3"), **QUICK | {"length": 6}, control="none")
+    found = run["circuits"]
+    assert np.isfinite(found.score).all()
+    assert np.isfinite(found.weight_copying).all()
+    later = found.composition.isel(reader=slice(4, 8), writer=slice(0, 4))
+    assert np.isfinite(later.sel(way="value")).all()
+    assert np.isnan(later.sel(way=["query", "key"])).all()
+
+
 # --- inputs -------------------------------------------------------------------------------------
 
 
@@ -219,7 +233,8 @@ def test_inputs_are_drawn_by_the_seed_and_no_special_token_comes_twice():
     [
         ({"sequences": 9}, "found 9 sequences"),
         ({"length": 3}, "halves of 3 tokens; wanted 10 or more, of 4 or more"),
-        ({"length": 16}, "takes 32: give a smaller --length"),
+        ({"length": 48}, "takes 96: give a smaller --length"),
+        ({"length": 30}, "want 60 different ones, and .* has 55"),
         ({"batch_tokens": 0}, "batch_tokens=0"),
     ],
 )
@@ -232,3 +247,51 @@ def test_a_model_that_sees_what_comes_is_refused():
     model = made.language_model(made.small()).model
     with pytest.raises(ModelError, match="masked language model"):
         hs.circuits(LanguageModel(model, "masked"), **QUICK)
+
+
+# --- needles ------------------------------------------------------------------------------------
+
+
+TEXT = " ".join(["cat dog tree house"] * 10)
+
+
+def test_the_head_that_attends_to_each_token_of_a_needle_retrieves_it():
+    """The induction head's argmax is the needle's next token at each step; no other head's is."""
+    run = hs.circuits(made.language_model(made.wired()), [TEXT], **PLAIN, needles=10, haystack=20)
+    found = run["circuits"]
+    assert float(found.recall.min()) > 0.8
+    np.testing.assert_allclose(found.retrieval, [[0, 0], [1, 0]])
+    assert "retrieval" in {claim.kind for claim in head_labels(run.tree)[1, 0].labels}
+    assert found.depth.values[[0, -1]].tolist() == [0, 1]
+
+
+def test_a_model_that_answers_nothing_has_no_retrieval_heads():
+    run = hs.circuits(made.language_model(made.small()), [TEXT], **PLAIN, needles=10, haystack=20)
+    assert "retrieval" not in run["circuits"]
+    assert float(run["circuits"].recall.max()) < 0.5
+
+
+def test_a_needle_lies_where_it_is_said_to_lie():
+    model = made.language_model(made.small()).model
+    told = needles(model, hs.corpus_of([TEXT]), runs=10, haystack=20, seed=0)
+    for example, right, places, depth in zip(
+        told.examples, told.right, told.places, told.depth, strict=True
+    ):
+        np.testing.assert_array_equal(example.input_ids[places], right)
+        np.testing.assert_array_equal(example.input_ids[1 - len(right) :], right[:-1])
+        assert places[0] == 1 + round(20 * depth) + 6
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"haystack": 60}, "the text has 40 tokens, and the haystack 60"),
+        ({"haystack": 80, "text": TEXT + " " + TEXT}, "give --haystack "),
+        ({"haystack": 20, "needles": 5}, "found 5 needles"),
+    ],
+)
+def test_a_haystack_that_cannot_be_is_refused(asked, says):
+    asked = {"needles": 10} | asked
+    text = asked.pop("text", TEXT)
+    with pytest.raises(InputError, match=says):
+        hs.circuits(made.language_model(made.small()), [text], **PLAIN, **asked)

@@ -10,13 +10,12 @@ and how much of what a head writes for the tokens that it attends to speaks for 
 (`copying`). All are sums over pairs of places, so no more of a map is read than these.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 
 from headscope.core.accumulators import Float64
 from headscope.experiments.circuits.made_inputs import Repeats
+from headscope.experiments.circuits.weight_maps import ROUNDING
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
 
@@ -28,13 +27,10 @@ class PatternScores:
 
     found       [layer] of [example, head, quantity]: PATTERNS, what the previous token is held
                 against, and SUMS where `unembedding` is given
-    unembedding  token ids [example, token] -> [example, token, model] what each speaks for in the
-                residual stream, less the mean token; None: copying is left out
+    unembedding  [token, model] see `WeightMaps`; None: copying is left out
     """
 
-    def __init__(
-        self, made: Repeats, unembedding: Callable[[torch.Tensor], torch.Tensor] | None = None
-    ) -> None:
+    def __init__(self, made: Repeats, unembedding: torch.Tensor | None = None) -> None:
         self.made, self.unembedding = made, unembedding
         self.found: list[Float64] = []
 
@@ -72,12 +68,14 @@ class PatternScores:
         assert self.unembedding is not None
         assert view.values is not None
         first, n = self.made.opening, self.made.length
-        speaks = self.unembedding(batch.input_ids[:, first : first + n])  # [example, token, model]
+        ids = batch.input_ids[:, first : first + n]
+        speaks = self.unembedding[ids.cpu()].to(ids.device)  # [example, token, model]
         weight = view.projection.weight.to(speaks)  # [head, dim, model]
         to_token = torch.einsum("hdm,etm->ehdt", weight, speaks)
-        raised = (view.values[:, :, first : first + 2 * n].to(speaks) @ to_token).clamp_min(
-            0
-        )  # [e, h, key, t]
+        values = view.values[:, :, first : first + 2 * n].to(speaks)
+        raised = values @ to_token  # [example, head, key, token]
+        size = values.norm(dim=-1, keepdim=True) * torch.linalg.matrix_norm(weight)[:, None, None]
+        raised = raised.masked_fill(raised <= ROUNDING * size * speaks.norm(dim=-1).amax(), 0)
         halves = raised[:, :, :n], raised[:, :, n:]
         own = torch.cat([half.diagonal(dim1=2, dim2=3) for half in halves], -1)  # [e, h, key]
         most = (own > 0) & (own >= raised.amax(-1))

@@ -3,14 +3,14 @@
 The attention module itself is asked with unit vectors, one token each at position 0, so that any
 family is read alike: one map for all three or one for each, grouped keys, quantised weights; and
 without a rotation, which at position 0 is none. A norm before attention is folded into W_Q, W_K and
-W_V, the last norm into the unembedding: its gains, and that it subtracts the mean, if it does. The
-scale that a norm divides by depends on the input, is the same for all heads of a layer, and is left
-out; so are biases.
+W_V, the last norm into the unembedding: its gains, and that it subtracts the mean, if it does; then
+W_O is centred too. The scale that a norm divides by depends on the input, is the same for all heads
+of a layer, and is left out; so are biases.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,10 +18,13 @@ import torch
 from torch import nn
 
 from headscope.errors import ModelError
+from headscope.experiments.circuits.readout import FrozenNorm, Readout, output_head
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.families.sites import Site, find_sites
+from headscope.model.linears import used_matrix
 from headscope.model.model import Model, evaluating, forward
 
+ROUNDING = 1e-6  # of the sizes multiplied: what float32 weights leave
 LINEAR = 1e-3  # of the largest entry: a map that errs by more than rounding is none
 
 
@@ -30,7 +33,8 @@ class HeadMaps:
     """The matrices of one layer's heads, float64 on the host.
 
     query, key, value  [head, model, dim]  from the residual stream, the norm folded in; keys and
-                       values of a group stand once for each of its heads
+                       values of a group stand once for each of its heads. NaN where a module
+                       does more than multiply, as by a norm of queries and keys
     output             [head, dim, model]  into the residual stream
     """
 
@@ -38,20 +42,6 @@ class HeadMaps:
     key: torch.Tensor
     value: torch.Tensor
     output: torch.Tensor
-
-
-@dataclass(frozen=True)
-class Unembedding:
-    """What each token speaks for in the residual stream, less what the mean token does.
-
-    matrix  [token, model] float32, the last norm folded in
-    """
-
-    matrix: torch.Tensor
-
-    def of(self, ids: torch.Tensor) -> torch.Tensor:
-        """[…, model] the rows of some tokens."""
-        return self.matrix[ids.to(self.matrix.device)].to(ids.device)
 
 
 class WeightMaps:
@@ -71,18 +61,25 @@ class WeightMaps:
         return _host(found.weight)
 
     @cached_property
-    def unembedding(self) -> Unembedding:
-        """See there; the norm before the head is found by what the head is given."""
-        head: Any = self.network.get_output_embeddings()  # type: ignore[no-untyped-call]
-        if head is None:
+    def unembedding(self) -> torch.Tensor:
+        """[token, model] what each token speaks for in the residual stream, less the mean token.
+
+        Float32; the norm before the head, found by what the head is given, is folded in.
+        """
+        one = torch.zeros((1, 1), dtype=torch.long, device=self.model.device)
+        blocks = [site.block for site in self.sites if site.block is not None]
+        with evaluating(self.network), Readout(self.network, blocks) as readout:
+            forward(self.network, one, torch.ones_like(one), keep=False)
+        matrix, _ = used_matrix(output_head(self.network)) or (None, None)
+        if matrix is None:
             raise ModelError(
-                f"{type(self.network).__name__} does not say where its language-model head is; "
-                "wanted one with output embeddings"
+                f"the language-model head of {type(self.network).__name__} is no linear map: what "
+                "tokens speak for is not known for this model"
             )
-        rows = _host(head.weight)
-        fold = folding(self._norm_of(head), rows.shape[1])
-        centred = rows - rows.mean(0)
-        return Unembedding(centred if fold is None else fold(centred).float())
+        rows = _host(matrix.T)
+        rows = rows - rows.mean(0)
+        norm = folded(readout.norm, rows.shape[1])
+        return rows if norm is None else norm.back(rows)
 
     def layers(self) -> Iterator[HeadMaps]:
         """The matrices of each layer that attends, in their order."""
@@ -117,13 +114,13 @@ class WeightMaps:
                 "linear map: its weights cannot be read as heads"
             )
         maps = self._asked(site)
-        norm = site.residual if site.residual is not site.attention else None
-        if norm is not None and is_norm(norm):
-            fold = folding(norm, maps[0].shape[1])
-            assert fold is not None
-            maps = [fold(one.transpose(1, 2)).transpose(1, 2) for one in maps]
+        output = projection.weight.detach().cpu().double()
+        norm = folded(site.residual, output.shape[2])
+        if norm is not None:
+            maps = [norm.back(one.transpose(1, 2)).transpose(1, 2) for one in maps]
+            output = output - output.mean(-1, keepdim=True) * norm.centred
         query, key, value = maps
-        return HeadMaps(query, key, value, projection.weight.detach().cpu().double())
+        return HeadMaps(query, key, value, output)
 
     def _asked(self, site: Site) -> list[torch.Tensor]:
         """Queries, keys and values [head, model, dim] of unit vectors, less those of nothing."""
@@ -138,7 +135,7 @@ class WeightMaps:
             listening(self.network, heard, alone=True),
         ):  # fmt: skip
             site.attention.forward(*args, **kwargs)
-        return [self._linear(site, part) for part in heard.parts]
+        return [_linear(part) for part in heard.parts]
 
     @cached_property
     def _given(self) -> dict[nn.Module, tuple[Any, Any]]:
@@ -151,39 +148,6 @@ class WeightMaps:
                 stack.enter_context(keeping(module, given))
             forward(self.network, one, torch.ones_like(one), keep=False)
         return {module: given[-1] for module, given in kept.items()}
-
-    def _linear(self, site: Site, answers: torch.Tensor) -> torch.Tensor:
-        """[head, model, dim] of [row, head, 1, dim]; the last row says whether it is linear."""
-        found = answers[:, :, 0].detach().cpu().double()
-        found = found[1:] - found[:1]
-        matrix, total = found[:-1], found[-1]
-        error = (matrix.sum(0) - total).abs().max()
-        if not error <= LINEAR * max(float(total.abs().max()), float(matrix.abs().max()), 1e-30):
-            raise ModelError(
-                f"{site.path} does more than multiply ({type(site.attention).__name__} norms its "
-                "queries or keys, say): its weights say nothing by themselves"
-            )
-        return matrix.transpose(0, 1)  # [head, model, dim]
-
-    def _norm_of(self, head: nn.Module) -> nn.Module | None:
-        """The norm whose output the head is given; None where there is none."""
-        given: list[torch.Tensor] = []
-        made: list[tuple[nn.Module, torch.Tensor]] = []
-        norms = [module for module in self.network.modules() if is_norm(module)]
-        keep = [
-            module.register_forward_hook(lambda m, _args, output: made.append((m, output)))
-            for module in norms
-        ]
-        keep.append(head.register_forward_pre_hook(lambda _m, args: given.append(args[0])))
-        one = torch.zeros((1, 1), dtype=torch.long, device=self.model.device)
-        with evaluating(self.network):
-            try:
-                forward(self.network, one, torch.ones_like(one), keep=False)
-            finally:
-                for hook in keep:
-                    hook.remove()
-        alike = (m for m, out in reversed(made) if torch.equal(out.flatten(), given[-1].flatten()))
-        return next(alike, None)
 
 
 class _Heard:
@@ -200,35 +164,26 @@ class _Heard:
     def after(self, call: AttentionCall, mixed: torch.Tensor) -> None: ...
 
 
-def is_norm(module: nn.Module) -> bool:
-    """Whether a module is called a norm, and is a leaf."""
-    return "norm" in type(module).__name__.lower() and not list(module.children())
-
-
-def folding(norm: nn.Module | None, size: int) -> Callable[[torch.Tensor], torch.Tensor] | None:
-    """rows [..., model] -> rows whose product with x is that of the given ones with norm(x), but
-    for its scale and bias. None without a norm.
-
-    The norm is asked: with a vector of +1 and −1 for its gains, and with ones for whether it
-    subtracts the mean.
-    """
-    if norm is None:
+def folded(norm: nn.Module | None, size: int) -> FrozenNorm | None:
+    """A norm at the scale of a vector of length √size and mean 0; None for what is no norm."""
+    if norm is None or next(norm.children(), None) is not None:
         return None
-    weight = next(iter(norm.parameters()), None)
-    like = torch.zeros(1) if weight is None else weight
-    signs = torch.ones(size)
-    signs[1::2] = -1
+    like = next(iter(norm.parameters()), torch.zeros(1))
+    given = torch.ones(1, size).to(like)
+    given[:, 1::2] = -1
     with torch.inference_mode():
-        up, down = (norm((sign * signs)[None, None].to(like)).flatten() for sign in (1e3, -1e3))
-        flat, other = (norm(torch.full((1, 1, size), v).to(like)).flatten() for v in (1e3, -1e3))
-    gain = ((up - down) / 2).cpu().double() * signs  # [model]
-    centres = float((flat - other).abs().max()) < 1e-2 * float((up - down).abs().max())
+        found = FrozenNorm.of(norm, given, norm.forward(given))
+    return None if found is None else replace(found, gain=found.gain.detach().cpu())
 
-    def folded(rows: torch.Tensor) -> torch.Tensor:
-        scaled: torch.Tensor = rows.double() * gain
-        return scaled - scaled.mean(-1, keepdim=True) * centres
 
-    return folded
+def _linear(answers: torch.Tensor) -> torch.Tensor:
+    """[head, model, dim] of [row, head, 1, dim]: of nothing, of unit vectors, of their sum."""
+    found = answers[:, :, 0].detach().cpu().double()
+    found = found[1:] - found[:1]
+    matrix, total = found[:-1], found[-1]
+    error = float((matrix.sum(0) - total).abs().max())
+    linear = error <= LINEAR * max(float(total.abs().max()), float(matrix.abs().max()))
+    return (matrix if linear else matrix * torch.nan).transpose(0, 1)  # [head, model, dim]
 
 
 @contextmanager

@@ -20,20 +20,21 @@ import torch
 from headscope.core.accumulators import Bools, Float64
 from headscope.experiments.circuits.made_inputs import Ordinals
 from headscope.experiments.circuits.result import WAYS
-from headscope.experiments.circuits.weight_maps import HeadMaps, WeightMaps
-
-ROUNDING = 1e-6  # of the sizes multiplied: what float32 weights leave
+from headscope.experiments.circuits.weight_maps import ROUNDING, HeadMaps, WeightMaps
 
 
 def copying(maps: Sequence[HeadMaps], weights: WeightMaps) -> Float64:
     """[layer, head] Σ Re λ / Σ |λ|, from −1 to 1; 0 where a head writes nothing that is read."""
-    speaks = weights.unembedding.matrix
+    speaks = weights.unembedding
     tokens = min(len(speaks), len(weights.embedding))
     across = (speaks[:tokens].T @ weights.embedding[:tokens]).double()  # [model, model]
     found = []
     for layer in maps:
         small = layer.output @ across @ layer.value  # [head, dim, dim]
-        values = torch.linalg.eigvals(small)
+        if not small.isfinite().all():
+            found.append(torch.full_like(small[:, 0, 0], torch.nan))
+            continue
+        values = torch.from_numpy(np.linalg.eigvals(small.numpy()))
         total, size = values.abs().sum(-1), torch.linalg.matrix_norm(across)
         size = size * torch.linalg.matrix_norm(layer.output) * torch.linalg.matrix_norm(layer.value)
         told = total > ROUNDING * size  # else the head writes nothing that is read out
@@ -85,7 +86,7 @@ class _Product:
         short = _root(left) @ right
         size = torch.linalg.matrix_norm(short, keepdim=True)
         self.there = (size > 0).flatten().numpy()
-        short = short / size.clamp_min(1e-300)
+        short = short / size.clamp_min(1e-300)  # NaN stays
         self.evenness = ((short @ short.transpose(1, 2)) ** 2).sum((1, 2)).numpy()
         self.short = short.float()
 
@@ -98,9 +99,9 @@ class _Product:
 
 
 def _root(left: torch.Tensor) -> torch.Tensor:
-    """[head, dim, dim] R with RᵀR = leftᵀ left."""
-    root: torch.Tensor = torch.linalg.qr(left, mode="r").R
-    return root
+    """[head, dim, dim] R with RᵀR = leftᵀ left; NaN where that is not known."""
+    root: torch.Tensor = torch.linalg.qr(left.nan_to_num(), mode="r").R
+    return root if left.isfinite().all() else root * torch.nan
 
 
 def _spread(one: Float64, other: Float64, width: int) -> Float64:
@@ -123,11 +124,14 @@ def successors(maps: Sequence[HeadMaps], weights: WeightMaps, asked: Ordinals) -
              vocabulary
     """
     first = weights.first_feed_forward(asked.ids).double()  # [pair, model]
-    speaks = weights.unembedding.matrix
+    speaks = weights.unembedding
+    lengths = speaks.norm(dim=1).max()
     found = np.zeros((len(asked.ids), len(maps), len(maps[0].query)), bool)
     for at, layer in enumerate(maps):
         written = (first @ layer.value @ layer.output).float()  # [head, pair, model]
         for head, rows in enumerate(written):
-            top = (rows @ speaks.T).argmax(-1).tolist()
-            found[:, at, head] = [a in right for a, right in zip(top, asked.right, strict=True)]
+            most, top = (rows @ speaks.T).max(-1)
+            said = most > ROUNDING * float(rows.norm() * lengths)
+            told = zip(top.tolist(), said.tolist(), asked.right, strict=True)
+            found[:, at, head] = [there and one in right for one, there, right in told]
     return found
