@@ -42,6 +42,12 @@ class _CircuitOptions(Options):
     haystack: Natural | None = option("Tokens of each, 512 by default; 0 for none.")
     no_successors: bool = flag("Leave out which heads count on.")
     no_composition: bool = flag("Leave out which heads read which.")
+    prompts: str = option(
+        "Which heads write and carry the answers of prompts: ioi, greater-than, antonyms, "
+        "capitals, or a table with the columns prompt, answer, wrong, corrupted.", "",
+        metavar="NAME|FILE",
+    )  # fmt: skip
+    pairs: Positive = option("Prompts of a made set at most.", 32)
     control: str = options.control_option("heads")
     chance: _MadeIntervalOptions = group("How sure")
     loading: options.ModelOptions = group("The model")
@@ -61,7 +67,7 @@ def circuits_command(given: _CircuitOptions) -> None:
 
     \b
     headscope circuits gpt2 -o circuits
-    headscope circuits my-decoder --sequences 1000 -o circuits
+    headscope circuits my-decoder --prompts ioi -o circuits
     """
     options.check_run_folder(given.output)
     from headscope.experiments.circuits.circuits import CircuitSettings, circuits

@@ -22,6 +22,7 @@ from headscope.corpus import CorpusLike, corpus_of, demo_corpus
 from headscope.corpus.document import Example
 from headscope.errors import InputError
 from headscope.experiments.circuits import result, weight_scores
+from headscope.experiments.circuits.direct_logits import direct_logits
 from headscope.experiments.circuits.made_inputs import (
     FEWEST,
     Ordinals,
@@ -29,7 +30,9 @@ from headscope.experiments.circuits.made_inputs import (
     ordinals,
     repeats,
 )
+from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.pattern_scores import PatternScores
+from headscope.experiments.circuits.prompts import MADE, PromptSet, made_prompts, read_prompts
 from headscope.experiments.circuits.readout import decoder_of
 from headscope.experiments.circuits.retrieval import Needles, needles, retrieved
 from headscope.experiments.circuits.weight_maps import WeightMaps
@@ -63,6 +66,9 @@ class CircuitSettings(SettingsTable):
     sequences     made inputs of each kind: with a repeat, and without
     length        tokens that come twice
     successors    whether weights are asked for the successors of ordinals
+    prompts       a set of `prompts.MADE`, or a table of prompts: which heads write and carry their
+                  answers; "": none
+    pairs         prompts of a made set at most
     composition   whether all pairs of heads are looked at: dear in models of thousands of heads
     batch_tokens  tokens of one forward pass
     replicates    groups of sequences at most, for intervals
@@ -77,6 +83,8 @@ class CircuitSettings(SettingsTable):
     haystack: int | None = None
     successors: bool = True
     composition: bool = True
+    prompts: str = ""
+    pairs: int = 32
     batch_tokens: int = 1024
     replicates: int = REPLICATES
     seed: int = 0
@@ -98,6 +106,8 @@ class CircuitFields(LoadingFields, total=False):
     haystack: int | None
     successors: bool
     composition: bool
+    prompts: str
+    pairs: int
     batch_tokens: int
     replicates: int
     seed: int
@@ -134,16 +144,21 @@ def circuits(
     made = repeats(
         model.model, sequences=settings.sequences, length=settings.length, seed=settings.seed
     )
+    asked = prompts_of(model, settings)
     against = control_of(model.model, control)
     hidden = _needles(model.model, corpus, settings)
     work = CircuitRun(
-        model.model, made, ordinals(model.model), hidden, settings, execution, against
+        model.model, made, ordinals(model.model), hidden, settings, execution, against, asked
     )
     spec: dict[str, Any] = {} if against is None else {"control": dict(against.spec)}
+    shown = []
+    if asked is not None:
+        shown = [*asked.clean, *asked.corrupted]
+        spec["answers"] = [[ids.tolist() for ids in side] for side in (asked.right, asked.wrong)]
     request = ExperimentRequest(
         "circuits", model.model,
         corpus={"kind": "made inputs", "files": [], "counted": "inputs"},
-        examples=[*made.repeated, *made.fresh, *(hidden.examples if hidden else ())],
+        examples=[*made.repeated, *made.fresh, *(hidden.examples if hidden else ()), *shown],
         settings={**asdict(settings), **spec},
         seed=settings.seed, replicates=settings.replicates, batch_tokens=settings.batch_tokens,
     )  # fmt: skip
@@ -161,6 +176,7 @@ class CircuitRun:
     settings: CircuitSettings
     execution: Execution
     control: Control | None
+    asked: PromptSet | None = None
 
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The group `circuits`, and those of the control."""
@@ -172,6 +188,7 @@ class CircuitRun:
             for number, some in enumerate(self._parts(places)):
                 parts.append(run.part(number, partial(self._part, weights, some)))
                 meter.advance(len(some))
+            answers = self._answers()
             found = self._of_weights(weights)
             if self.needles is not None:
                 hidden = partial(
@@ -185,7 +202,24 @@ class CircuitRun:
             replicates=self.settings.replicates,
             width=weights.embedding.shape[1],
         )  # fmt: skip
-        return {"circuits": of_heads, **self._controls()}
+        return {"circuits": of_heads, **answers, **self._controls()}
+
+    def _answers(self) -> dict[str, xr.Dataset]:
+        """The group `writes`: which heads write and carry the answers of prompts."""
+        if self.asked is None:
+            return {}
+        settings, language = self.settings, LanguageModel(self.model, "causal")
+        how: dict[str, Any] = {
+            "batch_tokens": 2 * settings.batch_tokens, "replicates": settings.replicates,
+        }  # fmt: skip
+        found = direct_logits(language, self.asked, **how)
+        if self.asked.corrupted:
+            found = found.merge(patch_heads(language, self.asked, **how))
+        texts = {
+            name: ("prompt", [str(getattr(one, name)) for one in self.asked.prompts])
+            for name in ("text", "answer", "wrong", "corrupted", "item")
+        }
+        return {"writes": found.assign_coords(texts)}
 
     def _parts(self, places: range) -> Any:
         return in_parts(places, lambda _: 2 * len(self.made.repeated[0]), tokens=PART_TOKENS)
@@ -259,6 +293,28 @@ class CircuitRun:
                 )  # fmt: skip
                 advance(1)
         return groups
+
+
+def prompts_of(model: LanguageModel, settings: CircuitSettings) -> PromptSet | None:
+    """The prompts that are asked for; None for none.
+
+    raises  InputError and CorpusError as `made_prompts` and `read_prompts`, and for prompts that
+            are not as long as their corrupted ones
+    """
+    if not settings.prompts:
+        return None
+    tokenizer = model.model.tokenizer
+    if settings.prompts in MADE:
+        made = made_prompts(settings.prompts, tokenizer, count=settings.pairs, seed=settings.seed)
+    elif Path(settings.prompts).suffix:
+        made = read_prompts(settings.prompts, tokenizer)
+    else:
+        raise InputError(
+            f"no prompts {settings.prompts!r}; there are {', '.join(MADE)}, or a table of prompts"
+        )
+    if made.corrupted:
+        made.need_pairs()
+    return made
 
 
 def _needles(model: Model, corpus: CorpusLike | None, settings: CircuitSettings) -> Needles | None:

@@ -19,6 +19,7 @@ from headscope.core.results import (
     shape,
 )
 from headscope.core.wording import capital, fixed, percent
+from headscope.experiments.circuits import written_answers
 from headscope.experiments.circuits.claims import RULES
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of
 
@@ -35,7 +36,8 @@ def circuit_findings(tree: xr.DataTree) -> list[str]:
         return []
     told = [words for kind in RULES if (words := _kind_finding(tree, kind))]
     told = told or ["No head does what is asked here more surely than chance allows."]
-    return [one for one in (*told, _path_finding(tree), _repeat_finding(tree)) if one]
+    told += [_path_finding(tree), _repeat_finding(tree), *written_answers.findings(tree)]
+    return [one for one in told if one]
 
 
 def labelled(tree: xr.DataTree, kind: str) -> list[Claim]:
