@@ -34,9 +34,11 @@ def test_a_decoder_is_told_apart_and_the_run_is_opened_again(headscope, desk):
 
 def test_what_has_no_head_or_sees_what_comes_is_refused(headscope, desk):
     language_model(desk / "masked")
+    (desk / "short.txt").write_text("cat dog tree\n")
     for words, told in (
         (("masked",), "masked language model"),
-        (("decoder", "--length", "30"), "give a smaller --length"),
+        (("decoder", "--length", "50"), "give a smaller --length"),
+        (("decoder", "--length", "12", "--haystack", "20", "--text", "short.txt"), "the text has"),
         (("decoder", "--sequences", "3"), "wanted 10 or more"),
         (("decoder", "--length", "12", "--control", "masked"), "masked"),
     ):

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 from headscope.cli import options
 from headscope.cli.options import IntervalOptions, Natural, Positive, RunOptions
 from headscope.cli.terminal_output import ProgressBar, size_of
-from headscope.cli.typed_command import Options, argument, flag, group, option, run_command
+from headscope.cli.typed_command import (
+    Options,
+    argument,
+    flag,
+    group,
+    option,
+    run_command,
+    several,
+)
 
 if TYPE_CHECKING:
     from headscope.run.store import Run
@@ -29,8 +37,17 @@ class _CircuitOptions(Options):
         "Made inputs of random tokens, with a repeat and without.", 100, heading="What to compute"
     )
     length: Positive = option("Tokens that come twice.", 50)
+    text: tuple[Path, ...] = several("Plain text for haystacks; by default the bundled corpus.")
+    needles: Positive = option("Haystacks with a needle.", 20)
+    haystack: Natural | None = option("Tokens of each, 512 by default; 0 for none.")
     no_successors: bool = flag("Leave out which heads count on.")
     no_composition: bool = flag("Leave out which heads read which.")
+    prompts: str = option(
+        "Which heads write and carry the answers of prompts: ioi, greater-than, antonyms, "
+        "capitals, or a table with the columns prompt, answer, wrong, corrupted.", "",
+        metavar="NAME|FILE",
+    )  # fmt: skip
+    pairs: Positive = option("Prompts of a made set at most.", 32)
     control: str = options.control_option("heads")
     chance: _MadeIntervalOptions = group("How sure")
     loading: options.ModelOptions = group("The model")
@@ -50,7 +67,7 @@ def circuits_command(given: _CircuitOptions) -> None:
 
     \b
     headscope circuits gpt2 -o circuits
-    headscope circuits my-decoder --sequences 1000 -o circuits
+    headscope circuits my-decoder --prompts ioi -o circuits
     """
     options.check_run_folder(given.output)
     from headscope.experiments.circuits.circuits import CircuitSettings, circuits
@@ -63,8 +80,8 @@ def circuits_command(given: _CircuitOptions) -> None:
     model = load_language_model(given.model, **asdict(given.loading))
     with ProgressBar(quiet=given.how.quiet, unit="sequences") as progress:
         run = circuits(
-            model, output=given.output, settings=settings, control=given.control,
-            execution=options.execution_of(progress, given.how),
+            model, list(given.text) or None, output=given.output, settings=settings,
+            control=given.control, execution=options.execution_of(progress, given.how),
         )  # fmt: skip
     options.conclude(run, given.how, lines=_lines(run), summary=_summary)
 
@@ -88,7 +105,7 @@ def _lines(run: Run) -> Iterator[str]:
 def _parts(found: Any) -> Iterator[tuple[str, tuple[str, dict[str, str]]]]:
     for kind in found["circuit"].values.tolist():
         yield kind.replace("_", " "), ("score", {"circuit": kind})
-    for name, variable in (("copying", "copied"), ("successor", "successor")):
+    for name, variable in (("copying", "copied"), ("successor",) * 2, ("retrieval",) * 2):
         if variable in found:
             yield name, (variable, {})
 

@@ -52,6 +52,7 @@ BENJAMINI = "Benjamini and Hochberg 1995"
 ELHAGE = "Elhage et al. 2021"
 OLSSON = "Olsson et al. 2022"
 WANG = "Wang et al. 2023"
+NANDA = "Nanda 2023"
 GOULD = "Gould et al. 2024"
 WU = "Wu et al. 2024"
 OURS = "headscope"
@@ -115,6 +116,8 @@ SOURCES = {
     WANG: Source("Kevin Wang, Alexandre Variengien, Arthur Conmy, Buck Shlegeris, Jacob "
         "Steinhardt. 2023. Interpretability in the Wild: a Circuit for Indirect Object "
         "Identification in GPT-2 Small. ICLR.", "https://arxiv.org/abs/2211.00593"),
+    NANDA: Source("Neel Nanda. 2023. Attribution Patching: Activation Patching At Industrial "
+        "Scale.", "https://www.neelnanda.io/mechanistic-interpretability/attribution-patching"),
     GOULD: Source("Rhys Gould, Euan Ong, George Ogden, Arthur Conmy. 2024. Successor Heads: "
         "Recurring, Interpretable Attention Heads In The Wild. ICLR.",
         "https://arxiv.org/abs/2312.09230"),

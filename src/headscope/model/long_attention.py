@@ -41,8 +41,8 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Sums:
-    """Sums over the whole maps of one example.
+class MapSums:
+    """MapSums over the whole maps of one example.
 
     log_sums  [head, query] log Σ_j exp(s_ij), sinks included
     entropy   [head, query] -Σ_j α_ij log α_ij in nats, without sinks
@@ -56,7 +56,7 @@ class Sums:
     received: torch.Tensor
 
     @classmethod
-    def zeros(cls, heads: int, tokens: int, like: torch.Tensor) -> "Sums":
+    def zeros(cls, heads: int, tokens: int, like: torch.Tensor) -> "MapSums":
         """Nothing read yet."""
         shapes = (heads, tokens), (heads, tokens), (heads, 2, tokens), (tokens,)
         return cls(*(like.new_zeros(shape) for shape in shapes))
@@ -114,7 +114,7 @@ class LongAttention:
         self.wide = torch.promote_types(query.dtype, torch.float32)
         self.asked: Asked | None = None
         self._log_sums: list[torch.Tensor] = []
-        self._sums: list[Sums] = []
+        self._sums: list[MapSums] = []
 
     @property
     def device(self) -> torch.device:
@@ -153,7 +153,7 @@ class LongAttention:
 
     def _by_rows(
         self, example: int, asked: Asked | None, mixed: torch.Tensor | None = None
-    ) -> Sums:
+    ) -> MapSums:
         """All rows in turn, whole: what is asked of them, and the mixed values where wanted.
 
         mixed  [head, query, dim] out
@@ -163,7 +163,7 @@ class LongAttention:
             self.query.new_zeros(n, dtype=torch.bool) if asked is None else asked.separator[example]
         )
         wide = self.query.new_empty(0, dtype=self.wide)
-        sums = Sums.zeros(self.shape[1], n, wide)
+        sums = MapSums.zeros(self.shape[1], n, wide)
         most = ROWS if norms is None and self._at_home else self._at_once(n)
         groups = list(self._some_heads(most * n))
         at_once = self.shape[1] if norms is not None else groups[0][1].stop
@@ -275,7 +275,7 @@ class LongAttention:
             self.mix()
         return self._log_sums
 
-    def sums(self, example: int, asked: Asked) -> Sums:
+    def sums(self, example: int, asked: Asked) -> MapSums:
         """Sums over whole maps, from the pass that mixed the values where it was asked for them."""
         if self._sums and asked is self.asked:
             return self._sums[example]
@@ -290,7 +290,7 @@ class LongAttention:
             torch.stack([~separator, separator]).to(self.wide),
             causal=self.mask.kind == "causal", scaling=self.scaling, softcap=self.softcap,
         )  # fmt: skip
-        return Sums(log_sums, entropy, columns, entropy.new_zeros(n))
+        return MapSums(log_sums, entropy, columns, entropy.new_zeros(n))
 
     @property
     def _compiled(self) -> bool:

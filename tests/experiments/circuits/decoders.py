@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import nn
 from headscope.experiments.circuits import prompts as P
 from headscope.experiments.circuits.prompts import Prompt
 from headscope.experiments.importance.objectives import LanguageModel
+from headscope.model.checkpoint import quietly
 from headscope.model.model import Model
 from model.families.tiny import FAMILIES, UNLISTED, VOCABULARY, sharpened
 
@@ -105,3 +107,11 @@ def english_decoder(name: str, **changes: Any) -> LanguageModel:
     size = {"vocab_size": len(english())}
     made = network(name, **size, **changes)
     return LanguageModel(Model(made, english(), name, "", name), "causal")
+
+
+def saved_english(folder: Path) -> Path:
+    """One in a folder."""
+    with quietly():
+        network("GPT-2", vocab_size=len(english())).save_pretrained(folder)
+        english().save_pretrained(folder)
+    return folder

@@ -17,17 +17,18 @@ _LINES = """
 <s> Monday Tuesday Wednesday Thursday Friday Saturday Sunday one two three four five six
 seven eight nine ten first second third fourth fifth sixth seventh eighth ninth tenth
 cat dog tree house river stone cloud bread milk salt road . ,
+The secret code of is Lisbon Cairo Oslo Lima Kyoto Accra Quito Riga Hanoi Sofia
 """
 WORDS = _LINES.split()
 LENGTH = 12  # tokens that come twice
-PLACES = 32  # of which inputs fill 1 + 2 · LENGTH
+PLACES = 96
 SIZE = len(WORDS)
 TOKEN, PLACE, BEFORE, OUT = (
     slice(0, SIZE), slice(SIZE, SIZE + PLACES), slice(SIZE + PLACES, 2 * SIZE + PLACES),
     slice(2 * SIZE + PLACES, 3 * SIZE + PLACES),
 )  # fmt: skip
-WIDTH = -(-(3 * SIZE + PLACES) // 2) * 2
-DIM = WIDTH // 2
+DIM = SIZE + PLACES + 1  # a head compares words, places, and knows the first place
+WIDTH = 2 * DIM
 READ = 40.0
 SHARP, REST = 40.0, 4.0  # of a match, and of the first token, where nothing matches
 

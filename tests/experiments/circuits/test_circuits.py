@@ -12,6 +12,7 @@ from experiments.circuits.decoders import decoder
 from headscope.core.head_labels import head_labels
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits import made_inputs, weight_scores
+from headscope.experiments.circuits.retrieval import needles
 from headscope.experiments.circuits.section import circuit_findings
 from headscope.experiments.circuits.weight_maps import HeadMaps, WeightMaps
 from headscope.experiments.importance.objectives import LanguageModel
@@ -232,7 +233,8 @@ def test_inputs_are_drawn_by_the_seed_and_no_special_token_comes_twice():
     [
         ({"sequences": 9}, "found 9 sequences"),
         ({"length": 3}, "halves of 3 tokens; wanted 10 or more, of 4 or more"),
-        ({"length": 16}, "takes 32: give a smaller --length"),
+        ({"length": 48}, "takes 96: give a smaller --length"),
+        ({"length": 30}, "want 60 different ones, and .* has 55"),
         ({"batch_tokens": 0}, "batch_tokens=0"),
     ],
 )
@@ -245,3 +247,51 @@ def test_a_model_that_sees_what_comes_is_refused():
     model = made.language_model(made.small()).model
     with pytest.raises(ModelError, match="masked language model"):
         hs.circuits(LanguageModel(model, "masked"), **QUICK)
+
+
+# --- needles ------------------------------------------------------------------------------------
+
+
+TEXT = " ".join(["cat dog tree house"] * 10)
+
+
+def test_the_head_that_attends_to_each_token_of_a_needle_retrieves_it():
+    """The induction head's argmax is the needle's next token at each step; no other head's is."""
+    run = hs.circuits(made.language_model(made.wired()), [TEXT], **PLAIN, needles=10, haystack=20)
+    found = run["circuits"]
+    assert float(found.recall.min()) > 0.8
+    np.testing.assert_allclose(found.retrieval, [[0, 0], [1, 0]])
+    assert "retrieval" in {claim.kind for claim in head_labels(run.tree)[1, 0].labels}
+    assert found.depth.values[[0, -1]].tolist() == [0, 1]
+
+
+def test_a_model_that_answers_nothing_has_no_retrieval_heads():
+    run = hs.circuits(made.language_model(made.small()), [TEXT], **PLAIN, needles=10, haystack=20)
+    assert "retrieval" not in run["circuits"]
+    assert float(run["circuits"].recall.max()) < 0.5
+
+
+def test_a_needle_lies_where_it_is_said_to_lie():
+    model = made.language_model(made.small()).model
+    told = needles(model, hs.corpus_of([TEXT]), runs=10, haystack=20, seed=0)
+    for example, right, places, depth in zip(
+        told.examples, told.right, told.places, told.depth, strict=True
+    ):
+        np.testing.assert_array_equal(example.input_ids[places], right)
+        np.testing.assert_array_equal(example.input_ids[1 - len(right) :], right[:-1])
+        assert places[0] == 1 + round(20 * depth) + 6
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"haystack": 60}, "the text has 40 tokens, and the haystack 60"),
+        ({"haystack": 80, "text": TEXT + " " + TEXT}, "give --haystack "),
+        ({"haystack": 20, "needles": 5}, "found 5 needles"),
+    ],
+)
+def test_a_haystack_that_cannot_be_is_refused(asked, says):
+    asked = {"needles": 10} | asked
+    text = asked.pop("text", TEXT)
+    with pytest.raises(InputError, match=says):
+        hs.circuits(made.language_model(made.small()), [text], **PLAIN, **asked)

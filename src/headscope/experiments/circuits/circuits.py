@@ -18,9 +18,11 @@ from headscope.core.accumulators import REPLICATES, Float64
 from headscope.core.control import CONTROL
 from headscope.core.progress import phase
 from headscope.core.settings_table import SettingsTable, documented, keywords, settings_of
-from headscope.corpus.packing import batches
+from headscope.corpus import CorpusLike, corpus_of, demo_corpus
+from headscope.corpus.document import Example
 from headscope.errors import InputError
 from headscope.experiments.circuits import result, weight_scores
+from headscope.experiments.circuits.direct_logits import direct_logits
 from headscope.experiments.circuits.made_inputs import (
     FEWEST,
     Ordinals,
@@ -28,8 +30,11 @@ from headscope.experiments.circuits.made_inputs import (
     ordinals,
     repeats,
 )
+from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.pattern_scores import PatternScores
+from headscope.experiments.circuits.prompts import MADE, PromptSet, made_prompts, read_prompts
 from headscope.experiments.circuits.readout import decoder_of
+from headscope.experiments.circuits.retrieval import Needles, needles, retrieved
 from headscope.experiments.circuits.weight_maps import WeightMaps
 from headscope.experiments.importance.objectives import (
     LanguageModel,
@@ -49,6 +54,8 @@ from headscope.run.store import Run
 from headscope.tasks.task_request import Loading, LoadingFields
 
 PART_TOKENS = 4096  # of the inputs whose numbers are kept together, so that a run can go on
+HAYSTACK = 512  # tokens, where the model takes twice as many
+WHOLE = 2048  # tokens: longer inputs are read without whole maps
 OF_CONTROL = 10  # sequences that each network of the control reads
 
 
@@ -59,16 +66,25 @@ class CircuitSettings(SettingsTable):
     sequences     made inputs of each kind: with a repeat, and without
     length        tokens that come twice
     successors    whether weights are asked for the successors of ordinals
+    prompts       a set of `prompts.MADE`, or a table of prompts: which heads write and carry their
+                  answers; "": none
+    pairs         prompts of a made set at most
     composition   whether all pairs of heads are looked at: dear in models of thousands of heads
     batch_tokens  tokens of one forward pass
     replicates    groups of sequences at most, for intervals
+    needles       haystacks with a needle
+    haystack      tokens of each; None: 512, or none where the model takes less; 0: none
     seed          of all that is made
     """
 
     sequences: int = 100
     length: int = 50
+    needles: int = 20
+    haystack: int | None = None
     successors: bool = True
     composition: bool = True
+    prompts: str = ""
+    pairs: int = 32
     batch_tokens: int = 1024
     replicates: int = REPLICATES
     seed: int = 0
@@ -86,8 +102,12 @@ class CircuitFields(LoadingFields, total=False):
 
     sequences: int
     length: int
+    needles: int
+    haystack: int | None
     successors: bool
     composition: bool
+    prompts: str
+    pairs: int
     batch_tokens: int
     replicates: int
     seed: int
@@ -96,6 +116,7 @@ class CircuitFields(LoadingFields, total=False):
 @documented(CircuitSettings, Loading)
 def circuits(
     model: LanguageModel | str | Path,
+    corpus: CorpusLike | None = None,
     *,
     output: str | Path | None = None,
     settings: CircuitSettings | None = None,
@@ -106,6 +127,7 @@ def circuits(
     """Computes which heads of a decoder look back, copy, induce, count on, and read which others.
 
     model     a causal language model with its head: a folder, a hub id, or loaded
+    corpus    text for the haystacks: texts, files, …; by default the bundled corpus
     output    run folder; an interrupted run of the same spec there goes on. None: in memory
     settings  whole; or its fields as keywords
     control   networks without training that read some of the inputs, so that nothing is said of a
@@ -122,13 +144,22 @@ def circuits(
     made = repeats(
         model.model, sequences=settings.sequences, length=settings.length, seed=settings.seed
     )
+    asked = prompts_of(model, settings)
     against = control_of(model.model, control)
-    work = CircuitRun(model.model, made, ordinals(model.model), settings, execution, against)
+    hidden = _needles(model.model, corpus, settings)
+    work = CircuitRun(
+        model.model, made, ordinals(model.model), hidden, settings, execution, against, asked
+    )
     spec: dict[str, Any] = {} if against is None else {"control": dict(against.spec)}
+    shown = []
+    if asked is not None:
+        shown = [*asked.clean, *asked.corrupted]
+        spec["answers"] = [[ids.tolist() for ids in side] for side in (asked.right, asked.wrong)]
     request = ExperimentRequest(
         "circuits", model.model,
         corpus={"kind": "made inputs", "files": [], "counted": "inputs"},
-        examples=[*made.repeated, *made.fresh], settings={**asdict(settings), **spec},
+        examples=[*made.repeated, *made.fresh, *(hidden.examples if hidden else ()), *shown],
+        settings={**asdict(settings), **spec},
         seed=settings.seed, replicates=settings.replicates, batch_tokens=settings.batch_tokens,
     )  # fmt: skip
     return run_experiment(request, work.compute, output=output, execution=execution)
@@ -141,9 +172,11 @@ class CircuitRun:
     model: Model
     made: Repeats
     ordinals: Ordinals
+    needles: Needles | None
     settings: CircuitSettings
     execution: Execution
     control: Control | None
+    asked: PromptSet | None = None
 
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The group `circuits`, and those of the control."""
@@ -155,13 +188,38 @@ class CircuitRun:
             for number, some in enumerate(self._parts(places)):
                 parts.append(run.part(number, partial(self._part, weights, some)))
                 meter.advance(len(some))
+            answers = self._answers()
+            found = self._of_weights(weights)
+            if self.needles is not None:
+                hidden = partial(
+                    retrieved, self.model, self.needles, range(len(self.needles.examples)),
+                    whole=WHOLE,
+                )  # fmt: skip
+                found |= run.part(len(parts), hidden)
         patterns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
-        found = self._of_weights(weights)
         of_heads = result.circuits_result(
-            patterns, found, self.made, self.ordinals, replicates=self.settings.replicates,
+            patterns, found, self.made, self.ordinals, self.needles,
+            replicates=self.settings.replicates,
             width=weights.embedding.shape[1],
         )  # fmt: skip
-        return {"circuits": of_heads, **self._controls()}
+        return {"circuits": of_heads, **answers, **self._controls()}
+
+    def _answers(self) -> dict[str, xr.Dataset]:
+        """The group `writes`: which heads write and carry the answers of prompts."""
+        if self.asked is None:
+            return {}
+        settings, language = self.settings, LanguageModel(self.model, "causal")
+        how: dict[str, Any] = {
+            "batch_tokens": 2 * settings.batch_tokens, "replicates": settings.replicates,
+        }  # fmt: skip
+        found = direct_logits(language, self.asked, **how)
+        if self.asked.corrupted:
+            found = found.merge(patch_heads(language, self.asked, **how))
+        texts = {
+            name: ("prompt", [str(getattr(one, name)) for one in self.asked.prompts])
+            for name in ("text", "answer", "wrong", "corrupted", "item")
+        }
+        return {"writes": found.assign_coords(texts)}
 
     def _parts(self, places: range) -> Any:
         return in_parts(places, lambda _: 2 * len(self.made.repeated[0]), tokens=PART_TOKENS)
@@ -172,17 +230,13 @@ class CircuitRun:
         found: State = {}
         for kind, examples in kinds.items():
             rows = [examples[at] for at in places]
-            answers = []
-            order: list[int] = []
-            for some in batches(rows, budget=self.settings.batch_tokens):
-                answers.append(self._batch(weights, [rows[at] for at in some], kind=kind))
-                order += some
-            back = np.argsort(order)
+            some = in_parts(rows, len, tokens=self.settings.batch_tokens)
+            answers = [self._batch(weights, batch, kind=kind) for batch in some]
             for name in answers[0]:
-                found[f"{kind}_{name}"] = np.concatenate([one[name] for one in answers])[back]
+                found[f"{kind}_{name}"] = np.concatenate([one[name] for one in answers])
         return found
 
-    def _batch(self, weights: WeightMaps, examples: Any, *, kind: str) -> State:
+    def _batch(self, weights: WeightMaps, examples: list[Example], *, kind: str) -> State:
         repeated = kind == "repeated"
         batch, network = self.model.batch(examples), self.model.network
         scores = PatternScores(self.made, weights.unembedding if repeated else None)
@@ -223,21 +277,54 @@ class CircuitRun:
         with phase("control", len(self.control.networks), "networks") as advance:
             for name, make in self.control.networks.items():
                 other = make()
-                one = CircuitRun(other, made, self.ordinals, settings, self.execution, None)
+                one = CircuitRun(other, made, self.ordinals, None, settings, self.execution, None)
                 weights = WeightMaps(other)
                 patterns = one._part(weights, list(range(OF_CONTROL)))
                 found = one._of_weights(weights)
                 about = {"model": name, "layers": other.shape.layers, "heads": other.shape.heads}
                 groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
                 groups[f"{CONTROL}/{name}/circuits"] = result.circuits_result(
-                    patterns, found, made, self.ordinals, replicates=0,
+                    patterns, found, made, self.ordinals, None, replicates=0,
                     width=weights.embedding.shape[1],
                 )  # fmt: skip
                 advance(1)
         return groups
 
 
-def second_half(made: Repeats, examples: Any, *, places: int) -> TokenLoss:
+def prompts_of(model: LanguageModel, settings: CircuitSettings) -> PromptSet | None:
+    """The prompts that are asked for; None for none.
+
+    raises  InputError and CorpusError as `made_prompts` and `read_prompts`, and for prompts that
+            are not as long as their corrupted ones
+    """
+    if not settings.prompts:
+        return None
+    tokenizer = model.model.tokenizer
+    if settings.prompts in MADE:
+        made = made_prompts(settings.prompts, tokenizer, count=settings.pairs, seed=settings.seed)
+    elif Path(settings.prompts).suffix:
+        made = read_prompts(settings.prompts, tokenizer)
+    else:
+        raise InputError(
+            f"no prompts {settings.prompts!r}; there are {', '.join(MADE)}, or a table of prompts"
+        )
+    if made.corrupted:
+        made.need_pairs()
+    return made
+
+
+def _needles(model: Model, corpus: CorpusLike | None, settings: CircuitSettings) -> Needles | None:
+    """The needles that are asked for; None for none."""
+    haystack = settings.haystack
+    if haystack is None:
+        haystack = HAYSTACK if model.limit >= 2 * HAYSTACK else 0
+    if not haystack:
+        return None
+    text = demo_corpus() if corpus is None else corpus_of(corpus)
+    return needles(model, text, runs=settings.needles, haystack=haystack, seed=settings.seed)
+
+
+def second_half(made: Repeats, examples: list[Example], *, places: int) -> TokenLoss:
     """Asks for the next token at the first places of the second half."""
     at = made.opening + made.length + np.arange(places)
     return TokenLoss(

@@ -3,15 +3,14 @@
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Bools
 from headscope.core.claim import Claim, LabelRule, claims_where
-from headscope.core.intervals import Estimate
 from headscope.core.results import at, documents, estimate, group
-from headscope.core.terms import GOULD, OLSSON, OURS, WANG
-from headscope.core.wording import fixed, percent
+from headscope.core.terms import GOULD, OLSSON, OURS, WANG, WU
+from headscope.core.wording import percent
 
 NAME = "circuits"
 LEAST = 0.25  # ours: of the attention, or of ordinals
+RETRIEVED = 0.1  # Wu et al.
 COPIED = 0.5  # ours: of the attention to drawn tokens
 SCORES = {  # kind -> its label, what is compared, what it is held against, what it does, source
     "induction": (
@@ -36,10 +35,22 @@ RULES = {
     )
     for kind, (name, number, against, _, source) in SCORES.items()
 }  # fmt: skip
+OTHERS = {  # kind -> the variable it rests on, and what the head does
+    "copying": (
+        "copied", "speaks for what it attends to: {} of its attention goes to tokens that raise "
+        "themselves most",
+    ),
+    "retrieval": ("retrieval", "attends to the needle’s tokens as they are told, {}"),
+    "successor": ("successor", "turns ordinals into their successors, {}"),
+}  # fmt: skip
 RULES["copying"] = LabelRule(
     "copying", number="of the attention, the share to tokens that raise themselves most of those "
-    "in the input", least=COPIED, source=f"{OURS}, after {OLSSON}",
-    variable="copied",
+    "in the input", least=COPIED, source=f"{OURS}, after {OLSSON}", variable="copied",
+)  # fmt: skip
+RULES["retrieval"] = LabelRule(
+    "retrieval", number="share of a needle’s tokens that are attended to most as they are told",
+    least=RETRIEVED, source=WU, asks="of 10 runs or more that the model answers",
+    variable="retrieval",
 )  # fmt: skip
 RULES["successor"] = LabelRule(
     "successor", number="share of ordinals whose successor comes out on top", least=LEAST,
@@ -48,14 +59,14 @@ RULES["successor"] = LabelRule(
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
-    """Heads that attend to a made target more than to the same places without it; that copy; that
-    count on.
+    """Heads that attend to a made target, more than to the same places without it; that copy,
+    retrieve, count on.
     """
-    dataset = group(tree, NAME)
-    if dataset is None:
+    if (dataset := group(tree, NAME)) is None:
         return []
     scores = [one for kind in SCORES for one in _by_score(tree, dataset, kind)]
-    return [*scores, *_copying(tree, dataset), *_successor(tree, dataset)]
+    there = [kind for kind, (variable, _) in OTHERS.items() if variable in dataset]
+    return [*scores, *(one for kind in there for one in _other(tree, dataset, kind))]
 
 
 def _by_score(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
@@ -67,44 +78,22 @@ def _by_score(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
         words, usual = percent(*at(score, layer, head)), percent(float(null.value[layer, head]))
         return f"{name} {words}", f"{does}, {words}; to {against} {usual}"
 
+    asked = score.map(lambda part: np.where(above <= 0, np.nan, part))
     return claims_where(
-        _where(score, ~(above <= 0)), float(np.nanmean(score.value)), RULES[kind], say, kind=kind,
-        name=name, n=documents(tree), analysis=NAME,
+        asked, float(np.nanmean(score.value)), RULES[kind], say, kind=kind, name=name,
+        n=documents(tree, dataset["score"]), analysis=NAME,
     )  # fmt: skip
 
 
-def _copying(tree: xr.DataTree, dataset: xr.Dataset) -> list[Claim]:
-    share, weights = estimate(dataset, "copied"), dataset["weight_copying"].values
+def _other(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
+    variable, does = OTHERS[kind]
+    share = estimate(dataset, variable)
 
     def say(layer: int, head: int) -> tuple[str, str]:
         words = percent(*at(share, layer, head))
-        by_weights = fixed(float(weights[layer, head]), 2)
-        return (
-            f"copying {words}",
-            f"speaks for the tokens that it attends to: {words} of its attention goes to such as "
-            f"raise themselves most; by weights {by_weights}",
-        )
+        return f"{kind} {words}", does.format(words)
 
     return claims_where(
-        share, float(dataset.attrs["chance"]), RULES["copying"], say,
-        kind="copying", name="copying", n=documents(tree), analysis=NAME,
+        share, float(np.nanmean(share.value)), RULES[kind], say, kind=kind, name=kind,
+        n=documents(tree, dataset[variable]), analysis=NAME,
     )  # fmt: skip
-
-
-def _successor(tree: xr.DataTree, dataset: xr.Dataset) -> list[Claim]:
-    if "successor" not in dataset:
-        return []
-    share, asked = estimate(dataset, "successor"), len(str(dataset.attrs["ordinals"]).split(";"))
-
-    def say(layer: int, head: int) -> tuple[str, str]:
-        words = percent(*at(share, layer, head))
-        return f"successor {words}", f"turns ordinals into their successors, {words} of {asked}"
-
-    return claims_where(
-        share, 0.0, RULES["successor"], say, kind="successor", name="successor", n=asked,
-        analysis=NAME,
-    )  # fmt: skip
-
-
-def _where(share: Estimate, asked: Bools) -> Estimate:
-    return share.map(lambda part: np.where(asked, part, np.nan))

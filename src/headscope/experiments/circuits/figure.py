@@ -13,11 +13,12 @@ from headscope.draw.head_grid import control_words, grid_panel, signed_panel
 from headscope.draw.marks import faint_grid, share_tick
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors
-from headscope.experiments.circuits.section import KINDS, pairs_of, readers_of
+from headscope.experiments.circuits.section import KINDS, SHARES, pairs_of, readers_of
 
 TITLES = {
     "induction": "Induction", "previous_token": "Previous token",
     "duplicate_token": "Duplicate token", "copied": "Copying", "successor": "Successor",
+    "retrieval": "Retrieval",
 }  # fmt: skip
 PATHS = 3  # heads whose earlier heads are drawn
 NAMED = 2  # of these
@@ -27,7 +28,7 @@ HEADROOM = 1.15
 def _panels(tree: xr.DataTree) -> list[Panel]:
     dataset, ranges = needed(tree, "circuits"), control_ranges(tree)
     shown = [(f"score.{kind}", estimate(dataset, "score", circuit=kind).value) for kind in KINDS]
-    shown += [(one, dataset[one].values) for one in ("copied", "successor") if one in dataset]
+    shown += [(one, dataset[one].values) for one in SHARES if one in dataset]
     panels = [
         grid_panel(
             TITLES[key.rpartition(".")[2]], values, unit="probability", top=1.0,
@@ -51,12 +52,17 @@ def _caption(tree: xr.DataTree) -> str:
         if "successor" in dataset
         else ""
     )
+    retrieval = (
+        " Retrieval: the share of a needle’s tokens that are attended to most as they are told."
+        if "retrieval" in dataset
+        else ""
+    )
     return (
         f"Each cell is one head, on {n} random tokens that come twice: what it gives to the token "
         "after the same one before (induction), to the previous token, to the same token before; "
         "and how much of its attention goes to tokens that raise themselves most of all in the "
-        f"input (copying, by chance {100 / n:.2g} %).{successor} By weights: 1 every token speaks "
-        f"for itself through the head, −1 against itself; {over(tree)}."
+        f"input (copying, by chance {100 / n:.2g} %).{successor}{retrieval} By weights: 1 every "
+        f"token speaks for itself through the head, −1 against itself; {over(tree)}."
         f"{control_words(tree)}"
     )
 

@@ -22,6 +22,7 @@ import xarray as xr
 from headscope.core.accumulators import REPLICATES, Float64
 from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled, place_name
+from headscope.core.terms import WANG
 from headscope.corpus.document import Example
 from headscope.experiments.ablation.shared_prefix import CopiedPass, SharedPrefix, WholePass
 from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
@@ -82,7 +83,7 @@ def path_patch(
     changes, gap = _paths(language, asked, senders, receivers, batch_tokens=batch_tokens)
     share = share_over(asked.items, changes, gap, replicates=replicates)
     told_as = "share of the logit difference that comes back through the path"
-    variable = Variable(share, ("sender", "receiver", "via"), told_as, "1", "Wang et al. 2023")
+    variable = Variable(share, ("sender", "receiver", "via"), told_as, "1", WANG)
     names = {
         "sender": [place_name(*one) for one in senders],
         "receiver": [place_name(*one) for one in receivers], "via": VIA,

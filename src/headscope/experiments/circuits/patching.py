@@ -30,6 +30,7 @@ from headscope.core.intervals import (
     standard_error,
 )
 from headscope.core.results import Variable, labelled
+from headscope.core.terms import NANDA, WANG
 from headscope.corpus.document import Example
 from headscope.errors import InputError
 from headscope.experiments.ablation.effects import corrected, two_sided
@@ -58,7 +59,6 @@ from headscope.model.batch import to_float64
 from headscope.model.model import evaluating, run_network
 
 WAYS = ("restore", "break")
-WANG, NANDA = "Wang et al. 2023", "Nanda 2023, attribution patching"
 
 
 def patch_heads(
@@ -79,9 +79,9 @@ def patch_heads(
     way        "restore": clean into corrupted, as Wang et al.; "break": corrupted into clean
     positions  also by position; wants prompts of one length
     count      of a made set; seed likewise
-    returns    effect, attribution, direct[layer, head]: shares of the logit difference between
-               clean and corrupted, with intervals over items; effect_q[layer, head] that an effect
-               is none, corrected within the heads (Benjamini and Hochberg); rho of effect and
+    returns    effect, attribution, direct_share[layer, head]: shares of the logit difference
+               between clean and corrupted, with intervals over items; effect_q[layer, head]
+               that an effect is none, corrected within the heads; rho of effect and
                attribution, with its interval over heads; from, into: the logit differences
     raises     InputError and its kinds as `direct_logits`; also for prompts without corrupted ones
                of equal length
@@ -98,9 +98,11 @@ def patch_heads(
         )
     sides = (asked.clean, asked.corrupted)
     from_, into = sides if way == "restore" else sides[::-1]
-    found = _patched(language, from_, into, asked, positions=positions, batch_tokens=batch_tokens)
+    found = patched_differences(
+        language, from_, into, asked, positions=positions, batch_tokens=batch_tokens
+    )
     direct = [written(language, side, asked, batch_tokens=batch_tokens) for side in (from_, into)]
-    found["direct"] = direct[0].heads - direct[1].heads
+    found["direct_share"] = direct[0].heads - direct[1].heads
     found["direct_gap"] = direct[0].difference - direct[1].difference
     return labelled(_variables(found, asked, replicates)).assign_attrs(about(asked), way=way)
 
@@ -113,7 +115,13 @@ def _variables(found: dict[str, Float64], asked: PromptSet, replicates: int) -> 
         for name, of, more, words, source in (
             ("effect", gap, (), "share of the logit difference that patching brings", WANG),
             ("attribution", gap, (), "the same as one backward pass estimates it", NANDA),
-            ("direct", found["direct_gap"], (), "share that is written to the answer", SOURCE),
+            (
+                "direct_share",
+                found["direct_gap"],
+                (),
+                "share that is written to the answer",
+                SOURCE,
+            ),
             ("effect_of_position", gap, ("position",), "the same, patched at one position", WANG),
         )
         if name in found
@@ -150,7 +158,7 @@ def _agreement(variables: dict[str, Variable]) -> Any:
     return estimate_correlation(spearman_over_units(one, other))
 
 
-def _patched(
+def patched_differences(
     language: LanguageModel, from_: list[Example], into: list[Example], asked: PromptSet, *,
     positions: bool, batch_tokens: int,
 ) -> dict[str, Float64]:  # fmt: skip

@@ -15,6 +15,7 @@ import torch
 
 from headscope.core.accumulators import Float64
 from headscope.experiments.circuits.made_inputs import Repeats
+from headscope.experiments.circuits.weight_maps import ROUNDING
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
 
@@ -71,9 +72,10 @@ class PatternScores:
         speaks = self.unembedding[ids.cpu()].to(ids.device)  # [example, token, model]
         weight = view.projection.weight.to(speaks)  # [head, dim, model]
         to_token = torch.einsum("hdm,etm->ehdt", weight, speaks)
-        raised = (view.values[:, :, first : first + 2 * n].to(speaks) @ to_token).clamp_min(
-            0
-        )  # [e, h, key, t]
+        values = view.values[:, :, first : first + 2 * n].to(speaks)
+        raised = values @ to_token  # [example, head, key, token]
+        size = values.norm(dim=-1, keepdim=True) * torch.linalg.matrix_norm(weight)[:, None, None]
+        raised = raised.masked_fill(raised <= ROUNDING * size * speaks.norm(dim=-1).amax(), 0)
         halves = raised[:, :, :n], raised[:, :, n:]
         own = torch.cat([half.diagonal(dim1=2, dim2=3) for half in halves], -1)  # [e, h, key]
         most = (own > 0) & (own >= raised.amax(-1))

@@ -17,8 +17,9 @@ from headscope.core.intervals import (
     stretch,
 )
 from headscope.core.results import Variable, labelled
-from headscope.core.terms import ELHAGE, GOULD, OLSSON, OURS
-from headscope.experiments.circuits.made_inputs import Ordinals, Repeats
+from headscope.core.terms import ELHAGE, GOULD, OLSSON, OURS, WU
+from headscope.experiments.circuits.made_inputs import FEWEST, Ordinals, Repeats
+from headscope.experiments.circuits.retrieval import ANSWERED, Needles
 
 PATTERNS, WAYS = ("previous_token", "duplicate_token", "induction"), ("query", "key", "value")
 OVER, OF_HEADS = ("layer", "head", "circuit"), ("layer", "head")
@@ -26,7 +27,7 @@ OVER, OF_HEADS = ("layer", "head", "circuit"), ("layer", "head")
 
 def circuits_result(
     patterns: Mapping[str, Float64], weights: Mapping[str, Float64], made: Repeats,
-    asked: Ordinals, *, replicates: int, width: int,
+    asked: Ordinals, hidden: Needles | None, *, replicates: int, width: int,
 ) -> xr.Dataset:  # fmt: skip
     """The group `circuits`.
 
@@ -52,15 +53,22 @@ def circuits_result(
     if "successor" in weights:
         variables["successor"] = _successor(weights["successor"], asked, replicates)
     coords: dict[str, Any] = {"circuit": list(PATTERNS)}
+    if hidden is not None:
+        variables |= _retrieval(weights, hidden, replicates)
     if "composition" in weights:
         variables |= _composition(weights)
         coords["way"] = list(WAYS)
     found = labelled(variables, coords=coords)
-    for name in ("repeated_ids", "composition", "composition_above"):
-        if name in found:
+    answered = int((weights.get("recall", np.zeros(0)) > ANSWERED).sum())
+    counts = {"retrieval": answered, "successor": len(asked.words)}
+    for name in found.data_vars:
+        if set(found[name].dims) & {"token", "reader", "step"}:
             found[name].attrs["tidy"] = 0
+        else:
+            found[name].attrs["n"] = counts.get(str(name).partition("_ci")[0], len(names))
     return found.assign_attrs(
         length=made.length, opening=made.opening, sequences=len(names),
+        answered=answered,
         ordinals="; ".join(asked.words), chance=1 / made.length, width=width,
     )  # fmt: skip
 
@@ -118,6 +126,29 @@ def _successor(right: Float64, asked: Ordinals, replicates: int) -> Variable:
         "share of ordinals whose successor the head’s weights make the top token", "probability",
         GOULD, "ordinals",
     )  # fmt: skip
+
+
+def _retrieval(
+    weights: Mapping[str, Float64], hidden: Needles, replicates: int
+) -> dict[str, Variable]:
+    """Of the runs that the model answers; nothing of fewer than FEWEST."""
+    told = weights["recall"] > ANSWERED
+    kept = left_out([f"{run}" for run in np.flatnonzero(told)], replicates=replicates)
+    variables = {
+        "recall": Variable(
+            weights["recall"], ("run",), "share of the needle that the model tells", "1", WU
+        ),
+        "depth": Variable(hidden.depth, ("run",), "share of the haystack before it", "1", WU),
+        "needle_ids": Variable(hidden.right, ("run", "step"), "the needles", "1", OURS),
+    }
+    if told.sum() >= FEWEST:
+        draws = np.tensordot(kept.T, weights["hits"][told], 1) / kept.sum(0)[:, None, None]
+        asked = hidden.right.shape[1] * kept.sum(0)[:, None, None]
+        variables["retrieval"] = Variable(
+            estimate_share(draws, asked), OF_HEADS, "share of the needle’s tokens that are "
+            "attended to most as they are told", "probability", WU,
+        )  # fmt: skip
+    return variables
 
 
 def _composition(weights: Mapping[str, Float64]) -> dict[str, Variable]:

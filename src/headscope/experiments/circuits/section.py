@@ -18,15 +18,15 @@ from headscope.core.results import (
     shape,
 )
 from headscope.core.wording import fixed, percent
+from headscope.experiments.circuits import written_answers
 from headscope.experiments.circuits.claims import RULES
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
-from headscope.page.tabulate import Cell, Column, Rows, Table, measured, share
+from headscope.page.tabulate import Cell, Column, Rows, Table, share
 
 NAME = "circuits"
 LISTED, NAMED = 12, 4  # heads, or pairs, in a table; heads that a sentence names
-WRITERS = 2  # of each reader in the table of pairs
 SURE = 4.0  # standard deviations: one pair in 30,000 lies higher by chance
-WAYS = {"query": "Q", "key": "K", "value": "V"}
+SHARES = ("copied", "successor", "retrieval")
 KINDS = ("induction", "previous_token", "duplicate_token")
 
 
@@ -36,7 +36,8 @@ def circuit_findings(tree: xr.DataTree) -> list[str]:
         return []
     told = [words for kind in RULES if (words := _kind_finding(tree, kind))]
     told = told or ["No head does what is asked here more surely than chance allows."]
-    return [one for one in (*told, _path_finding(tree), _repeat_finding(tree)) if one]
+    told += [_path_finding(tree), _repeat_finding(tree), *written_answers.findings(tree)]
+    return [one for one in told if one]
 
 
 def labelled(tree: xr.DataTree, kind: str) -> list[tuple[int, int]]:
@@ -110,7 +111,7 @@ def pairs_of(dataset: xr.Dataset, reader: int, way: str) -> list[tuple[int, floa
 def ordered(dataset: xr.Dataset) -> list[int]:
     """Units by the largest of their numbers."""
     parts = [dataset["score"].sel(circuit=kind).values for kind in KINDS]
-    parts += [dataset[name].values for name in ("copied", "successor") if name in dataset]
+    parts += [dataset[name].values for name in SHARES if name in dataset]
     most: Float64 = np.nanmax(np.stack(parts), 0).ravel()
     return [int(unit) for unit in np.argsort(-most, kind="stable")]
 
@@ -119,7 +120,7 @@ def heads_table(dataset: xr.Dataset) -> Table:
     """The heads with the largest numbers."""
     heads = dataset.sizes["head"]
     columns = [(f"score.{kind}", estimate(dataset, "score", circuit=kind)) for kind in KINDS]
-    columns += [(one, estimate(dataset, one)) for one in ("copied", "successor") if one in dataset]
+    columns += [(one, estimate(dataset, one)) for one in SHARES if one in dataset]
     rows = []
     for unit in ordered(dataset)[:LISTED]:
         place = divmod(unit, heads)
@@ -143,36 +144,6 @@ def readers_of(dataset: xr.Dataset) -> list[int]:
     """Units of the heads that induce most, of which pairs are told."""
     found = dataset["score"].sel(circuit="induction").values.ravel()
     return [int(unit) for unit in np.argsort(-found, kind="stable")[:NAMED] if found[unit] > 0]
-
-
-def pairs_table(dataset: xr.Dataset) -> Table | None:
-    """Of the heads that induce most, from which earlier heads they read."""
-    if "composition" not in dataset:
-        return None
-    heads, rows = dataset.sizes["head"], list[list[Cell]]()
-    before = estimate(dataset, "score", circuit="previous_token")
-    for reader in readers_of(dataset):
-        for way, letter in WAYS.items():
-            for writer, score, above in pairs_of(dataset, reader, way)[:WRITERS]:
-                rows.append([
-                    Cell(head_name(reader, heads)), Cell(letter), Cell(head_name(writer, heads)),
-                    measured(score), Cell(fixed(above, 1)),
-                    share(*at(before, *divmod(writer, heads))),
-                ])  # fmt: skip
-    if not rows:
-        return None
-    columns = [
-        Column("Reader"), Column("For its"), Column("Writer"),
-        Column("Composition", "", "composition"),
-        Column("Above random", "sd", "composition_above"),
-        Column("Writer: previous token", "%", "previous_token"),
-    ]  # fmt: skip
-    caption = (
-        "The heads that induce most, and the earlier heads of which they read most by their "
-        "weights, for queries (Q), keys (K) and values (V). Weights say what could pass, not what "
-        "does. All pairs: atlas.nc."
-    )
-    return Table("Which heads read which", columns, [Rows(rows)], caption)
 
 
 def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
@@ -206,7 +177,7 @@ SECTIONS = (
         id="pairs-of-heads", title="Which heads read which?",
         text="An induction head needs an earlier one that tells each token what stood before it; "
         "its keys then read what that head wrote (K-composition, Elhage et al. 2021).",
-        pictures=("circuit_paths",), tables=(of_group(NAME, pairs_table),), chapter=FINDINGS,
+        pictures=("circuit_paths",), chapter=FINDINGS,
     ),
 )  # fmt: skip
 

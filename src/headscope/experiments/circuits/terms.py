@@ -1,6 +1,6 @@
 """Words of what heads do on made inputs."""
 
-from headscope.core.terms import ELHAGE, GOULD, OLSSON, OURS, WANG, Term
+from headscope.core.terms import ELHAGE, GOULD, OLSSON, OURS, WANG, WU, Term
 
 TERMS = {
     "previous_token": Term("previous token, made inputs", "Attention of a token to the one before "
@@ -22,6 +22,11 @@ TERMS = {
         "token speaks for itself through the head, −1 where it speaks against itself.", ELHAGE),
     "successor": Term("successor", "The share of ordinals (Monday, B, two, …) whose successor the "
         "head’s weights make the top token of the vocabulary.", GOULD),
+    "retrieval": Term("retrieval", "The share of the tokens of a needle in a haystack that a head "
+        "attends to most at the step that tells them; mean over the runs that the model answers.",
+        f"{WU}; distinct tokens, not steps"),
+    "recall": Term("recall", "The share of a needle’s tokens that the model holds most likely.",
+        f"{WU}; by the right answer so far"),
     "composition": Term("composition", "How much of what an earlier head writes a later one reads, "
         "for its queries (Q), keys (K) or values (V), by their weights: "
         "‖W_read W_write‖ / (‖W_read‖ ‖W_write‖).", ELHAGE),
@@ -37,6 +42,6 @@ TERMS = {
 }  # fmt: skip
 LABELS = {
     "score": "{choice}", "null": "{choice}: same places, no repeat",
-    "surely_above": "{choice}: surely above", "successor": "successor",
+    "surely_above": "{choice}: surely above", "successor": "successor", "retrieval": "retrieval",
     "weight_copying": "copying by weights", "copying": "copying, share", "copied": "copying",
 }  # fmt: skip

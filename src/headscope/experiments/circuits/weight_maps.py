@@ -24,6 +24,7 @@ from headscope.model.families.sites import Site, find_sites
 from headscope.model.linears import used_matrix
 from headscope.model.model import Model, evaluating, forward
 
+ROUNDING = 1e-6  # of the sizes multiplied: what float32 weights leave
 LINEAR = 1e-3  # of the largest entry: a map that errs by more than rounding is none
 
 

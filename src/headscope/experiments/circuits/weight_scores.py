@@ -20,9 +20,7 @@ import torch
 from headscope.core.accumulators import Bools, Float64
 from headscope.experiments.circuits.made_inputs import Ordinals
 from headscope.experiments.circuits.result import WAYS
-from headscope.experiments.circuits.weight_maps import HeadMaps, WeightMaps
-
-ROUNDING = 1e-6  # of the sizes multiplied: what float32 weights leave
+from headscope.experiments.circuits.weight_maps import ROUNDING, HeadMaps, WeightMaps
 
 
 def copying(maps: Sequence[HeadMaps], weights: WeightMaps) -> Float64:
