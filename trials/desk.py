@@ -18,7 +18,7 @@ ATLAS = (
     "--control", "none", "-o", "out/run",
 )  # fmt: skip
 # More shards than are merged at once.
-MANY = ("atlas", "model", "--text", "c.txt", *ATLAS[4:])
+MANY = ("atlas", "model", "--text", "c.txt", *ATLAS[4:], "--limit", "12")
 TASK = ("--task", "mood", "--data", "data")
 PROBE = ("--train", "train.conllu", "--test", "test.conllu", "--structural-epochs", "1")
 SESSION = (
@@ -58,6 +58,7 @@ SCENARIOS = {
     for each in (
         Scenario("atlas", (*ATLAS, "--no-report")),
         Scenario("together", (*MANY, "--no-report")),
+        Scenario("shard", (*MANY, "--no-report", "--shard", "1/2")),
         Scenario("report", ("report", "out/run"), ((*ATLAS, "--no-report"),)),
         Scenario("overwrite", (*ATLAS, "--no-report", "--seed", "1", "--overwrite"),
                  ((*ATLAS, "--no-report"),)),

@@ -145,3 +145,22 @@ def test_what_cannot_be_is_refused_before_a_model_is_loaded(monkeypatch, given, 
     done = CliRunner().invoke(group, ["atlas", "no-such/model", "--demo", *given])
     assert isinstance(done.exception, InputError)
     assert said in str(done.exception)
+
+
+@pytest.mark.parametrize(("dead", "tries"), [(2, 3), (9, 3)])
+def test_workers_that_die_as_they_start_are_started_again_and_not_for_ever(
+    monkeypatch, dead, tries
+):
+    begun = []
+
+    def start(**options):
+        begun.append(options["n_workers"])
+        if len(begun) <= dead:
+            raise RuntimeError("Nanny failed to start.")
+        raise KeyboardInterrupt  # enough was seen
+
+    monkeypatch.setattr(dask_engine, "LocalCluster", start)
+    ends = pytest.raises(HeadscopeError, match=r"end as they start.*`if __name__")
+    with ends if dead >= tries else pytest.raises(KeyboardInterrupt), dask_engine._client(None, 2):
+        pass
+    assert begun == [2] * tries

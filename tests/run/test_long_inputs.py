@@ -2,6 +2,7 @@
 
 import copy
 import resource
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -223,7 +224,12 @@ def test_what_fits_is_half_or_what_the_maps_leave_room_for():
     assert "more memory" in what_fits(1, 1000, maps=heads, free=0)
 
 
-def test_what_the_host_has_left_is_what_the_system_says():
+def test_what_a_device_has_left_is_what_the_system_says(monkeypatch):
+    """Of an accelerator also what torch holds for later."""
+    said = {"mem_get_info": (5, 99), "memory_reserved": 8, "memory_allocated": 6}
+    told = SimpleNamespace(**{name: lambda _, one=one: one for name, one in said.items()})
+    monkeypatch.setattr(torch, "get_device_module", lambda _: told)
+    assert free_bytes(torch.device("cuda")) == 5 + 8 - 6
     host = torch.device("cpu")
     assert free_bytes(host) == pytest.approx(psutil.virtual_memory().available, rel=0.2)
     before = resource.getrlimit(resource.RLIMIT_AS)

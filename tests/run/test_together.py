@@ -198,6 +198,12 @@ def test_a_share_needs_a_folder(tiny):
         run_of(tiny, None, shard=(1, 2))
 
 
+def test_only_an_atlas_is_divided(tiny):
+    execution = hs.Execution(shard=(1, 2))
+    with pytest.raises(InputError, match="only an atlas is divided"):
+        hs.compare(tiny, tiny, CORPUS, execution=execution)
+
+
 # --- runs -----------------------------------------------------------------------------------
 
 
@@ -224,6 +230,8 @@ def test_what_a_dead_process_held_and_left_is_done_by_the_next(tiny, alone, fold
     file = next((folder / "shards").glob("00000..00007-*"))
     late = folder / "shards" / file.name.replace("..00007", "")
     shutil.copy(file, late)
+    for draft in (".part-a", "shards/.part-b"):
+        (folder / draft).write_bytes(b"half")
     run_of(tiny, folder, shard=(2, 2))
     assert (folder / "atlas.nc").read_bytes() == alone
     assert there(folder) == {"atlas.nc", "manifest.json"}
@@ -247,7 +255,8 @@ def test_a_process_without_a_share_goes_on_alone(tiny, alone, folder):
     assert there(folder) == {"atlas.nc", "manifest.json"}
 
 
-def test_a_folder_is_shared_by_shares_and_by_nobody_else(tiny, alone, folder):
+def test_a_folder_is_shared_by_shares_and_by_nobody_else(tiny, alone, folder, monkeypatch):
+    monkeypatch.setattr("headscope.core.whole_file.time.sleep", lambda seconds: None)
     with held(folder, shared=True):
         with pytest.raises(RunFolderError, match=r"another headscope .* is writing to"):
             run_of(tiny, folder)

@@ -124,9 +124,9 @@ def atlas(
     raises     InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
     settings, execution = settings_of(Settings, settings, more), execution or Execution()
-    corpus, folder = corpus_of(corpus), folder_of(output, execution)
-    if folder is None and execution.shard is not None:
+    if output is None and execution.shard is not None:
         raise InputError("found a shard and no run folder; wanted output=FOLDER, the same for all")
+    corpus, folder = corpus_of(corpus), folder_of(output, replace(execution, shard=None))
     with taking_part(Path(output or "."), execution.shard) as own:
         return _atlas(
             load(model), corpus, folder, settings, execution,
@@ -190,7 +190,12 @@ def engine_of(execution: Execution, model: Model) -> Engine | None:
 
 
 def folder_of(output: str | Path | None, execution: Execution) -> RunFolder | None:
-    """The run folder that is named, checked; None for a run in memory."""
+    """The run folder that is named, checked; None for a run in memory.
+
+    raises  InputError for a shard: only an atlas is divided among processes
+    """
+    if execution.shard is not None:
+        raise InputError("found a shard; wanted none: only an atlas is divided among processes")
     if output is None:
         return None
     folder = RunFolder(output, keep_shards=execution.keep_shards)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import islice
+from typing import Any
 from uuid import uuid4
 
 import distributed
@@ -27,9 +28,10 @@ from headscope.run.compute import Computer, ShardJob
 from headscope.run.memory import keep_few_products, keep_freed_memory
 from headscope.run.plan import Shard
 from headscope.run.shard_files import State
-from headscope.run.worker_processes import shielded
+from headscope.run.worker_processes import GUARD, shielded
 
 PATIENCE = "10s"  # for the answer of a scheduler
+TRIES = 3  # ours
 IN_FLIGHT = 2  # shards per worker that are computed or wait to be fetched
 
 
@@ -86,11 +88,18 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Client]:
         if scheduler is None:
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")  # of a port in use, in whose place another is taken
-            with shielded():  # Ctrl-C is for this process alone
-                cluster = LocalCluster(
-                    n_workers=workers, threads_per_worker=1, host="127.0.0.1",
-                    dashboard_address=None, silence_logs=logging.CRITICAL, memory_limit=0,
-                )  # fmt: skip
+            start = partial(
+                LocalCluster, n_workers=workers, threads_per_worker=1, host="127.0.0.1",
+                dashboard_address=None, silence_logs=logging.CRITICAL, memory_limit=0,
+            )  # fmt: skip
+            try:
+                with shielded():  # Ctrl-C is for this process alone
+                    cluster = _patiently(start)
+            except RuntimeError as error:
+                raise HeadscopeError(
+                    f"worker processes end as they start ({error}): out of memory? fewer --workers "
+                    f"need less. {GUARD}"
+                ) from error
             stack.callback(_stop, cluster)
         try:
             client = Client(scheduler or cluster, timeout=PATIENCE, set_as_default=False)
@@ -100,6 +109,14 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Client]:
                 "tcp://10.0.0.1:8786, as `dask scheduler` prints it"
             ) from error
         yield stack.enter_context(client)
+
+
+def _patiently(do: Callable[[], Any]) -> Any:
+    """What `do` gives; tried again where a worker died meanwhile."""
+    for _ in range(TRIES - 1):
+        with suppress(OSError, RuntimeError):
+            return do()
+    return do()
 
 
 def _stop(cluster: LocalCluster) -> None:
@@ -115,7 +132,7 @@ def _stop(cluster: LocalCluster) -> None:
 def _handed(client: Client, job: _Job, scheduler: str | None) -> Iterator[None]:
     """Inside the context every worker has the job, those that join later too."""
     try:
-        client.register_plugin(job)
+        _patiently(partial(client.register_plugin, job))
     except Exception as error:  # whatever a worker says that does not know this class
         raise HeadscopeError(
             f"the workers cannot take the job: {error}; wanted headscope "

@@ -27,7 +27,7 @@ from headscope.run.memory import keep_few_products, keep_freed_memory
 from headscope.run.merge_tree import Span, children
 from headscope.run.plan import Plan, Shard
 from headscope.run.shard_files import State
-from headscope.run.worker_processes import follow_parent, shielded, stop_at_once
+from headscope.run.worker_processes import GUARD, follow_parent, shielded, stop_at_once
 
 Keep = Callable[[int, State], None]
 Engine = Callable[[Callable[[], Model], ShardJob, Sequence[Shard], Keep], Iterator[Shard]]
@@ -202,8 +202,7 @@ def run_workers(
     except BrokenProcessPool as error:
         raise HeadscopeError(
             "a worker process died (out of memory? killed?); finished shards are kept:\n"
-            "run the same command again, with fewer --workers. In a script of your own, call "
-            'atlas below `if __name__ == "__main__":`'
+            f"run the same command again, with fewer --workers. {GUARD}"
         ) from error
     finally:
         stop_at_once(pool)

@@ -131,13 +131,13 @@ class RunFolder(ShardFiles):
             inner = self.path if self.parts == SHARDS else self.path / self.parts
             inner.mkdir(parents=True, exist_ok=True)
             stale = [] if (self.path / MANIFEST).exists() else self._shard_files()
-            for file in [*self._drafts(), *stale]:
+            for file in [*self.drafts(), *stale]:
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise why_unwritten(error, self.path) from error
         drop_all(self.path)  # who holds the folder alone knows that they are dead
 
-    def _drafts(self) -> list[Path]:
+    def drafts(self) -> list[Path]:
         """What a process that was killed had begun to write."""
         places = ("", "*/", "figures/*/")
         return [file for place in places for file in self.path.glob(f"{place}{DRAFT}*")]
@@ -310,7 +310,7 @@ class Run:
                 raise RunFolderError(
                     f"{self.path} holds other results than this run's by now; open it again"
                 )
-            for draft in RunFolder(self.path)._drafts():
+            for draft in RunFolder(self.path).drafts():
                 draft.unlink(missing_ok=True)
             # As it was read or is read later: its parts stand in another order in memory.
             manifest = RunFolder(self.path).manifest() or self.manifest

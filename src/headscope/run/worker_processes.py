@@ -14,6 +14,7 @@ from multiprocessing import parent_process
 from headscope.errors import InputError
 
 ENGINES = ("processes", "dask")
+GUARD = 'In a script of your own, call atlas below `if __name__ == "__main__":`'
 
 
 def check_engine(
