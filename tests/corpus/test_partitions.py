@@ -190,6 +190,20 @@ def test_folders_and_patterns_are_read_in_the_order_of_names(tmp_path):
         hs.TextCorpus(tmp_path)
 
 
+def test_a_corpus_of_thousands_of_files_names_the_first(tmp_path):
+    for n in range(1003):
+        (tmp_path / f"{n:04}.txt").write_text("A cat.\n")
+    corpus = hs.TextCorpus(tmp_path)
+    assert repr(corpus).count(".txt") <= 20
+    assert len(corpus.facts()["files"].split(", ")) == 21
+    assert corpus.facts()["files"].endswith("0019.txt, and 983 more")
+    assert len(corpus.describe()["files"]) == 1003  # one partition: each with its sha256
+    object.__setattr__(corpus, "sizes", (1 << 20,) * 1003)
+    told = corpus.describe()
+    assert (len(told["files"]), told["file_count"]) == (1000, 1003)
+    assert told["files"][0] == {"name": "0000.txt", "bytes": 1 << 20}
+
+
 def test_urls_are_read_through_fsspec(tmp_path, ends_every):
     memory = fsspec.filesystem("memory")
     memory.pipe("/books/a.txt", text().encode())

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from threading import RLock
 from typing import Any, ClassVar, Literal
@@ -177,23 +177,28 @@ class DatasetCorpus(Displayed):
                 yield Document(name, row_passages(row, self.column, name, self.passages))
 
     def _stream(self) -> Any:
-        try:
-            import datasets
-        except ImportError as error:
-            raise InputError(
-                "--dataset needs the package datasets: pip install 'headscope[data]'"
-            ) from error
-        # The lock of its bars is a semaphore, which would outlive a worker that is killed.
-        datasets.utils.tqdm.set_lock(RLock())
-        place, config, split = dataset_parts(self.name)
         with told_as(self._unread):
-            return datasets.load_dataset(place, config, split=split, streaming=True)
+            return _streamed(self.name)
 
     def _unread(self, said: str) -> CorpusError:
         return CorpusError(
             f"the dataset {self.name} cannot be read ({said}); wanted NAME[/CONFIG][:SPLIT] of a "
             "dataset that is on this machine or can be reached"
         )
+
+
+@cache  # every process asks the hub once
+def _streamed(name: str) -> Any:
+    try:
+        import datasets
+    except ImportError as error:
+        raise InputError(
+            "--dataset needs the package datasets: pip install 'headscope[data]'"
+        ) from error
+    # The lock of its bars is a semaphore, which would outlive a worker that is killed.
+    datasets.utils.tqdm.set_lock(RLock())
+    place, config, split = dataset_parts(name)
+    return datasets.load_dataset(place, config, split=split, streaming=True)
 
 
 def dataset_parts(name: str) -> tuple[str, str | None, str]:

@@ -70,8 +70,11 @@ def decoder(name: str, **changes: Any) -> LanguageModel:
     return LanguageModel(Model(network(name, **changes), words(), name, "", name), "causal")
 
 
-def pairs(*lengths: int, seed: int = 0, item: int = 1) -> list[Prompt]:
-    """Random prompts of these lengths beside others, answers drawn; so many make one item."""
+def pairs(*lengths: int, seed: int = 0, item: int = 1, common: int = 0) -> list[Prompt]:
+    """Random prompts of these lengths beside others, answers drawn; so many make one item.
+
+    common  first tokens that both have
+    """
     rng = np.random.default_rng(seed)
 
     def text(ids: Any) -> str:
@@ -80,6 +83,7 @@ def pairs(*lengths: int, seed: int = 0, item: int = 1) -> list[Prompt]:
     told = []
     for at, length in enumerate(lengths):
         clean, corrupted = rng.integers(5, VOCABULARY, (2, length))
+        corrupted[:common] = clean[:common]
         right, wrong = rng.choice(np.arange(5, VOCABULARY), 2, replace=False)
         told.append(
             Prompt(text(clean), f" w{right}", f" w{wrong}", text(corrupted), f"item {at // item}")

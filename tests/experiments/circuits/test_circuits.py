@@ -9,6 +9,7 @@ import torch
 import headscope as hs
 from experiments.circuits import made
 from experiments.circuits.decoders import decoder
+from headscope.core.control import controls
 from headscope.core.head_labels import head_labels
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits import made_inputs, weight_scores
@@ -18,7 +19,16 @@ from headscope.experiments.circuits.weight_maps import HeadMaps, WeightMaps
 from headscope.experiments.importance.objectives import LanguageModel
 
 QUICK = {"sequences": 12, "length": made.LENGTH, "replicates": 12}
+TEXT = " ".join(["cat dog tree house"] * 10)
 PLAIN = {**QUICK, "control": "none", "composition": False, "successors": False}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_networks():
+    """Of small models a control has many networks: here two, an untrained and a shuffled one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headscope.run.control.LEAST_HEADS", 1)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +96,15 @@ def test_a_softer_wiring_gets_its_labels(monkeypatch):
         network.transformer.wte.weight += 0.02 * torch.randn(
             network.transformer.wte.weight.shape, generator=noise
         )
-    run = hs.circuits(made.language_model(network), **QUICK)
+    run = hs.circuits(made.language_model(network), [TEXT], **QUICK, needles=10, haystack=20)
+    of_control = [one["circuits"].retrieval for one in controls(run.tree)]
+    assert max(float(one.max()) for one in of_control) < 0.5
     kinds = {
         place: {claim.kind for claim in one.labels} for place, one in head_labels(run.tree).items()
     }
     assert kinds[0, 0] == {"previous_token"}
     assert "duplicate_token" in kinds[0, 1]
-    assert kinds[1, 0] == {"induction", "copying"}
+    assert kinds[1, 0] == {"induction", "copying", "retrieval"}
     assert not kinds[1, 1]
     told = circuit_findings(run.tree)
     assert any(one.startswith("Induction: L2·H1 ") for one in told)
@@ -252,9 +264,6 @@ def test_a_model_that_sees_what_comes_is_refused():
 # --- needles ------------------------------------------------------------------------------------
 
 
-TEXT = " ".join(["cat dog tree house"] * 10)
-
-
 def test_the_head_that_attends_to_each_token_of_a_needle_retrieves_it():
     """The induction head's argmax is the needle's next token at each step; no other head's is."""
     run = hs.circuits(made.language_model(made.wired()), [TEXT], **PLAIN, needles=10, haystack=20)
@@ -269,6 +278,8 @@ def test_a_model_that_answers_nothing_has_no_retrieval_heads():
     run = hs.circuits(made.language_model(made.small()), [TEXT], **PLAIN, needles=10, haystack=20)
     assert "retrieval" not in run["circuits"]
     assert float(run["circuits"].recall.max()) < 0.5
+    told = " ".join(circuit_findings(run.tree))
+    assert "Of 10 needles in a haystack the model tells 0: too few to tell which heads" in told
 
 
 def test_a_needle_lies_where_it_is_said_to_lie():

@@ -269,6 +269,7 @@ class CircuitRun:
             self.made, repeated=self.made.repeated[:OF_CONTROL], fresh=self.made.fresh[:OF_CONTROL]
         )
         settings = replace(self.settings, composition=False, successors=False, replicates=0)
+        hidden = None if self.needles is None else self.needles.first(OF_CONTROL)
         counts = {
             "documents": OF_CONTROL, "examples": 2 * OF_CONTROL,
             "tokens": 2 * OF_CONTROL * len(made.repeated[0]),
@@ -281,10 +282,13 @@ class CircuitRun:
                 weights = WeightMaps(other)
                 patterns = one._part(weights, list(range(OF_CONTROL)))
                 found = one._of_weights(weights)
+                if hidden is not None:  # all of its runs count: it answers none
+                    found |= retrieved(other, hidden, range(OF_CONTROL), whole=WHOLE)
+                    found["recall"] = np.ones(OF_CONTROL)
                 about = {"model": name, "layers": other.shape.layers, "heads": other.shape.heads}
                 groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
                 groups[f"{CONTROL}/{name}/circuits"] = result.circuits_result(
-                    patterns, found, made, self.ordinals, None, replicates=0,
+                    patterns, found, made, self.ordinals, hidden, replicates=0,
                     width=weights.embedding.shape[1],
                 )  # fmt: skip
                 advance(1)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ from headscope.experiments.circuits.head_swaps import (
     asked_batches,
     differences,
     head_swaps,
+    in_common,
 )
 from headscope.experiments.circuits.prompts import FEWEST_ITEMS, Prompt, PromptSet
 from headscope.experiments.circuits.readout import asking_last
@@ -178,9 +180,12 @@ def patched_differences(
         for side in (from_, into)
     ]
     cells = _cells(shape.heads, tokens if positions else 0)
+    sides = list(zip(*shown, strict=True))
+    if not positions:
+        sides = list(starmap(in_common, sides))
     with evaluating(network):
-        with head_swaps(network, objective, shown[1][0], batch_tokens=batch_tokens) as swaps:
-            for clean, other in zip(*shown, strict=True):
+        with head_swaps(network, objective, sides[0][1], batch_tokens=batch_tokens) as swaps:
+            for clean, other in (map(swaps.read, side) for side in sides):
                 told = partial(differences, asked, other.places)
                 source, kept = swaps.whole(clean), swaps.whole(other)
                 before = told(kept.logits[None])
@@ -192,7 +197,7 @@ def patched_differences(
                             cells[start:], to_float64(told(logits) - before), strict=False
                         ):
                             _put(found, (other.places, layer), cell, change)
-        for clean, other in zip(*shown, strict=True):
+        for clean, other in sides:
             worth = _attribution(network, objective, asked, clean, other)
             found["attribution"][other.places] = worth
     return found

@@ -57,6 +57,11 @@ class Needles:
     places: Ints
     depth: Float64
 
+    def first(self, count: int) -> "Needles":
+        """The first runs alone."""
+        one, few = self, slice(count)
+        return Needles(one.examples[few], one.right[few], one.places[few], one.depth[few])
+
 
 def needles(model: Model, corpus: Corpus, *, runs: int, haystack: int, seed: int) -> Needles:
     """Needles at even depths of a haystack of so many tokens, from the corpus's documents in turn.

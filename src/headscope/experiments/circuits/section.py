@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.accumulators import Float64
+from headscope.core.claim import Claim
 from headscope.core.head_labels import head_labels, untrained_words
 from headscope.core.results import (
     at,
@@ -15,16 +15,16 @@ from headscope.core.results import (
     head_name,
     needed,
     own_name,
+    place_name,
     shape,
 )
-from headscope.core.wording import fixed, percent
+from headscope.core.wording import capital, fixed, percent
 from headscope.experiments.circuits import written_answers
 from headscope.experiments.circuits.claims import RULES
-from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
-from headscope.page.tabulate import Cell, Column, Rows, Table, share
+from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of
 
 NAME = "circuits"
-LISTED, NAMED = 12, 4  # heads, or pairs, in a table; heads that a sentence names
+NAMED = 4  # heads that a sentence names
 SURE = 4.0  # standard deviations: one pair in 30,000 lies higher by chance
 SHARES = ("copied", "successor", "retrieval")
 KINDS = ("induction", "previous_token", "duplicate_token")
@@ -36,34 +36,29 @@ def circuit_findings(tree: xr.DataTree) -> list[str]:
         return []
     told = [words for kind in RULES if (words := _kind_finding(tree, kind))]
     told = told or ["No head does what is asked here more surely than chance allows."]
-    told += [_path_finding(tree), _repeat_finding(tree), *written_answers.findings(tree)]
+    told += [_path_finding(tree), _repeat_finding(tree), _needle_finding(tree)]
+    told += written_answers.findings(tree)
     return [one for one in told if one]
 
 
-def labelled(tree: xr.DataTree, kind: str) -> list[tuple[int, int]]:
-    """(layer, head) of the heads with a label of this kind, the largest number first."""
-    having = [
-        (claim.value, place)
-        for place, one in head_labels(tree).items()
-        for claim in one.labels
-        if claim.kind == kind
-    ]
-    return [place for _, place in sorted(having, key=lambda pair: (-pair[0], pair[1]))]
+def labelled(tree: xr.DataTree, kind: str) -> list[Claim]:
+    """The labels of this kind, the largest number first."""
+    every = (label for one in head_labels(tree).values() for label in one.labels)
+    found = [label for label in every if label.kind == kind]
+    return sorted(found, key=lambda label: (-label.value, label.layer, label.head))
 
 
 def _kind_finding(tree: xr.DataTree, kind: str) -> str:
-    places, heads = labelled(tree, kind), shape(tree)[1]
-    if not places:
+    labels = labelled(tree, kind)
+    if not labels:
         return ""
-    labels = head_labels(tree)
-    told = []
-    for layer, head in places[:NAMED]:
-        claim = next(one for one in labels[layer, head].labels if one.kind == kind)
-        words = percent(claim.value, claim.low, claim.high)
-        told.append(f"{head_name(layer * heads + head, heads)} {words}")
-    rest = len(places) - len(told)
-    many = f"{RULES[kind].title}, {len(places)} heads" if len(places) > 1 else RULES[kind].title
-    return f"{many[:1].upper()}{many[1:]}: {', '.join(told)}{f' and {rest} more' * bool(rest)}."
+    told = [
+        f"{place_name(one.layer, one.head)} {percent(one.value, one.low, one.high)}"
+        for one in labels[:NAMED]
+    ]
+    many = f", {len(labels)} heads" * (len(labels) > 1)
+    rest = f" and {len(labels) - NAMED} more" * (len(labels) > NAMED)
+    return f"{capital(RULES[kind].title)}{many}: {', '.join(told)}{rest}."
 
 
 def _repeat_finding(tree: xr.DataTree) -> str:
@@ -75,12 +70,21 @@ def _repeat_finding(tree: xr.DataTree) -> str:
     )
 
 
+def _needle_finding(tree: xr.DataTree) -> str:
+    dataset = needed(tree, NAME)
+    if "recall" not in dataset:
+        return ""
+    few = "" if "retrieval" in dataset else ": too few to tell which heads retrieve"
+    runs = dataset.sizes["run"]
+    return f"Of {runs} needles in a haystack the model tells {dataset.attrs['answered']}{few}."
+
+
 def _path_finding(tree: xr.DataTree) -> str:
     """Which earlier head the keys of the strongest induction heads read most."""
     dataset, heads = needed(tree, NAME), shape(tree)[1]
     found: dict[int, list[tuple[int, float]]] = {}
-    for layer, head in labelled(tree, "induction") if "composition" in dataset else ():
-        reader = layer * heads + head
+    for label in labelled(tree, "induction") if "composition" in dataset else ():
+        reader = label.layer * heads + label.head
         for writer, score, above in pairs_of(dataset, reader, "key")[:1]:
             if above >= SURE:
                 found.setdefault(writer, []).append((reader, score))
@@ -106,38 +110,6 @@ def pairs_of(dataset: xr.Dataset, reader: int, way: str) -> list[tuple[int, floa
     score, above = (one[name].values.astype(float) for name in ("composition", "composition_above"))
     order = np.argsort(-np.nan_to_num(score, nan=-1.0), kind="stable")
     return [(int(w), float(score[w]), float(above[w])) for w in order if np.isfinite(score[w])]
-
-
-def ordered(dataset: xr.Dataset) -> list[int]:
-    """Units by the largest of their numbers."""
-    parts = [dataset["score"].sel(circuit=kind).values for kind in KINDS]
-    parts += [dataset[name].values for name in SHARES if name in dataset]
-    most: Float64 = np.nanmax(np.stack(parts), 0).ravel()
-    return [int(unit) for unit in np.argsort(-most, kind="stable")]
-
-
-def heads_table(dataset: xr.Dataset) -> Table:
-    """The heads with the largest numbers."""
-    heads = dataset.sizes["head"]
-    columns = [(f"score.{kind}", estimate(dataset, "score", circuit=kind)) for kind in KINDS]
-    columns += [(one, estimate(dataset, one)) for one in SHARES if one in dataset]
-    rows = []
-    for unit in ordered(dataset)[:LISTED]:
-        place = divmod(unit, heads)
-        cells = [share(*at(parts, *place)) for _, parts in columns]
-        by_weights = Cell(fixed(float(dataset["weight_copying"].values[place]), 2))
-        rows.append([Cell(head_name(unit, heads)), *cells, by_weights])
-    named = {"previous_token": "Previous", "duplicate_token": "Duplicate", "copied": "Copying"}
-    words = [name.rpartition(".")[2] for name, _ in columns]
-    heading = [Column(named.get(one, one.capitalize()), "%", one) for one in words]
-    caption = (
-        f"The {len(rows)} heads with the largest of these numbers, with 95 % intervals over "
-        f"{int(dataset.attrs['sequences'])} inputs (of successors, over ordinals). Chance of "
-        f"copying is {percent(float(dataset.attrs['chance']))}. All heads: table of heads, and "
-        "tables/circuits."
-    )
-    last = Column("By weights", "", "weight_copying")
-    return Table("Heads", [Column("Head"), *heading, last], [Rows(rows)], caption)
 
 
 def readers_of(dataset: xr.Dataset) -> list[int]:
@@ -171,7 +143,7 @@ SECTIONS = (
         text="Tokens are random, so that nothing but their places and that they come again can "
         "draw attention. A head that induces looks at what came after the same token before, and "
         "copies it (Olsson et al. 2022).",
-        pictures=("circuits",), tables=(of_group(NAME, heads_table),), chapter=FINDINGS,
+        pictures=("circuits",), chapter=FINDINGS,
     ),
     SectionPlan(
         id="pairs-of-heads", title="Which heads read which?",
