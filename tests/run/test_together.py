@@ -281,6 +281,15 @@ def test_results_of_another_process_end_the_work(tiny, alone, folder, tmp_path):
     assert there(folder) == {"atlas.nc", "manifest.json"}
 
 
+def test_a_process_whose_record_was_deleted_does_not_wait_for_ever(tiny, folder):
+    def clear(done, _total):
+        if done == 4:
+            shutil.rmtree(folder / "processes")
+
+    with pytest.raises(RunFolderError, match="was deleted: another command has taken"):
+        run_of(tiny, folder, shard=(1, 2), progress=clear)
+
+
 @pytest.mark.parametrize("other", ["seed", "corpus"])
 def test_a_process_of_another_spec_is_refused_and_the_others_go_on(tiny, alone, folder, other):
     with pytest.raises(RunStopped):

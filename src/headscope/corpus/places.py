@@ -192,6 +192,5 @@ def opened(file: File) -> Iterator[BinaryIO]:
                 with pa.input_stream(stored, compression=codec) as plain:
                     yield io.BufferedReader(plain)
     except OSError as error:
-        reason = error.strerror or str(error)
-        advice = "; wanted a whole file: copy it again" if "compress" in reason else ""
-        raise CorpusError(f"{file} cannot be read: {reason}{advice}") from error
+        reason = error.strerror or f"{error}; wanted a whole file: copy it again"
+        raise CorpusError(f"{file} cannot be read: {reason}") from error

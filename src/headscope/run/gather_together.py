@@ -7,14 +7,14 @@ two that compute the same shard, or merge the same node, write the same bits.
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from headscope.core.progress import Advance, phase
-from headscope.errors import UnwrittenError
+from headscope.core.whole_file import names_in
+from headscope.errors import RunFolderError, UnwrittenError
 from headscope.model.model import Model
 from headscope.run.analysis import Analysis
 from headscope.run.compute import Computer, ShardJob
@@ -155,7 +155,7 @@ class _Member:
 
     def _left(self) -> list[int]:
         """Shards that are not there: those that nobody has claimed, and a few of the others."""
-        leased = {name for name in os.listdir(self.own.place) if name.endswith(LEASE)}
+        leased = {name for name in names_in(self.own.place) if name.endswith(LEASE)}
         left = [number for number in self.order if number not in self.there]
         taken = {number for number in left if text_of((number, number)) + LEASE in leased}
         few = random.sample(sorted(taken), min(LOOKED_AT, len(taken)))
@@ -169,5 +169,10 @@ class _Member:
         self.pauses = _pauses()
 
     def wait(self) -> None:
+        if not self.own.file.exists() and not self.run.refreshed():
+            raise RunFolderError(
+                f"{self.own.file} was deleted: another command has taken the run over, or somebody "
+                "has cleared the folder; give the same command again: what is finished is kept"
+            )
         self.own.tell(state="waiting", doing="for what other processes compute")
         time.sleep(next(self.pauses))

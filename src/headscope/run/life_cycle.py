@@ -109,9 +109,9 @@ class RunInProgress:
 
     def _clear(self) -> None:
         assert self.folder is not None
-        for draft in self.folder.drafts() if self.own else ():  # nobody writes any more
-            with suppress(OSError):
-                draft.unlink()
+        with suppress(OSError):  # another process may do it too
+            for draft in self.folder.drafts() if self.own else ():  # nobody writes any more
+                draft.unlink(missing_ok=True)
         self.folder.drop_shards()
         drop_all(self.folder.path)
 

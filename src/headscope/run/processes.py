@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from headscope.core.whole_file import why_unwritten
+from headscope.core.whole_file import names_in, why_unwritten
 from headscope.errors import InputError, RunFolderError, RunStopped, UnwrittenError
 
 PROCESSES, LEASE, RECORD = "processes", ".lease", ".json"
@@ -291,9 +291,10 @@ def processor() -> str:
 def records(folder: Path) -> dict[Path, dict[str, Any]]:
     """The records of a run folder, by file."""
     found = {}
-    for file in sorted((folder / PROCESSES).glob("*" + RECORD)):
+    for name in sorted(names_in(folder / PROCESSES)):
         with suppress(OSError):
-            found[file] = read_record(file)
+            if name.endswith(RECORD):
+                found[folder / PROCESSES / name] = read_record(folder / PROCESSES / name)
     return found
 
 
@@ -308,4 +309,6 @@ def drop(*files: Path) -> None:
 
 def drop_all(folder: Path) -> None:
     """Delete the records and leases of a run folder: the run is finished, or begins anew."""
-    drop(*(f for f in (folder / PROCESSES).glob("*") if f.suffix in (LEASE, RECORD, ".probe")))
+    names = names_in(folder / PROCESSES)
+    ours = (LEASE, RECORD, ".probe")
+    drop(*(folder / PROCESSES / name for name in names if name.endswith(ours)))

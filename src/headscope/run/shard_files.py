@@ -10,7 +10,6 @@ of its run; one of another run, or one that does not match its name, is deleted 
 from __future__ import annotations
 
 import hashlib
-import os
 import zlib
 from collections.abc import Iterable
 from contextlib import suppress
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.core.whole_file import write_whole
+from headscope.core.whole_file import names_in, write_whole
 from headscope.errors import HeadscopeError
 from headscope.run.merge_tree import Span, text_of
 
@@ -109,7 +108,9 @@ class ShardFiles:
 
     def span(self, span: Span) -> State:
         """The merged state of several shards, likewise."""
-        for file in (self.path / SHARDS).glob(f"{text_of(span)}-*.shard"):
+        for file in self._shard_files():
+            if not file.name.startswith(f"{text_of(span)}-"):
+                continue
             if (content := self._opened(file)) is None:
                 raise LostShardError(f"{file} is damaged; run the command again: it is recomputed")
             return unpack(content)
@@ -131,11 +132,7 @@ class ShardFiles:
         return content.removeprefix(self._seal) if own else None
 
     def _names(self) -> list[str]:
-        try:
-            names = os.listdir(self.path / SHARDS)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        return sorted(name for name in names if name.endswith(".shard"))
+        return sorted(name for name in names_in(self.path / SHARDS) if name.endswith(".shard"))
 
     def _shard_files(self) -> list[Path]:
         return [self.path / SHARDS / name for name in self._names()]

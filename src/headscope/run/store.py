@@ -25,6 +25,7 @@ from headscope.core.whole_file import (
     DRAFT,
     file_sha256,
     held,
+    names_in,
     noting_written,
     why_unwritten,
     write_whole,
@@ -106,8 +107,9 @@ class RunFolder(ShardFiles):
             raise RunFolderError(f"{place} is a file; wanted a folder for the run (-o {self.path})")
         if not os.access(place, os.W_OK | os.X_OK):
             raise RunFolderError(f"cannot write to {place}; choose another folder with -o")
-        if place == self.path and not (place / MANIFEST).exists():
-            strange = [p.name for p in place.iterdir() if not self._ours_without_manifest(p)]
+        names = names_in(place) if place == self.path else []
+        if MANIFEST not in names:  # in one look: another process may begin the run meanwhile
+            strange = [name for name in names if not self._ours_without_manifest(place / name)]
             if strange:
                 raise RunFolderError(
                     f"{self.path} holds {min(strange)!r} but no run; "

@@ -278,6 +278,8 @@ def test_a_model_that_answers_nothing_has_no_retrieval_heads():
     run = hs.circuits(made.language_model(made.small()), [TEXT], **PLAIN, needles=10, haystack=20)
     assert "retrieval" not in run["circuits"]
     assert float(run["circuits"].recall.max()) < 0.5
+    told = " ".join(circuit_findings(run.tree))
+    assert "Of 10 needles in a haystack the model tells 0: too few to tell which heads" in told
 
 
 def test_a_needle_lies_where_it_is_said_to_lie():

@@ -36,7 +36,8 @@ def circuit_findings(tree: xr.DataTree) -> list[str]:
         return []
     told = [words for kind in RULES if (words := _kind_finding(tree, kind))]
     told = told or ["No head does what is asked here more surely than chance allows."]
-    told += [_path_finding(tree), _repeat_finding(tree), *written_answers.findings(tree)]
+    told += [_path_finding(tree), _repeat_finding(tree), _needle_finding(tree)]
+    told += written_answers.findings(tree)
     return [one for one in told if one]
 
 
@@ -67,6 +68,15 @@ def _repeat_finding(tree: xr.DataTree) -> str:
         f"Of {int(dataset.attrs['length'])} random tokens that come again, the model gives the "
         f"right next one a probability of {words}."
     )
+
+
+def _needle_finding(tree: xr.DataTree) -> str:
+    dataset = needed(tree, NAME)
+    if "recall" not in dataset:
+        return ""
+    few = "" if "retrieval" in dataset else ": too few to tell which heads retrieve"
+    runs = dataset.sizes["run"]
+    return f"Of {runs} needles in a haystack the model tells {dataset.attrs['answered']}{few}."
 
 
 def _path_finding(tree: xr.DataTree) -> str:
