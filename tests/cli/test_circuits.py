@@ -32,6 +32,23 @@ def test_a_decoder_is_told_apart_and_the_run_is_opened_again(headscope, desk):
     assert json.loads(told.out)["labels"]["successor"] == [[0, 1]]
 
 
+def test_which_heads_retrieve_is_written_for_those_who_serve(headscope, desk):
+    (desk / "hay.txt").write_text(" ".join(["cat dog tree house"] * 10))
+    asked = ("--control", "none", "--no-report", "--no-composition", "--needles", "10")
+    asked += ("--export", "duo", "--haystack")
+    done = headscope(
+        "circuits", "decoder", "-o", "run", *QUICK, *asked, "20", "--text", "hay.txt"
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "exported: run/gates-mean/full_attention_heads.tsv" in done.out.replace("\\", "/")
+    gates = (desk / "run/gates-mean/full_attention_heads.tsv").read_text().splitlines()
+    assert [list(map(float, row.split("\t"))) for row in gates] == [[0, 0], [1, 0]]
+    refused = headscope("circuits", "decoder", "-o", "other", *QUICK, *asked, "0")
+    assert refused.code == 2
+    assert "there is no haystack in this run" in refused.err
+    assert not (desk / "other").exists()
+
+
 def test_what_has_no_head_or_sees_what_comes_is_refused(headscope, desk):
     language_model(desk / "masked")
     (desk / "short.txt").write_text("cat dog tree\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.cli import options
 from headscope.cli.options import IntervalOptions, Natural, Positive, RunOptions
@@ -48,6 +48,10 @@ class _CircuitOptions(Options):
         metavar="NAME|FILE",
     )  # fmt: skip
     pairs: Positive = option("Prompts of a made set at most.", 32)
+    export: tuple[Literal["duo", "kvpress", "json"], ...] = several(
+        "Write which heads retrieve: gates of key-value heads as DuoAttention reads them (kvpress: "
+        "the same files), or JSON of all heads; repeatable."
+    )
     control: str = options.control_option("heads")
     chance: _MadeIntervalOptions = group("How sure")
     loading: options.ModelOptions = group("The model")
@@ -70,7 +74,9 @@ def circuits_command(given: _CircuitOptions) -> None:
     headscope circuits my-decoder --prompts ioi -o circuits
     """
     options.check_run_folder(given.output)
-    from headscope.experiments.circuits.circuits import CircuitSettings, circuits
+    from headscope.errors import InputError
+    from headscope.experiments.circuits.circuits import CircuitSettings, circuits, haystack_of
+    from headscope.experiments.circuits.export import NO_HAYSTACK, export_heads
     from headscope.experiments.importance.objectives import load_language_model
 
     settings = options.settings_from(
@@ -78,15 +84,21 @@ def circuits_command(given: _CircuitOptions) -> None:
         composition=not given.no_composition,
     )  # fmt: skip
     model = load_language_model(given.model, **asdict(given.loading))
+    if given.export and not haystack_of(model.model, settings):
+        raise InputError(NO_HAYSTACK)
     with ProgressBar(quiet=given.how.quiet, unit="sequences") as progress:
         run = circuits(
             model, list(given.text) or None, output=given.output, settings=settings,
             control=given.control, execution=options.execution_of(progress, given.how),
         )  # fmt: skip
-    options.conclude(run, given.how, lines=_lines(run), summary=_summary)
+    written = export_heads(run, model.model, given.export) if given.export else []
+    options.conclude(
+        run, given.how, lines=_lines(run, written),
+        summary=lambda run: {**_summary(run), "exported": list(map(str, written))},
+    )  # fmt: skip
 
 
-def _lines(run: Run) -> Iterator[str]:
+def _lines(run: Run, written: list[Path]) -> Iterator[str]:
     from headscope.core.head_labels import untrained_words
     from headscope.core.results import estimate, head_name
     from headscope.core.wording import percent
@@ -100,6 +112,7 @@ def _lines(run: Run) -> Iterator[str]:
         most = (-values).argsort(axis=None, kind="stable")[:NAMED].tolist()
         told = (f"{head_name(at, values.shape[1])} {percent(values.flat[at])}" for at in most)
         yield f"  {name}: {', '.join(told)}"
+    yield from (f"exported: {path}" for path in written)
 
 
 def _parts(found: Any) -> Iterator[tuple[str, tuple[str, dict[str, str]]]]:

@@ -317,11 +317,15 @@ def prompts_of(model: LanguageModel, settings: CircuitSettings) -> PromptSet | N
     return made
 
 
+def haystack_of(model: Model, settings: CircuitSettings) -> int:
+    """Tokens of a haystack; 0 for none."""
+    usual = HAYSTACK if model.limit >= 2 * HAYSTACK else 0
+    return usual if settings.haystack is None else settings.haystack
+
+
 def _needles(model: Model, corpus: CorpusLike | None, settings: CircuitSettings) -> Needles | None:
     """The needles that are asked for; None for none."""
-    haystack = settings.haystack
-    if haystack is None:
-        haystack = HAYSTACK if model.limit >= 2 * HAYSTACK else 0
+    haystack = haystack_of(model, settings)
     if not haystack:
         return None
     text = demo_corpus() if corpus is None else corpus_of(corpus)

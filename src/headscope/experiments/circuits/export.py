@@ -1,0 +1,129 @@
+"""Writes which heads retrieve for those who serve a model: gates of key-value heads, and JSON.
+
+duo, kvpress  folders `gates-mean` and `gates-max`, each with what DuoAttention (Xiao et al. 2024)
+              reads: `full_attention_heads.tsv` [layer, key-value head] from 0 to 1, `config.json`
+json          `retrieval_heads.json`: every head and every key-value head
+
+The gate is the retrieval score of the query heads that share the key-value head, their mean or
+maximum; DuoAttention learns its gates, which are other numbers.
+"""
+
+import json
+from collections.abc import Collection
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+
+from headscope.core.head_labels import with_label
+from headscope.core.whole_file import held, write_whole
+from headscope.errors import InputError, ModelError
+from headscope.experiments.circuits.claims import RETRIEVED
+from headscope.experiments.circuits.made_inputs import FEWEST
+from headscope.model.attention import AttentionCall, listening
+from headscope.model.families.sites import find_sites
+from headscope.model.model import Model, evaluating, forward
+from headscope.run.store import Run, RunFolder
+
+# Of streaming heads: what DuoAttention's own patterns hold. Nothing here measured them.
+STREAMING = {"sink_size": 128, "recent_size": 256}
+GATE = (
+    "headscope's retrieval score, the share of a needle's tokens that are attended to most as they "
+    "are told; not a gate that DuoAttention learned"
+)
+NO_HAYSTACK = (
+    "there is no haystack in this run, and --export tells which heads retrieve; wanted --haystack "
+    "TOKENS, as many as the model takes with a needle, its question and its answer"
+)
+
+
+def export_heads(run: Run, model: Model, forms: Collection[str]) -> list[Path]:
+    """Writes these forms, of duo, kvpress and json, into the run's folder, listed as its own.
+
+    model    the model of the run: it says which heads share keys and values
+    returns  the files written
+    raises   InputError for a run without needles, or of fewer than FEWEST that the model tells;
+             ModelError where the gates make no table of all layers; UnwrittenError
+    """
+    if run.path is None:
+        raise InputError("this run is in memory; give circuits(…, output=FOLDER)")
+    dataset = run["circuits"]
+    if "recall" not in dataset:
+        raise InputError(NO_HAYSTACK)
+    if "retrieval" not in dataset:
+        raise InputError(
+            f"of {dataset.sizes['run']} needles the model tells {dataset.attrs['answered']}, and "
+            f"which heads retrieve wants {FEWEST}: give a smaller --haystack or more --needles; "
+            "without --export the same command makes the report of this run"
+        )
+    groups = key_heads(model)
+    heads = _heads(run, groups)
+    gates = heads.groupby(["layer", "key_value_head"])["retrieval"].agg(["mean", "max"])
+    about = {key: run.manifest["model"][key] for key in ("name", "revision", "sha256")}
+    files = _gates(gates, model, about) if set(forms) - {"json"} else {}
+    if "json" in forms:
+        files["retrieval_heads.json"] = _json({
+            **about, "layers": len(groups), "heads": dataset.sizes["head"],
+            "key_value_heads": groups, "score": GATE, "threshold": RETRIEVED,
+            "needles": dataset.sizes["run"], "answered": int(dataset.attrs["answered"]),
+            "query_heads": _records(heads), "gates": _records(gates.reset_index()),
+        })  # fmt: skip
+    with held(run.path), RunFolder(run.path).listing():
+        return [write_whole(run.path / name, write) for name, write in files.items()]
+
+
+def key_heads(model: Model) -> list[int]:
+    """Of each layer that attends, how many heads have keys and values of their own."""
+    heard, one = _Heard(), torch.zeros((1, 1), dtype=torch.long, device=model.device)
+    with evaluating(model.network), listening(model.network, heard, alone=True):
+        forward(model.network, one, torch.ones_like(one), keep=False)
+    sites = [site for site in find_sites(model.network) if site.stack == model.shape.stack]
+    return [heard[site.attention] for site in sites]
+
+
+class _Heard(dict[nn.Module, int]):
+    def before(self, call: AttentionCall) -> None:
+        self[call.module] = call.key.shape[1]
+
+    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None: ...
+
+
+def _heads(run: Run, groups: list[int]) -> pd.DataFrame:
+    """One row per head: layer, head, key_value_head, retrieval, low, high, label."""
+    names = {"retrieval": "retrieval", "retrieval_ci_low": "low", "retrieval_ci_high": "high"}
+    dataset = run["circuits"]
+    many = dataset.sizes["head"]
+    frame = dataset[[*names]].to_dataframe(["layer", "head"]).rename(columns=names).reset_index()
+    shared = [head * count // many for count in groups for head in range(many)]
+    frame = frame.assign(key_value_head=shared, label=with_label(run.tree, "retrieval").ravel())
+    return frame[["layer", "head", "key_value_head", *names.values(), "label"]]
+
+
+def _gates(gates: pd.DataFrame, model: Model, about: dict[str, str]) -> dict[str, Any]:
+    """The folders of DuoAttention's layout."""
+    files: dict[str, Any] = {}
+    for over, column in gates.items():
+        table = column.unstack()
+        if table.isna().any(axis=None) or model.shape.others:
+            raise ModelError(
+                f"{model.name!r} has {model.shape.depth} layers, of which {model.shape.layers} "
+                f"attend, the least with {table.count(axis=1).min()} key-value heads and the most "
+                f"with {table.shape[1]}; gates want as many in each layer: give --export json"
+            )
+        config = {**about, **STREAMING, "gate": GATE, "over_query_heads": over}
+        save = partial(np.savetxt, X=table, delimiter="\t")
+        files[f"gates-{over}/full_attention_heads.tsv"] = save
+        files[f"gates-{over}/config.json"] = _json(config)
+    return files
+
+
+def _records(table: pd.DataFrame) -> Any:
+    return json.loads(table.to_json(orient="records", double_precision=15))
+
+
+def _json(content: Any) -> bytes:
+    return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
