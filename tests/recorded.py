@@ -19,7 +19,9 @@ from headscope.run.netcdf import FORMER
 FILE = Path(__file__).with_name("recorded.npz.xz")
 ENCODER, ALONE, DECODER = "encoder", "alone", "decoder"
 DOCUMENTS, TOKENS = 14, 6408  # of the encoder's run
-GENERAL = ("surface", "entropy", "norms", "mixing", "flow", "divergence", "neurons")
+GENERAL = (
+    "surface", "entropy", "distance", "norms", "sinks", "mixing", "flow", "divergence", "neurons",
+)  # fmt: skip
 LANGUAGE = (
     "dependency", "examples", "coreference", "frames", "features", "cls_attention", "pairs",
 )  # fmt: skip

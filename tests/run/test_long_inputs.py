@@ -18,6 +18,8 @@ WAYS = (
     "entropy",
     "norms",
     "mixing",
+    "distance",
+    "sinks",
     "divergence",
     "patterns",
     "examples",

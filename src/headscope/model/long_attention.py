@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 
 from headscope.errors import ModelError
+from headscope.model.lags import Lags
 
 ROWS = 64  # of one block of queries: a block then stays in the cache
 KEYS, KEYS_TOGETHER = 4096, 512  # and of keys, where a query's log-sum-exp is known
@@ -251,13 +253,15 @@ class LongAttention:
                 yield rows, keys, scores
 
     def sums(
-        self, example: int, classes: torch.Tensor, norms: Norms | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        self, example: int, classes: torch.Tensor, norms: Norms | None = None,
+        lags: Lags | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:  # fmt: skip
         """Sums over whole maps: entropies, columns, and norms of all heads together.
 
         classes  [class, query] 0 or 1
         norms    takes the weights of all heads in a block [head, query, key] and which keys these
                  are, gives [key]; None: that is not asked for
+        lags     sums over diagonals are added to it; None: likewise
         returns  [head, query] in nats, without sinks; [head, class, key] over the queries of each
                  class; [key] what `norms` gives, over all queries
         """
@@ -275,6 +279,9 @@ class LongAttention:
                 weights = torch.exp(logs, out=None if together is None else together[heads])
                 entropy[heads, at] -= torch.linalg.vecdot(weights, logs)
                 columns[heads, :, to] += classes[:, at] @ weights
+                if lags is not None:
+                    place = {"example": example, "head": heads.start, "query": rows.start}
+                    lags.add(weights[None], np.array([n]), **place, key=keys.start)
             if norms is not None and together is not None and received is not None:
                 received[to] += norms(together, to)
         return entropy.clamp_min_(0), columns, received

@@ -11,7 +11,9 @@ from headscope.core.accumulators import Array, Ints
 from headscope.model import kernels
 from headscope.model.attention import for_each_head, refused_whole
 from headscope.model.batch import Batch
-from headscope.model.layer import LayerView, compiled, norms_of_sum, widened
+from headscope.model.kernels import compiled
+from headscope.model.lags import Lags
+from headscope.model.layer import LayerView, norms_of_sum, widened
 from headscope.model.long_attention import LongAttention, blocks
 
 WORDS = 64  # of one block of rows between words
@@ -26,10 +28,12 @@ class LongLayerView(LayerView):
 
     together  set where norms of all heads together will be asked for: then the blocks of all heads
               are read at once
+    diagonals set to the cuts and to how many first keys `lags` will be asked for: likewise
     """
 
     long: LongAttention
     together = False
+    diagonals: tuple[tuple[int, ...], int] | None = None
 
     def __post_init__(self) -> None:
         """What is read is widened as it is read."""
@@ -149,15 +153,30 @@ class LongLayerView(LayerView):
             entropy = self._zeros(examples, heads, queries)
             columns = self._zeros(examples, heads, 2, keys)
             received = self._zeros(examples, keys)
+            if self.diagonals is not None:
+                cuts, first = self.diagonals
+                self._lags = Lags.of(cuts, first, entropy, examples, heads, keys)
             for example, n in enumerate(self.long.mask.lengths):
                 norms = partial(self._norms, example) if self.together else None
-                nats, sums, both = self.long.sums(example, batch.query_classes[example], norms)
+                classes = batch.query_classes[example]
+                nats, sums, both = self.long.sums(example, classes, norms, self._lags)
                 entropy[example, :, :n], columns[example, ..., :n] = nats, sums
                 received[example, :n] = 0 if both is None else both
             self._scans[id(batch)] = entropy, columns
             if self.together:
                 self._summed[id(batch)] = received
         return self._scans[id(batch)]
+
+    _lags: Lags | None = None
+
+    def lags(self, batch: Batch, cuts: tuple[int, ...] = (), *, first: int = 0) -> Lags:
+        """As of `LayerView`."""
+        if self._lags is None or self.diagonals != (cuts, first):
+            self.diagonals = cuts, first
+            self._scans.clear()
+        self.scan(batch)
+        assert self._lags is not None
+        return self._lags
 
     def _norms(self, example: int, weights: torch.Tensor, keys: slice) -> torch.Tensor:
         """[key] ‖Σ_h α f_h‖ summed over the queries of a block; weights [head, query, key]."""

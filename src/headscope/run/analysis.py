@@ -128,6 +128,8 @@ class Analysis:
     costly   whether networks without training are asked it of some of their inputs alone
     whole_maps  whether it looks at whole maps; of inputs that are read without, it is then shown
                 the first LEADING tokens alone. False: it asks a layer for sums, rows and pairs
+    diagonals   the cuts, and how many first keys, that it asks `LayerView.lags` for: so that one
+                reading of a long input gives them with all else
     """
 
     name: ClassVar[str]
@@ -136,6 +138,7 @@ class Analysis:
     source: ClassVar[str] = ""
     costly: ClassVar[bool] = False
     whole_maps: ClassVar[bool] = True
+    diagonals: tuple[tuple[int, ...], int] | None = None
 
     _question: ClassVar[question.Question | None] = None
 

@@ -129,6 +129,8 @@ class Computer:
         leading: LayerView | None = None
         if isinstance(layer, LongLayerView):
             layer.together = any("projection" in analysis.needs for analysis in self._shown)
+            asked = (analysis.diagonals for analysis in self._shown if analysis.diagonals)
+            layer.diagonals = next(asked, None)
         for analysis in self._shown:
             shown = layer
             if analysis.whole_maps and isinstance(layer, LongLayerView):

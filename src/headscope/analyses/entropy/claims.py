@@ -39,7 +39,8 @@ RULES = {
     "narrow": LabelRule(
         "few tokens, no one target",
         number="1 − entropy, of that of uniform attention", least=1 - NARROW_SHARE, source=OURS,
-        asks=f"no one target has {POSITION:g} of the attention", unless=(*EXPLAINING, "sink"),
+        asks=f"no one target has {POSITION:g} of the attention",
+        unless=(*EXPLAINING, "sink", "threshold_sink"),
     ),
 }  # fmt: skip
 

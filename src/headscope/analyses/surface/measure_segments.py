@@ -19,7 +19,8 @@ from headscope.core.intervals import SHARE, estimate
 from headscope.core.results import Variable
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
-from headscope.model.layer import LN2, LayerView, compiled
+from headscope.model.kernels import compiled
+from headscope.model.layer import LN2, LayerView
 from headscope.model.long_attention import LongMask
 from headscope.model.long_layer import LongLayerView
 from headscope.run.analysis import AnalysisPart, Scope
