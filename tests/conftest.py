@@ -17,6 +17,8 @@ import pytest
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+# Read as triton is first imported, by torch; =0 runs the kernels of long inputs on a GPU.
+os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 def pytest_configure():

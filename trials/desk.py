@@ -17,6 +17,8 @@ ATLAS = (
     "atlas", "model", *TEXT, *QUICK, "--analyses", "surface,entropy", "--shard-tokens", "8",
     "--control", "none", "-o", "out/run",
 )  # fmt: skip
+# More shards than are merged at once.
+MANY = ("atlas", "model", "--text", "c.txt", *ATLAS[4:])
 TASK = ("--task", "mood", "--data", "data")
 PROBE = ("--train", "train.conllu", "--test", "test.conllu", "--structural-epochs", "1")
 SESSION = (
@@ -55,6 +57,7 @@ SCENARIOS = {
     each.name: each
     for each in (
         Scenario("atlas", (*ATLAS, "--no-report")),
+        Scenario("together", (*MANY, "--no-report")),
         Scenario("report", ("report", "out/run"), ((*ATLAS, "--no-report"),)),
         Scenario("overwrite", (*ATLAS, "--no-report", "--seed", "1", "--overwrite"),
                  ((*ATLAS, "--no-report"),)),
@@ -82,6 +85,7 @@ def lay(desk: Path) -> Path:
     checkpoint(desk / "model", head=MOOD)
     (desk / "a.txt").write_text("\n\n".join(["the cat a b ."] * 6), "utf-8")
     (desk / "b.txt").write_text("\n\n".join(["the cat a b . " * 3] * 6), "utf-8")
+    (desk / "c.txt").write_text("\n\n".join(f"the cat {'a b ' * n}." for n in range(20)), "utf-8")
     write_tsv(desk / "data/train.tsv", rows(16, seed=1))
     write_tsv(desk / "data/dev.tsv", rows(12, seed=2))
     treebank(desk / "train.conllu", 20)

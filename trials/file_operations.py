@@ -27,7 +27,12 @@ from trials.desk import ATLAS, OUT, SCENARIOS, Scenario, lay, prepare
 from trials.forked import forked, headscope
 from trials.outcomes import BAD, Tally
 
-DATES = ("created", "seconds", "command")  # of a manifest or a record, what no result depends on
+DATES = (
+    "created",
+    "seconds",
+    "command",
+    "processors",
+)  # of a manifest or a record, what no result depends on
 REMOVALS = ("unlink", "rmdir")  # what cannot be removed is left
 
 

@@ -38,12 +38,21 @@ class Ended:
 
 def forked(work: Callable[[], object], streams: Path, *, patience: float = PATIENCE) -> Ended:
     """Do the work in a child; what it prints goes to files below `streams`."""
+    return ended(begun(work, streams), streams, patience=patience)
+
+
+def begun(work: Callable[[], object], streams: Path) -> int:
+    """A child that does the work."""
     streams.mkdir(parents=True, exist_ok=True)
-    out, err = streams / "out", streams / "err"
     sys.stdout.flush()
     sys.stderr.flush()
     if (child := os.fork()) == 0:
-        _become(work, out, err)
+        _become(work, streams / "out", streams / "err")
+    return child
+
+
+def ended(child: int, streams: Path, *, patience: float = PATIENCE) -> Ended:
+    """How a child ended; one that hangs is killed."""
     handle = os.pidfd_open(child)
     try:
         ready, _, _ = select.select([handle], [], [], patience)
@@ -53,7 +62,8 @@ def forked(work: Callable[[], object], streams: Path, *, patience: float = PATIE
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status) if ready else None
-    return Ended(code, *(file.read_text("utf-8", "replace") for file in (out, err)))
+    told = (streams / name for name in ("out", "err"))
+    return Ended(code, *(file.read_text("utf-8", "replace") for file in told))
 
 
 def _become(work: Callable[[], object], out: Path, err: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from trials import kills, power_loss, shim, stateful
+from trials import kills, power_loss, shim, stateful, together
 from trials.desk import SCENARIOS
 from trials.file_operations import attempt_all, bench_of
 from trials.outcomes import Tally
@@ -22,4 +22,5 @@ def command(keep: Path) -> None:
         if isinstance(shim.faults(), shim.Native):
             power_loss.attempt_all(bench, tally, every=9)
         kills.attempt_all(bench, tally, drivers=1, workers=0, pairs=1, disks=1)
+        together.attempt_all(bench, tally, runs=1, kills=3)
         stateful.attempt_all(bench, tally, examples=2, steps=4)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from traceback import clear_frames
 
 LONGEST = 2000  # characters of a message, whatever it quotes
 
@@ -82,15 +83,20 @@ def short_of_memory(error: BaseException) -> bool:
 
 
 @contextmanager
-def memory_told(advice: str) -> Iterator[None]:
-    """Around what may need too much memory: says so in one line, and then what to do."""
+def memory_told(advice: str | Callable[[], str]) -> Iterator[None]:
+    """Around what may need too much memory: says so in one line, and then what to do.
+
+    advice  what to do, or what gives it, once all that was being computed is let go
+    """
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         if not short_of_memory(error):
             raise
         said = (str(error).strip() or "no memory left").splitlines()[0][:150]
-        raise HeadscopeError(f"out of memory ({said}); {advice}") from error
+        clear_frames(error.__traceback__)
+        told = advice if isinstance(advice, str) else advice()
+        raise HeadscopeError(f"out of memory ({said}); {told}") from error
 
 
 @contextmanager

@@ -100,7 +100,7 @@ def test_files_of_several_kinds_are_read_kind_by_kind(desk: Path) -> None:
         (["wiki.txt", "The cat sat."], "'wiki.txt', a file, and 'The cat sat.', which is none"),
         ("  ", "an empty text"),
         ([], "an empty list"),
-        (".", "is a folder, and no FrameNet release"),
+        (".", r"has files of several formats: trees \(dev.conllu\), JSON lines"),
         ("table.csv", "does not exist"),
     ],
 )  # fmt: skip

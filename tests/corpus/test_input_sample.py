@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -47,3 +48,25 @@ def test_the_order_of_the_corpus_does_not_matter() -> None:
     inputs = list(enumerate(LENGTHS))
     one, other = (sample(each, most=2000).within(700) for each in (inputs, inputs[::-1]))
     assert [e.id for e in one] == [e.id for e in other]
+
+
+@pytest.mark.parametrize("most", [20, 150, 2000, 100_000])
+def test_samples_of_parts_merge_into_the_sample_of_the_whole(most: int) -> None:
+    """A short input took the place left by a long one before it, where that came first."""
+    inputs = list(enumerate(LENGTHS))
+    whole = sample(inputs, most=most)
+    for cuts in ((0, 50, 51, 210), (0, 0, 130, 210), (0, 1, 2, 210)):
+        parts = [sample(inputs[a:b], most=most) for a, b in pairwise(cuts)]
+        for order in (parts, parts[::-1]):
+            merged = sample([], most=most)
+            for part in order:
+                merged.merge(part)
+            assert merged.tokens == whole.tokens
+            kept = [{e.id for e in one.within(10**9)} for one in (merged, whole)]
+            assert kept[0] == kept[1]
+
+
+def test_an_input_that_comes_twice_is_held_twice() -> None:
+    twice = sample([(0, 20), (0, 20), (1, 30)])
+    twice.merge(sample([(0, 20)]))
+    assert sorted(map(len, twice.within(90))) == [20, 20, 20, 30]

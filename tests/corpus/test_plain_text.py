@@ -154,10 +154,10 @@ def test_a_file_of_white_space_is_refused(write):
         list(TextCorpus(write(" \n\n")))
 
 
-def test_a_missing_file_and_a_folder_are_refused(tmp_path):
+def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path):
     with pytest.raises(CorpusError, match="does not exist"):
         TextCorpus(tmp_path / "none.txt")
-    with pytest.raises(CorpusError, match="not a regular file"):
+    with pytest.raises(CorpusError, match="is a folder without files"):
         TextCorpus([tmp_path])
     with pytest.raises(CorpusError, match="no corpus file"):
         TextCorpus([])

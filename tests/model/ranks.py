@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +63,3 @@ def main(folder: Path) -> None:
         refused=refused, **what_is_seen(model),
     )  # fmt: skip
     torch.distributed.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

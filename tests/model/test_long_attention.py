@@ -29,8 +29,8 @@ from headscope.corpus.document import Example, Word
 from headscope.errors import ModelError
 from headscope.model.batch import Batch, Vocabulary
 from headscope.model.instrument import Instrument
-from headscope.model.long_attention import LongMask
 from headscope.model.long_layer import LongLayerView
+from headscope.model.long_mask import LongMask
 
 SIZE = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2,
         "num_attention_heads": 4}  # fmt: skip
@@ -217,3 +217,22 @@ def test_padding_before_the_tokens_is_refused():
     left = torch.tensor([[0, 1, 1]], dtype=torch.bool)
     with pytest.raises(ModelError, match=r"padding stands before"):
         LongMask.of(1, 3, 3, mask_function=None, attention_mask=left)
+
+
+@pytest.mark.parametrize("name", ["shared keys", "a window", "nothing hidden"])
+def test_what_is_asked_beforehand_is_what_is_read_afterwards(name):
+    """The same sums, and the same mixed values, from the one pass that does both."""
+    given, made, seen = batch(), network(name), {}
+    for asked in (True, False):
+        views = seen[asked] = []
+        with torch.inference_mode(), Instrument(made, observers=[views.append], whole=32) as reader:
+            reader.long_reading = (given, True, None) if asked else None
+            made(input_ids=given.input_ids, attention_mask=given.mask.long())
+    for one, other in zip(*seen.values(), strict=True):
+        assert one.long.asked is not None
+        assert other.long.asked is None
+        real = given.mask[..., None]
+        torch.testing.assert_close(one.output * real, other.output * real, atol=1e-6, rtol=1e-5)
+        for read in (LongLayerView.entropy, LongLayerView.column_sums,
+                     LongLayerView.summed_norm_received):  # fmt: skip
+            torch.testing.assert_close(read(one, given), read(other, given), atol=2e-6, rtol=1e-5)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import shutil
 import socket
-import subprocess
-import sys
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import pytest
 import torch
 
 import headscope as hs
+from forked import forked
 from headscope.errors import HeadscopeError, InputError, ModelError
 from headscope.model.instrument import Instrument
 from headscope.model.placement import refuse_spread, spread
@@ -124,20 +123,19 @@ def test_heads_of_two_processes_are_gathered(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    around = {
-        "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
-        "PYTHONPATH": str(Path(__file__).resolve().parents[1]), "OMP_NUM_THREADS": "1",
-    }  # fmt: skip
-    both = [
-        subprocess.Popen(
-            [sys.executable, "-m", "model.ranks", str(tmp_path)],
-            env={**os.environ, **around, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    around = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+
+    def rank(number: int) -> str:
+        its = {**around, "RANK": str(number), "LOCAL_RANK": str(number)}
+        return (
+            f"import os, pathlib; os.environ.update({its!r}); from model import ranks\n"
+            f"ranks.main(pathlib.Path({str(tmp_path)!r}))"
         )
-        for rank in range(2)
-    ]  # fmt: skip
-    said = [process.communicate(timeout=300)[0] for process in both]
-    assert [process.returncode for process in both] == [0, 0], "\n".join(said)
+
+    with ExitStack() as stack:
+        both = [stack.enter_context(forked(cwd=tmp_path, code=rank(number))) for number in (0, 1)]
+        said = [process.communicate() for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
     expected = ranks.what_is_seen(whole)
     for rank in range(2):
         with np.load(tmp_path / f"{rank}.npz") as found:

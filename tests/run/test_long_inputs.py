@@ -1,13 +1,20 @@
 """Runs over inputs that are read without whole maps: the same numbers, and what is said of them."""
 
+import copy
+import resource
+
 import numpy as np
+import psutil
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaModel
+import xarray as xr
+from transformers import LlamaConfig, LlamaModel, XLMConfig, XLMModel
 
 import headscope as hs
-from headscope.errors import InputError
+from headscope.analyses.surface.measure import Surface
+from headscope.errors import HeadscopeError, InputError
 from headscope.report.run_facts import facts
+from headscope.run.memory import MAPS_AT_ONCE, free_bytes, what_fits
 from model.families.tiny import sharpened
 from model.families.tokenizers_made import wordpiece
 
@@ -64,6 +71,38 @@ def test_a_run_says_the_same_however_its_inputs_are_read(decoder, monkeypatch):
     assert "long" not in whole.manifest
 
 
+def test_two_decoders_are_as_alike_however_their_inputs_are_read(decoder):
+    """Maps of their first tokens are those that are looked at whole, and that are shown."""
+    other = copy.deepcopy(decoder.network)
+    other.layers[1].self_attn.q_proj.weight.data *= 1.3
+    other = hs.load(other, tokenizer=decoder.tokenizer)
+    asked = {"control": None, "max_length": 48, "analyses": ("surface", "norms", "patterns")}
+    whole, long = (hs.compare(decoder, other, CORPUS, **asked, whole_maps=n) for n in (48, 8))
+    for path in ("similarity", "change", "norms", "base/patterns", "examples"):
+        assert set(whole.tree[path]) == set(long.tree[path])
+        for name, wanted in whole.tree[path].data_vars.items():
+            found = long.tree[path][name].values
+            if wanted.dtype.kind == "f":
+                np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=2e-5, err_msg=name)
+    assert whole["similarity"].cosine[1].max() < 1 - 1e-4
+    assert (long["similarity"].cosine[0] == 1).all()
+
+
+def test_a_family_outside_the_registry_has_whole_maps_of_any_length(decoder, monkeypatch):
+    """Once analyses of whole maps were shown these, and the first tokens alone."""
+    monkeypatch.setattr("headscope.run.compute.LEADING", 16)
+    torch.manual_seed(0)
+    shape = {"emb_dim": 32, "n_layers": 1, "n_heads": 4, "max_position_embeddings": 64}
+    network = XLMModel(XLMConfig(vocab_size=len(decoder.tokenizer), **shape)).eval()
+    model = hs.load(network, tokenizer=decoder.tokenizer)
+    assert model.fallback
+    asked = {"analyses": ("surface", "patterns"), "limit": 1}
+    whole, same = (made(model, **asked, whole_maps=n) for n in (48, 8))
+    assert "long" not in same.manifest
+    for name in asked["analyses"]:
+        xr.testing.assert_identical(whole[name], same[name])
+
+
 def test_divergence_of_drawn_queries_is_right_in_the_mean(decoder, monkeypatch):
     """Over many seeds, to four standard errors of their spread."""
     monkeypatch.setattr("headscope.analyses.divergence.measure.SAMPLED", (4, 4))
@@ -87,3 +126,53 @@ def test_what_needs_whole_maps_is_left_out_of_an_encoder_and_said_so(tiny):
     assert "flow, neurons, patterns: left out" in run.manifest["long"].replace("examples, ", "")
     with pytest.raises(InputError, match=r"patterns look at whole maps.*--whole-maps 48"):
         made(tiny, whole_maps=8, limit=1, analyses=("entropy", "patterns"))
+
+
+@pytest.mark.parametrize(
+    ("whole", "way", "wanted"),
+    [(48, "with whole", "--max-length 16 "), (8, "without whole", "--max-length 16 ")],
+)
+def test_memory_that_runs_out_says_what_was_read_and_what_fits(
+    decoder, monkeypatch, tmp_path, whole, way, wanted
+):
+    """An allocation that no machine grants, in the second shard; the first one is kept."""
+    given, kept = Surface.observe, []
+
+    def too_much(self, layer, batch):
+        kept.extend(tmp_path.glob("run/shards/*"))
+        if kept:
+            torch.empty(1 << 60)
+        given(self, layer, batch)
+
+    monkeypatch.setattr(Surface, "observe", too_much)
+    told = (
+        rf"out of memory .*allocate.*; found 1 x 48 tokens in a batch, read {way} maps; inputs of "
+        rf"up to 48 tokens were read before; finished shards are kept; wanted {wanted}"
+    )
+    asked = {"analyses": ("surface",), "output": tmp_path / "run", "shard_tokens": 1}
+    with pytest.raises(HeadscopeError, match=told):
+        made(decoder, batch_tokens=1, whole_maps=whole, **asked)
+    assert kept
+
+
+def test_what_fits_is_half_or_what_the_maps_leave_room_for():
+    """By hand: maps of 1,000 tokens and 12 heads are 48 MB, held so many times."""
+    heads, layer = 4 * 12, 48_000_000 * MAPS_AT_ONCE
+    assert what_fits(8, 1000, maps=heads, free=None) == "--batch-tokens 4000 or less"
+    assert what_fits(8, 1000, maps=heads, free=3 * layer) == "--batch-tokens 3000 or less"
+    assert what_fits(8, 1000, maps=heads, free=layer // 4).startswith("--max-length 496 or less")
+    assert what_fits(1, 1000, maps=heads, free=layer // 100).startswith("--max-length 96 or")
+    assert what_fits(1, 1000, maps=0, free=layer // 100).startswith("--max-length 496 or")
+    assert "more memory" in what_fits(1, 1000, maps=heads, free=0)
+
+
+def test_what_the_host_has_left_is_what_the_system_says():
+    host = torch.device("cpu")
+    assert free_bytes(host) == pytest.approx(psutil.virtual_memory().available, rel=0.2)
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    least = psutil.Process().memory_info().vms + (1 << 24)
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (least, before[1]))
+        assert free_bytes(host) <= 1 << 24
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)

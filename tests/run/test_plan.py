@@ -1,9 +1,22 @@
 """Do the shards hold every document once, whoever reads them in whatever order?"""
 
+from dataclasses import asdict, replace
+from functools import partial
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from headscope.corpus import Document, MemoryCorpus, Passage, TextCorpus, Word, demo_corpus
+from headscope.corpus import (
+    Document,
+    MemoryCorpus,
+    Passage,
+    TextCorpus,
+    Word,
+    demo_corpus,
+    partitions,
+)
+from headscope.corpus.partitions import Partition
 from headscope.errors import CorpusError
 from headscope.run.plan import Reader, corpus_ranks, encoder_for, make_plan, read_ranks
 from headscope.run.settings import Settings
@@ -88,6 +101,92 @@ def test_the_digest_changes_with_words_and_with_annotations(demo):
     others = [digest(form="dogs"), digest(relation="obj"), digest(name="e")]
     assert digest() == digest()
     assert len({digest(), *others}) == 4
+
+
+# --- partitions --------------------------------------------------------------------------------
+
+
+class Divided(MemoryCorpus):
+    """The bundled documents, a few to a partition; the third has none, the last nothing to read."""
+
+    CUTS = (0, 3, 5, 5, 9, 13, 14, 15)
+
+    def __init__(self):
+        super().__init__([*demo_corpus(), Document("blank", (Passage("p", text=" "),))])
+        assert len(self.documents) == self.CUTS[-1]
+
+    def partitions(self):
+        parts = (self.documents[a:b] for a, b in pairwise(self.CUTS))
+        return [Partition(f"part {n}", partial(iter, part)) for n, part in enumerate(parts)]
+
+
+def ids(examples):
+    return [(example.document, example.id) for example in examples]
+
+
+def facts(plan):
+    return {
+        "counts": asdict(plan.counts), "tokens": plan.token_counts.tolist(),
+        "annotations": (plan.annotations.documents, plan.annotations.relations),
+        "stored": ids(plan.stored_inputs), "listed": list(plan.listed.items()),
+        "sample": ids(plan.sample.within(900)), "longest": plan.longest,
+        "examples": sum(shard.examples for shard in plan.shards),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("few", [{}, {"replicates": 4}, {"limit": 7}])
+def test_partitions_give_what_one_reader_of_all_would_find(demo, few, monkeypatch):
+    monkeypatch.setattr("headscope.run.plan.MOST_SAMPLED", 1000)
+    divided, settings = Divided(), replace(SMALL, **few)
+    plan, whole = (make_plan(demo, c, settings) for c in (divided, MemoryCorpus(divided.documents)))
+    assert facts(plan) == facts(whole)
+    assert [s.number for s in plan.shards] == list(range(len(plan.shards)))
+    places = [divided.CUTS[s.partition] + s.first for s in plan.shards]
+    assert places == sorted(places)
+    if not few:
+        assert {s.partition for s in plan.shards} == {0, 1, 3, 4, 5}
+        assert plan.digest != whole.digest
+
+
+def test_a_reader_opens_the_partition_of_a_shard_and_no_other(demo, monkeypatch):
+    corpus = Divided()
+    plan, opened = make_plan(demo, corpus, SMALL), []
+    read = Partition.__iter__
+    monkeypatch.setattr(Partition, "__iter__", lambda p: opened.append(p.name) or read(p))
+    last = max(plan.shards, key=lambda shard: shard.partition)
+    Reader(demo, corpus, SMALL).examples(last)
+    assert opened == [f"part {last.partition}"]
+    reader = Reader(demo, corpus, SMALL)
+    forwards = [reader.examples(shard) for shard in plan.shards]
+    backwards = [reader.examples(shard) for shard in plan.shards[::-1]][::-1]
+    everything_ = everything(demo, MemoryCorpus(corpus.documents), SMALL)
+    for parts in (forwards, backwards):
+        assert same([e for part in parts for e in part], everything_)
+
+
+def test_several_processes_make_the_plan_of_one(demo):
+    corpus = Divided()
+    alone, together = (make_plan(demo, corpus, SMALL, workers=n) for n in (1, 2))
+    assert together.shards == alone.shards
+    assert together.digest == alone.digest
+    assert facts(together) == facts(alone)
+
+
+def test_a_partition_that_changes_or_vanishes_is_named(demo, tmp_path, monkeypatch):
+    monkeypatch.setattr(partitions, "PARTITION", 60)
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text("A cat sat on the mat, and a dog slept by it.\n")
+    corpus = TextCorpus(tmp_path)
+    plan = make_plan(demo, corpus, SMALL)
+    assert len(plan.shards) == len(corpus.partitions()) == 3
+    (tmp_path / "a.txt").write_text("A dog sat on the mat, and a cat slept by it.\n")
+    (tmp_path / "b.txt").unlink()
+    reader = Reader(demo, corpus, SMALL)
+    with pytest.raises(CorpusError, match=r"has changed .* documents 1 to 1, from .*a.txt on"):
+        reader.examples(plan.shards[0])
+    with pytest.raises(CorpusError, match=r"b.txt cannot be read: No such file"):
+        reader.examples(plan.shards[1])
+    assert len(reader.examples(plan.shards[2])) == 1
 
 
 def test_ranks_count_from_the_most_frequent_and_ties_share_their_mean():

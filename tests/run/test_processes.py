@@ -27,8 +27,9 @@ from forked import forked
 from headscope.cli.main import group
 from headscope.errors import ModelError
 from headscope.run.compute import ShardJob
-from headscope.run.gather import _end, run_workers
+from headscope.run.gather import run_workers
 from headscope.run.plan import Shard
+from headscope.run.worker_processes import stop_at_once
 
 # On the demo: a tiny model would be ready before it is stopped.
 QUICK_RUN = ("atlas", "demo", *QUICK, "--no-report", "--keep-shards", "-o", "run")
@@ -168,7 +169,7 @@ def end_pools():
         for done, _ in enumerate(as_completed(futures)):
             if done == count:
                 break
-        _end(pool)
+        stop_at_once(pool)
 
 
 def test_workers_end_in_the_middle_of_a_large_result():

@@ -17,7 +17,8 @@ from headscope.errors import HeadscopeError, RunFolderError
 from headscope.run import store
 from headscope.run.manifest import storable
 from headscope.run.netcdf import tree_as_netcdf, tree_of_netcdf
-from headscope.run.store import RunFolder, pack, unpack
+from headscope.run.shard_files import pack, unpack
+from headscope.run.store import RunFolder
 
 STATE = {"b/sums": np.arange(6.0).reshape(2, 3), "a/count": np.array([3], np.int64)}
 

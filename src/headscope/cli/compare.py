@@ -121,4 +121,6 @@ def _compared(run: Run, progress: ProgressBar, notes: list[str]) -> Iterator[str
         f"{counts['tokens']} tokens"
     )
     yield from reading_lines(counts, progress, notes)
-    yield from filter(None, (control_words(run.tree), *findings(run.tree)))
+    yield from filter(
+        None, (run.manifest.get("long"), control_words(run.tree), *findings(run.tree))
+    )

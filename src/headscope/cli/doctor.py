@@ -139,7 +139,8 @@ def _model(findings: Findings, given: _DoctorOptions) -> Any:
             f"{s.stack} " + (s.size if s.others else f"{s.layers}×{s.heads}")
             for s in loaded.shapes.values()
         )
-        say(f"read through {fallback}; {stacks}; at most {loaded.limit} tokens")
+        most = "at most {} tokens ({})".format(*loaded.positions)
+        say(f"read through {fallback}; {stacks}; {most}")
     if told := precision_in_words(str(loaded.network.dtype).removeprefix("torch.")):
         with _check(findings, "precision") as say:
             say(told, verdict=WARN)

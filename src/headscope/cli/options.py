@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -37,7 +38,8 @@ class _ModelName(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes 
 ModelName = Annotated[str, _ModelName()]
 Natural = Annotated[int, click.IntRange(0)]
 Positive = Annotated[int, click.IntRange(1)]
-CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments")
+FileName = Annotated[str, click.Path()]  # a path, a folder, a pattern or a URL
+CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments", "dataset")
 
 
 def control_option(what: str, **place: Any) -> Any:
@@ -75,11 +77,15 @@ class CorpusOptions(Options):
     """What to read: one corpus or more, each option any number of times."""
 
     demo: bool = flag("The bundled corpus, 14 documents.")
-    text: tuple[Path, ...] = several("Plain text, UTF-8.")
-    treebank: tuple[Path, ...] = several("CoNLL-U or CoNLL-X.")
-    coref: tuple[Path, ...] = several("Coreference: CoNLL-2012, LitBank, CorefUD or GAP.")
+    text: tuple[FileName, ...] = several("Plain text, UTF-8; with --column, Parquet, JSON lines.")
+    treebank: tuple[FileName, ...] = several("CoNLL-U or CoNLL-X.")
+    coref: tuple[FileName, ...] = several("Coreference: CoNLL-2012, LitBank, CorefUD or GAP.")
     frames: tuple[Path, ...] = several("FrameNet 1.5 or 1.7, as it is shipped.", metavar="DIR")
-    segments: tuple[Path, ...] = several("JSON lines.")
+    segments: tuple[FileName, ...] = several("JSON lines.")
+    dataset: tuple[str, ...] = several(
+        "A dataset of Hugging Face, streamed.", metavar="NAME[/CONFIG][:SPLIT]"
+    )
+    column: str | None = option("The texts of --dataset ('text' by default), or of --text.")
     annotate: str | None = option(
         "Split --text and --segments into sentences, tag and parse them with spacy:MODEL or "
         "stanza:LANG; kept beside the file.",
@@ -204,6 +210,7 @@ class CorpusRunOptions(Options):
         "auto",
     )
     asked: AnalysisOptions = group("What to compute")
+    whole_maps: Positive = option("Inputs of more tokens are read without making whole maps.", 2048)
     chance: ChanceOptions = group()
     lengths: LengthOptions = group("Lengths")
     loading: ModelOptions = group("The model")
@@ -217,7 +224,11 @@ class CorpusRunOptions(Options):
 
 def command_line() -> list[str]:
     """The command as it was typed, for the manifest and the report."""
-    return ["headscope", *sys.argv[1:]]
+    words = ["headscope", *sys.argv[1:]]
+    for at, word in enumerate(words):
+        if word == "--shard" or word.startswith("--shard="):  # the run is that of any process
+            return words[:at] + words[at + 1 + (word == "--shard") :]
+    return words
 
 
 def settings_from(kind: type[Kind], *given: Options, **own: Any) -> Kind:
@@ -244,13 +255,15 @@ def read_corpus(given: CorpusOptions, *, limit: int | None = None) -> Corpus:
     if not given.named:
         raise CorpusError(
             "no corpus; give one or more of --text FILE, --treebank FILE, --coref FILE, "
-            "--frames DIR, --segments FILE, --demo"
+            "--frames DIR, --segments FILE, --dataset NAME, --demo"
         )
     if given.annotate is not None and not (given.text or given.segments):
         raise InputError(
             f"found --annotate {given.annotate} and no plain text; wanted --text FILE or "
             "--segments FILE beside it"
         )
+    if given.column is not None and not (given.text or given.dataset):
+        raise InputError(f"found --column {given.column}; wanted --text or --dataset beside it")
     if given.demo and len(given.named) > 1:
         complain(f"{' and '.join(given.named)}: all of them are read, as one corpus")
     parts = list(_corpora(given, limit))
@@ -267,7 +280,12 @@ def _corpora(given: CorpusOptions, limit: int | None) -> Iterator[Corpus]:
     on_error = given.on_error
     if given.demo:
         yield kinds.demo_corpus()
-    if given.text:
+    if given.text and given.column is not None:
+        column, passages = given.column, given.passages
+        yield plain(
+            kinds.ColumnCorpus(given.text, column=column, passages=passages, on_error=on_error)
+        )
+    elif given.text:
         documents = "blank_line" if given.documents == "blank-line" else given.documents
         yield plain(
             kinds.TextCorpus(
@@ -282,6 +300,8 @@ def _corpora(given: CorpusOptions, limit: int | None) -> Iterator[Corpus]:
         yield kinds.FramesCorpus(folder, on_error=on_error)
     if given.segments:
         yield plain(kinds.SegmentsCorpus(given.segments, on_error=on_error))
+    for name in given.dataset:
+        yield kinds.DatasetCorpus(name, given.column or "text", given.passages)
 
 
 def corpora_by_name(given: CorpusOptions, *, limit: int) -> Iterator[tuple[str, Corpus]]:
@@ -291,12 +311,14 @@ def corpora_by_name(given: CorpusOptions, *, limit: int) -> Iterator[tuple[str, 
     if given.demo:
         yield "demo", read_corpus(replace(given, **nothing, annotate=None))
     files = [(kind, file) for kind in CORPORA[1:] for file in dict.fromkeys(getattr(given, kind))]
-    names = ["demo"] * given.demo + [file.name for _, file in files]
+    names = ["demo"] * given.demo + [Path(file).name for _, file in files]
     for kind, file in files:
         parser = given.annotate if kind in ("text", "segments") else None
-        name = file.name if names.count(file.name) == 1 else f"{kind} {file}"
-        one: dict[str, Any] = nothing | {kind: (file,), "demo": False, "annotate": parser}
-        yield name, read_corpus(replace(given, **one), limit=limit)
+        name = Path(file).name
+        name = name if names.count(name) == 1 else f"{kind} {file}"
+        column = given.column if kind in ("text", "dataset") else None
+        one: dict[str, Any] = nothing | {kind: (file,), "annotate": parser, "column": column}
+        yield name, read_corpus(replace(given, demo=False, **one), limit=limit)
 
 
 def check_run_folder(folder: Path) -> None:
@@ -311,6 +333,24 @@ def hold(output: Path) -> None:
     from headscope.core.whole_file import held
 
     click.get_current_context().with_resource(held(output))
+
+
+def is_free(output: Path) -> bool:
+    """Whether a run folder is free within a minute: processes that have shared it soon see its end.
+
+    Else says what to do.
+    """
+    from headscope.core.whole_file import held
+
+    for left in range(120, -1, -1):
+        try:
+            with held(output):
+                return True
+        except InputError:
+            if left:
+                time.sleep(0.5)
+    complain(f"another process is in {output}; when it has ended: headscope report {output}")
+    return False
 
 
 def execution_of(progress: ProgressBar | None, *given: Options) -> Execution:

@@ -1,10 +1,22 @@
-"""`headscope report`: write the page of a finished run anew."""
+"""`headscope report`: write the page of a finished run anew; finish one whose shards are there."""
 
+from __future__ import annotations
+
+import io
+import shlex
+from contextlib import redirect_stdout
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
 
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import Options, argument, typed_command
+from headscope.errors import InputError, RunFolderError
+
+if TYPE_CHECKING:
+    from headscope.run.store import RunFolder
 
 
 class _ReportOptions(Options):
@@ -14,9 +26,44 @@ class _ReportOptions(Options):
 
 @typed_command("report", _ReportOptions)
 def report_command(given: _ReportOptions) -> None:
-    """Rebuild report.html, figures and tables of the run folder RUN from atlas.nc alone."""
-    from headscope.run.store import open_run
+    """Rebuild report.html, figures and tables of the run folder RUN from atlas.nc alone.
 
+    A run of several processes (atlas --shard) that lacks nothing but its end is finished first; for
+    that its model and its corpus must be there, as in its command.
+    """
+    from headscope.run.run_status import all_shards_there
+    from headscope.run.store import RunFolder, open_run
+
+    folder = RunFolder(given.run)
+    if not (folder.manifest() or {}).get("results_sha256") and all_shards_there(folder):
+        _finish(folder)
     report = open_run(given.run).report()
     summary = {"run": str(given.run), "report": str(report)}
     tell([f"report: {report}"], summary if given.as_json else None)
+
+
+def _finish(folder: RunFolder) -> None:
+    """Give the run's own command once more, which finds that all shards are there."""
+    from headscope.cli.atlas import atlas_command
+
+    command = str((folder.manifest() or {}).get("command", ""))
+    words = shlex.split(command)
+    if words[:2] != ["headscope", "atlas"] or "--trust-remote-code" in words:
+        raise RunFolderError(
+            f"all shards of {folder.path} are there; what is left needs its model, and code that "
+            f"is not run unasked: give its command again{': ' * bool(command)}{command}"
+        )
+    end = words.index("--") if "--" in words else len(words)
+    words[end:end] = ["--output", str(folder.path), "--no-report", "--quiet"]
+    try:
+        with (
+            redirect_stdout(io.StringIO()),
+            atlas_command.make_context("atlas", words[2:]) as context,
+        ):
+            atlas_command.invoke(context)
+    except (InputError, click.UsageError) as error:
+        said = error.format_message() if isinstance(error, click.UsageError) else str(error)
+        raise RunFolderError(
+            f"all shards of {folder.path} are there, and its end needs model and corpus: {said}\n"
+            f"give this command where it was given before: {command}"
+        ) from error

@@ -88,6 +88,8 @@ def _lines(zoo: Zoo) -> Iterator[str]:
         yield from (
             f"{label}: {key}: {counts[key]}" for key in ("windowed", "skipped") if counts[key]
         )
+        if "long" in run.manifest:
+            yield f"{label}: {run.manifest['long']}"
     yield from (f"- {sentence}" for sentence in zoo.headlines)
     yield f"claims: {zoo.path}/claims.csv"
     yield f"report: {zoo.path}/report.html"

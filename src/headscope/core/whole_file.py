@@ -12,6 +12,7 @@ import platform
 import secrets
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -25,14 +26,15 @@ WAIT = "wait until it has finished, or choose another folder with -o"
 _NOTED: ContextVar[set[Path] | None] = ContextVar("noted", default=None)
 
 
-def write_whole(path: Path, write: Callable[[str], object] | bytes) -> Path:
+def write_whole(path: Path, write: Callable[[str], object] | bytes, *, anew: bool = False) -> Path:
     """Let `write` fill a draft beside `path`, then sync it and rename it into place.
 
     write    gets the draft's path, which has no suffix: nobody takes it for a finished file; or
              the content
+    anew     write no file that is there already, not even if it came to be meanwhile
     returns  `path`
-    raises   UnwrittenError, and what else `write` raises; then no draft is left and `path` is as
-             before
+    raises   FileExistsError for such a file; UnwrittenError, and what else `write` raises; then no
+             draft is left and `path` is as before
     """
     draft = str(path.parent / f"{DRAFT}{secrets.token_hex(8)}")
     try:
@@ -44,12 +46,16 @@ def write_whole(path: Path, write: Callable[[str], object] | bytes) -> Path:
         else:
             write(draft)
         _sync(Path(draft))
-        os.replace(draft, path)
+        if anew:
+            os.link(draft, path)
+            os.unlink(draft)
+        else:
+            os.replace(draft, path)
         sync_folder(path.parent)
     except BaseException as error:
         with suppress(OSError):
             os.unlink(draft)
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and not (anew and isinstance(error, FileExistsError)):
             raise why_unwritten(error, path) from error
         raise
     if (noted := _NOTED.get()) is not None:
@@ -71,11 +77,12 @@ def why_unwritten(error: OSError, path: Path) -> UnwrittenError:
 
 
 @contextmanager
-def held(place: Path, *, instead: str = WAIT) -> Iterator[None]:
+def held(place: Path, *, instead: str = WAIT, shared: bool = False) -> Iterator[None]:
     """Inside the context no other process holds the place: a folder, a checkpoint or a file.
 
     place    need not exist
     instead  what the second may do
+    shared   others may hold it too that share it
     raises   RunFolderError that says who holds it; UnwrittenError where nothing can be written
 
     While it is held, `.NAME.lock` stands beside it (in it where the folder around cannot be
@@ -85,12 +92,10 @@ def held(place: Path, *, instead: str = WAIT) -> Iterator[None]:
     if sys.platform == "win32":  # no such locks there: two in one folder would waste work, no more
         yield
         return
-    real = Path(os.path.realpath(place))  # the same by whatever name
-    beside = os.access(real.parent, os.W_OK | os.X_OK) or not real.is_dir()
-    lock = real.parent / f".{real.name}.lock" if beside else real / ".lock"
+    lock = _lock_file(place)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
-        handle = _locked(lock)
+        handle = _locked(lock, shared)
     except OSError as error:
         raise why_unwritten(error, place) from error
     if isinstance(handle, str):
@@ -99,20 +104,58 @@ def held(place: Path, *, instead: str = WAIT) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
+            if shared:  # its file stays while others hold it
+                _lock(handle, shared=False)
             lock.unlink()
         with suppress(OSError):
             os.close(handle)
 
 
-def _locked(lock: Path) -> int | str:
-    """A handle of the lock's file, held while it is open; else a few words on who holds it."""
+def holder_of(place: Path) -> str:
+    """A few words on the process that holds a place alone; "" where nobody does."""
+    if sys.platform == "win32":
+        return ""
+    try:
+        handle = os.open(_lock_file(place), os.O_RDWR | os.O_NOFOLLOW)
+    except OSError:
+        return ""
+    try:
+        _lock(handle, shared=True)
+    except BlockingIOError:
+        return os.read(handle, 200).decode("utf-8", "replace")
+    except OSError:
+        pass  # a file system without locks
+    finally:
+        os.close(handle)
+    return ""
+
+
+def _lock_file(place: Path) -> Path:
+    real = Path(os.path.realpath(place))  # the same by whatever name
+    beside = os.access(real.parent, os.W_OK | os.X_OK) or not real.is_dir()
+    return real.parent / f".{real.name}.lock" if beside else real / ".lock"
+
+
+def _lock(handle: int, *, shared: bool) -> None:
+    """Lock a file; BlockingIOError where another process has."""
     import fcntl
 
+    fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+
+
+def _locked(lock: Path, shared: bool) -> int | str:
+    """A handle of the lock's file, held while it is open; else a few words on who holds it."""
+    tries = 20 if shared else 1  # one that shares it holds it alone for a moment, when it ends
     while True:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(handle, shared=shared)
         except BlockingIOError:
+            tries -= 1
+            if tries:
+                os.close(handle)
+                time.sleep(0.05)
+                continue
             who = os.read(handle, 200).decode("utf-8", "replace")
             os.close(handle)
             return who

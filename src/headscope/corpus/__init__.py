@@ -5,6 +5,7 @@ Readers (re-iterable, one document at a time) ─► Document ─► Encoder ─
 
 from headscope.corpus.annotate import Annotator
 from headscope.corpus.annotate.annotated import AnnotatedCorpus
+from headscope.corpus.columns import ColumnCorpus, DatasetCorpus
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.coref.coref_corpus import CorefCorpus
 from headscope.corpus.document import (
@@ -28,8 +29,8 @@ from headscope.corpus.plain_text import SegmentsCorpus, TextCorpus
 from headscope.corpus.treebank import TreebankCorpus, demo_corpus
 
 __all__ = [
-    "AnnotatedCorpus", "Annotator", "Concatenation", "CorefCorpus", "Corpus", "CorpusLike",
-    "Document", "EncodeCounts", "Encoder", "Example", "Frame", "FrameElement", "FrameFilters",
-    "FramesCorpus", "MemoryCorpus", "Mention", "Passage", "SegmentsCorpus", "TextCorpus",
-    "TreebankCorpus", "Word", "batches", "corpus_of", "demo_corpus",
+    "AnnotatedCorpus", "Annotator", "ColumnCorpus", "Concatenation", "CorefCorpus", "Corpus",
+    "CorpusLike", "DatasetCorpus", "Document", "EncodeCounts", "Encoder", "Example", "Frame",
+    "FrameElement", "FrameFilters", "FramesCorpus", "MemoryCorpus", "Mention", "Passage",
+    "SegmentsCorpus", "TextCorpus", "TreebankCorpus", "Word", "batches", "corpus_of", "demo_corpus",
 ]  # fmt: skip

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from conllu.exceptions import ParseException
@@ -18,9 +17,13 @@ from conllu.parser import DEFAULT_FIELD_PARSERS, DEFAULT_FIELDS, parse_line
 
 from headscope.corpus.document import Word
 from headscope.corpus.files import Fault, FileLine, read_lines
+from headscope.corpus.partitions import PARTITION, FilePart
+from headscope.corpus.places import File
 
 COLUMNS = len(DEFAULT_FIELDS)  # CoNLL-U and CoNLL-X both have ten
 ENTITY_FIELDS = "eid-etype-head-other"  # CorefUD 1.0, where a file does not say otherwise
+
+NEWDOC = ("newdoc id", "newdoc")
 
 
 def _plain(columns: list[str], index: int) -> str | None:
@@ -51,14 +54,15 @@ class ConlluSentence:
 
 
 def documents(
-    path: Path, label: str, *, undivided: bool = False
+    path: FilePart, label: str, *, undivided: bool = False
 ) -> Iterator[tuple[str, list[ConlluSentence]]]:
     """Name and sentences of each document of a file; none without a sentence.
 
     A document starts at each `# newdoc`. In a file without any, each sentence is a document of its
-    own, or, if undivided, the file is one.
+    own, or, if undivided, the file is one. Of a part, the beginning of its file decides.
     """
-    alone = not undivided and not any(_newdoc(_comments([line])) for line in read_lines(path))
+    whole = not path.start and path.stop is None
+    alone = not undivided and not has_newdoc(path if whole else path.path)
     fields = ENTITY_FIELDS
     name, sentences = label, list[ConlluSentence]()
     for block in blocks(path):
@@ -78,7 +82,18 @@ def documents(
         yield name, sentences
 
 
-def blocks(path: Path) -> Iterator[list[FileLine]]:
+def has_newdoc(file: File | FilePart) -> bool:
+    """Whether documents begin in a part of a file, or in the first 8 MiB of a file."""
+    part = file if isinstance(file, FilePart) else FilePart(file, stop=PARTITION)
+    return any(is_newdoc(line.text) for line in read_lines(part))
+
+
+def is_newdoc(line: str) -> bool:
+    """Whether a document begins with a line."""
+    return line.startswith("#") and line[1:].partition("=")[0].strip() in NEWDOC
+
+
+def blocks(path: File | FilePart) -> Iterator[list[FileLine]]:
     """The lines between blank ones, together."""
     for blank, lines in groupby(read_lines(path), key=lambda line: not line.text.strip()):
         if not blank:
@@ -91,11 +106,11 @@ def _comments(block: Sequence[FileLine]) -> dict[str, str]:
 
 
 def _newdoc(comments: dict[str, str]) -> str | None:
-    return next((key for key in ("newdoc id", "newdoc") if key in comments), None)
+    return next((key for key in NEWDOC if key in comments), None)
 
 
 def _sentence(
-    path: Path, label: str, block: Sequence[FileLine], entity_fields: tuple[str, ...]
+    path: FilePart, label: str, block: Sequence[FileLine], entity_fields: tuple[str, ...]
 ) -> ConlluSentence | None:
     for line in block:
         if line.fault:

@@ -99,6 +99,11 @@ class Annotations:
             here = {int(index) for index in example.word_index if index >= 0}
             self.relations.update(label(example, index) for index in here)
 
+    def merge(self, other: Self) -> None:
+        """Add what was counted of other documents."""
+        self.documents.update(other.documents)
+        self.relations.update(other.relations)
+
     @property
     def labels(self) -> tuple[str, ...]:
         """The relations, the most frequent first."""

@@ -59,6 +59,7 @@ class Encoder:
 
     tokenizer     a fast tokenizer
     model_limit   tokens that the model takes at most, special ones included
+    limited_by    what sets that limit, for messages
     has_segments  whether the model has embeddings for a second segment (type_vocab_size > 1)
     max_length    tokens of an example at most, special ones included; where None, 128 for packed
                   text (or the model's limit, if that is less) and the model's limit for the rest
@@ -82,6 +83,7 @@ class Encoder:
         *,
         model_limit: int,
         has_segments: bool,
+        limited_by: str = "",
         max_length: int | None = None,
         long: Literal["window", "skip", "error"] = "window",
         segment_ids: Literal["auto", "zeros"] = "auto",
@@ -92,7 +94,8 @@ class Encoder:
         check_choice("segment_ids", segment_ids, *SEGMENT_IDS)
         check_choice("word_tokens", word_tokens, *WORD_TOKENS)
         self.reader = TokenizerReader(tokenizer)
-        self.model_limit = model_limit
+        told = limited_by and f": {limited_by}"
+        self._takes = f"this model takes {model_limit}{told}"
         self.limit = model_limit if max_length is None else max_length
         self.packed_limit = min(PACKED_LENGTH, model_limit) if max_length is None else max_length
         # Two tokens of content let every kind of window move on, one in each segment.
@@ -101,7 +104,7 @@ class Encoder:
             if not least <= limit <= model_limit:
                 raise InputError(
                     f"a length of {limit} tokens; wanted {least} (special tokens and two more) to "
-                    f"{model_limit} (what the model takes)"
+                    f"{model_limit} (what the model takes{told})"
                 )
         running = word_tokens == "text" or (word_tokens == "auto" and self.reader.sees_spaces)
         self._words = self.reader.running_words if running else self.reader.words
@@ -211,7 +214,7 @@ class Encoder:
         if self.long == "error":
             raise CorpusError(
                 f"{name} has {length} tokens and {limit} fit; choose long=window or long=skip, or "
-                f"a larger max_length (this model takes {self.model_limit})"
+                f"a larger max_length ({self._takes})"
             )
         if self.long == "skip":
             self.counts.skip(name, reason=f"longer than {limit} tokens")

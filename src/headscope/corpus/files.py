@@ -1,52 +1,34 @@
-"""Open corpus files, name and fingerprint them, and decide what a malformed part of one means.
+"""Read corpus files line by line, and decide what a malformed part of one means.
 
 Readers yield such a part as a passage with a `fault`: it ends the run, or is counted as left out.
 """
 
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from headscope.core.display import Displayed
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Document, Passage
+from headscope.corpus.partitions import FilePart, Partition, file_parts, whole_units
+from headscope.corpus.places import File, Files, found_files, opened, size_of
 from headscope.errors import CorpusError, InputError
 
-Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LISTED = 1000  # files of a corpus that its description names
 
 
-def checked_files(files: Files) -> tuple[Path, ...]:
-    """The files as paths, in the order given; one path alone is a list of one.
-
-    raises  CorpusError if there is none, or one is missing, is no regular file, or is empty
-    """
-    given = [files] if isinstance(files, str | os.PathLike) else files
-    paths = tuple(Path(file) for file in given)
-    if not paths:
-        raise CorpusError("no corpus file was given; name at least one")
-    for path in paths:
-        if not path.is_file():
-            if not path.exists():
-                raise CorpusError(f"{path} does not exist; wanted a corpus file")
-            raise CorpusError(
-                f"{path} is not a regular file; wanted one that can be read more than once"
-            )
-        if path.stat().st_size == 0:
-            raise CorpusError(f"{path} is empty (0 bytes); wanted a corpus file with content")
-    return paths
-
-
-def labels(paths: tuple[Path, ...]) -> list[str]:
+def labels(paths: tuple[File, ...]) -> list[str]:
     """A short name for each file: its own, or the path as given where two share a name."""
     names = Counter(path.name for path in paths)
     return [path.name if names[path.name] == 1 else str(path) for path in paths]
 
 
-def described(paths: tuple[Path, ...]) -> list[dict[str, str]]:
+def described(paths: Iterable[Path]) -> list[dict[str, Any]]:
     """Name and sha256 of each file, read in pieces."""
     return [{"name": path.name, "sha256": file_sha256(path)} for path in paths]
 
@@ -64,40 +46,49 @@ class FileLine(NamedTuple):
             raise Fault(self.fault, at=self.number)
 
 
-def read_lines(path: Path) -> Iterator[FileLine]:
-    """Lines of a file with their numbers from 1, line ends and a byte order mark removed."""
-    offset = 0
-    try:
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, start=1):
-                body = raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw
-                fault = None
-                try:
-                    text = body.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    text = body.decode("utf-8", "surrogateescape")
-                    place = offset + len(raw) - len(body) + error.start
-                    fault = (
-                        f"byte 0x{body[error.start]:02x} at offset {place} is not valid UTF-8; "
-                        "convert the file to UTF-8"
-                    )
-                yield FileLine(number, text.rstrip("\r\n"), fault)
-                offset += len(raw)
-    except OSError as error:
-        raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
+def read_lines(file: File | FilePart) -> Iterator[FileLine]:
+    """Lines of a file with their numbers from 1, line ends and a byte order mark removed.
+
+    Of a part the lines that begin in it, numbered from its start.
+    """
+    part = file if isinstance(file, FilePart) else FilePart(file)
+    offset = part.start
+    with opened(part.path) as lines:
+        if offset:
+            lines.seek(offset)
+        for number, raw in enumerate(lines, start=1):
+            if part.stop is not None and offset >= part.stop:
+                return
+            body = raw if offset else raw.removeprefix(BYTE_ORDER_MARK)
+            fault = None
+            try:
+                text = body.decode("utf-8")
+            except UnicodeDecodeError as error:
+                text = body.decode("utf-8", "surrogateescape")
+                place = offset + len(raw) - len(body) + error.start
+                fault = (
+                    f"byte 0x{body[error.start]:02x} at offset {place} is not valid UTF-8; "
+                    "convert the file to UTF-8"
+                )
+            yield FileLine(number, text.rstrip("\r\n"), fault)
+            offset += len(raw)
 
 
 class UniqueNames:
-    """Makes document names unique within a corpus: a second use of a name gets its place added."""
+    """Makes document names unique within a corpus: a second use of a name gets its place added.
 
-    def __init__(self) -> None:
+    scope  stands before every name, where each partition of a corpus has names of its own
+    """
+
+    def __init__(self, scope: str = "") -> None:
         self._used: set[str] = set()
+        self._scope = scope
 
     def of(self, name: str, *, place: str) -> str:
         """The name itself the first time, `name (place)` after that."""
         unique = f"{name} ({place})" if name in self._used else name
         self._used.add(unique)
-        return unique
+        return self._scope + unique
 
 
 OnError = Literal["stop", "skip"]
@@ -135,18 +126,26 @@ def stopped_at_faults(documents: Iterable[Document], on_error: OnError) -> Itera
 class FileCorpus(Displayed):
     """A corpus of one or more files; a subclass reads the documents of one file.
 
+    files     files, folders, patterns, and URLs that fsspec opens; .gz and .zst are read as what
+              was compressed
     on_error  what to do with a malformed part: `stop`, or `skip` it and go on (the encoder counts
               it as malformed, with its place)
+
+    Files of more than 8 MiB together are several partitions. Their documents have the number of
+    the partition before their names, so that these are unique; lines of a partition in the middle
+    of a file are counted from where it begins, `wiki.txt@8388731:1`.
     """
 
-    files: tuple[Path, ...]
+    files: tuple[File, ...]
     on_error: OnError
+    sizes: tuple[int, ...] = field(compare=False)  # bytes of each file
     kind: ClassVar[str]
     empty: ClassVar[str] = ""  # what is wrong with a file without documents, if anything is
 
     def __init__(self, files: Files, *, on_error: OnError = "stop") -> None:
         check_choice("on_error", on_error, "stop", "skip")
-        object.__setattr__(self, "files", checked_files(files))
+        object.__setattr__(self, "files", found_files(files))
+        object.__setattr__(self, "sizes", tuple(map(size_of, self.files)))
         object.__setattr__(self, "on_error", on_error)
 
     def __iter__(self) -> Iterator[Document]:
@@ -155,12 +154,31 @@ class FileCorpus(Displayed):
         raises  CorpusError with file and line (and sentence) for what is malformed, and for a file
                 that holds nothing to read, unless on_error is `skip`
         """
-        return stopped_at_faults(self._all_documents(), self.on_error)
+        return chain.from_iterable(self.partitions())
+
+    def partitions(self) -> list[Partition]:
+        """The partitions, in reading order."""
+        files = zip(self.files, labels(self.files), self.sizes, strict=True)
+        groups = list(file_parts(files, self._divisible))
+        return [
+            Partition(str(parts[0]), partial(self._read, parts, f"{n}/" * (len(groups) > 1)), size)
+            for n, (parts, size) in enumerate(groups)
+        ]
 
     def describe(self) -> dict[str, Any]:
-        """What was read: `kind`, `files` (name and sha256 of each), and reading options."""
-        policy = described_policy(self.on_error)
-        return {"kind": self.kind, "files": described(self.files), **self._options(), **policy}
+        """What was read: `kind`, `files` (name and sha256 of each), and reading options.
+
+        Of several partitions the files have `bytes` instead: a digest of all would be one more
+        pass, by one process. Of more than 1,000 files the first stand there, and `file_count`.
+        """
+        policy, count = described_policy(self.on_error), len(self.files)
+        sizes = list(zip(self.files, self.sizes, strict=True))[:LISTED]
+        paths = tuple(file for file in self.files if isinstance(file, Path))
+        files: list[dict[str, Any]] = [{"name": f.name, "bytes": size} for f, size in sizes]
+        if len(paths) == count and len(self.partitions()) == 1:
+            files = described(paths)
+        more = {"file_count": count} if count > len(files) else {}
+        return {"kind": self.kind, "files": files, **more, **self._options(), **policy}
 
     def facts(self) -> dict[str, object]:
         """Its files, and how it reads them; nothing is opened."""
@@ -168,19 +186,39 @@ class FileCorpus(Displayed):
         told = {name: f"{name}={value}" for name, value in more.items()}
         return {"files": ", ".join(labels(self.files)), **told}
 
-    def _all_documents(self) -> Iterator[Document]:
-        names = UniqueNames()
-        for path, label in zip(self.files, labels(self.files), strict=True):
-            is_empty = True
-            for document in self._documents(path, label, names):
+    def _read(self, parts: Iterable[FilePart], scope: str) -> Iterator[Document]:
+        return stopped_at_faults(self._all_documents(parts, scope), self.on_error)
+
+    def _all_documents(self, parts: Iterable[FilePart], scope: str) -> Iterator[Document]:
+        names = UniqueNames(scope)
+        for given in parts:
+            part = self._whole_units(given)
+            if part is None:
+                continue
+            is_empty = part.start == 0 and part.stop is None
+            for document in self._documents(part, part.label, names):
                 is_empty = False
                 yield document
             if is_empty and self.empty:
-                yield Document(label, (Passage(label, fault=f"{path} {self.empty}"),))
+                fault = f"{part} {self.empty}"
+                yield Document(part.label, (Passage(part.label, fault=fault),))
 
-    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
+    def _documents(self, part: FilePart, label: str, names: UniqueNames) -> Iterator[Document]:
         """The documents of one file; what is malformed as a passage with a fault."""
         raise NotImplementedError
+
+    @property
+    def _divisible(self) -> bool:
+        """Whether files may be cut."""
+        return False
+
+    def _begins(self, file: File) -> Callable[[str], bool]:
+        """Of a file that may be cut: whether a document begins with, or behind, a line."""
+        raise NotImplementedError
+
+    def _whole_units(self, part: FilePart) -> FilePart | None:
+        """The part as documents begin and end in it; None where none does."""
+        return whole_units(part, self._begins)
 
     def _options(self) -> dict[str, Any]:
         return {}

@@ -12,17 +12,24 @@ from headscope.corpus.coref.coref_corpus import CorefCorpus
 from headscope.corpus.document import Concatenation, Corpus, Document, MemoryCorpus
 from headscope.corpus.files import read_lines
 from headscope.corpus.framenet import INDICES, FramesCorpus
+from headscope.corpus.places import (
+    FORMATS,
+    SEGMENTS,
+    TABLES,
+    TEXTS,
+    TREES,
+    File,
+    found_files,
+    is_place,
+    suffix_of,
+)
 from headscope.corpus.plain_text import SegmentsCorpus, TextCorpus
 from headscope.corpus.treebank import TreebankCorpus, demo_corpus
 from headscope.errors import CorpusError, InputError
 
 # Either kind of column: pandas, polars, numpy; pyarrow. A `datasets` column is a sequence.
 LISTS = ("to_list", "to_pylist", "tolist")
-TEXTS = (".txt", ".text", ".md", ".raw", ".tokens")
-TREES = (".conllu", ".conllx", ".conll", ".v4_gold_conll", ".v4_auto_conll")
-SEGMENTS = (".jsonl", ".ndjson")
-TABLES = (".csv", ".tsv", ".parquet", ".json", ".xlsx", ".arrow", ".feather", ".gz", ".zip")
-KNOWN = (*TEXTS, *TREES, *SEGMENTS, *TABLES)
+KNOWN = (*TEXTS, *FORMATS)
 WANTED = (
     "a text, texts, (text, text) pairs, a file or files, a column of a table, or a corpus such as "
     "headscope.TextCorpus"
@@ -43,12 +50,14 @@ def corpus_of(given: CorpusLike) -> Corpus:
              "demo"      the bundled documents
              a str       the name of an existing file, or else one text; what only looks like a file
                          (it ends in a known suffix, or holds / or \\ and no space) is refused
-             a Path      a file, or the folder of a FrameNet release
+             a Path      a file, a folder of files of one format, or of a FrameNet release
+             a URL, or a pattern such as data/*.txt: files
              a list      files if every item looks like one, else texts, pairs of texts, Documents;
                          a mixture of files and texts is refused
              a column    of pandas, polars, `datasets`, pyarrow, numpy: texts, never names of files
     returns  of files a reader by their suffix: .conllu, .conllx trees; .conll trees, or coreference
-             that begins with #begin document; .jsonl segments; plain text for the rest
+             that begins with #begin document; .jsonl segments; plain text for the rest; .gz and
+             .zst may stand behind
     raises   CorpusError, or InputError for an object that holds no texts
     """
     if isinstance(given, str | os.PathLike):
@@ -80,7 +89,7 @@ def _columns(given: Any) -> list[str]:
 
 
 def _of_one(given: str | os.PathLike[str]) -> Corpus:
-    if not isinstance(given, str) or (given != "demo" and os.path.exists(given)):
+    if not isinstance(given, str) or (given != "demo" and os.path.exists(given)) or is_place(given):
         return _of_files([given])
     if given == "demo":
         return demo_corpus()
@@ -110,38 +119,37 @@ def _of_several(items: Sequence[Any]) -> Corpus:
 
 def _is_file(item: object) -> bool:
     if isinstance(item, str):
-        return os.path.isfile(item) or _named_like_a_file(item)
+        return os.path.isfile(item) or is_place(item) or _named_like_a_file(item)
     return isinstance(item, os.PathLike)
 
 
 def _named_like_a_file(text: str) -> bool:
-    return text.lower().endswith(KNOWN) and not any(map(str.isspace, text))
+    return suffix_of(text) in KNOWN and not any(map(str.isspace, text))
 
 
 def _of_files(files: Iterable[str | os.PathLike[str]]) -> Corpus:
     """A reader of each kind of file, in the order in which kinds occur."""
-    kinds: dict[Any, list[Path]] = {}
-    for file in map(Path, files):
-        kinds.setdefault(_kind(file), []).append(file)
+    kinds: dict[Any, list[File]] = {}
+    for given in files:
+        if (Path(given) / INDICES[0]).is_file():
+            kinds.setdefault(FramesCorpus, []).append(Path(given))
+            continue
+        for file in found_files(given):
+            kinds.setdefault(_kind(file), []).append(file)
     parts: list[Corpus] = []
     for kind, some in kinds.items():
-        parts += [kind(one) for one in some] if kind is FramesCorpus else [kind(some)]
+        places = [str(one) for one in some]
+        parts += [kind(one) for one in places] if kind is FramesCorpus else [kind(places)]
     return parts[0] if len(parts) == 1 else Concatenation(parts)
 
 
-def _kind(file: Path) -> type[Any]:
-    suffix = file.suffix.lower()
-    if file.is_dir():
-        if (file / INDICES[0]).is_file():
-            return FramesCorpus
-        raise CorpusError(
-            f"{file} is a folder, and no FrameNet release (it has no {INDICES[0]}); wanted its "
-            "files, say sorted(Path(folder).glob('*.txt'))"
-        )
+def _kind(file: File) -> type[Any]:
+    suffix = suffix_of(file)
     if suffix in TABLES:
         raise CorpusError(
             f"{file} is a table or an archive; wanted text: read it, and give one column, say "
-            "pandas.read_csv(file)['text']"
+            "pandas.read_csv(file)['text'], or headscope.ColumnCorpus(file, column='text') of "
+            "Parquet and JSON lines"
         )
     if suffix in SEGMENTS:
         return SegmentsCorpus

@@ -2,22 +2,23 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from headscope.corpus.document import Document, Passage
 from headscope.corpus.files import (
     FileCorpus,
     FileLine,
-    Files,
     OnError,
     UniqueNames,
     check_choice,
     read_lines,
 )
+from headscope.corpus.partitions import Begins, FilePart
+from headscope.corpus.places import File, Files
+from headscope.errors import CorpusError
 
 # A mark that ends sentences, quotes or brackets that close after it, white space, and more text.
 SENTENCE_END = re.compile(r"[.!?]['\"”’»)\]]*\s+(?=\S)")
@@ -53,21 +54,35 @@ class TextCorpus(FileCorpus):
         check_choice("documents", documents, "blank_line", "file", "heading")
         check_choice("passages", passages, "packed", "line")
         super().__init__(files, on_error=on_error)
+        if table := next((f for f in self.files if f.suffix.lower() == ".parquet"), None):
+            raise CorpusError(
+                f"{table} is a table; wanted plain text, or the name of the column with the texts: "
+                "--column, or headscope.ColumnCorpus"
+            )
         object.__setattr__(self, "documents", documents)
         object.__setattr__(self, "passages", passages)
 
     def _options(self) -> dict[str, Any]:
         return {"documents": self.documents, "passages": self.passages}
 
-    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
-        for name, lines in self._groups(path, label):
+    @property
+    def _divisible(self) -> bool:
+        return self.documents != "file"
+
+    def _begins(self, file: File) -> Begins:
+        if self.documents == "heading":
+            return lambda line: bool(title_of_heading(line.strip()))
+        return is_blank
+
+    def _documents(self, part: FilePart, label: str, names: UniqueNames) -> Iterator[Document]:
+        for name, lines in self._groups(part, label):
             place = f"{label}:{lines[0].number}"
-            passages = tuple(passage for line in lines for passage in self._line(path, label, line))
+            passages = tuple(passage for line in lines for passage in self._line(part, label, line))
             yield Document(names.of(name, place=place), passages)
 
-    def _groups(self, path: Path, label: str) -> Iterator[tuple[str, list[FileLine]]]:
+    def _groups(self, part: FilePart, label: str) -> Iterator[tuple[str, list[FileLine]]]:
         name, lines = label, list[FileLine]()
-        for line in read_lines(path):
+        for line in read_lines(part):
             text = line.text.strip()
             headings = self.documents == "heading" and not line.fault
             title = title_of_heading(text) if headings else ""
@@ -84,15 +99,26 @@ class TextCorpus(FileCorpus):
         if lines:
             yield name, lines
 
-    def _line(self, path: Path, label: str, line: FileLine) -> Iterator[Passage]:
+    def _line(self, part: FilePart, label: str, line: FileLine) -> Iterator[Passage]:
         place = f"{label}:{line.number}"
         if line.fault:
-            yield Passage(place, fault=f"{path}:{line.number}: {line.fault}")
-        elif self.passages == "line":
-            yield Passage(place, text=line.text)
+            yield Passage(place, fault=f"{part}:{line.number}: {line.fault}")
         else:
-            for count, sentence in enumerate(sentences(line.text), start=1):
-                yield Passage(f"{place}.{count}", text=sentence, packable=True)
+            yield from line_passages(line.text, place, self.passages)
+
+
+def line_passages(line: str, place: str, passages: str) -> Iterator[Passage]:
+    """The passages of a line that is not blank: itself, or the sentences of `packed` text."""
+    if passages == "line":
+        yield Passage(place, text=line)
+    else:
+        for count, sentence in enumerate(sentences(line), start=1):
+            yield Passage(f"{place}.{count}", text=sentence, packable=True)
+
+
+def is_blank(line: str) -> bool:
+    """Whether a line holds only white space."""
+    return not line.strip()
 
 
 def sentences(line: str) -> list[str]:
@@ -140,29 +166,43 @@ class SegmentsCorpus(FileCorpus):
     kind: ClassVar[str] = "segments"
     empty: ClassVar[str] = "holds only blank lines; wanted one JSON object a line"
 
-    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
-        for name, rows in groupby(_rows(path, label), key=lambda row: row[0]):
-            yield Document(name, tuple(passage for _, passage in rows))
+    @property
+    def _divisible(self) -> bool:
+        return True
+
+    def _begins(self, file: File) -> Begins:
+        return bool
+
+    def _documents(self, part: FilePart, label: str, names: UniqueNames) -> Iterator[Document]:
+        for name, rows in groupby(json_rows(part, label, _segment), key=lambda row: row[0]):
+            yield Document(name, tuple(passage for _, some in rows for passage in some))
 
 
-def _rows(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
-    for line in read_lines(path):
-        if not line.text.strip():
+Row = tuple[str, tuple[Passage, ...]]  # a document's name, and passages of it
+
+
+def json_rows(part: FilePart, label: str, take: Callable[[Any, str], Row]) -> Iterator[Row]:
+    """What `take` makes of the JSON of each line, and of its place; a fault where it cannot.
+
+    take  raises ValueError for JSON that is not what it wants
+    """
+    for line in read_lines(part):
+        if is_blank(line.text):
             continue
         place = f"{label}:{line.number}"
         try:
             line.check()
-            entry = _row(json.loads(line.text), place)
+            row = take(json.loads(line.text), place)
         except (ValueError, RecursionError) as error:  # thousands of digits are a ValueError too
             reason = str(error)
             if isinstance(error, json.JSONDecodeError):
                 reason = f"not valid JSON ({error.msg} at column {error.colno}); wanted one object "
                 reason += "a line"
-            entry = place, Passage(place, fault=f"{path}:{line.number}: {reason}")
-        yield entry
+            row = place, (Passage(place, fault=f"{part}:{line.number}: {reason}"),)
+        yield row
 
 
-def _row(row: object, place: str) -> tuple[str, Passage]:
+def _segment(row: object, place: str) -> Row:
     if not isinstance(row, dict):
         raise ValueError(
             f"found a JSON {type(row).__name__}; wanted an object with text_a or tokens"
@@ -173,11 +213,11 @@ def _row(row: object, place: str) -> tuple[str, Passage]:
         tokens = row["tokens"]
         if not isinstance(tokens, list) or not all(isinstance(t, str) for t in tokens):
             raise ValueError('"tokens" is not a list of strings')
-        return document, Passage(name, tokens=tuple(tokens))
+        return document, (Passage(name, tokens=tuple(tokens)),)
     text = _text(row, "text_a")
     if text is None:
         raise ValueError('found neither "tokens" nor "text_a"; wanted one of them')
-    return document, Passage(name, text=text, text_pair=_text(row, "text_b"))
+    return document, (Passage(name, text=text, text_pair=_text(row, "text_b")),)
 
 
 def _name(row: dict[str, Any], key: str, default: str) -> str:

@@ -3,6 +3,7 @@
 import hashlib
 from bisect import insort
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
@@ -59,6 +60,16 @@ class StoredInputChoice:
         else:
             among = self._longer if len(example) >= TOKENS.stop else self._shorter
         among.take(key, example)
+
+    def merge(self, other: Self) -> None:
+        """Take all into account that another choice was shown."""
+        for mine, others in zip(self._every, other._every, strict=True):
+            for key, _, example in others.kept:
+                mine.take(key, example)
+
+    @property
+    def _every(self) -> tuple[_LowestKeys, ...]:
+        return self._sentences, self._fitting, self._longer, self._shorter
 
     def chosen(self) -> tuple[Example, ...]:
         """At most SENTENCES sentences, then at most INPUTS others."""

@@ -7,10 +7,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
 
-from headscope.corpus.conllu import blocks, documents
+from headscope.corpus.conllu import blocks, documents, has_newdoc, is_newdoc
 from headscope.corpus.coref.corefud import document_passage
 from headscope.corpus.document import Document, Passage, Word
-from headscope.corpus.files import FileCorpus, FileLine, Files, OnError, UniqueNames, read_lines
+from headscope.corpus.files import FileCorpus, FileLine, OnError, UniqueNames, read_lines
+from headscope.corpus.partitions import Begins, FilePart
+from headscope.corpus.places import File, Files
+from headscope.corpus.plain_text import is_blank
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -40,8 +43,15 @@ class TreebankCorpus(FileCorpus):
     def _options(self) -> dict[str, Any]:
         return {"coreference": True} if self.coreference else {}
 
-    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
-        for name, sentences in documents(path, label):
+    @property
+    def _divisible(self) -> bool:
+        return not self.coreference
+
+    def _begins(self, file: File) -> Begins:
+        return is_newdoc if has_newdoc(file) else is_blank
+
+    def _documents(self, part: FilePart, label: str, names: UniqueNames) -> Iterator[Document]:
+        for name, sentences in documents(part, label):
             unique = names.of(name, place=sentences[0].name)
             passages = [
                 Passage(s.name, words=None if s.fault else s.words, fault=s.fault)
@@ -67,8 +77,8 @@ class HeadLabelCorpus(FileCorpus):
 
     kind: ClassVar[str] = "treebank"
 
-    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
-        for rows in blocks(path):
+    def _documents(self, part: FilePart, label: str, names: UniqueNames) -> Iterator[Document]:
+        for rows in blocks(part):
             name = f"{label}:{rows[0].number}"
             try:
                 words = tuple(_word(row, len(rows), label) for row in rows)

@@ -20,7 +20,8 @@ from transformers.masking_utils import eager_mask
 
 from headscope.errors import ModelError
 from headscope.model.families.sites import Site, configurations
-from headscope.model.long_attention import LongAttention, LongMask
+from headscope.model.long_attention import LongAttention
+from headscope.model.long_mask import LongMask
 
 NAME = "headscope"
 # What transformers hands to an attention function beside q, k, v and the mask.

@@ -21,6 +21,7 @@ from transformers import PreTrainedModel
 
 from headscope.errors import HeadscopeError, ModelError
 from headscope.model.attention import AttentionCall, listening
+from headscope.model.batch import Batch
 from headscope.model.families.eager import maps_returned, read_eagerly, same_values
 from headscope.model.families.sites import (
     Site,
@@ -29,6 +30,7 @@ from headscope.model.families.sites import (
     registered,
     unlisted_site,
 )
+from headscope.model.lags import Diagonals
 from headscope.model.layer import LayerInput, LayerView
 from headscope.model.long_layer import LongLayerView
 
@@ -87,6 +89,9 @@ class Instrument(Reversible):
     whole           inputs of more tokens are read without whole maps, as a `LongLayerView`, where
                     the family is on the registry; None: whole maps of every input
     raises          ModelError if one of the stacks has no map from each token to each token
+
+    long_reading    set before a forward pass of long inputs: their batch, whether norms of all
+                    heads together and which diagonals will be asked for; see `LongLayerView.ask`
     """
 
     def __init__(
@@ -111,7 +116,9 @@ class Instrument(Reversible):
             )
         self._site_of: dict[nn.Module, Site | None] = {s.attention: s for s in self.sites}
         self._running: list[nn.Module] = []
+        self.long_reading: tuple[Batch, bool, Diagonals | None] | None = None
         self._now: tuple[Site, int] | None = None
+        self._view: LayerView | None = None
         self._calls: dict[str, int] = {}
         self._tokens: dict[str, int] = {}
         self._called: set[nn.Module] = set()
@@ -223,12 +230,20 @@ class Instrument(Reversible):
             call.site, call.layer = self._now
             for intervene in self.interventions:
                 intervene(call)
+            self._view = self._view_of(call) if call.long is not None else None
+            if isinstance(self._view, LongLayerView) and self.long_reading is not None:
+                batch, together, diagonals = self.long_reading
+                self._view.ask(batch, together=together, diagonals=diagonals)
 
     def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
         """Keep what was seen of the layer until its output projection has run."""
         if self._now is None:
             return
-        site, layer = self._now
+        view = self._view_of(call) if self._view is None else self._view
+        self._took(view, [mixed.detach()])
+
+    def _view_of(self, call: AttentionCall) -> LayerView:
+        site, layer = call.site, call.layer
         kind: type[LayerView] = LayerView
         a: Any
         if call.long is not None:
@@ -236,12 +251,11 @@ class Instrument(Reversible):
         else:
             a, k, v = call.attention.detach(), call.keys.detach(), call.values.detach()
         sinks, q = "s_aux" in call.options, call.query.detach()
-        view = kind(
+        return kind(
             layer, site.stack, a, None if sinks else q, None if sinks else k, v, site,
             scaling=float(call.scaling), softcap=call.options.get("softcap"),
             position_bias=call.position_bias, mask=call.mask, sinks=sinks,
         )  # fmt: skip
-        self._took(view, [mixed.detach()])
 
     def _number(self, site: Site) -> int:
         """The layer's number within its stack, by order of calls (ALBERT reuses one module)."""

@@ -260,34 +260,46 @@ def alike(first, second, lengths, out):  # type: ignore[no-untyped-def]
         out[e, h, 0], out[e, h, 1], out[e, h, 2], out[e, h, 3] = both, ones, twos, apart
 
 
+@njit
+def squared_norms(weights, query, gram, first, cross, out):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    """‖Σ_h α_hj f_hj‖² = Σ_gh α_gj α_hj ⟨f_gj, f_hj⟩ of one query and some keys.
+
+    weights     [head, query, key] float32
+    gram        [head g, head h, key] float32, only g ≥ h is read
+    first       [2] the keys of `weights` and of `gram` at which they begin
+    cross, out  [key] float32; room, and out
+    """
+    size = len(out)
+    out[:] = np.float32(0)
+    for g in range(len(weights)):
+        a = weights[g, query, first[0] : first[0] + size]
+        own = gram[g, g, first[1] : first[1] + size]
+        cross[:] = np.float32(0)
+        for h in range(g):
+            other = weights[h, query, first[0] : first[0] + size]
+            inner = gram[g, h, first[1] : first[1] + size]
+            for j in range(size):
+                cross[j] = _fma(inner[j], other[j], cross[j])  # type: ignore[call-arg]
+        for j in range(size):
+            out[j] += a[j] * (own[j] * a[j] + np.float32(2) * cross[j])
+
+
 @threaded
 def summed_norms(attention, gram, lengths, out):  # type: ignore[no-untyped-def]
-    """‖Σ_h α f_h(x_j)‖ = sqrt(Σ_gh α_g α_h ⟨f_g(x_j), f_h(x_j)⟩).
+    """‖Σ_h α f_h(x_j)‖, see `squared_norms`.
 
     attention  [example, head, query, key] float32
     gram       [example, head, head, key] float32, ⟨f_g(x_j), f_h(x_j)⟩; only g ≥ h is read
     lengths    [example] int64; a part of a map may have fewer queries or keys
     out        [example, query, key] float32; what is of padding stays as it is
     """
-    examples, heads, tokens = attention.shape[0], attention.shape[1], attention.shape[3]
-    for b in prange(examples):
-        n = min(lengths[b], tokens)
-        square = np.empty(tokens, np.float32)
-        inner = np.empty(tokens, np.float32)
+    for b in prange(len(attention)):
+        n = min(lengths[b], attention.shape[3])
+        square, cross = np.empty(n, np.float32), np.empty(n, np.float32)
         for i in range(min(lengths[b], attention.shape[2])):
-            square[:] = np.float32(0)
-            for g in range(heads):
-                a, m = attention[b, g, i], gram[b, g, g]
-                for j in range(n):
-                    inner[j] = m[j] * a[j]
-                for h in range(g):
-                    other, cross = attention[b, h, i], gram[b, g, h]
-                    for j in range(n):
-                        inner[j] += np.float32(2) * cross[j] * other[j]
-                for j in range(n):
-                    square[j] += inner[j] * a[j]
+            squared_norms(attention[b], i, gram[b], (0, 0), cross, square)
             for j in range(n):
-                out[b, i, j] = np.sqrt(max(square[j], np.float32(0)))
+                out[b, i, j] = np.sqrt(square[j] if square[j] > 0 else np.float32(0))
 
 
 @threaded

@@ -1,5 +1,6 @@
 """Attention by how far the key stands from the query: sums over diagonals, block by block."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -8,6 +9,8 @@ from numba import prange
 
 from headscope.core.accumulators import Ints
 from headscope.model.kernels import compiled, threaded
+
+Diagonals = tuple[tuple[int, ...], int]  # the cuts of `Lags`, and how many first keys
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,13 @@ class Lags:
         *cells, tokens = (len(cuts) + 1, *shape)
         sizes = (2 * tokens - 1, min(first, tokens))
         return cls(cuts, *(like.new_zeros(*cells, size) for size in sizes))
+
+    @classmethod
+    def together(cls, some: Sequence["Lags"]) -> "Lags":
+        """Those of several examples, one behind the other."""
+        return cls(some[0].cuts, *(
+            torch.cat([getattr(one, name) for one in some], 1) for name in ("by_lag", "first")
+        ))  # fmt: skip
 
     def add(
         self, weights: torch.Tensor, lengths: Ints, *, example: int = 0, head: int = 0,

@@ -1,97 +1,29 @@
 """The attention of long inputs, without ever making a whole map.
 
-A fused pass mixes the values and gives each query's log-sum-exp of its scores. With it any block of
-queries and keys can be made again by itself, α_ij = exp(s_ij - lse_i), looked at, and dropped. So
-memory grows with the number of tokens, not with its square. Queries, keys and biases are widened to
-float32; key-value heads are never repeated for the query heads that share them. Padding stands
-behind the real tokens; its rows and columns are 0.
+Blocks of whole rows are made, summed, used to mix the values, and dropped: one pass, where it is
+known beforehand which sums are asked for; where none are, a fused kernel mixes the values. Each
+query's log-sum-exp of its scores is kept: with it any block can be made again by itself,
+α_ij = exp(s_ij - lse_i). So memory grows with the number of tokens, not with its square. Queries,
+keys and biases are widened to float32; key-value heads are never repeated for the query heads that
+share them. Padding stands behind the real tokens; its rows and columns are 0.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Iterator
+from importlib.util import find_spec
 
 import numpy as np
 import torch
 
-from headscope.errors import ModelError
 from headscope.model.lags import Lags
+from headscope.model.long_fused import fused
+from headscope.model.long_mask import OPEN, ROWS, LongMask, blocks
+from headscope.model.long_sums import UNSEEN, Asked, Sums
 
-ROWS = 64  # of one block of queries: a block then stays in the cache
-KEYS, KEYS_TOGETHER = 4096, 512  # and of keys, where a query's log-sum-exp is known
+ROWS_AWAY = 512  # of one block on a device, where each block costs a start
+FEWEST_ROWS = 16  # of one block of all heads
+CACHED = 1 << 20  # weights
 MOST_PAIRS = 1 << 16  # of a query and a key, looked at in one go
 MOST_WEIGHTS = 1 << 24  # of all heads at once, in a block that is handed out
-UNSEEN = -1e30  # a score whose exponential is 0, and that times 0 is 0
-Norms = Callable[[torch.Tensor, slice], torch.Tensor]  # see `LongAttention.sums`
-OPEN = ("causal", "every")  # what needs no mask: all keys up to the query's own, or all
-
-
-@dataclass(frozen=True)
-class LongMask:
-    """Which keys a query may attend to, told for any block of them.
-
-    function  (example, head, query, key) -> bool, over index tensors that are broadcast
-    lengths   [example] real tokens
-    kind      "causal" or "every", if it says no more than that; else ""
-    queries   number of them, padding included
-    keys      likewise
-    """
-
-    function: Callable[..., torch.Tensor]
-    lengths: tuple[int, ...]
-    kind: str
-    queries: int
-    keys: int
-    device: torch.device
-
-    @classmethod
-    def of(
-        cls, batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, kv_offset: int = 0,
-        *, mask_function: Callable[..., torch.Tensor],
-        attention_mask: torch.Tensor | None = None, allow_is_causal_skip: bool | None = None,
-        allow_is_bidirectional_skip: bool = False, local_size: int | None = None,
-        use_vmap: bool = False, device: torch.device | str = "cpu", **_other: Any,
-    ) -> "LongMask":  # fmt: skip
-        """What transformers asks a mask function for, with the names that it gives."""
-        if use_vmap or q_offset or kv_offset:
-            what = "a mask of the model's own making" if use_vmap else "a cache of earlier tokens"
-            raise ModelError(
-                f"{what} cannot be read in blocks; wanted an input that is read by whole maps: "
-                f"--whole-maps {max(q_length, kv_length)}"
-            )
-        kind = "every" if allow_is_bidirectional_skip else "causal" if allow_is_causal_skip else ""
-        if local_size is not None and local_size < kv_length:
-            kind = ""
-        lengths = _lengths(attention_mask, batch_size, kv_length)
-        return cls(mask_function, lengths, kind, q_length, kv_length, torch.device(device))
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """[example, 1, query, key], as of a mask that is there."""
-        return len(self.lengths), 1, self.queries, self.keys
-
-    def block(self, example: int, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-        """Which queries may attend to which keys: bool, index against index where broadcast."""
-        one = torch.full((1,) * query.ndim, example, device=self.device)
-        seen = self.function(one, torch.zeros_like(one), query, key)
-        return seen.expand((query + key).shape)
-
-    def __getattr__(self, name: str) -> Any:
-        raise ModelError(
-            f"this model asks a mask for its {name!r}, which a mask that is never made whole does "
-            f"not have; wanted an input that is read by whole maps: --whole-maps {self.keys}"
-        )
-
-
-def _lengths(padding: torch.Tensor | None, examples: int, keys: int) -> tuple[int, ...]:
-    if padding is None:
-        return (keys,) * examples
-    real = padding.bool()
-    lengths = real.sum(-1)
-    if not torch.equal(real, torch.arange(real.shape[1], device=real.device) < lengths[:, None]):
-        raise ModelError("padding stands before or among the tokens; wanted it behind them")
-    return tuple(lengths.tolist())
 
 
 class LongAttention:
@@ -102,6 +34,8 @@ class LongAttention:
     mask        which keys each query may attend to
     scaling     what q·k is multiplied by
     softcap, position_bias, s_aux   as of `attention.probabilities`
+    asked       what `sums` will be asked for, where it is known before the values are mixed: then
+                one pass does both
     """
 
     def __init__(
@@ -114,7 +48,9 @@ class LongAttention:
         self.position_bias, self.s_aux = position_bias, s_aux
         self.shape = torch.Size((*query.shape[:3], key.shape[2]))
         self.wide = torch.promote_types(query.dtype, torch.float32)
+        self.asked: Asked | None = None
         self._log_sums: list[torch.Tensor] = []
+        self._sums: list[Sums] = []
 
     @property
     def device(self) -> torch.device:
@@ -126,47 +62,86 @@ class LongAttention:
         examples, heads, queries, _ = self.shape
         out = self.value.new_zeros(examples, heads, queries, self.value.shape[-1])
         self._log_sums.clear()
+        self._sums.clear()
         for example, n in enumerate(self.mask.lengths):
-            mixed, log_sums = self._fused(example, n) if self._fits else self._by_rows(example, n)
-            out[example, :, :n] = mixed
-            self._log_sums.append(log_sums)
+            given = None if self.asked and self._at_home else self._fused(example, n)
+            if given is None:
+                sums = self._by_rows(example, self.asked, out[example, :, :n])
+                self._sums.append(sums)
+                self._log_sums.append(sums.log_sums)
+            else:
+                out[example, :, :n] = given[0]
+                self._log_sums.append(given[1])
         return out
 
     @property
-    def _fits(self) -> bool:
-        """Whether the host's fused kernel computes just this."""
+    def _at_home(self) -> bool:
+        """Whether the compiled loops of the host apply."""
+        return self.device.type == "cpu" and self.wide == torch.float32
+
+    def _fused(self, example: int, n: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """The same from a kernel of torch, where one computes just this."""
         plain = self.softcap is None and self.position_bias is None and self.s_aux is None
-        alike = self.query.shape[-1] == self.value.shape[-1] and self.device.type == "cpu"
-        return plain and alike and self.mask.kind in OPEN
+        if not plain or self.mask.kind not in OPEN:
+            return None
+        parts = (t[example, :, :n] for t in (self.query, self.key, self.value))
+        return fused(*parts, causal=self.mask.kind == "causal", scaling=self.scaling)
 
-    def _fused(self, example: int, n: int) -> tuple[torch.Tensor, torch.Tensor]:
-        one = slice(example, example + 1)
-        mixed, log_sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-            self.query[one, :, :n], self.key[one, :, :n], self.value[one, :, :n], 0.0,
-            self.mask.kind == "causal", scale=self.scaling,
-        )  # fmt: skip
-        if log_sums.shape[1] != self.shape[1]:
-            log_sums = log_sums.transpose(1, 2)
-        return mixed[0], log_sums[0].to(self.wide).contiguous()
+    def _by_rows(
+        self, example: int, asked: Asked | None, mixed: torch.Tensor | None = None
+    ) -> Sums:
+        """All rows in turn, whole: what is asked of them, and the mixed values where wanted.
 
-    def _by_rows(self, example: int, n: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The same from blocks of whole rows, for whatever the fused kernel does not know."""
-        mixed = self.value.new_empty(self.shape[1], n, self.value.shape[-1])
-        log_sums = self.query.new_empty(self.shape[1], n, dtype=self.wide)
-        for shared, heads in self._shared():
-            for rows in blocks(n, ROWS):
-                places = self._places(rows)
-                keys, hidden = self._sight(example, places, rows, range(n))
-                scores = self._scores(example, shared, places, keys, hidden)
-                sums = scores.logsumexp(-1)  # [head, row]
-                if self.s_aux is not None:
-                    sums = torch.logaddexp(sums, self.s_aux[heads, None].to(self.wide))
-                at = slice(rows.start, rows.stop)
-                log_sums[heads, at] = sums
-                weights = scores.sub_(sums[..., None]).exp_()
-                values = self.value[example, shared, keys.start : keys.stop].to(self.wide)
-                mixed[heads, at] = (weights @ values).to(mixed.dtype)
-        return mixed, log_sums
+        mixed  [head, query, dim] out
+        """
+        n, norms = self.mask.lengths[example], None if asked is None else asked.norms
+        separator = (
+            self.query.new_zeros(n, dtype=torch.bool) if asked is None else asked.separator[example]
+        )
+        wide = self.query.new_empty(0, dtype=self.wide)
+        diagonals, heads_and_keys = asked and asked.diagonals, self.shape[1::2]
+        lags = Lags.of(*diagonals, wide, 1, *heads_and_keys) if diagonals else None
+        sums = Sums.zeros(self.shape[1], n, wide, lags)
+        most = ROWS if norms is None and self._at_home else self._at_once(n)
+        groups = list(self._some_heads(most * n))
+        at_once = self.shape[1] if norms is not None else groups[0][1].stop
+        room = wide.new_empty(at_once * min(most, n) * n)  # the same for all blocks: it stays near
+        for rows in blocks(n, most):
+            places, at = self._places(rows), slice(rows.start, rows.stop)
+            keys, hidden = self._sight(example, places, rows, range(n))
+            to, size = slice(keys.start, keys.stop), (-1, len(rows), len(keys))
+            together = room[: at_once * len(rows) * len(keys)].view(size)
+            for shared, heads in groups:
+                few = together if norms is None else together[heads]
+                out = few[: heads.stop - heads.start]
+                scores = self._scores(example, heads, places, keys, hidden, out=out)
+                sink = None if self.s_aux is None else self.s_aux[heads].to(self.wide)
+                sums.add(scores, heads, at, to, sink, separator[at])
+                if lags is not None:
+                    corner = {"head": heads.start, "query": rows.start, "key": keys.start}
+                    lags.add(scores[None], np.array([n]), **corner)
+                if mixed is not None:
+                    values = self.value[example, shared, to].to(self.wide)
+                    mixed[heads, at] = (scores @ values).to(mixed.dtype)
+            if norms is not None:
+                sums.received[to] += norms(example, together, to)
+        return sums
+
+    def _at_once(self, n: int) -> int:
+        """Rows of all heads at once that are few enough to keep, and enough for fast products."""
+        most = ROWS if self.device.type == "cpu" else ROWS_AWAY
+        return min(most, max(FEWEST_ROWS, MOST_WEIGHTS // (self.shape[1] * n)))
+
+    def _some_heads(self, weights: int) -> Iterator[tuple[int, slice]]:
+        """A key-value head, and query heads that share it: as many as stay in the cache.
+
+        weights  of each head
+        """
+        group = self.shape[1] // self.key.shape[1]
+        most = min(group, max(1, CACHED // weights)) if self._at_home else group
+        for at in range(self.key.shape[1]):
+            for some in blocks(group, most):
+                yield at, slice(at * group + some.start, at * group + some.stop)
 
     def _shared(self) -> Iterator[tuple[int, slice]]:
         """Each key-value head, and the query heads that share it."""
@@ -189,29 +164,33 @@ class LongAttention:
             keys = range(keys.start, min(keys.stop, span.stop))
             late = range(max(span.start + 1, keys.start), keys.stop)  # that some rows do not see
             return keys, self._places(late) > rows[:, None] if late else None
-        seen = self.mask.block(example, rows[:, None], self._places(keys))
-        there = seen.any(0).nonzero()
-        first, last = (int(there[0]), int(there[-1]) + 1) if len(there) else (0, 0)
-        return keys[first:last], ~seen[:, first:last]
+        first, last = (of[span.start : span.stop] for of in self.mask.reach(example))
+        keys = range(max(keys.start, int(first.min())), min(keys.stop, int(last.max())))
+        return keys, ~self.mask.block(example, rows[:, None], self._places(keys))
 
     def _scores(  # noqa: PLR0917
-        self, example: int, shared: int, rows: torch.Tensor, keys: range,
+        self, example: int, heads: slice, rows: torch.Tensor, keys: range,
         hidden: torch.Tensor | None, less: torch.Tensor | None = None,
+        out: torch.Tensor | None = None,
     ) -> torch.Tensor:  # fmt: skip
-        """[head, row, key] the scores of the heads that share a key-value head, or UNSEEN.
+        """[head, row, key] the scores of heads that share a key-value head, or UNSEEN.
 
         hidden  see `_sight`
         less    [head, row] is subtracted
+        out     where they are written, if not anew
         """
-        group = self.shape[1] // self.key.shape[1]
-        heads = slice(shared * group, (shared + 1) * group)
+        shared = heads.start // (self.shape[1] // self.key.shape[1])
         query = self.query[example, heads][:, rows].to(self.wide).flatten(0, 1)  # [head·row, dim]
         key = self.key[example, shared, keys.start : keys.stop].to(self.wide)
+        if out is None:
+            out = query.new_empty(heads.stop - heads.start, len(rows), len(keys))
+        flat = out.view(-1, len(keys))  # [head·row, key]
         if less is None or self.softcap is not None:
-            scores = (query @ key.T).mul_(self.scaling)  # [head·row, key]
+            torch.mm(query.mul_(self.scaling), key.T, out=flat)
         else:
-            scores = torch.addmm(less.reshape(-1, 1), query, key.T, beta=-1, alpha=self.scaling)
-        scores = scores.view(group, len(rows), len(keys))
+            column = less.reshape(-1, 1)
+            torch.addmm(column, query, key.T, beta=-1, alpha=self.scaling, out=flat)
+        scores = out
         if self.softcap is not None:
             self._cap(scores)
             scores.sub_(0 if less is None else less[..., None])
@@ -237,54 +216,29 @@ class LongAttention:
             self.mix()
         return self._log_sums
 
-    def _tiles(
-        self, example: int, most: int
-    ) -> Iterator[tuple[range, range, Callable[..., torch.Tensor]]]:
-        """Every block of a map in turn: its queries, its keys, and what gives its `_scores`.
+    def sums(self, example: int, asked: Asked) -> Sums:
+        """Sums over whole maps, from the pass that mixed the values where it was asked for them."""
+        if self._sums and asked is self.asked:
+            return self._sums[example]
+        if asked.norms is not None or asked.diagonals is not None or not self._compiled:
+            return self._by_rows(example, asked)
+        from headscope.model import long_kernels
 
-        most  keys of a block
-        """
-        n, causal = self.mask.lengths[example], self.mask.kind == "causal"
-        for rows in blocks(n, ROWS):
-            places = self._places(rows)
-            for some in blocks(rows.stop if causal else n, most):
-                keys, hidden = self._sight(example, places, rows, some)
-                scores = partial(self._scores, example, rows=places, keys=keys, hidden=hidden)
-                yield rows, keys, scores
+        n, log_sums = self.mask.lengths[example], self.log_sums[example]
+        separator = asked.separator[example, :n]
+        entropy, columns = long_kernels.sums(
+            self.query[example, :, :n], self.key[example, :, :n], log_sums,
+            torch.stack([~separator, separator]).to(self.wide),
+            causal=self.mask.kind == "causal", scaling=self.scaling, softcap=self.softcap,
+        )  # fmt: skip
+        return Sums(log_sums, entropy, columns, entropy.new_zeros(n))
 
-    def sums(
-        self, example: int, classes: torch.Tensor, norms: Norms | None = None,
-        lags: Lags | None = None,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:  # fmt: skip
-        """Sums over whole maps: entropies, columns, and norms of all heads together.
-
-        classes  [class, query] 0 or 1
-        norms    takes the weights of all heads in a block [head, query, key] and which keys these
-                 are, gives [key]; None: that is not asked for
-        lags     sums over diagonals are added to it; None: likewise
-        returns  [head, query] in nats, without sinks; [head, class, key] over the queries of each
-                 class; [key] what `norms` gives, over all queries
-        """
-        n = self.mask.lengths[example]
-        entropy = self.query.new_zeros(self.shape[1], n, dtype=self.wide)
-        columns = entropy.new_zeros(self.shape[1], len(classes), n)
-        received = None if norms is None else entropy.new_zeros(n)
-        classes = classes.to(self.wide)
-        for rows, keys, scores in self._tiles(example, KEYS if norms is None else KEYS_TOGETHER):
-            at, to = slice(rows.start, rows.stop), slice(keys.start, keys.stop)
-            size = (self.shape[1], len(rows), len(keys))
-            together = None if norms is None else entropy.new_empty(size)
-            for shared, heads in self._shared():
-                logs = scores(shared, less=self.log_sums[example][heads, at])  # log α
-                weights = torch.exp(logs, out=None if together is None else together[heads])
-                entropy[heads, at] -= torch.linalg.vecdot(weights, logs)
-                columns[heads, :, to] += classes[:, at] @ weights
-                if lags is not None:
-                    place = {"example": example, "head": heads.start, "query": rows.start}
-                    lags.add(weights[None], np.array([n]), **place, key=keys.start)
-            if norms is not None and together is not None and received is not None:
-                received[to] += norms(together, to)
-        return entropy.clamp_min_(0), columns, received
+    @property
+    def _compiled(self) -> bool:
+        """Whether the kernels for a GPU know all that is here."""
+        plain = self.position_bias is None and self.mask.kind in OPEN
+        there = self.device.type == "cuda" and find_spec("triton") is not None
+        return there and plain and self.wide == torch.float32
 
     def rows(self, example: int, rows: torch.Tensor, span: range | None = None) -> torch.Tensor:
         """[head, row, key] the weights of some queries [row] to all n real keys.
@@ -293,15 +247,19 @@ class LongAttention:
         """
         n = self.mask.lengths[example]
         out = self.query.new_zeros(self.shape[1], len(rows), n, dtype=self.wide)
-        return self._rows(example, rows, range(n) if span is None else span, out)
+        if span is None:
+            # On a host they are looked at: those near each other see few keys through a window.
+            near = self.device.type == "cpu" and self.mask.kind not in OPEN and len(rows)
+            span = range(int(rows.min()), int(rows.max()) + 1) if near else range(n)
+        return self._rows(example, rows, span, out)
 
     def _rows(
         self, example: int, rows: torch.Tensor, span: range, out: torch.Tensor
     ) -> torch.Tensor:
         keys, hidden = self._sight(example, rows, span, range(out.shape[-1]))
-        for shared, heads in self._shared():
+        for _, heads in self._shared():
             less = self.log_sums[example][heads][:, rows]
-            logs = self._scores(example, shared, rows, keys, hidden, less)
+            logs = self._scores(example, heads, rows, keys, hidden, less)
             torch.exp(logs, out=out[heads, :, keys.start : keys.stop])
         return out
 
@@ -326,21 +284,39 @@ class LongAttention:
         for place, n in enumerate(self.mask.lengths):
             mine = ((example == place) & (query < n) & (key < n)).nonzero()[:, 0]
             for some in torch.split(mine, MOST_PAIRS) if len(mine) else ():
-                out[some] = self._pairs(place, query[some], key[some])
+                vectors = self.query[place][:, query[some]], self.key[place][:, key[some]]
+                out[some] = self._pairs(place, query[some], key[some], *vectors).T
         return out
 
-    def _pairs(self, example: int, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-        shared = self.key.shape[1]
-        asked = self.query[example][:, query].to(self.wide)
-        asked = asked.view(shared, -1, *asked.shape[1:])  # [shared, group, pair, dim]
-        given = self.key[example][:, key].to(self.wide)[:, None]  # [shared, 1, pair, dim]
+    def beside(self, offset: int) -> torch.Tensor:
+        """[example, head, query] the weight of the token `offset` positions on.
+
+        Of the queries that have one: without the last `offset`, or the first `-offset`.
+        """
+        examples, heads, queries, _ = self.shape
+        first, last = max(-offset, 0), max(offset, 0)
+        out = self.query.new_zeros(examples, heads, queries - first - last, dtype=self.wide)
+        for example, n in enumerate(self.mask.lengths):
+            query = self._places(range(first, max(first, n - last)))
+            at, to = (slice(first + by, first + by + len(query)) for by in (0, offset))
+            vectors = self.query[example, :, at], self.key[example, :, to]
+            out[example, :, : len(query)] = self._pairs(example, query, query + offset, *vectors)
+        return out
+
+    def _pairs(
+        self, example: int, query: torch.Tensor, key: torch.Tensor,
+        of_query: torch.Tensor, of_key: torch.Tensor,
+    ) -> torch.Tensor:  # fmt: skip
+        """[head, pair] the weights; of_query, of_key [head or key-value head, pair, dim]."""
+        asked = of_query.to(self.wide).view(self.key.shape[1], -1, *of_query.shape[1:])
+        given = of_key.to(self.wide)[:, None]  # [shared, 1, pair, dim]
         scores = torch.linalg.vecdot(asked, given).flatten(0, 1).mul_(self.scaling)  # [head, pair]
         self._cap(scores)
         if self.position_bias is not None:
             scores += self._bias(example)[:, query, key]
         scores -= self.log_sums[example][:, query]
         unseen = ~self.mask.block(example, query, key)
-        weights: torch.Tensor = scores.masked_fill_(unseen, UNSEEN).exp_().T
+        weights: torch.Tensor = scores.masked_fill_(unseen, UNSEEN).exp_()
         return weights
 
     def among(self, example: int, queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
@@ -362,8 +338,3 @@ class LongAttention:
             scores -= self.log_sums[example][heads][:, queries][..., None]
             out[heads] = scores.masked_fill_(~seen, UNSEEN).exp_()
         return out
-
-
-def blocks(count: int, most: int) -> Iterator[range]:
-    """Consecutive ranges of at most so many that cover 0 … count."""
-    return (range(start, min(start + most, count)) for start in range(0, count, most))

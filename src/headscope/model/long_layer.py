@@ -1,20 +1,22 @@
 """One attention layer of inputs too long for whole maps: the same numbers, from blocks of them."""
 
 from collections.abc import Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
 from headscope.core.accumulators import Array, Ints
-from headscope.model import kernels
+from headscope.model import kernels_of_rows
 from headscope.model.attention import for_each_head, refused_whole
 from headscope.model.batch import Batch
 from headscope.model.kernels import compiled
-from headscope.model.lags import Lags
+from headscope.model.lags import Diagonals, Lags
 from headscope.model.layer import LayerView, norms_of_sum, widened
-from headscope.model.long_attention import LongAttention, blocks
+from headscope.model.long_attention import LongAttention
+from headscope.model.long_mask import blocks
+from headscope.model.long_sums import Asked
 
 WORDS = 64  # of one block of rows between words
 
@@ -26,14 +28,14 @@ class LongLayerView(LayerView):
     `summed_norm_received`), as rows (`rows`, `blocks`, `word_rows`, `largest_words`) or as chosen
     pairs (`neighbour`, `pairs`). `leading` is the view of the first tokens, whole.
 
-    together  set where norms of all heads together will be asked for: then the blocks of all heads
-              are read at once
-    diagonals set to the cuts and to how many first keys `lags` will be asked for: likewise
+    together  norms of all heads together will be asked for: then the blocks of all heads are read
+              at once
+    diagonals sums over diagonals will be asked for, see `lags`
     """
 
     long: LongAttention
     together = False
-    diagonals: tuple[tuple[int, ...], int] | None = None
+    diagonals: Diagonals | None = None
 
     def __post_init__(self) -> None:
         """What is read is widened as it is read."""
@@ -85,13 +87,7 @@ class LongLayerView(LayerView):
         """As of `LayerView`."""
         if offset in self._neighbours:
             return self._neighbours[offset]
-        examples, heads, queries, _ = self.shape
-        device = self.long.query.device
-        query = torch.arange(max(-offset, 0), queries - max(offset, 0), device=device)
-        example = torch.arange(examples, device=device).repeat_interleave(len(query))
-        query = query.repeat(examples)
-        given = self.long.pairs(example, query, query + offset)  # [pair, head]
-        self._neighbours[offset] = given.view(examples, -1, heads).transpose(1, 2)
+        self._neighbours[offset] = self.long.beside(offset)
         return self._neighbours[offset]
 
     @cached_property
@@ -104,8 +100,8 @@ class LongLayerView(LayerView):
         out = self._zeros(examples, heads, queries.shape[1], keys)
         for example, asked in enumerate(queries):
             n = self.long.mask.lengths[example]
-            there = asked < n
-            out[example, :, there, :n] = self._rows(example, asked[there], measure)
+            given = self._rows(example, asked.clamp(max=n - 1), measure)
+            out[example, ..., :n] = given * (asked < n)[:, None]  # no index: the host would wait
         return out
 
     def _rows(self, example: int, queries: torch.Tensor, measure: str) -> torch.Tensor:
@@ -135,10 +131,11 @@ class LongLayerView(LayerView):
             nats += self.scan(batch)[0]
         else:
             for examples, queries, weights in self.blocks(batch):
-                even = smoothing / torch.tensor(batch.lengths[examples]).to(weights)
-                beyond = batch.lengths[examples] - weights.shape[-1]  # keys that no row sees
+                (n,) = batch.lengths[examples].tolist()
+                even = smoothing / weights.new_full((1,), n)
                 mixed = torch.special.entr((1 - smoothing) * weights + even).sum(-1)
-                nats[examples, :, queries] = mixed + float(beyond[0]) * torch.special.entr(even)
+                beyond = n - weights.shape[-1]  # keys that no row sees
+                nats[examples, :, queries] = mixed + beyond * torch.special.entr(even)
         if self.sinks:
             nats += torch.special.entr((1 - smoothing) * self.rest) * batch.mask[:, None]
         return nats
@@ -153,16 +150,22 @@ class LongLayerView(LayerView):
             entropy = self._zeros(examples, heads, queries)
             columns = self._zeros(examples, heads, 2, keys)
             received = self._zeros(examples, keys)
-            if self.diagonals is not None:
-                cuts, first = self.diagonals
-                self._lags = Lags.of(cuts, first, entropy, examples, heads, keys)
+            asked = self.long.asked
+            if (
+                asked is None
+                or asked.separator is not batch.is_sep
+                or (self.together and not asked.norms)
+                or self.diagonals not in (None, asked.diagonals)
+            ):
+                asked = self._asked(batch)
+            lags = []
             for example, n in enumerate(self.long.mask.lengths):
-                norms = partial(self._norms, example) if self.together else None
-                classes = batch.query_classes[example]
-                nats, sums, both = self.long.sums(example, classes, norms, self._lags)
-                entropy[example, :, :n], columns[example, ..., :n] = nats, sums
-                received[example, :n] = 0 if both is None else both
+                sums = self.long.sums(example, asked)
+                lags += [] if sums.lags is None else [sums.lags]
+                entropy[example, :, :n], columns[example, ..., :n] = sums.entropy, sums.columns
+                received[example, :n] = sums.received
             self._scans[id(batch)] = entropy, columns
+            self._lags = Lags.together(lags) if lags else None
             if self.together:
                 self._summed[id(batch)] = received
         return self._scans[id(batch)]
@@ -171,23 +174,33 @@ class LongLayerView(LayerView):
 
     def lags(self, batch: Batch, cuts: tuple[int, ...] = (), *, first: int = 0) -> Lags:
         """As of `LayerView`."""
-        if self._lags is None or self.diagonals != (cuts, first):
+        if self.diagonals != (cuts, first):
             self.diagonals = cuts, first
             self._scans.clear()
         self.scan(batch)
         assert self._lags is not None
         return self._lags
 
+    def ask(self, batch: Batch, *, together: bool, diagonals: Diagonals | None = None) -> None:
+        """Say before the values are mixed what `scan` will be asked for: one pass then does both.
+
+        together   `summed_norm_received` too
+        diagonals  `lags` too
+        """
+        self.together, self.diagonals = together, diagonals
+        self.long.asked = self._asked(batch)
+
+    def _asked(self, batch: Batch) -> Asked:
+        return Asked(batch.is_sep, self._norms if self.together else None, self.diagonals)
+
     def _norms(self, example: int, weights: torch.Tensor, keys: slice) -> torch.Tensor:
         """[key] ‖Σ_h α f_h‖ summed over the queries of a block; weights [head, query, key]."""
-        gram = self.gram[example : example + 1, ..., keys].contiguous()
+        gram = self.gram[example]
         if not compiled(weights):
-            return norms_of_sum(weights[None], gram).sum((0, 1))
-        norms = np.zeros((1, *weights.shape[1:]), np.float32)
-        kernels.summed_norms(
-            weights[None].numpy(), gram.numpy(), np.array([max(weights.shape)]), norms
-        )
-        return torch.from_numpy(norms).sum((0, 1))
+            return norms_of_sum(weights[None], gram[None, ..., keys]).sum((0, 1))
+        norms = np.zeros(weights.shape[2], np.float32)
+        kernels_of_rows.add_summed_norms(weights.numpy(), gram.numpy(), keys.start, norms)
+        return torch.from_numpy(norms)
 
     def summed_norm_received(self, batch: Batch) -> torch.Tensor:
         """As of `LayerView`."""

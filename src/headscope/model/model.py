@@ -29,6 +29,7 @@ from headscope.model.identity import identity_errors, refuse_part, refuse_unlike
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.placement import DeviceMap, Placement, input_device
+from headscope.model.positions import FIELDS, Limit, limit_of
 from headscope.model.request import DEMO_PACKAGE
 from headscope.model.token_mixing import mixes_beside_attention
 from headscope.model.weights import parameters_sha256, refuse_incomplete, refuse_not_finite
@@ -37,7 +38,6 @@ __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forw
 
 DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MARKERS = "Ġ▁"  # of a word that follows a space, in byte-level and SentencePiece vocabularies
-_UNLIMITED = 1 << 20  # tokenizers without a limit say 1e30; nothing here needs more than this
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,14 @@ class Model:
     @property
     def limit(self) -> int:
         """The longest input, in tokens, special ones included."""
-        known = [_positions(self.network), getattr(self.tokenizer, "model_max_length", None)]
-        return min((int(n) for n in known if n and 0 < n < _UNLIMITED), default=_UNLIMITED)
+        return self.positions.tokens
+
+    @property
+    def positions(self) -> Limit:
+        """`limit`, and what sets it."""
+        config = {name: getattr(self.network.config, name, None) for name in FIELDS}
+        most = getattr(self.tokenizer, "model_max_length", None)
+        return limit_of(config, most, learned=_learned_positions(self.network))
 
     @property
     def has_segments(self) -> bool:
@@ -235,20 +241,19 @@ class Model:
             "revision": self.revision or "local",
             "weights, sha256": self.sha256,
             "special tokens": tokens,
-            "longest input": f"{self.limit} tokens",
+            "longest input": f"{self.limit} tokens: {self.positions.source}",
         }
         name = self.name.encode("utf-8", "replace").decode()
         return facts_table(f"headscope model {name}", rows)
 
 
-def _positions(network: PreTrainedModel) -> int | None:
+def _learned_positions(network: PreTrainedModel) -> int | None:
     for name, module in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
             # RoBERTa's kin count from padding_idx + 1: the rows before it cannot be used.
             before = 0 if module.padding_idx is None else module.padding_idx + 1
             return module.num_embeddings - before
-    stated = getattr(network.config, "max_position_embeddings", None)
-    return stated if isinstance(stated, int) else None
+    return None
 
 
 @contextmanager

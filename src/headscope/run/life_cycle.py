@@ -6,6 +6,7 @@ on from the parts that it has kept.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -13,13 +14,17 @@ from typing import Any
 import xarray as xr
 
 from headscope.core.whole_file import held
-from headscope.errors import RunFolderError, RunStopped
+from headscope.errors import RunFolderError, RunStopped, memory_told
 from headscope.run.manifest import Manifest, label, versions
+from headscope.run.merge_tree import Span
 from headscope.run.netcdf import tree_as_netcdf
+from headscope.run.processes import TakingPart, drop_all, records
 from headscope.run.settings import differences, fingerprint
-from headscope.run.store import Run, RunFolder, State, open_run
+from headscope.run.shard_files import State, numbers_in
+from headscope.run.store import RESULTS, Run, RunFolder, open_run
 
 Progress = Callable[[int, int], None]
+TOO_MUCH = "finished shards are kept; wanted smaller --batch-tokens, or a shorter --max-length"
 INSTEAD = "nothing of it can be reused: choose another folder with -o, or --overwrite it"
 
 
@@ -55,14 +60,23 @@ class RunInProgress:
 
     folder    where it is kept; None: in memory
     manifest  of this run; written when the run begins and when it ends
-    done      numbers of the parts that are finished
+    spans     what is finished: parts, each by itself, and nodes of the tree that merges shards
+    own       this process, of several that fill the folder together; else None
     """
 
-    def __init__(self, folder: RunFolder | None, manifest: Manifest) -> None:
-        self.folder, self.manifest = folder, manifest
+    def __init__(
+        self, folder: RunFolder | None, manifest: Manifest, own: TakingPart | None = None
+    ) -> None:
+        self.folder, self.manifest, self.own = folder, manifest, own
+        self.spans = set[Span]()
         if folder is not None:
             folder.owner = manifest["fingerprint"]
-        self.done = folder.finished_shards() if folder else set()
+            self.spans = folder.named_spans() if own else folder.finished_spans()
+
+    @property
+    def done(self) -> set[int]:
+        """Numbers of the parts that are finished."""
+        return numbers_in(self.spans)
 
     @property
     def linears(self) -> str:
@@ -74,14 +88,35 @@ class RunInProgress:
         digest = self.manifest.get("results_sha256")
         if self.folder is None or not self.folder.has_results(digest):
             return None
-        self.folder.drop_shards()  # of a run that was killed when its results were written
+        self._clear()  # of a run that was killed when its results were written
         return open_run(self.folder.path)
+
+    def refreshed(self) -> bool:
+        """See what is finished by now, by any process; whether the results are."""
+        assert self.folder is not None
+        if (self.folder.path / RESULTS).is_file():
+            self.manifest = self.folder.manifest() or self.manifest
+            if self.folder.has_results(self.manifest.get("results_sha256")):
+                return True
+        self.spans = self.folder.named_spans()
+        self.folder.drop_merged(self.spans)  # a shard may have been computed twice
+        return False
+
+    def verify(self) -> None:
+        """Delete what is damaged, or of another run."""
+        assert self.folder is not None
+        self.spans = self.folder.finished_spans()
+
+    def _clear(self) -> None:
+        assert self.folder is not None
+        self.folder.drop_shards()
+        drop_all(self.folder.path)
 
     def part(self, number: int, make: Callable[[], State]) -> State:
         """Named arrays: what was kept under this number, else what `make` gives, then kept."""
         if self.folder is None:
             return make()
-        if number not in self.done:
+        if (number, number) not in self.spans:
             self.keep(number, make())
         return self.kept(number)
 
@@ -89,7 +124,7 @@ class RunInProgress:
         """Write the named arrays of a part to the folder, if there is one."""
         if self.folder is not None:
             self.folder.put_shard(number, state)
-        self.done.add(number)
+        self.spans.add((number, number))
 
     def kept(self, number: int) -> State:
         """The named arrays of a finished part, from the folder."""
@@ -105,10 +140,25 @@ class RunInProgress:
         tree = label(results, self.manifest, title=title, **attrs)
         if self.folder is None:
             return Run(tree, self.manifest)
+        self._note_processes()
         self.manifest["results_sha256"] = self.folder.put_results(tree_as_netcdf(tree))
         self.save_manifest()
-        self.folder.drop_shards()  # results and manifest are synced: power may fail from here on
+        self._clear()  # results and manifest are synced: power may fail from here on
         return Run(tree, self.manifest, self.folder.path)
+
+    def _note_processes(self) -> None:
+        """Say in the manifest on what kinds of processors how many shards were computed."""
+        assert self.folder is not None
+        if self.own is None:
+            return
+        kinds, others = Counter[str](), self.manifest.get("continued_with", [])
+        for record in records(self.folder.path).values():
+            kinds[str(record.get("processor", "unknown"))] += int(record.get("shards", 0))
+            now = record.get("versions")
+            if record.get("shards") and now not in [None, self.manifest["versions"], *others]:
+                others = [*others, now]
+        self.manifest |= {"processors": dict(sorted((+kinds).items()))}
+        self.manifest |= {"continued_with": others} if others else {}
 
     def note_versions(self) -> None:
         """Say in the manifest that other versions of the libraries go on with an unfinished run."""
@@ -139,6 +189,7 @@ def run_in_progress(
     *,
     overwrite: bool,
     instead: str = INSTEAD,
+    own: TakingPart | None = None,
 ) -> Iterator[RunInProgress]:
     """Hold a run folder for the run of one spec.
 
@@ -147,19 +198,26 @@ def run_in_progress(
     new_manifest  gives the manifest of a run that begins; not called where one is continued
     overwrite     replace a run of another spec
     instead       what to do where the folder holds a run of another spec
+    own           this process, where several fill the folder together; it keeps out all others
     raises        RunFolderError where another process writes, or where the folder holds something
-                  else or a run of another spec; RunStopped on Ctrl-C
+                  else or a run of another spec; RunStopped on Ctrl-C; HeadscopeError where memory
+                  runs out
     """
-    with held(folder.path) if folder else nullcontext():
+    here = held(folder.path, shared=own is not None) if folder else nullcontext()
+    with memory_told(TOO_MUCH), here:
         manifest = None
         if folder is not None:
-            folder.prepare(overwrite=overwrite and _differs(folder, spec))
+            if own is None:
+                folder.prepare(overwrite=overwrite and _differs(folder, spec))
             manifest = _manifest_of_spec(folder, spec, instead)
-        run = RunInProgress(folder, manifest or new_manifest())
+        begins = manifest is None
         if manifest is None:
-            run.save_manifest()
-        else:
-            run.note_versions()
+            manifest = new_manifest()
+            if own and folder and not folder.begin(manifest):  # another process was faster
+                manifest = _manifest_of_spec(folder, spec, instead) or manifest
+        run = RunInProgress(folder, manifest, own)
+        if own is None:
+            run.save_manifest() if begins else run.note_versions()
         try:
             yield run
         except KeyboardInterrupt as error:

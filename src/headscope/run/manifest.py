@@ -223,5 +223,6 @@ def _dtype_of(model: Model) -> str:
 
 def _one_line(corpus: Mapping[str, Any]) -> str:
     names = [str(f["name"]) for f in corpus.get("files", [])]
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    count = corpus.get("file_count", len(names))
+    shown = ", ".join(names[:3]) + (f" and {count - 3} more" if count > 3 else "")
     return f"{corpus['kind']}: {shown}" if shown else str(corpus["kind"])

@@ -2,28 +2,41 @@
 
 This pass reports everything that is wrong with a corpus before the model runs, and counts tokens
 for their frequency ranks. Shards hold whole documents in reading order, so any process can compute
-any shard by itself, and the merged result does not depend on who computed what.
+any shard by itself, and the merged result does not depend on who computed what. The partitions of
+a corpus are planned one by one, in several processes if there are some, and merged in order.
 """
 
+from __future__ import annotations
+
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import pickle
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from multiprocessing import get_context
+from multiprocessing.queues import Queue
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from headscope.core.progress import one_by_one
+from headscope.core.progress import Advance, phase
 from headscope.corpus import Corpus, Document, EncodeCounts, Encoder, Example
 from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Passage
 from headscope.corpus.input_sample import InputSample
+from headscope.corpus.partitions import Partition, partitions_of
 from headscope.corpus.stored_inputs import StoredInputChoice
-from headscope.errors import CorpusError, InputError
-from headscope.model.model import Model
+from headscope.errors import CorpusError, HeadscopeError, InputError
 from headscope.run.settings import Settings
+from headscope.run.worker_processes import follow_parent, shielded, stop_at_once
+
+if TYPE_CHECKING:
+    from headscope.model.model import Model  # torch: a process that plans does without
 
 # Tokens of an input at most where --max-length is not given: the maps of a layer grow with its
 # square, and published measurements use at most 512.
@@ -33,9 +46,10 @@ MOST_SAMPLED = 16_384  # ours: tokens that each network of a run's control reads
 
 @dataclass(frozen=True)
 class Shard:
-    """Documents first … first + documents - 1 of the corpus; `digest` is over their inputs.
+    """Documents first … first + documents - 1 of a partition; `digest` is over their inputs.
 
-    examples  how many inputs they give
+    examples   how many inputs they give
+    partition  its number in the corpus
     """
 
     number: int
@@ -44,6 +58,7 @@ class Shard:
     tokens: int
     digest: str
     examples: int = 0
+    partition: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,7 +71,8 @@ class Plan:
     annotations   which annotations the corpus has
     stored_inputs      a few inputs whose maps are shown
     listed        the first documents' places by their ids, as many as there are replicates
-    digest        sha256 over all inputs in order: documents, ids, segment ids, annotations
+    digest        sha256 over all inputs in order: documents, ids, segment ids, annotations; of
+                  several partitions, over the digests of each
     sample        inputs for the control of the run
     longest       tokens of the longest input
     """
@@ -74,11 +90,12 @@ class Plan:
 
 def encoder_for(model: Model, settings: Settings) -> Encoder:
     """The encoder of a model under some settings."""
-    limit = model.limit
-    if settings.max_length is None:
-        limit = min(limit, USUAL_LIMIT)
+    limit, limited_by = model.positions
+    if settings.max_length is None and limit > USUAL_LIMIT:
+        limited_by = f"the default of max_length; it may be up to {limit}, {limited_by}"
+        limit = USUAL_LIMIT
     return Encoder(
-        model.tokenizer, model_limit=limit, has_segments=model.has_segments,
+        model.tokenizer, model_limit=limit, limited_by=limited_by, has_segments=model.has_segments,
         max_length=settings.max_length, seed=settings.seed,
         long=settings.long, segment_ids=settings.segment_ids,  # type: ignore[arg-type]
         word_tokens=settings.word_tokens,  # type: ignore[arg-type]
@@ -90,7 +107,10 @@ def encoded(model: Model, text: str, text_pair: str | None) -> Example:
     if not text.strip():
         raise InputError("found an empty text; wanted something to read")
     # Segments as the tokenizer cuts them, also where the model does not tell them apart.
-    encoder = Encoder(model.tokenizer, model_limit=model.limit, has_segments=True, long="error")
+    limit, limited_by = model.positions
+    encoder = Encoder(
+        model.tokenizer, model_limit=limit, limited_by=limited_by, has_segments=True, long="error"
+    )
     document = Document("text", (Passage("the text", text=text, text_pair=text_pair),))
     try:
         examples = encoder.encode(document)
@@ -104,65 +124,206 @@ def encoded(model: Model, text: str, text_pair: str | None) -> Example:
     return examples[0]
 
 
-def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
-    """Read the whole corpus once; raises CorpusError if nothing in it can be shown to the model."""
-    encoder = encoder_for(model, settings)
-    token_counts = np.zeros(len(model.tokenizer), np.int64)
+def make_plan(model: Model, corpus: Corpus, settings: Settings, *, workers: int = 1) -> Plan:
+    """Read the whole corpus once; raises CorpusError if nothing in it can be shown to the model.
+
+    workers  processes, where the corpus has several partitions and is read to its end
+    """
+    partitions, encoder = partitions_of(corpus), encoder_for(model, settings)
+    if workers > 1 and len(partitions) > 1 and settings.limit is None:
+        parts = _in_processes(encoder, corpus, settings, len(partitions), workers=workers)
+    else:
+        parts = _one_after_another(encoder, partitions, settings)
+    return merged(parts)
+
+
+@dataclass
+class PlanPart:
+    """What one partition gives to the plan, or several that follow each other.
+
+    shards, counts, token_counts, annotations, sample, longest  as of `Plan`
+    listed  the first documents' ids in order, with no value; one more than there are replicates
+    digests  of the inputs of each partition
+    """
+
+    shards: list[Shard]
+    counts: EncodeCounts
+    token_counts: npt.NDArray[np.int64]
+    annotations: Annotations
+    stored_inputs: StoredInputChoice
+    sample: InputSample
+    replicates: int
+    listed: dict[str, None] = field(default_factory=dict)
+    digests: list[str] = field(default_factory=list)
+    longest: int = 0
+
+    def list(self, document: str) -> None:
+        """Put an id on the list, while there is room."""
+        if len(self.listed) <= self.replicates:
+            self.listed.setdefault(document)
+
+    def merge(self, after: PlanPart) -> None:
+        """Add the partition that follows, as if it had been read with these."""
+        place, before = len(self.digests), len(self.shards)
+        self.shards += [
+            replace(shard, number=before + shard.number, partition=place) for shard in after.shards
+        ]
+        self.counts.add(after.counts)
+        self.token_counts += after.token_counts
+        self.annotations.merge(after.annotations)
+        self.stored_inputs.merge(after.stored_inputs)
+        self.sample.merge(after.sample)
+        for document in after.listed:
+            self.list(document)
+        self.digests += after.digests
+        self.longest = max(self.longest, after.longest)
+
+
+def plan_partition(encoder: Encoder, documents: Iterable[Document], settings: Settings) -> PlanPart:
+    """Read the documents of one partition; its shards count from 0."""
+    counts = encoder.counts = EncodeCounts()
+    part = PlanPart(
+        [], counts, np.zeros(len(encoder.reader.tokenizer), np.int64), Annotations(),
+        StoredInputChoice(seed=settings.seed), InputSample(seed=settings.seed, most=MOST_SAMPLED),
+        settings.replicates,
+    )  # fmt: skip
     digest, of_shard = hashlib.sha256(), hashlib.sha256()
-    annotations, stored_inputs = Annotations(), StoredInputChoice(seed=settings.seed)
-    sample = InputSample(seed=settings.seed, most=MOST_SAMPLED)
-    shards: list[Shard] = []
-    listed: dict[str, int] = {}
-    first = tokens = read = inputs = longest = 0
+    first = tokens = 0
+    ids: list[npt.NDArray[np.int64]] = []  # of each input of the shard
 
-    def shard() -> Shard:
-        count = read - first
-        return Shard(len(shards), first, count, tokens, of_shard.hexdigest(), inputs)
+    def close() -> None:
+        at = len(part.shards), first, counts.documents - first
+        part.shards.append(Shard(*at, tokens, of_shard.hexdigest(), len(ids)))
+        part.token_counts += np.bincount(np.concatenate(ids), minlength=len(part.token_counts))
 
-    for document in one_by_one(islice(corpus, settings.limit), "read", "documents"):
-        examples = encoder.encode(document)
-        read, inputs = read + 1, inputs + len(examples)
-        for example in examples:
-            tokens, longest = tokens + len(example), max(longest, len(example))
-            token_counts += np.bincount(example.input_ids, minlength=len(token_counts))
-            annotations.add(example)
-            stored_inputs.consider(example)
-            sample.consider(example)
-            if len(listed) <= settings.replicates:
-                listed.setdefault(example.document, len(listed))
-            for each in (digest, of_shard):
-                _feed(each, example)
+    for document in documents:
+        for example in encoder.encode(document):
+            tokens, part.longest = tokens + len(example), max(part.longest, len(example))
+            ids.append(example.input_ids)
+            part.annotations.add(example)
+            part.stored_inputs.consider(example)
+            part.sample.consider(example)
+            part.list(example.document)
+            _feed(example, digest, of_shard)
         if tokens >= settings.shard_tokens:
-            shards.append(shard())
-            first, tokens, inputs, of_shard = read, 0, 0, hashlib.sha256()
+            close()
+            first, tokens, ids, of_shard = counts.documents, 0, [], hashlib.sha256()
     if tokens:
-        shards.append(shard())
-    if not shards:
+        close()
+    part.digests = [digest.hexdigest()]
+    return part
+
+
+def merged(parts: Iterable[PlanPart]) -> Plan:
+    """The plan of partitions in their order; CorpusError if they give no input."""
+    following = iter(parts)
+    whole = next(following)
+    for part in following:
+        whole.merge(part)
+    if not whole.shards:
         raise CorpusError(
-            f"nothing to show to the model: {read} documents were read, none gave an input "
-            f"({encoder.counts.skipped} passages skipped)"
+            f"nothing to show to the model: {whole.counts.documents} documents were read, none "
+            f"gave an input ({whole.counts.skipped} passages skipped)"
         )
+    digest = whole.digests[0]
+    if len(whole.digests) > 1:
+        digest = hashlib.sha256("\n".join(whole.digests).encode()).hexdigest()
+    listed = {document: place for place, document in enumerate(whole.listed)}
     return Plan(
-        tuple(shards), encoder.counts, token_counts, annotations, stored_inputs.chosen(),
-        listed, digest.hexdigest(), sample, longest,
+        tuple(whole.shards), whole.counts, whole.token_counts, whole.annotations,
+        whole.stored_inputs.chosen(), listed, digest, whole.sample, whole.longest,
     )  # fmt: skip
 
 
+def _one_after_another(
+    encoder: Encoder, partitions: Sequence[Partition], settings: Settings
+) -> Iterator[PlanPart]:
+    with phase("read", unit="documents") as advance:
+        left = settings.limit
+        for partition in partitions:
+            documents = islice(partition, left)
+            part = plan_partition(encoder, _counted(documents, advance), settings)
+            yield part
+            left = None if left is None else left - part.counts.documents
+            if left == 0:
+                return
+
+
+def _counted(documents: Iterable[Document], advance: Advance) -> Iterator[Document]:
+    for document in documents:
+        yield document
+        advance(1)
+
+
+def _in_processes(
+    encoder: Encoder, corpus: Corpus, settings: Settings, count: int, *, workers: int
+) -> Iterator[PlanPart]:
+    """The parts in order; no more than two of each worker are held."""
+    context, workers = get_context("spawn"), min(workers, count)
+    handed: Queue[bytes] = context.Queue()  # not as arguments, as `gather.run_workers` says
+    handed.cancel_join_thread()
+    packed = pickle.dumps((encoder, corpus, settings))
+    for _ in range(workers):
+        handed.put(packed)
+    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(handed,))
+    ahead = deque[Future[PlanPart]]()
+    try:
+        with phase("read", unit="documents") as advance:
+            with shielded():
+                ahead += [pool.submit(_plan, n) for n in range(min(2 * workers, count))]
+            for following in range(len(ahead), count + len(ahead)):
+                part = ahead.popleft().result()
+                if following < count:
+                    ahead.append(pool.submit(_plan, following))
+                advance(part.counts.documents)
+                yield part
+    except BrokenProcessPool as error:
+        raise HeadscopeError(
+            "a process that read the corpus died (out of memory? killed?): run the same command "
+            "again, with fewer --workers. In a script of your own, call atlas below "
+            '`if __name__ == "__main__":`'
+        ) from error
+    finally:
+        stop_at_once(pool)
+
+
+_WORKER: list[Any] = []  # in a worker process: the queue, then encoder, partitions and settings
+
+
+def _begin(handed: Queue[bytes]) -> None:
+    follow_parent()
+    _WORKER[:] = [handed]
+
+
+def _plan(number: int) -> PlanPart:
+    if len(_WORKER) == 1:  # unpacked here, where what goes wrong reaches the parent
+        encoder, corpus, settings = pickle.loads(_WORKER[0].get())
+        _WORKER[:] = [encoder, partitions_of(corpus), settings]
+    encoder, partitions, settings = _WORKER
+    return plan_partition(encoder, partitions[number], settings)
+
+
 class Reader:
-    """Encodes the documents of shards; cheap when the shards come in order."""
+    """Encodes the documents of shards; cheap when the shards come in order.
+
+    A partition is opened by itself, in the middle of the corpus.
+    """
 
     def __init__(self, model: Model, corpus: Corpus, settings: Settings) -> None:
-        self.encoder, self.corpus = encoder_for(model, settings), corpus
+        self.encoder, self.partitions = encoder_for(model, settings), partitions_of(corpus)
         self._stream: Iterator[Document] = iter(())
-        self._next = -1
+        self._partition = self._next = -1
 
     def examples(self, shard: Shard) -> list[Example]:
         """All examples of a shard, in reading order.
 
         raises  CorpusError if they are not those that were planned
         """
-        if self._next < 0 or self._next > shard.first:
-            self._stream, self._next = iter(self.corpus), 0
+        if shard.partition >= len(self.partitions):
+            raise self._changed(shard, "the corpus")
+        partition = self.partitions[shard.partition]
+        if self._partition != shard.partition or self._next > shard.first:
+            self._stream, self._partition, self._next = iter(partition), shard.partition, 0
         for _ in islice(self._stream, shard.first - self._next):
             pass
         documents = islice(self._stream, shard.documents)
@@ -170,15 +331,19 @@ class Reader:
         examples = [e for document in documents for e in self.encoder.encode(document)]
         digest = hashlib.sha256()
         for example in examples:
-            _feed(digest, example)
+            _feed(example, digest)
         if digest.hexdigest() != shard.digest:
-            last = shard.first + shard.documents
-            raise CorpusError(
-                f"the corpus has changed since this run was planned: documents {shard.first + 1} "
-                f"to {last} are not what they were; nothing of them is kept\nput the old files "
-                "back and give the same command again, or choose another folder with -o"
-            )
+            raise self._changed(shard, partition.name)
         return examples
+
+    def _changed(self, shard: Shard, where: str) -> CorpusError:
+        behind = f", from {where} on," if len(self.partitions) > 1 else ""
+        return CorpusError(
+            f"the corpus has changed since this run was planned: documents {shard.first + 1} to "
+            f"{shard.first + shard.documents}{behind} are not what they were; nothing of them is "
+            "kept\nput the old files back and give the same command again, or choose another "
+            "folder with -o"
+        )
 
 
 def corpus_ranks(token_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -212,10 +377,14 @@ def read_ranks(path: Path, vocabulary: int) -> npt.NDArray[np.float64]:
     return ranks
 
 
-def _feed(digest: Any, example: Example) -> None:
-    digest.update(repr((example.id, example.document, len(example))).encode())
-    digest.update(example.input_ids.astype("<i8").tobytes())
-    digest.update(example.segment_ids.astype("<i8").tobytes())
+def _feed(example: Example, *digests: Any) -> None:
+    fed = [
+        repr((example.id, example.document, len(example))).encode(),
+        example.input_ids.astype("<i8").tobytes(), example.segment_ids.astype("<i8").tobytes(),
+    ]  # fmt: skip
     if example.words is not None:  # analyses may read the annotations
-        digest.update(repr((example.words, example.mentions, example.frames)).encode())
-        digest.update(b"" if example.word_index is None else example.word_index.tobytes())
+        fed.append(repr((example.words, example.mentions, example.frames)).encode())
+        fed.append(b"" if example.word_index is None else example.word_index.tobytes())
+    whole = b"".join(fed)
+    for digest in digests:
+        digest.update(whole)

@@ -2,11 +2,11 @@
 
     RUN/manifest.json   the spec, versions, model and corpus; written before the first shard
     RUN/shards/         one file per finished shard, by the hash of its content; gone at the end
+    RUN/processes/      of processes that fill the folder together; gone at the end
     RUN/atlas.nc        the labelled results, written last
 
 Every file is written beside its place, synced and renamed: readers, and a crash, see all of it or
-nothing. A shard begins with the fingerprint of its run; one of another run, or one that does not
-match the hash in its name, is deleted and computed again. Nothing here needs a model or torch.
+nothing. Nothing here needs a model or torch.
 """
 
 from __future__ import annotations
@@ -14,14 +14,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 import headscope
 from headscope.core.whole_file import (
@@ -32,13 +29,15 @@ from headscope.core.whole_file import (
     why_unwritten,
     write_whole,
 )
-from headscope.errors import HeadscopeError, InputError, RunFolderError, told_as
+from headscope.errors import InputError, RunFolderError, told_as
+from headscope.run.processes import PROCESSES, drop_all
+from headscope.run.shard_files import SHARDS, ShardFiles
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
+MANIFEST, RESULTS = "manifest.json", "atlas.nc"
 # Of what kind the parts of a manifest are that anything reads; and of a run that has results.
 _KINDS: dict[str, Any] = {
     "spec": dict, "fingerprint": str, "versions": dict, "corpus": dict, "analyses": list,
@@ -51,20 +50,17 @@ _KINDS_OF_RESULTS: dict[str, Any] = {
 }
 LIST = ".written"  # names of the tables, figures and pages that the run wrote
 CHECKSUM = "checksum"  # in the manifest, of everything else in it
-State = dict[str, np.ndarray[Any, Any]]
 
 
-class RunFolder:
+class RunFolder(ShardFiles):
     """A run folder on disk.
 
     parts  the name of its folder of shards, or of whole runs
-    keep_shards  whether shards stay once the results are written
-    owner  fingerprint of the run whose shards are written and taken; set when the run begins
     """
 
     def __init__(self, path: Path | str, *, parts: str = SHARDS, keep_shards: bool = False) -> None:
-        self.path, self.parts, self.owner = Path(path), parts, ""
-        self.keep_shards = keep_shards
+        super().__init__(path, keep_shards=keep_shards)
+        self.parts = parts
 
     def manifest(self) -> dict[str, Any] | None:
         """The manifest; None without a run; RunFolderError if it is damaged or was changed."""
@@ -91,9 +87,15 @@ class RunFolder:
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Replace the manifest; a checksum of its content goes with it."""
-        sealed = {**manifest, CHECKSUM: _checksum(manifest)}
-        text = json.dumps(sealed, indent=2, ensure_ascii=False, sort_keys=True)
-        write_whole(self.path / MANIFEST, text.encode("utf-8", "backslashreplace") + b"\n")
+        write_whole(self.path / MANIFEST, _sealed(manifest))
+
+    def begin(self, manifest: Mapping[str, Any]) -> bool:
+        """Write the manifest unless another process has written one first; whether it did not."""
+        try:
+            write_whole(self.path / MANIFEST, _sealed(manifest), anew=True)
+        except FileExistsError:
+            return False
+        return True
 
     def check(self) -> None:
         """Raise RunFolderError for a place that cannot hold a run; nothing is written."""
@@ -133,6 +135,7 @@ class RunFolder:
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise why_unwritten(error, self.path) from error
+        drop_all(self.path)  # who holds the folder alone knows that they are dead
 
     def _drafts(self) -> list[Path]:
         """What a process that was killed had begun to write."""
@@ -183,7 +186,7 @@ class RunFolder:
     def _ours_without_manifest(self, file: Path) -> bool:
         if file.name in (SHARDS, self.parts) and file.is_dir():
             return all(p.suffix == ".shard" or p.name.startswith(DRAFT) for p in file.iterdir())
-        return file.name.startswith(".")
+        return file.name.startswith(".") or (file.name == PROCESSES and file.is_dir())
 
     def put_results(self, content: bytes) -> str:
         """Write atlas.nc; returns its sha256, for the manifest."""
@@ -194,57 +197,6 @@ class RunFolder:
         """Whether atlas.nc exists and has this hash."""
         file = self.path / RESULTS
         return sha256 is not None and file.is_file() and file_sha256(file) == sha256
-
-    def finished_shards(self) -> set[int]:
-        """Numbers of the owner's shards that are whole; damaged ones, and others', are deleted."""
-        whole, damaged = self.shards()
-        for name in damaged:
-            (self.path / SHARDS / name).unlink(missing_ok=True)
-        return whole
-
-    def shards(self) -> tuple[set[int], list[str]]:
-        """Numbers of the owner's shards that are whole; names of damaged ones, and of others'."""
-        whole, damaged = set[int](), list[str]()
-        for file in self._shard_files():
-            number = file.stem.partition("-")[0]
-            if number.isdecimal() and self._opened(file) is not None:
-                whole.add(int(number))
-            else:
-                damaged.append(file.name)
-        return whole, damaged
-
-    def put_shard(self, number: int, state: State) -> None:
-        """Write the state of one finished shard."""
-        content = self._seal + pack(state)
-        write_whole(self.path / SHARDS / f"{number:05d}-{_digest(content)}.shard", content)
-
-    def drop_shards(self) -> None:
-        """Delete all shards that need not stay, as far as the system lets."""
-        with suppress(OSError):
-            for file in [] if self.keep_shards else self._shard_files():
-                file.unlink(missing_ok=True)
-            (self.path / SHARDS).rmdir()
-
-    def shard(self, number: int) -> State:
-        """The state of a finished shard; HeadscopeError if it is gone or was changed since."""
-        for file in (self.path / SHARDS).glob(f"{number:05d}-*.shard"):
-            if (content := self._opened(file)) is None:
-                raise HeadscopeError(f"{file} is damaged; run the command again: it is recomputed")
-            return unpack(content)
-        raise HeadscopeError(f"shard {number} of {self.path} has vanished; run the command again")
-
-    @property
-    def _seal(self) -> bytes:
-        return self.owner.encode() + b"\n"
-
-    def _opened(self, file: Path) -> bytes | None:
-        """What a shard of the owner holds; None if it is another run's, or damaged."""
-        content = file.read_bytes()
-        own = _digest(content) == file.stem.partition("-")[2] and content.startswith(self._seal)
-        return content.removeprefix(self._seal) if own else None
-
-    def _shard_files(self) -> list[Path]:
-        return sorted((self.path / SHARDS).glob("*.shard"))
 
 
 def _check_kinds(part: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
@@ -257,27 +209,14 @@ def _check_kinds(part: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
             _check_kinds(part[name], kind)
 
 
+def _sealed(manifest: Mapping[str, Any]) -> bytes:
+    sealed = {**manifest, CHECKSUM: _checksum(manifest)}
+    text = json.dumps(sealed, indent=2, ensure_ascii=False, sort_keys=True)
+    return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
 def _checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:32]
-
-
-def pack(state: State) -> bytes:
-    """Named arrays as bytes: safetensors, compressed (histograms are mostly zeros)."""
-    from safetensors.numpy import save
-
-    arrays = {name: np.ascontiguousarray(array) for name, array in sorted(state.items())}
-    return zlib.compress(save(arrays), level=1)
-
-
-def unpack(content: bytes) -> State:
-    """The arrays that `pack` packed."""
-    from safetensors.numpy import load
-
-    return load(zlib.decompress(content))
 
 
 def open_run(path: str | Path) -> Run:
@@ -319,11 +258,13 @@ class Run:
     tree      the whole, an xarray DataTree; with its control, if it has one
     manifest  what was asked and found; empty if only atlas.nc was left of the folder
     path      the run folder, or None if the run was in memory
+    elsewhere whether another process wrote the results, of several that filled the folder together
     """
 
     tree: xr.DataTree
     manifest: dict[str, Any] = field(repr=False)
     path: Path | None = None
+    elsewhere: bool = field(default=False, kw_only=True, repr=False)
 
     def __getitem__(self, name: str) -> xr.Dataset:
         if name not in self.tree.children:

@@ -13,7 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus.files import checked_files, read_lines
+from headscope.corpus.files import read_lines
+from headscope.corpus.places import checked_files
 from headscope.errors import CorpusError, InputError, told_as
 
 KINDS = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")

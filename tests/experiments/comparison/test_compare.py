@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,31 @@ def test_cosine_and_divergence_are_those_of_the_float64_reference(tmp_path: Path
     np.testing.assert_allclose(
         alone["similarity"]["cosine_padded"].values, np.mean(padded, 0), rtol=1e-12
     )
+
+
+def test_inputs_without_whole_maps_are_as_alike(tmp_path: Path) -> None:
+    """And what needs whole maps is left out, or refused by name; padded maps are whole too."""
+    pair = base(tmp_path), perturbed(tmp_path)
+    more = {"settings": QUICK, "execution": STOCK, "control": None}
+    whole, long = (
+        compare(*pair, corpus(), **more | {"settings": replace(QUICK, whole_maps=n)})
+        for n in (64, 8)
+    )
+    assert "without whole maps" in long.manifest["long"]
+    assert "long" not in whole.manifest
+    for group in ("similarity", "change", "surface", "base/surface", "entropy"):
+        assert set(whole.tree[group]) == set(long.tree[group])
+        for name, wanted in whole.tree[group].data_vars.items():
+            found = long.tree[group][name].values
+            if wanted.dtype.kind == "f":
+                np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=3e-6, err_msg=name)
+            else:
+                np.testing.assert_array_equal(found, wanted, err_msg=name)
+    for change in ({"analyses": ("patterns",)}, {"max_length": 24}):
+        asked = replace(QUICK, whole_maps=8, **change)
+        padded_to = asked.max_length
+        with pytest.raises(InputError, match=r"whole maps|padded maps are whole.*--whole-maps 24"):
+            compare(*pair, corpus(), settings=asked, execution=STOCK, padded_to=padded_to)
 
 
 def test_padding_changes_the_padded_cosine_alone(tmp_path: Path) -> None:

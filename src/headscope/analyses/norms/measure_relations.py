@@ -33,7 +33,7 @@ TOKEN_NORM = LogBins(-4, 6, 256)
 TOKEN_WEIGHT = LogBins(-14, 0, 256)
 COARSE_TOKEN_NORM = LogBins(-5, 6, 4)
 COARSE_TOKEN_WEIGHT = LogBins(-14, 0, 4)
-MOST_ROWS = 64  # ours: queries of an input, however long
+MOST_ROWS = 16  # ours: queries of an input, however long
 MOST_PAIRS = 1 << 22  # looked at in one go
 QUANTITIES = ("value_norm", "attention")
 

@@ -32,24 +32,46 @@ def long_counts(layer: LongLayerView, batch: Batch) -> tuple[Float64, Float64]:
     return number, number / np.maximum(every, 1)
 
 
-def long_given(layer: LongLayerView, batch: Batch) -> torch.Tensor:
-    """[example, head, query, kind + 1] attention to WORD_KINDS; -Σ α log α over the own segment."""
+Places = tuple[torch.Tensor, list[torch.Tensor]]
+
+
+def long_places(batch: Batch) -> list[Places | None]:
+    """Of each input the tokens that are no words, and those of equal ids; None: read row by row.
+
+    Once for all layers, because the host waits for the device.
+    """
+    found: list[Places | None] = []
+    every, device = batch.word_runs.cpu().numpy(), batch.word_runs.device
+    for run, n, ids in zip(every, batch.lengths, batch.input_ids.cpu().numpy(), strict=True):
+        beside = np.flatnonzero(run[:n] == 0)
+        if run.max() > 1 or len(beside) > FEW:
+            found.append(None)
+            continue
+        equal = equal_tokens(np.where(run[:n] > 0, ids[:n], -1))
+        none, *sets = (torch.from_numpy(tokens).to(device) for tokens in (beside, *equal))
+        found.append((none, sets))
+    return found
+
+
+def long_given(layer: LongLayerView, batch: Batch, places: list[Places | None]) -> torch.Tensor:
+    """[example, head, query, kind + 1] attention to WORD_KINDS; -Σ α log α over the own segment.
+
+    places  of `long_places`
+    """
     nats, _ = layer.scan(batch)
     out = nats.new_zeros(*nats.shape, len(WORD_KINDS) + 1)
-    for example, n in enumerate(layer.long.mask.lengths):
-        run = batch.word_runs[example, :n]
-        if run.amax() > 1 or (run == 0).sum() > FEW:
+    for example, (n, known) in enumerate(zip(layer.long.mask.lengths, places, strict=True)):
+        if known is None:
             _row_by_row(layer, batch, example, out[example])
             continue
-        beside = (run == 0).nonzero()[:, 0]  # the tokens that are no words
+        run, (beside, equal) = batch.word_runs[example, :n], known
         queries = torch.arange(n, device=run.device)
         (given,) = layer.long.among(example, queries[None], beside[None]).unbind(1)
         part = out[example, :, :n]
         part[..., 0] = 1 - layer.rest[example, :, :n] - given.sum(-1)
         part[..., -1] = nats[example, :, :n] - torch.special.entr(given).sum(-1)
-        ids = torch.where(run > 0, batch.input_ids[example, :n], -1)
-        for places in equal_tokens(ids.cpu().numpy()):
-            _add_equal(layer, example, torch.from_numpy(places).to(run.device), part[..., 2])
+        for tokens in equal:
+            _add_equal(layer, example, tokens, part[..., 2])
         part *= (run > 0)[:, None]
     return out.clamp_min_(0)
 

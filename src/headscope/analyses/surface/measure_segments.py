@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.analyses.surface.measure_long_segments import long_counts, long_given
+from headscope.analyses.surface.measure_long_segments import (
+    Places,
+    long_counts,
+    long_given,
+    long_places,
+)
 from headscope.core.accumulators import Float64, Sums, ratio
 from headscope.core.head_attention import WORD_KINDS
 from headscope.core.intervals import SHARE, estimate
@@ -21,8 +26,8 @@ from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
 from headscope.model.kernels import compiled
 from headscope.model.layer import LN2, LayerView
-from headscope.model.long_attention import LongMask
 from headscope.model.long_layer import LongLayerView
+from headscope.model.long_mask import LongMask
 from headscope.run.analysis import AnalysisPart, Scope
 
 VIG = "after Vig 2019; the measure is ours"
@@ -38,6 +43,8 @@ class SegmentShares(AnalysisPart):
         self.even, self.even_count = (scope.sums(scope.layers, scope.heads) for _ in range(2))
         self._seen: torch.Tensor | LongMask | None = None
         self._number = self._uniform = np.empty(0)
+        self._of: Batch | None = None
+        self._places: list[Places | None] = []
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's means for one layer."""
@@ -45,12 +52,12 @@ class SegmentShares(AnalysisPart):
         if not number.any():
             return
         at, groups = (layer.index,), batch.groups
-        read = (
-            long_given(layer, batch)
-            if isinstance(layer, LongLayerView)
-            else _given(layer.attention, batch.word_runs, batch)
-        )
-        given = to_float64(read)
+        if isinstance(layer, LongLayerView):
+            if self._of is not batch:
+                self._of, self._places = batch, long_places(batch)
+            given = to_float64(long_given(layer, batch, self._places))
+        else:
+            given = to_float64(_given(layer.attention, batch.word_runs, batch))
         there = number > 0
         one = there / np.maximum(there.sum(1, keepdims=True), 1)  # [example, query, kind]
         self.total.add(np.einsum("bhqw,bqw->bhw", given[..., :-1], one), groups, at=at)

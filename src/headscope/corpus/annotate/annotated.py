@@ -24,6 +24,7 @@ from headscope.corpus.annotate.annotation_cache import (
 )
 from headscope.corpus.annotate.parsers import annotator_of
 from headscope.corpus.document import Corpus, Document, Passage, is_unicode
+from headscope.corpus.files import described
 from headscope.errors import InputError, UnwrittenError
 
 Progress = Callable[[int], None]
@@ -94,12 +95,13 @@ class AnnotatedCorpus(Displayed):
     def source(self) -> Path | None:
         """The corpus's first file, beside which the annotation is kept; None if it has none."""
         files = getattr(self.corpus, "files", ())
-        return files[0] if files else None
+        return files[0] if files and all(isinstance(file, Path) for file in files) else None
 
     def _places(self, *limits: int | None) -> list[tuple[Path, str]]:
         if self.source is None:
             return []
-        description = self.corpus.describe()
+        files = described(getattr(self.corpus, "files", ()))  # large ones have no sha256 of theirs
+        description = self.corpus.describe() | {"files": files}
         keys = [cache_key(description, self.annotator, limit) for limit in limits]
         return [(p, key) for key in keys for p in cache_places(self.source, self.annotator, key)]
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from headscope.corpus.coref.mentions import (
@@ -20,6 +19,7 @@ from headscope.corpus.coref.mentions import (
 )
 from headscope.corpus.document import Mention, Passage, Word
 from headscope.corpus.files import Fault, FileLine, read_lines
+from headscope.corpus.partitions import FilePart
 
 if TYPE_CHECKING:
     from nltk.tree import Tree
@@ -37,7 +37,7 @@ FORMS = {
 }  # fmt: skip
 
 
-def documents(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
+def documents(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
     """Place and passage of each document of a file; a fault, where anything in it is wrong.
 
     A part is a document of its own (`name part 0`): coreference is only marked within parts. A
@@ -83,7 +83,7 @@ class _Block:
         return f"{name} part {part.lstrip('0') or 0}" if part else name
 
 
-def _blocks(path: Path) -> Iterator[_Block]:
+def _blocks(path: FilePart) -> Iterator[_Block]:
     begin, lines = None, list[FileLine]()
     for line in read_lines(path):
         if line.text.startswith(BEGIN):

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import ClassVar
 
 from headscope.corpus import conllu
@@ -12,6 +11,7 @@ from headscope.corpus.coref.corefud import document_passage
 from headscope.corpus.coref.mentions import PRONOUN, PROPER, surface_head
 from headscope.corpus.document import Document, Mention, Passage, Word
 from headscope.corpus.files import Fault, FileCorpus, FileLine, UniqueNames, read_lines
+from headscope.corpus.partitions import FilePart
 
 CONLLU_ROW = re.compile(r"\d+(?:[-.]\d+)?\s")
 LOOKED_FOR = (
@@ -47,16 +47,16 @@ class CorefCorpus(FileCorpus):
 
     kind: ClassVar[str] = "coreference"
 
-    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
+    def _documents(self, path: FilePart, label: str, names: UniqueNames) -> Iterator[Document]:
         for place, passage in _format(path)(path, label):
             name = names.of(passage.id, place=place)
             yield Document(name, (replace(passage, id=name),))
 
 
-FormatReader = Callable[[Path, str], Iterator[tuple[str, Passage]]]
+FormatReader = Callable[[FilePart, str], Iterator[tuple[str, Passage]]]
 
 
-def _format(path: Path) -> FormatReader:
+def _format(path: FilePart) -> FormatReader:
     for line in read_lines(path):
         if line.text.startswith(conll2012.BEGIN):
             return conll2012.documents
@@ -70,7 +70,7 @@ def _format(path: Path) -> FormatReader:
     return _neither
 
 
-def _corefud(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
+def _corefud(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
     if not any("Entity=" in line.text for line in read_lines(path)):
         fault = f"{path} has rows like CoNLL-U and no Entity= mark; looked for {LOOKED_FOR}"
         yield label, Passage(label, fault=fault)
@@ -79,13 +79,13 @@ def _corefud(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
         yield found[0].name, document_passage(name, found)
 
 
-def _neither(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
+def _neither(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
     first = next((line for line in read_lines(path) if line.text.strip()), None)
     found = f"{path}:{first.number}: found {first.text[:60]!r}" if first else f"{path} is blank"
     yield label, Passage(label, fault=f"{found}; looked for {LOOKED_FOR}")
 
 
-def gap_documents(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
+def gap_documents(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
     """Place and passage of each row; a fault, where anything in it is wrong.
 
     Every row is a document of its own, with three mentions: the pronoun and the names A and B. A

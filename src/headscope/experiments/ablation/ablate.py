@@ -38,7 +38,8 @@ from headscope.run.analysis import Scope
 from headscope.run.atlas import Execution
 from headscope.run.experiment import ExperimentRequest, in_parts, of_task, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
-from headscope.run.store import Run, State
+from headscope.run.shard_files import State
+from headscope.run.store import Run
 from headscope.tasks.predict import EncodedTask, encode
 from headscope.tasks.task import Task
 from headscope.tasks.task_data import TaskData, TaskExample

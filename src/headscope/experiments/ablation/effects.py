@@ -104,7 +104,7 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
             for fell, many in zip(lost, moved, strict=True)
         ])  # fmt: skip
     else:
-        p = _two_sided(apart[0], *standard_error(moves_of(apart), twice=True))
+        p = two_sided(apart[0], *standard_error(moves_of(apart), twice=True))
     more = losses[1:] - losses[:1]  # [variant, example]
     kept = left_out(list(map(str, range(len(labels)))), replicates=replicates)
     loss_draws = ratio(kept.T @ more.T, kept.sum(0)[:, None])  # [replicate + 1, variant]
@@ -113,7 +113,7 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
         loss=losses[1:].mean(1),
         loss_difference=estimate(loss_draws),
         p=p, lost=lost, gained=gained,
-        loss_p=_two_sided(loss_draws[0], *standard_error(moves_of(loss_draws), twice=True)),
+        loss_p=two_sided(loss_draws[0], *standard_error(moves_of(loss_draws), twice=True)),
     )  # fmt: skip
 
 
@@ -152,7 +152,7 @@ def corrected(p: Float64) -> Float64:
     return out
 
 
-def _two_sided(differences: Float64, errors: Float64, freedom: Float64) -> Float64:
-    """Student's t; 1 where the difference is 0, NaN where it has no error."""
+def two_sided(differences: Float64, errors: Float64, freedom: Float64) -> Float64:
+    """p of Student's t; 1 where the difference is 0, NaN where it has no error."""
     t = np.divide(differences, errors, out=np.full_like(differences, np.nan), where=errors > 0)
     return np.where(differences == 0, 1.0, 2 * stdtr(freedom, -np.abs(t)))

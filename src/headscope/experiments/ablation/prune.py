@@ -32,7 +32,8 @@ from headscope.experiments.ablation.variants import Head, StandIn, single_heads
 from headscope.run.atlas import Execution
 from headscope.run.experiment import ExperimentRequest, of_task, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
-from headscope.run.store import Run, State
+from headscope.run.shard_files import State
+from headscope.run.store import Run
 from headscope.tasks.predict import EncodedTask, encode
 from headscope.tasks.task import Task
 from headscope.tasks.task_data import TaskData

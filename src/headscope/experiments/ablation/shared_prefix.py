@@ -11,7 +11,7 @@ used.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from headscope.model.attention import AttentionCall, listening, visible
 from headscope.model.batch import Batch
 from headscope.model.families.sites import find_sites
 from headscope.model.instrument import Reversible
-from headscope.model.model import forward
+from headscope.model.model import forward, run_network
 
 
 class WholePass:
@@ -84,15 +84,22 @@ class WholePass:
 
 
 @dataclass
-class VariantPass:
-    """A pass of several variants at once: [variant * example] rows, from layer `start` up."""
+class CopiedPass:
+    """A pass of several copies of a batch, [copy * example] rows, from layer `start` up.
+
+    ready  [row, query, head, dim] the mixtures of layer `start`
+    """
 
     kept: WholePass
-    stand_in: StandIn
     start: int
-    variants: Sequence[Variant]
+    ready: torch.Tensor
     projections: Sequence[nn.Linear | Conv1D]
-    at: int = -1
+    at: int = field(default=-1, init=False)
+
+    @property
+    def copies(self) -> int:
+        """How often the batch is in it."""
+        return len(self.ready) // len(self.kept.mixtures[self.start])
 
     def layer(self, run: Callable[[], Any]) -> Any:
         """Below the changed layer, what was kept; in it, without the projections; above, as is."""
@@ -105,14 +112,27 @@ class VariantPass:
             return run()
 
     def mixture(self, call: AttentionCall) -> torch.Tensor:
-        """[row, query, head, dim] in the changed layer what was kept, else computed; heads off."""
+        """[row, query, head, dim] in the changed layer what is ready, above it computed."""
+        return self.ready if self.at == self.start else call.mix().transpose(1, 2)
+
+    def _repeated(self, output: Any) -> Any:
+        if isinstance(output, tuple):
+            return (self._repeated(output[0]), *output[1:])
+        hidden: torch.Tensor = output
+        return hidden.repeat(self.copies, 1, 1)  # [row, token, model]
+
+
+@dataclass
+class VariantPass(CopiedPass):
+    """The same of several variants, which may switch heads off in the layers above too."""
+
+    stand_in: StandIn
+    variants: Sequence[Variant]
+
+    def mixture(self, call: AttentionCall) -> torch.Tensor:
+        """[row, query, head, dim] as before; heads that are off are replaced."""
         if self.at == self.start:
-            mixed, instead = self.kept.mixtures[self.start], self.kept.stand_ins[self.start]
-            rows = mixed.repeat(len(self.variants), 1, 1, 1, 1)  # [variant, example, …]
-            for at, variant in enumerate(self.variants):
-                heads = heads_in(variant, self.start)
-                rows[at][:, :, heads] = instead[:, :, heads]
-            return rows.flatten(0, 1)
+            return self.ready
         mixed = call.mix().transpose(1, 2).contiguous()  # [row, query, head, dim]
         mask = visible(call.mask, call.attention)
         rows = mixed.view(len(self.variants), -1, *mixed.shape[1:])  # [variant, example, …]
@@ -125,11 +145,21 @@ class VariantPass:
                 rows[at][:, :, heads] = instead.transpose(1, 2)  # [example, query, head, dim]
         return mixed
 
-    def _repeated(self, output: Any) -> Any:
-        if isinstance(output, tuple):
-            return (self._repeated(output[0]), *output[1:])
-        hidden: torch.Tensor = output
-        return hidden.repeat(len(self.variants), 1, 1)  # [row, token, model]
+
+def replaced(
+    mixtures: torch.Tensor, instead: torch.Tensor, heads: Sequence[Sequence[int]],
+    queries: Sequence[slice] | None = None,
+) -> torch.Tensor:  # fmt: skip
+    """[copy * example, query, head, dim] a layer's mixtures, in each copy some heads' replaced.
+
+    mixtures, instead  [example, query, head, dim]
+    heads              [copy] the heads that are replaced
+    queries            [copy] and at which positions; None: all
+    """
+    rows = mixtures.repeat(len(heads), 1, 1, 1, 1)  # [copy, example, …]
+    for row, some, at in zip(rows, heads, queries or [slice(None)] * len(heads), strict=True):
+        row[:, at, some] = instead[:, at, some]
+    return rows.flatten(0, 1)
 
 
 @contextmanager
@@ -171,7 +201,7 @@ class SharedPrefix(Reversible):
             raise ModelError("the modules of whole layers are not known")
         self.blocks = list(dict.fromkeys(site.block for site in sites if site.block is not None))
         self.attentions = {site.attention for site in sites}
-        self._pass: WholePass | VariantPass | None = None
+        self._pass: WholePass | CopiedPass | None = None
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(listening(self.network, self, alone=True))
@@ -201,12 +231,30 @@ class SharedPrefix(Reversible):
         self, batch: Batch, kept: WholePass, start: int, variants: Sequence[Variant]
     ) -> torch.Tensor:
         """[variant, example, output] the logits of variants whose lowest layer is `start`."""
-        copies = len(variants)
+        heads = [heads_in(variant, start) for variant in variants]
+        ready = replaced(kept.mixtures[start], kept.stand_ins[start], heads)
         projections = kept.projections[start] if self.skip else []
-        self._pass = VariantPass(kept, self.stand_in, start, variants, projections)
-        repeated = (tensor.repeat(copies, 1) for tensor in batch.inputs)
-        logits: torch.Tensor = forward(self.network, *repeated).logits
-        return logits.view(copies, len(kept.logits), -1)  # [variant, example, output]
+        copied = VariantPass(kept, start, ready, projections, self.stand_in, variants)
+        with torch.inference_mode():
+            logits = self.run(batch, copied)
+        return logits.view(len(variants), len(kept.logits), -1)  # [variant, example, output]
+
+    def given(
+        self, batch: Batch, kept: WholePass, start: int, mixtures: torch.Tensor
+    ) -> torch.Tensor:
+        """[row, output] the logits with these mixtures in one layer, with gradients if asked for.
+
+        mixtures  [copy * example, query, head, dim]
+        """
+        projections = kept.projections[start] if self.skip else []
+        return self.run(batch, CopiedPass(kept, start, mixtures, projections))
+
+    def run(self, batch: Batch, copied: CopiedPass) -> torch.Tensor:
+        """[row, output] the logits of such a pass over copies of the batch."""
+        self._pass = copied
+        repeated = (tensor.repeat(copied.copies, 1) for tensor in batch.inputs)
+        logits: torch.Tensor = run_network(self.network, *repeated).logits
+        return logits
 
     def _layer(self, own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         assert self._pass is not None

@@ -33,7 +33,8 @@ from headscope.model.linears import linears
 from headscope.run.atlas import Execution
 from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.life_cycle import RunInProgress
-from headscope.run.store import Run, State
+from headscope.run.shard_files import State
+from headscope.run.store import Run
 
 PART = 64  # pairs that are kept together
 BATCH_TOKENS = 1024  # of the longer side

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headscope.core.whole_file import sha256_of
-from headscope.corpus.files import BYTE_ORDER_MARK, checked_files
+from headscope.corpus.files import BYTE_ORDER_MARK
+from headscope.corpus.places import checked_files
 from headscope.errors import CorpusError
 
 Word = tuple[int, int]  # of the source and of the target, from 0

@@ -25,7 +25,7 @@ from headscope.core.intervals import (
     spearman_over_units,
 )
 from headscope.core.results import Variable, labelled
-from headscope.run.store import State
+from headscope.run.shard_files import State
 
 PAPER = "Kobayashi et al. 2020, §5"
 OURS = "headscope"

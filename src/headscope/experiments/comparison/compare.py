@@ -35,7 +35,7 @@ from headscope.experiments.comparison.paired_reading import (
 from headscope.experiments.comparison.similarity import read_training
 from headscope.model.model import Model, file_sha256
 from headscope.run import atlas, manifest
-from headscope.run.analysis import choose
+from headscope.run.analysis import LEADING, choose
 from headscope.run.compute import fastest_linears
 from headscope.run.control import RANDOM, Control, control_of
 from headscope.run.gather import merge_shard
@@ -163,18 +163,26 @@ def _planned(
     paired_inputs.check_same_tokens(base, tuned, corpus, limit=settings.limit)
     reader = min((base, tuned), key=lambda model: model.limit)
     plan = make_plan(reader, corpus, settings)
-    names = atlas.annotated_analyses(names, plan, settings)
+    wanted = atlas.annotated_analyses(names, plan, settings)
+    names = atlas.long_analyses(wanted, reader, plan, settings)
+    long = atlas.is_long(reader, plan, settings)
     longest = encoder_for(reader, settings).limit
     if padded_to is not None and not longest <= padded_to <= reader.limit:
         raise InputError(
             f"maps padded to {padded_to} tokens, and inputs have up to {longest}; wanted {longest} "
             f"to {reader.limit} (what the models take), or a smaller --max-length"
         )
+    if padded_to is not None and long:
+        raise InputError(
+            f"padded maps are whole, and inputs of {plan.longest} tokens are read without; wanted "
+            f"--whole-maps {padded_to}, or --max-length {settings.whole_maps}"
+        )
     scope = atlas.scope_of(reader, plan, settings, atlas.frequency_ranks(plan, None, reader))
     return ComparisonJob(
         corpus, settings, scope, tuple(names), reader.shape.stack, linears="stock", threads=1,
         options={name: dict(given) for name, given in settings.options.items()},
         base=base, tuned=tuned, reader=reader, plan=plan, training=training, padded_to=padded_to,
+        long=long, told=atlas.long_in_words(wanted, names, reader, plan, settings),
     )  # fmt: skip
 
 
@@ -220,6 +228,7 @@ def _manifest(
     begun = manifest.new_manifest(
         spec, job.tuned, corpus=job.corpus.describe(), counts=counts, shards=len(job.plan.shards),
         analyses=job.names, linears=linears, threads=job.threads, command=command,
+        long=job.told,
     )  # fmt: skip
     base = {name: getattr(job.base, name) for name in ("name", "revision", "sha256")}
     numbers = job.base.shape.numbers
@@ -276,7 +285,11 @@ def _as_in_atlas(dataset: xr.Dataset, model: Model) -> xr.Dataset:
 
 
 def _stored_inputs(job: ComparisonJob, changed: Sequence[Example]) -> xr.Dataset | None:
-    few = changed[:STORED]
+    few = list(changed[:STORED])
+    if job.long and job.stack == "decoder":
+        few = [example.leading(LEADING) for example in few]
+    elif job.long:
+        few = [example for example in few if len(example) <= job.settings.whole_maps]
     if not few:
         return None
     found = {}

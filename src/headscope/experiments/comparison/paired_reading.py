@@ -1,5 +1,7 @@
 """Runs two models on the same batches and compares the maps of each layer.
 
+Of inputs that are read without whole maps it keeps queries and keys, and compares blocks of rows.
+
 The first model runs, and its maps are kept for the length of one batch; then the second runs, and
 each of its layers is compared and let go. So memory holds both networks and the maps of one batch
 of one model, however long the corpus.
@@ -21,11 +23,13 @@ from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.linears import linears
-from headscope.model.model import Model, evaluating, forward
+from headscope.model.long_attention import LongAttention
+from headscope.model.long_layer import LongLayerView
+from headscope.model.model import Model, evaluating
 from headscope.run.analysis import Analysis
-from headscope.run.compute import ShardJob, threads_of
+from headscope.run.compute import ShardJob, Showing, threads_of
 from headscope.run.plan import Plan
-from headscope.run.store import State
+from headscope.run.shard_files import State
 
 BEFORE, AFTER = "before", "after"
 ROOM = 2**26  # weights of one batch that are kept: 256 MiB; a single example may need more
@@ -38,6 +42,7 @@ class ComparisonJob(ShardJob):
     reader     the model whose tokenizer and limit decide what is read
     training   how the second model came from the first, if that is known
     padded_to  tokens that every batch is padded to; None: to its longest example
+    told       how inputs without whole maps are read, in words
     """
 
     base: Model
@@ -46,6 +51,7 @@ class ComparisonJob(ShardJob):
     plan: Plan
     training: Training | None = None
     padded_to: int | None = None
+    told: str = ""
 
     @property
     def models(self) -> dict[str, Model]:
@@ -80,12 +86,16 @@ class PairReader:
         self.job, self.sides = job, PairState.new(job)
         self.instruments = {
             side: Instrument(
-                model.network, observers=[partial(self._look, side)], stacks=[job.stack]
+                model.network,
+                observers=[partial(self._look, side)],
+                stacks=[job.stack],
+                whole=job.settings.whole_maps if job.long else None,
             )
             for side, model in job.models.items()
         }
-        self._batch: Batch | None = None
-        self._kept: list[torch.Tensor | None] = []  # maps of the first model, by layer
+        self._showing: Showing | None = None
+        # Maps of the first model, by layer, or what makes blocks of them.
+        self._kept: list[torch.Tensor | LongAttention | None] = []
 
     def read(self, number: int, examples: Sequence[Example], advance: Advance = unheard) -> State:
         """The state after one shard; the arrays are overwritten by the next.
@@ -97,13 +107,12 @@ class PairReader:
             part.reset()
         with reading(self.job.models.values(), self.job):
             for rows in reversed(list(self._batches(examples))):
-                batch = self._batch = self._padded([examples[row] for row in rows])
+                batch = self._padded([examples[row] for row in rows])
                 for side, model in self.job.models.items():
-                    with self.instruments[side]:
-                        forward(model.network, *batch.inputs)
-                    for analysis in self.sides.analyses[side]:
-                        analysis.finish(batch)
-                self._kept, self._batch = [], None
+                    self._showing = Showing(self.job, batch, self.sides.analyses[side])
+                    with self.instruments[side] as instrument:
+                        self._showing.read_by(model, instrument)
+                self._kept, self._showing = [], None
                 self.sides.similarity.finish_batch(batch, shard=number, rows=rows)
                 advance(len(rows))
         return {f"{n}/{k}": a for n, part in parts.items() for k, a in part.state().items()}
@@ -140,16 +149,15 @@ class PairReader:
 
     def _look(self, side: str, layer: LayerView) -> None:
         """Let the analyses of one model look; maps of the second are compared as well."""
-        batch = self._batch
-        assert batch is not None
-        for analysis in self.sides.analyses[side]:
-            analysis.observe(layer, batch)
+        assert self._showing is not None
+        self._showing.observe(layer)
+        maps = layer.long if isinstance(layer, LongLayerView) else layer.attention
         if side == BEFORE:
-            self._kept.append(layer.attention)
+            self._kept.append(maps)
             return
         before, self._kept[layer.index] = self._kept[layer.index], None
         assert before is not None
-        self.sides.similarity.observe_pair(layer.index, before, layer.attention, batch)
+        self.sides.similarity.observe_pair(layer.index, before, maps, self._showing.batch)
 
 
 @contextmanager

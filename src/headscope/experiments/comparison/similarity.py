@@ -34,6 +34,7 @@ from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
 from headscope.model.kernels import compiled
 from headscope.model.layer import LN2
+from headscope.model.long_attention import LongAttention
 from headscope.run.analysis import Analysis, Scope, ratio_of, sizes_of
 from headscope.run.manifest import TRAINING_RECORD
 
@@ -46,6 +47,7 @@ MEASURES = {
     "learning_rate": "largest learning rate of a layer",
 }
 DRAWS = 9999  # permutations; of seven layers or fewer all are tried
+Maps = torch.Tensor | LongAttention
 Training = Mapping[str, Float64]  # MEASURES by name, [layer]; NaN where it is not known
 
 
@@ -68,10 +70,8 @@ class Similarity(Analysis):
         self.most = MostChanged()
         self._change: Float64 | None = None
 
-    def observe_pair(
-        self, layer: int, before: torch.Tensor, after: torch.Tensor, batch: Batch
-    ) -> None:
-        """Add one layer of one batch; before, after [example, head, query, key]."""
+    def observe_pair(self, layer: int, before: Maps, after: Maps, batch: Batch) -> None:
+        """Add one layer of one batch; before, after [example, head, query, key], see `alike`."""
         found = alike(before, after, batch.lengths)  # [example, head, 2]
         if not np.isfinite(found).all():
             raise ModelError(
@@ -137,16 +137,21 @@ class Similarity(Analysis):
         }
 
 
-def alike(before: torch.Tensor, after: torch.Tensor, lengths: Ints) -> Float64:
+def alike(before: Maps, after: Maps, lengths: Ints) -> Float64:
     """[example, head, 2] the cosine of two maps taken as vectors, and their divergence.
 
-    before, after  [example, head, query, key] probabilities; rows of real queries sum to 1
+    before, after  [example, head, query, key] probabilities; rows of real queries sum to 1. Of long
+                   inputs both make blocks of them, which are compared and let go
     lengths        [example] queries and keys from there on are left out
     returns        the cosine Σ ab / √(Σ a² Σ b²), from 0 to 1 (Kovaleva et al. 2019, §4.3); and the
                    Jensen-Shannon divergence of a query's weights, mean over queries, from 0 to ln 2
                    nats. Equal maps give exactly 1 and 0
     """
-    if compiled(before) and compiled(after):
+    if isinstance(before, LongAttention) or isinstance(after, LongAttention):
+        assert isinstance(before, LongAttention)
+        assert isinstance(after, LongAttention)
+        sums = _sums_of_blocks(before, after)
+    elif compiled(before) and compiled(after):
         sums = np.zeros((*before.shape[:2], 4))
         kernels.alike(before.contiguous().numpy(), after.contiguous().numpy(), lengths, sums)
         sums[..., 3] *= LN2
@@ -155,6 +160,16 @@ def alike(before: torch.Tensor, after: torch.Tensor, lengths: Ints) -> Float64:
     cosine = sums[..., 0] / np.sqrt(sums[..., 1] * sums[..., 2])
     js = np.clip(sums[..., 3] / lengths[:, None], 0, LN2)  # rounding leaves it a little outside
     return np.stack([np.minimum(cosine, 1), js], -1)  # [example, head, 2]
+
+
+def _sums_of_blocks(before: LongAttention, after: LongAttention) -> Float64:
+    """[example, head, 4] as `_sums`, of maps that are nowhere whole."""
+    sums = np.zeros((before.shape[0], before.shape[1], 4))
+    for example, n in enumerate(before.mask.lengths):
+        both = zip(before.row_blocks(example), after.row_blocks(example), strict=True)
+        for (_, a), (_, b) in both:
+            sums[example] += _sums(a[None], b[None], np.array([n]))[0]
+    return sums
 
 
 def _sums(before: torch.Tensor, after: torch.Tensor, lengths: Ints) -> Float64:

@@ -14,19 +14,17 @@ run the layers below again for every step.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
-from headscope.experiments.ablation.shared_prefix import SharedPrefix, VariantPass, WholePass
+from headscope.experiments.ablation.shared_prefix import SharedPrefix, WholePass
 from headscope.experiments.ablation.variants import StandIn
 from headscope.experiments.importance.objectives import Objective
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch, to_float64
-from headscope.model.model import run_network
-from headscope.run.store import State
+from headscope.run.shard_files import State
 
 
 def steps_of(count: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -57,34 +55,6 @@ class Grown(SharedPrefix):
             self.maps.append((call.attention, call.values, mask))
         super().before(call)
 
-    def run(
-        self, batch: Batch, kept: WholePass, layer: int, mixtures: torch.Tensor, *, copies: int
-    ) -> torch.Tensor:
-        """The logits with other mixtures in one layer.
-
-        mixtures  [copy * example, query, head, dim]
-        """
-        self._pass = _Ready(
-            kept, self.stand_in, layer, [frozenset()] * copies, kept.projections[layer],
-            ready=mixtures,
-        )  # fmt: skip
-        inputs = (t.repeat(copies, 1) for t in batch.inputs)
-        logits: torch.Tensor = run_network(self.network, *inputs).logits
-        return logits
-
-
-@dataclass
-class _Ready(VariantPass):
-    """A pass of several copies from a layer up, of which the mixtures are given.
-
-    ready  [copy * example, query, head, dim]
-    """
-
-    ready: torch.Tensor = field(default_factory=lambda: torch.empty(0))
-
-    def mixture(self, call: AttentionCall) -> torch.Tensor:
-        return self.ready if self.at == self.start else call.mix().transpose(1, 2)
-
 
 def attributions(
     grown: Grown, batch: Batch, places: Sequence[int], *, objective: Objective, steps: int
@@ -112,7 +82,7 @@ def attributions(
             ready = (grow * mixed).flatten(0, 1).requires_grad_()  # [copy*example, query, …]
             copied = list(places) * len(scales)
             with objective.asking(network, copied):
-                logits = grown.run(batch, kept, layer, ready, copies=len(scales))
+                logits = grown.given(batch, kept, layer, ready)
             told = objective.answers(logits, copied).view(-1, size)  # [copy, example]
             (slope,) = torch.autograd.grad((told * weights.to(told)[:, None]).sum(), [ready])
         mean = slope.view(-1, *mixed.shape).sum(0).transpose(1, 2)  # [example, head, query, dim]

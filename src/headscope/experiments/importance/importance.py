@@ -43,7 +43,8 @@ from headscope.run.experiment import ExperimentRequest, digest_of, in_parts, of_
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings as CorpusSettings
-from headscope.run.store import Run, State, open_run
+from headscope.run.shard_files import State
+from headscope.run.store import Run, open_run
 from headscope.tasks.predict import MAX_LENGTH, encode
 from headscope.tasks.task import Task
 from headscope.tasks.task_data import TaskData

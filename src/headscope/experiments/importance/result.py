@@ -23,7 +23,7 @@ from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.families.sites import registered
 from headscope.model.instrument import Instrument
 from headscope.model.model import Model, run_network
-from headscope.run.store import State
+from headscope.run.shard_files import State
 
 CLARK = "Clark et al. 2019, Figure 3"
 OURS = "headscope"

@@ -20,7 +20,7 @@ from headscope.experiments.probes import trees
 from headscope.experiments.probes.feature_files import FeatureFolder
 from headscope.experiments.probes.probe_plan import NEED_WORDS, NETWORK, ProbePlan, ProbeTraining
 from headscope.experiments.probes.resumable_training import ProbeSchedule, drawn_with, train
-from headscope.run.store import State
+from headscope.run.shard_files import State
 
 HIDDEN = 256  # of the probe on distances
 NEAR = (0, 1, -1, 2, -2)  # offsets that have an indicator of their own

@@ -38,7 +38,8 @@ from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.manifest import identity_of
 from headscope.run.settings import fingerprint
-from headscope.run.store import Run, State, open_run
+from headscope.run.shard_files import State
+from headscope.run.store import Run, open_run
 from headscope.tasks.task_request import Loading, loaded
 
 SPREAD, STRUCTURAL = 10_000, 20_000  # numbers of the parts that are no trials

@@ -233,6 +233,7 @@ def read_splits(
     def read(name: str, limit: int | None = None) -> TreebankSplit:
         encoder = Encoder(
             model.tokenizer, model_limit=model.limit, has_segments=model.has_segments,
+            limited_by=model.positions.source,
             max_length=settings.max_length, long=settings.long,  # type: ignore[arg-type]
         )  # fmt: skip
         return read_split(name, files[name], encoder, limit=limit, seed=settings.seed)

@@ -20,7 +20,7 @@ from headscope.core.intervals import ANY, CORRELATION, SHARE, estimate
 from headscope.core.results import Variable, labelled, printable
 from headscope.experiments.probes.probe_plan import ProbePlan, ProbeTraining
 from headscope.experiments.probes.trees import TreeSentence, gold_edges
-from headscope.run.store import State
+from headscope.run.shard_files import State
 
 CLARK = "Clark et al. 2019, §5"
 HEWITT = "Hewitt and Manning 2019"

@@ -20,7 +20,7 @@ from headscope.core.accumulators import Float64, correlation
 from headscope.experiments.probes.resumable_training import ProbeSchedule, drawn_with, train
 from headscope.experiments.probes.trees import ROOT, TreeSentence, undirected_right
 from headscope.experiments.probes.word_features import Features
-from headscope.run.store import State
+from headscope.run.shard_files import State
 
 BEGIN = 0.05  # B is drawn from ±this
 BATCH, RATE, PLATEAU = 20, 1e-3, 0.1

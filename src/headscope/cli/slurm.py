@@ -1,0 +1,126 @@
+"""`headscope slurm atlas …`: an array script by which n tasks fill one run folder together."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+
+from headscope.cli.options import Positive
+from headscope.cli.terminal_output import say
+from headscope.cli.typed_command import Options, argument, flag, option, typed_command
+from headscope.errors import HeadscopeError, InputError
+from headscope.run.processes import check_shard
+
+# What a line of #SBATCH may hold: no shell reads it, so that nothing can be quoted there.
+_PLAIN = re.compile(r"[\w.,:@%+/=-]+")
+
+
+class _Plain(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
+    name = "text"
+
+    def convert(self, value: str, *_: object) -> str:
+        """The text; InputError for one that a line of #SBATCH cannot hold."""
+        if not _PLAIN.fullmatch(value):
+            raise InputError(
+                f"found {value!r}; wanted letters, digits and any of . , : @ % + / = -"
+            )
+        return value
+
+
+Plain = Annotated[str, _Plain()]
+
+
+class _SlurmOptions(Options):
+    command: tuple[str, ...] = argument(
+        default=(), metavar="atlas MODEL ...", type=click.UNPROCESSED
+    )
+    tasks: Positive = option("Tasks of the array.", 16)
+    time: Plain | None = option("Time limit of a task, say 4:00:00.")
+    mem: Plain | None = option("Memory of a task, say 16G.")
+    cpus: Positive | None = option("Processors of a task.")
+    gpus: Plain | None = option("GPUs of a task, say 1 or a100:1; give atlas its --device too.")
+    partition: Plain | None = option("Partition of the cluster.")
+    submit: bool = flag("Hand the script to sbatch instead of printing it.")
+
+
+@typed_command("slurm", _SlurmOptions)
+def slurm_command(given: _SlurmOptions) -> None:
+    """Print an array script for Slurm that runs `headscope atlas ...` in several tasks.
+
+    All that `atlas` takes is given as there. A task that is killed, preempted or requeued costs the
+    shard it computed; the last one merges and reports. `headscope status RUN` tells how far it is.
+
+    \b
+    headscope slurm atlas bert-base-uncased --text wiki.txt -o run --tasks 64 --time 4:00:00
+    headscope slurm atlas my-model --text wiki.txt -o run --tasks 8 --gpus 1 --device cuda --submit
+    """
+    _check(given.command, given.tasks)
+    script = array_script(
+        given.command[1:], tasks=given.tasks, folder=Path.cwd(), time=given.time, mem=given.mem,
+        cpus_per_task=given.cpus, gpus=given.gpus, partition=given.partition,
+    )  # fmt: skip
+    say(_submitted(script) if given.submit else script.rstrip())
+
+
+# What is not its own is the atlas's, and is read by it.
+slurm_command.context_settings = {"ignore_unknown_options": True}
+
+
+def array_script(words: Sequence[str], *, tasks: int, folder: Path, **asked: Any) -> str:
+    """A script for sbatch, whose tasks each give `headscope atlas` with these arguments.
+
+    folder  where the tasks start
+    asked   options of sbatch; None for those that are left to the cluster
+    """
+    given = {name.replace("_", "-"): value for name, value in asked.items() if value is not None}
+    wanted = {"job-name": "headscope", "array": f"1-{tasks}", **given}
+    lines = [f"#SBATCH --{name}={value}" for name, value in wanted.items()]
+    command = shlex.join([sys.executable, "-m", "headscope", "atlas", "--quiet"])
+    end = list(words).index("--") if "--" in words else len(words)
+    before, after = shlex.join(words[:end]), shlex.join(words[end:])
+    share = f'--shard "$SLURM_ARRAY_TASK_ID/{tasks}"'
+    return "\n".join([
+        "#!/bin/bash", *lines,
+        "#SBATCH --requeue", "#SBATCH --open-mode=append",
+        "set -eu",
+        f"cd -- {shlex.quote(str(folder))}",
+        # In place of the shell: the requests of Slurm to end reach headscope itself.
+        f"exec {command} {before} {share} {after}".rstrip(), "",
+    ])  # fmt: skip
+
+
+def _check(command: Sequence[str], tasks: int) -> None:
+    """Raise InputError, or click's error, for what atlas would not take."""
+    from headscope.cli.atlas import atlas_command
+
+    if command[:1] != ("atlas",):
+        found = repr(command[0]) if command else "no command"
+        raise InputError(f"found {found}; wanted headscope slurm atlas MODEL ...: only atlas can")
+    if strange := [word for word in command if not word.isprintable()]:
+        raise InputError(f"found {strange[0]!r}; wanted arguments of one line that can be printed")
+    with atlas_command.make_context("atlas", [*command[1:]]) as context:
+        asked = context.params
+    if asked["shard"] is not None:
+        raise InputError("found --shard; leave it out: each task is given its own")
+    check_shard((1, tasks), workers=asked["workers"], overwrite=asked["overwrite"])
+
+
+def _submitted(script: str) -> str:
+    """What sbatch says to the script."""
+    try:
+        done = subprocess.run(["sbatch"], input=script, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise InputError(
+            "there is no sbatch on this machine; leave --submit out, and hand the script to "
+            "sbatch where there is one"
+        ) from error
+    if done.returncode:
+        raise HeadscopeError(f"sbatch refused the script: {done.stderr.strip()[:500]}")
+    return done.stdout.strip()

@@ -1,0 +1,25 @@
+"""`headscope status`: how far a run folder is, and what its processes do."""
+
+from pathlib import Path
+
+from headscope.cli.options import json_flag
+from headscope.cli.terminal_output import tell
+from headscope.cli.typed_command import Options, argument, typed_command
+
+
+class _StatusOptions(Options):
+    run: Path = argument()
+    as_json: bool = json_flag()
+
+
+@typed_command("status", _StatusOptions)
+def status_command(given: _StatusOptions) -> None:
+    """Tell how far the run folder RUN is: shards done, rate, time left, and each process.
+
+    A process that was killed, or that has been silent for two minutes, is dead; its shards are
+    computed by the others.
+    """
+    from headscope.run.run_status import run_status
+
+    status = run_status(given.run)
+    tell(status.lines(), status.as_dict() if given.as_json else None)

@@ -1,0 +1,201 @@
+"""Find the files that paths, folders, patterns and URLs name, and open them, compressed or not."""
+
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from glob import glob, has_magic
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, TypeVar
+
+from headscope.errors import CorpusError, InputError
+
+Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+TEXTS = (".txt", ".text", ".md", ".raw", ".tokens")
+TREES = (".conllu", ".conllx", ".conll", ".v4_gold_conll", ".v4_auto_conll")
+SEGMENTS = (".jsonl", ".ndjson")
+TABLES = (".csv", ".tsv", ".parquet", ".json", ".xlsx", ".arrow", ".feather", ".zip")
+CODECS = {".gz": "gzip", ".zst": "zstd"}  # as pyarrow names them
+FORMATS = {
+    **dict.fromkeys(TREES, "trees"), **dict.fromkeys(SEGMENTS, "JSON lines"),
+    **dict.fromkeys(TABLES, "tables"),
+}  # fmt: skip
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
+_IN_SYSTEM = (OSError, ValueError, ImportError)  # what fsspec raises for a place it cannot reach
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file at a URL, read through fsspec; it has what is needed here of a Path."""
+
+    url: str
+    size: int = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def name(self) -> str:
+        """Its last part."""
+        return PurePosixPath(self.url).name
+
+    @property
+    def suffix(self) -> str:
+        """The end of its name, from the last dot on."""
+        return PurePosixPath(self.url).suffix
+
+    def open(self, mode: str = "rb") -> BinaryIO:
+        """The file, which can be read from any place; raises OSError."""
+        system, path = _system(self.url)
+        return system.open(path, mode)  # type: ignore[no-any-return]
+
+
+File = Path | RemoteFile
+Some = TypeVar("Some", Path, File)
+
+
+def suffix_of(name: str | File) -> str:
+    """The suffix that tells the format, in lower case: .txt of a.txt and of a.TXT.gz."""
+    path = PurePosixPath(str(name).lower())
+    return (path.with_suffix("") if path.suffix in CODECS else path).suffix
+
+
+def is_place(text: str) -> bool:
+    """Whether a text is a URL, or a pattern with a suffix that is known: data/*.txt."""
+    known = FORMATS.keys() | set(TEXTS)
+    return bool(_URL.match(text)) or (has_magic(text) and suffix_of(text) in known)
+
+
+def size_of(file: File) -> int:
+    """Bytes of a file, as they are stored."""
+    return file.size if isinstance(file, RemoteFile) else file.stat().st_size
+
+
+def found_files(files: Files) -> tuple[File, ...]:
+    """The files, in the order given; those of a folder or a pattern in the order of their names.
+
+    Of a folder all files at any depth, but those whose names begin with "." or "_".
+
+    raises  CorpusError where there is none, one is no regular file or is empty, a pattern matches
+            none, a place cannot be reached, or a folder or a pattern has several formats
+    """
+    given = [files] if isinstance(files, str | os.PathLike) else files
+    return _checked(tuple(file for one in given for file in _found(os.fspath(one))))
+
+
+def checked_files(files: Files) -> tuple[Path, ...]:
+    """The files as paths, in the order given; one path alone is a list of one.
+
+    raises  CorpusError if there is none, or one is missing, is no regular file, or is empty
+    """
+    given = [files] if isinstance(files, str | os.PathLike) else files
+    return _checked(tuple(map(Path, given)))
+
+
+def _checked(files: tuple[Some, ...]) -> tuple[Some, ...]:
+    if not files:
+        raise CorpusError("no corpus file was given; name at least one")
+    for file in files:
+        if isinstance(file, Path) and not file.is_file():
+            if not file.exists():
+                raise CorpusError(f"{file} does not exist; wanted a corpus file")
+            raise CorpusError(
+                f"{file} is not a regular file; wanted one that can be read more than once"
+            )
+        if size_of(file) == 0:
+            raise CorpusError(f"{file} is empty (0 bytes); wanted a corpus file with content")
+    return files
+
+
+def _found(given: str) -> list[File]:
+    files: list[File]
+    several = True
+    if _URL.match(given):
+        files, several = _at_url(given)
+    elif os.path.isdir(given):
+        below = (path.relative_to(given) for path in sorted(Path(given).rglob("*")))
+        files = [Path(given, path) for path in below if _shown(path.parts)]
+    elif has_magic(given) and not os.path.exists(given):
+        files = [Path(path) for path in sorted(glob(given, recursive=True))]
+    else:
+        return [Path(given)]
+    files = [file for file in files if isinstance(file, RemoteFile) or file.is_file()]
+    if not files:
+        what = "is a folder without files" if os.path.isdir(given) else "matches no file"
+        raise CorpusError(f"{given} {what}; wanted one file of a corpus at least")
+    if several:
+        _check_one_format(given, files)
+    return files
+
+
+def _shown(parts: Iterable[str]) -> bool:
+    return not any(part.startswith((".", "_")) for part in parts)
+
+
+def _at_url(url: str) -> tuple[list[File], bool]:
+    system, path = _system(url)
+    try:
+        if "*" in url or "[" in url:  # in a URL "?" begins a query
+            entries, several = system.glob(path, detail=True), True
+        elif system.isdir(path):
+            entries, several = system.find(path, detail=True), True
+        else:
+            entries, several = {path: system.info(path)}, False
+    except _IN_SYSTEM as error:
+        raise _unreached(url, error) from error
+    return [
+        RemoteFile(system.unstrip_protocol(name), int(entry["size"] or 0))
+        for name, entry in sorted(entries.items())
+        if entry["type"] == "file" and (not several or _shown([PurePosixPath(name).name]))
+    ], several
+
+
+def _system(url: str) -> tuple[Any, str]:
+    import fsspec
+
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+    except _IN_SYSTEM as error:  # no such protocol, or its package is not installed
+        raise _unreached(url, error) from error
+    return system, path
+
+
+def _unreached(url: str, error: Exception) -> InputError:
+    reason = f"{type(error).__name__}: {error}".splitlines()[0]
+    return CorpusError(f"{url} cannot be read ({reason}); wanted a URL that fsspec can open")
+
+
+def _check_one_format(given: str, files: Iterable[File]) -> None:
+    first: dict[str, File] = {}
+    for file in files:
+        first.setdefault(FORMATS.get(suffix_of(file), "text"), file)
+    if len(first) > 1:
+        told = ", ".join(f"{name} ({file.name})" for name, file in first.items())
+        raise CorpusError(
+            f"{given} has files of several formats: {told}; wanted one: give a pattern, say "
+            f"'{os.path.join(given.split('*', maxsplit=1)[0].rstrip('/'), '**', '*.txt')}'"
+        )
+
+
+@contextmanager
+def opened(file: File) -> Iterator[BinaryIO]:
+    """The bytes of a file, of .gz and .zst what was compressed.
+
+    raises  CorpusError where they cannot be read, or are not whole
+    """
+    try:
+        with closing(file.open("rb")) as stored:
+            codec = CODECS.get(file.suffix.lower())
+            if codec is None:
+                yield stored
+            else:
+                import pyarrow as pa
+
+                with pa.input_stream(stored, compression=codec) as plain:
+                    yield io.BufferedReader(plain)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        advice = "; wanted a whole file: copy it again" if "compress" in reason else ""
+        raise CorpusError(f"{file} cannot be read: {reason}{advice}") from error

@@ -1,0 +1,246 @@
+"""Which heads carry the difference between a prompt and its corrupted one, by patching.
+
+    dataset = hs.patch_heads("gpt2", "ioi")
+    dataset["effect"]
+
+Activation patching (Wang et al. 2023): the corrupted prompt runs with z_h of one head as the clean
+prompt has it, at all positions; its effect is the share of the logit difference between the two
+that comes back. Attribution patching (Nanda 2023) estimates all of them by one backward pass,
+(z_clean - z_corrupt) · ∂m/∂z at the corrupted prompt; the rank correlation of the two stands
+beside them. The share that a head writes directly to the answer is in the same unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from transformers import PreTrainedModel
+
+from headscope.core.accumulators import REPLICATES, Float64, left_out, ratio
+from headscope.core.intervals import (
+    estimate_correlation,
+    moves_of,
+    spearman_over_units,
+    standard_error,
+)
+from headscope.core.results import Variable, labelled
+from headscope.corpus.document import Example
+from headscope.corpus.packing import batches
+from headscope.errors import InputError
+from headscope.experiments.ablation.effects import corrected, two_sided
+from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
+from headscope.experiments.circuits.direct_logits import (
+    SOURCE,
+    about,
+    language_model,
+    prompt_set,
+    share_over,
+    written,
+)
+from headscope.experiments.circuits.head_swaps import AskedBatch, differences, head_swaps
+from headscope.experiments.circuits.prompts import FEWEST_ITEMS, Prompt, PromptSet
+from headscope.experiments.circuits.readout import asking_last
+from headscope.experiments.importance.gradients import frozen
+from headscope.experiments.importance.objectives import LanguageModel, TokenLoss
+from headscope.model.attention import AttentionCall, listening
+from headscope.model.batch import to_float64
+from headscope.model.model import evaluating, run_network
+
+WAYS = ("restore", "break")
+WANG, NANDA = "Wang et al. 2023", "Nanda 2023, attribution patching"
+
+
+def patch_heads(
+    model: LanguageModel | str | Path,
+    prompts: str | Sequence[Prompt] | PromptSet = "ioi",
+    *,
+    way: str = "restore",
+    positions: bool = False,
+    count: int = 64,
+    seed: int = 0,
+    batch_tokens: int = BATCH_TOKENS,
+    replicates: int = REPLICATES,
+) -> xr.Dataset:
+    """The effect of every head by patching, what attribution patching says, and how they agree.
+
+    model      a decoder with its language-model head: a folder, a hub id
+    prompts    name of a made set, or prompts with corrupted ones of equal length
+    way        "restore": clean into corrupted, as Wang et al.; "break": corrupted into clean
+    positions  also by position; wants prompts of one length
+    count      of a made set; seed likewise
+    returns    effect, attribution, direct[layer, head]: shares of the logit difference between
+               clean and corrupted, with intervals over items; effect_q[layer, head] that an effect
+               is none, corrected within the heads (Benjamini and Hochberg); rho of effect and
+               attribution, with its interval over heads; clean, corrupted: the logit differences
+    raises     InputError and its kinds as `direct_logits`; also for prompts without corrupted ones
+               of equal length
+    """
+    if way not in WAYS:
+        raise InputError(f"no way {way!r} of patching; there are {', '.join(WAYS)}")
+    language = language_model(model)
+    asked = prompt_set(language, prompts, count=count, seed=seed)
+    asked.need_pairs()
+    if positions and len(lengths := {len(one) for one in asked.clean}) > 1:
+        raise InputError(
+            f"prompts have {min(lengths)} to {max(lengths)} tokens; wanted one length for effects "
+            "by position"
+        )
+    sides = (asked.clean, asked.corrupted)
+    from_, into = sides if way == "restore" else sides[::-1]
+    found = _patched(language, from_, into, asked, positions=positions, batch_tokens=batch_tokens)
+    direct = [written(language, side, asked, batch_tokens=batch_tokens) for side in (from_, into)]
+    found["direct"] = direct[0].heads - direct[1].heads
+    gaps = {"direct": direct[0].difference - direct[1].difference}
+    own = found["from"] - found["into"]
+    share = partial(share_over, asked.items, replicates=replicates)
+    over = ("layer", "head")
+    variables = {
+        name: Variable(share(found[name], gaps.get(name, own)), over, words, "1", source)
+        for name, (words, source) in {
+            "effect": ("share of the logit difference that patching the head brings", WANG),
+            "attribution": ("the same as one backward pass estimates it", NANDA),
+            "direct": ("share that the head writes directly to the answer", SOURCE),
+        }.items()
+    }
+    if positions:
+        by_position = share(found["by_position"], own)
+        variables["effect_of_position"] = Variable(
+            by_position, (*over, "position"), "the same, patched at one position", "1", WANG
+        )
+    variables["effect_q"] = Variable(
+        q_of(asked.items, found["effect"], replicates=replicates), over,
+        "that the effect is none, corrected within the heads", "probability", "headscope",
+    )  # fmt: skip
+    variables["rho"] = Variable(
+        _agreement(variables), (), "rank correlation of effect and attribution over heads", "1",
+        "headscope", "heads",
+    )  # fmt: skip
+    ones = np.ones(len(asked.clean))
+    for name, side in zip(("clean", "corrupted"), ("from", "into")[:: 1 if way == WAYS[0] else -1],
+                          strict=True):  # fmt: skip
+        variables[name] = Variable(
+            share(found[side], ones), (), f"logit difference of {name} prompts", "logits", WANG
+        )
+    return labelled(variables).assign_attrs(about(asked), way=way)
+
+
+def q_of(items: Sequence[str], changes: Float64, *, replicates: int = REPLICATES) -> Float64:
+    """[layer, head] that the mean change [prompt, layer, head] is none; NaN for few items."""
+    kept = left_out(items, replicates=replicates)
+    draws = ratio(np.tensordot(kept, changes, (0, 0)), kept.sum(0)[:, None, None])
+    if len(set(items)) < FEWEST_ITEMS:
+        return np.full(draws[0].shape, np.nan)
+    p = two_sided(draws[0], *standard_error(moves_of(draws), twice=True))
+    return corrected(p.ravel()).reshape(p.shape)
+
+
+def _agreement(variables: dict[str, Variable]) -> Any:
+    values: list[Any] = [variables[name].value for name in ("effect", "attribution")]
+    one, other = (estimate.value.ravel() for estimate in values)
+    return estimate_correlation(spearman_over_units(one, other))
+
+
+def _patched(
+    language: LanguageModel, from_: list[Example], into: list[Example], asked: PromptSet, *,
+    positions: bool, batch_tokens: int,
+) -> dict[str, Float64]:  # fmt: skip
+    """Changes of the logit difference [prompt, layer, head], and the differences [prompt].
+
+    returns  effect, attribution, from, into; by_position[prompt, layer, head, position] on request
+    """
+    network, shape = language.model.network, language.model.shape
+    objective = asking_last(into, asked.right)
+    size, tokens = (len(into), shape.layers, shape.heads), max(map(len, into))
+    found: dict[str, Float64] = {
+        "effect": np.zeros(size), "attribution": np.zeros(size), "from": np.zeros(size[0]),
+        "into": np.zeros(size[0]), "by_position": np.zeros((*size, tokens if positions else 0)),
+    }  # fmt: skip
+    sides = [
+        [AskedBatch(language.model.batch([side[at] for at in places]), places) for side in pair]
+        for pair in [(from_, into)]
+        for places in batches(into, budget=max(1, batch_tokens // shape.heads))
+    ]
+    cells = _cells(shape.heads, tokens if positions else 0)
+    with evaluating(network):
+        with head_swaps(network, objective, sides[0][1], batch_tokens=batch_tokens) as swaps:
+            for clean, other in sides:
+                told = partial(_told, asked, other.places)
+                source, kept = swaps.whole(clean), swaps.whole(other)
+                found["from"][other.places] = told(source.logits[None])[0]
+                found["into"][other.places] = before = told(kept.logits[None])[0]
+                for layer, instead in enumerate(source.mixtures):
+                    for start, logits in swaps.swapped(other, kept, layer, instead, cells):
+                        for cell, change in zip(cells[start:], told(logits) - before, strict=False):
+                            _put(found, (other.places, layer), cell, change)
+        for clean, other in sides:
+            worth = _attribution(network, objective, asked, clean, other)
+            found["attribution"][other.places] = worth
+    return found
+
+
+def _told(asked: PromptSet, places: Sequence[int], logits: torch.Tensor) -> Float64:
+    """[copy, example] the logit differences."""
+    right, wrong = ([some[at] for at in places] for some in (asked.right, asked.wrong))
+    return to_float64(differences(logits, right, wrong))
+
+
+def _cells(heads: int, tokens: int) -> list[tuple[int, slice]]:
+    """Each head at all positions; then, of so many tokens, each at each."""
+    whole = [(head, slice(None)) for head in range(heads)]
+    return whole + [(head, slice(at, at + 1)) for head in range(heads) for at in range(tokens)]
+
+
+def _put(
+    found: dict[str, Float64], at: tuple[Sequence[int], int], cell: tuple[int, slice],
+    change: Float64,
+) -> None:  # fmt: skip
+    head, queries = cell
+    if queries.start is None:
+        found["effect"][(*at, head)] = change
+    else:
+        found["by_position"][(*at, head, queries.start)] = change
+
+
+def _attribution(
+    network: PreTrainedModel, objective: TokenLoss, asked: PromptSet, clean: AskedBatch,
+    other: AskedBatch,
+) -> Float64:  # fmt: skip
+    """[example, layer, head] (z_clean - z_other) · ∂m/∂z at the other prompt: one backward pass."""
+    kept = []
+    for one, mode in ((clean, torch.no_grad()), (other, torch.enable_grad())):
+        mixtures = _Mixtures()
+        with (
+            mode, frozen(network), listening(network, mixtures, alone=True),
+            objective.asking(network, one.places),
+        ):  # fmt: skip
+            logits = run_network(network, *one.batch.inputs).logits
+        kept.append(mixtures.kept)
+    right, wrong = ([some[at] for at in other.places] for some in (asked.right, asked.wrong))
+    with torch.enable_grad():
+        slopes = torch.autograd.grad(differences(logits[None], right, wrong).sum(), kept[1])
+    with torch.no_grad():
+        worth = [((a - b) * g).sum((2, 3)) for a, b, g in zip(*kept, slopes, strict=True)]
+    return to_float64(torch.stack(worth, 1))
+
+
+class _Mixtures:
+    """A listener that keeps every layer's mixtures as part of the graph of gradients."""
+
+    def __init__(self) -> None:
+        self.kept: list[torch.Tensor] = []  # [example, head, query, dim]
+
+    def before(self, call: AttentionCall) -> None:
+        """Keep it."""
+        call.mixed = call.mix()
+        if torch.is_grad_enabled() and not call.mixed.requires_grad:
+            call.mixed.requires_grad_()
+        self.kept.append(call.mixed)
+
+    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
+        """Nothing is left to do."""

@@ -1,0 +1,354 @@
+"""Prompts with an answer, each beside a corrupted prompt of equal length that takes another answer.
+
+Four sets are made by our own templates, drawn by a seed: `ioi` (who is given the object? after Wang
+et al. 2023), `greater-than` (in which year may a war end? after Hanna et al. 2023), `antonyms` and
+`capitals`. Items come in couples: each is the other's corrupted prompt, and its answer the other's
+wrong one. So what a head always writes, whatever it reads, cancels within a couple; and no name,
+word or country is in two couples, so that couples are the independent items of every interval.
+Words that the tokenizer splits are left out of the made sets; in prompts of the user they are an
+error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headscope.core.accumulators import Ints, generator
+from headscope.corpus.document import Example
+from headscope.errors import CorpusError, InputError
+from headscope.tasks.table_files import read_table
+
+NAMES = (
+    "Aaron Adam Alan Alex Alice Amy Andre Andrew Andy Anna Anthony Arthur Austin Ben "
+    "Blake Brandon Brian Bruce Carl Charles Charlie Chris Christian Christopher Connor Crystal "
+    "Dan Daniel David Dean Dennis Edward Elizabeth Emily Eric Erica Frank Fred Gary George "
+    "Georgia Grace Graham Grant Henry Jack Jacob Jake James Jamie Jane Jason Jay Jennifer Jeremy "
+    "Jessica Jim Joe John Jonathan Joseph Josh Joshua Julia Justin Kate Keith Kelly Kevin Kim "
+    "Kyle Laura Lee Leo Leon Lewis Lisa Louis Luke Maria Mark Martin Mary Matt Matthew Max "
+    "Michael Michelle Mike Nick Oliver Oscar Patrick Paul Peter Philip Rachel Ray Richard Robert "
+    "Roger Rose Ruby Russell Ryan Sam Samuel Sarah Scott Sean Simon Stephen Steven Stewart "
+    "Thomas Tim Tom Tony Tyler Victoria Walter William"
+)
+PLACES = "store school park garden office station hospital restaurant library beach"
+OBJECTS = "drink book ring ball letter key computer basket bone kiss"
+IOI = (
+    "When {a} and {b} went to the {place}, {s} gave a {object} to",
+    "Then, {a} and {b} went to the {place}. {s} gave a {object} to",
+    "After {a} and {b} had a long day at the {place}, {s} handed a {object} to",
+    "While {a} and {b} were working at the {place}, {s} gave a {object} to",
+)
+EVENTS = (
+    "war siege reign trial voyage campaign dispute expedition famine plague "
+    "rebellion strike survey truce tour"
+)
+CENTURIES = range(11, 19)  # Hanna et al. 2023: years 1100 to 1899
+ANTONYMS = (
+    "hot cold, big small, up down, left right, fast slow, hard soft, high low, young old, "
+    "rich poor, early late, light dark, open closed, strong weak, long short, wet dry, "
+    "good bad, true false, black white, day night, happy sad, love hate, inside outside, "
+    "north south, east west, full empty, clean dirty, male female, war peace, win lose, "
+    "begin end, push pull, buy sell, give take, rise fall, import export, victory defeat, "
+    "public private, cheap expensive, wide narrow, thick thin, deep shallow, "
+    "front back, first last, summer winter, friend enemy, question answer, life death, "
+    "increase decrease, positive negative, internal external, maximum minimum, simple complex"
+)
+CAPITALS = (
+    "France Paris, Germany Berlin, Italy Rome, Spain Madrid, Russia Moscow, Japan Tokyo, "
+    "China Beijing, Egypt Cairo, Greece Athens, Ireland Dublin, Austria Vienna, Norway Oslo, "
+    "Poland Warsaw, Portugal Lisbon, Sweden Stockholm, Denmark Copenhagen, Finland Helsinki, "
+    "Hungary Budapest, England London, Iraq Baghdad, Iran Tehran, Afghanistan Kabul, Cuba Havana, "
+    "Canada Ottawa, Kenya Nairobi, Turkey Ankara, Belgium Brussels, Peru Lima, Chile Santiago, "
+    "Syria Damascus, Lebanon Beirut, Ukraine Kiev, Thailand Bangkok, Australia Canberra, "
+    "Indonesia Jakarta, Scotland Edinburgh, Vietnam Hanoi, Israel Jerusalem, Venezuela Caracas"
+)
+FEWEST_ITEMS = 10  # couples: of fewer there are no intervals
+COLUMNS = ("prompt", "answer", "wrong", "corrupted", "item")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A text and what may follow it.
+
+    answer     what should follow, with its space: " Mary"; or all that would be right
+    wrong      what should not, likewise; each is one token after the text
+    corrupted  a text of as many tokens after which `wrong` fits better; "" where there is none
+    item       prompts of one name are no independent items; "": this one is by itself
+    """
+
+    text: str
+    answer: str | tuple[str, ...]
+    wrong: str | tuple[str, ...]
+    corrupted: str = ""
+    item: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class PromptSet:
+    """Prompts as a model reads them.
+
+    clean, corrupted  [prompt] the inputs; of the corrupted ones none, where any prompt has none
+    right, wrong      [prompt] ids of the tokens that would be right, and wrong
+    items             [prompt] name of the independent item that each is of
+    notes             what was left out
+    """
+
+    kind: str
+    prompts: tuple[Prompt, ...]
+    clean: list[Example]
+    corrupted: list[Example]
+    right: list[Ints]
+    wrong: list[Ints]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def items(self) -> list[str]:
+        """[prompt] name of the independent item that each is of."""
+        return [prompt.item or str(at) for at, prompt in enumerate(self.prompts)]
+
+    def need_pairs(self) -> None:
+        """Raises InputError for prompts without corrupted ones, or of other lengths than theirs."""
+        if not self.corrupted:
+            raise InputError(
+                "some prompts have no corrupted text, and patching takes what a head gave in "
+                "another text; wanted a column `corrupted`, a text of as many tokens"
+            )
+        for prompt, one, other in zip(self.prompts, self.clean, self.corrupted, strict=True):
+            if len(one) != len(other):
+                raise InputError(
+                    f"{prompt.text!r} has {len(one)} tokens and its corrupted prompt "
+                    f"{prompt.corrupted!r} {len(other)}; wanted texts of as many tokens, so that "
+                    "each position has its counterpart"
+                )
+
+
+# --- as the model reads them ------------------------------------------------------------------
+
+
+def encode_prompts(
+    tokenizer: Any, prompts: Sequence[Prompt], *, kind: str = "prompts", notes: Sequence[str] = ()
+) -> PromptSet:
+    """The prompts as inputs, with the tokens of their answers.
+
+    raises  CorpusError without prompts; InputError for an answer that is not one token after its
+            prompt, for one that is right and wrong, or for a text without tokens
+    """
+    if not prompts:
+        raise CorpusError("found no prompts; wanted at least one")
+    clean, corrupted, right, wrong = [], [], [], []
+    for at, prompt in enumerate(prompts):
+        clean.append(_example(tokenizer, prompt.text, at, prompt))
+        if prompt.corrupted:
+            corrupted.append(_example(tokenizer, prompt.corrupted, at, prompt))
+        ids = [answer_ids(tokenizer, prompt.text, told) for told in (prompt.answer, prompt.wrong)]
+        both = np.intersect1d(ids[0], ids[1])
+        if len(both):
+            raise InputError(
+                f"{prompt.text!r}: {tokenizer.decode(both[:1])!r} is both an answer and a wrong "
+                "one; wanted different tokens"
+            )
+        right.append(ids[0])
+        wrong.append(ids[1])
+    whole = corrupted if len(corrupted) == len(clean) else []
+    return PromptSet(kind, tuple(prompts), clean, whole, right, wrong, tuple(notes))
+
+
+def answer_ids(tokenizer: Any, text: str, answers: str | Sequence[str]) -> Ints:
+    """The ids of answers after a text; InputError for one that is not one token there."""
+    return np.array([
+        answer_id(tokenizer, text, one)
+        for one in ((answers,) if isinstance(answers, str) else answers)
+    ], np.int64)  # fmt: skip
+
+
+def answer_id(tokenizer: Any, text: str, answer: str) -> int:
+    """The id of an answer after a text; InputError where it is not one token there."""
+    before, whole = input_ids(tokenizer, text), input_ids(tokenizer, text + answer)
+    own = whole[len(before) :]
+    if len(own) == 1 and np.array_equal(whole[:-1], before):
+        return int(own[0])
+    pieces = tokenizer.convert_ids_to_tokens((own if len(own) else whole[-1:]).tolist())
+    raise InputError(
+        f"after {text!r} the tokenizer makes of the answer {answer!r} {len(own)} tokens "
+        f"({', '.join(map(repr, pieces[:6]))}); wanted an answer of one token that leaves the "
+        "prompt's as they are"
+    )
+
+
+def input_ids(tokenizer: Any, text: str) -> Ints:
+    """[token] the ids of a text as an input that goes on: without a closing token."""
+    ids = np.array(tokenizer(text)["input_ids"], np.int64)
+    own = len(tokenizer(text, add_special_tokens=False)["input_ids"])
+    opening = len(ids) > own and ids[0] in tokenizer.all_special_ids
+    return ids[: own + opening]
+
+
+def _example(tokenizer: Any, text: str, at: int, prompt: Prompt) -> Example:
+    ids = input_ids(tokenizer, text)
+    if not len(ids):
+        raise InputError(f"prompt {at + 1} has no tokens: {text!r}; wanted a text")
+    special = np.isin(ids, tokenizer.all_special_ids)
+    return Example(str(at), prompt.item or str(at), ids, np.zeros_like(ids), special)
+
+
+def single(tokenizer: Any, text: str, answer: str) -> bool:
+    """Whether an answer is one token after a text."""
+    try:
+        answer_id(tokenizer, text, answer)
+    except InputError:
+        return False
+    return True
+
+
+# --- the made sets ----------------------------------------------------------------------------
+
+
+def made_prompts(kind: str, tokenizer: Any, *, count: int = 64, seed: int = 0) -> PromptSet:
+    """Prompts of a kind of MADE, drawn by the seed; as many as the tokenizer has words for.
+
+    count   at most; they come in couples of one item
+    raises  InputError for a kind that is not known, or a tokenizer that splits all its answers
+    """
+    if kind not in MADE:
+        raise InputError(f"no made prompts called {kind!r}; there are {', '.join(MADE)}")
+    if count < 2:
+        raise InputError(f"found {count} prompts; wanted at least 2: they come in couples")
+    rng = generator(seed, "prompts", kind)
+    prompts = list(islice(MADE[kind](tokenizer, rng), count - count % 2))
+    if not prompts:
+        raise InputError(
+            f"the tokenizer splits all answers of {kind!r} into pieces; wanted another set of "
+            f"{', '.join(MADE)}, or prompts of your own with answers of one token"
+        )
+    return encode_prompts(tokenizer, prompts, kind=kind)
+
+
+Rng = np.random.Generator
+
+
+def _couples(words: Sequence[Any], rng: Rng) -> list[tuple[Any, Any]]:
+    """Two and two in a drawn order; each word once."""
+    order = [words[at] for at in rng.permutation(len(words))]
+    return list(zip(order[::2], order[1::2], strict=False))
+
+
+def _swapped(told: Sequence[Prompt], item: str) -> Iterator[Prompt]:
+    """Two prompts, each the other's corrupted one."""
+    for one, two in (told, told[::-1]):
+        yield replace(one, corrupted=two.text, wrong=two.answer, item=item)
+
+
+def _ioi(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
+    """Couples of names in turn: who gives is swapped, which alone decides to whom."""
+    names = [name for name in NAMES.split() if single(tokenizer, "Then she gave it to", f" {name}")]
+    couples = _couples(names, rng)
+    for at in range(len(couples) * len(IOI)):
+        a, b = couples[at % len(couples)]
+        first, second = (a, b) if rng.integers(2) else (b, a)
+        place, object_ = (str(rng.choice(words.split())) for words in (PLACES, OBJECTS))
+        form = IOI[rng.integers(len(IOI))]
+        told = [
+            Prompt(
+                form.format(a=first, b=second, s=s, place=place, object=object_), f" {to}", f" {s}"
+            )
+            for s, to in ((first, second), (second, first))
+        ]
+        yield from _swapped(told, f"{a} {b}")
+
+
+def _greater_than(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
+    """Two first years: an end after both is right, one between them only for the earlier.
+
+    So the later year is clean and the earlier corrupted. Where numbers are cut into digits the next
+    digit is the answer: then there are ten tokens, and few couples.
+    """
+    tokens = _year_tokens(tokenizer, "The war lasted from the year 1745 to the year 17")
+    couples = _couples(list(tokens), rng)
+    for one, other in couples * len(CENTURIES):
+        early, late = sorted(int(rng.choice(tokens[token])) for token in (one, other))
+        event, century = str(rng.choice(EVENTS.split())), int(rng.choice(CENTURIES))
+        clean, corrupted = (
+            f"The {event} lasted from the year {century}{start:02} to the year {century}"
+            for start in (late, early)
+        )
+        told = _year_tokens(tokenizer, clean)
+        right = tuple(text for text, years in told.items() if min(years) > late)
+        wrong = tuple(
+            text for text, years in told.items() if early < min(years) and max(years) <= late
+        )
+        alike = len(input_ids(tokenizer, clean)) == len(input_ids(tokenizer, corrupted))
+        if right and wrong and alike:
+            yield Prompt(clean, right, wrong, corrupted, f"{one} {other}")
+
+
+def _year_tokens(tokenizer: Any, text: str) -> dict[str, list[int]]:
+    """The tokens that may go on after a century, each with the years of it that begin so."""
+    before = input_ids(tokenizer, text)
+    years: dict[str, list[int]] = {}
+    for year in range(100):
+        whole = input_ids(tokenizer, f"{text}{year:02}")
+        if len(whole) > len(before) and np.array_equal(whole[: len(before)], before):
+            token = tokenizer.decode(whole[len(before) : len(before) + 1])
+            years.setdefault(token, []).append(year)
+    return {
+        token: some for token, some in years.items() if token and single(tokenizer, text, token)
+    }
+
+
+def _words(forms: Sequence[str], pairs: str, tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
+    """Couples of words whose prompts have as many tokens, each asked for its own partner."""
+    known: dict[int, list[tuple[str, str]]] = {}
+    for one in pairs.split(", "):
+        word, answer = one.split()
+        text = forms[0].format(word)
+        if single(tokenizer, text, f" {answer}"):
+            known.setdefault(len(input_ids(tokenizer, text)), []).append((word, answer))
+    couples = [couple for some in known.values() for couple in _couples(some, rng)]
+    for form in forms:
+        for couple in couples:
+            told = [Prompt(form.format(word), f" {to}", "") for word, to in couple]
+            yield from _swapped(told, " ".join(word for word, _ in couple))
+
+
+ANTONYM_FORMS = ("The opposite of {} is", "The antonym of {} is")
+CAPITAL_FORMS = ("The capital of {} is", "The capital city of {} is called")
+MADE: Mapping[str, Callable[[Any, Rng], Iterator[Prompt]]] = {
+    "ioi": _ioi,
+    "greater-than": _greater_than,
+    "antonyms": lambda tokenizer, rng: _words(ANTONYM_FORMS, ANTONYMS, tokenizer, rng),
+    "capitals": lambda tokenizer, rng: _words(CAPITAL_FORMS, CAPITALS, tokenizer, rng),
+}
+
+
+# --- prompts of the user ----------------------------------------------------------------------
+
+
+def read_prompts(path: str | Path, tokenizer: Any) -> PromptSet:
+    """The prompts in a table with the columns COLUMNS, of which the last two may be absent.
+
+    An answer stands after its prompt and one space.
+
+    raises  CorpusError for a file that is no such table; InputError as `encode_prompts`
+    """
+    table = read_table(Path(path))
+    if missing := [name for name in COLUMNS[:3] if name not in table.columns]:
+        raise CorpusError(
+            f"{path} has no column {missing[0]!r}; wanted {', '.join(COLUMNS[:3])}, and for "
+            f"patching {', '.join(COLUMNS[3:])}"
+        )
+    prompts = []
+    for record in table.records:
+        cells = [str(record.cells.get(name) or "").strip() for name in COLUMNS]
+        if record.fault or not all(cells[:3]):
+            raise CorpusError(
+                f"{path}, {record.place}: {record.fault or 'an empty cell'}; wanted a prompt, its "
+                "answer and a wrong one"
+            )
+        text, answer, wrong, corrupted, item = cells
+        prompts.append(Prompt(text, f" {answer}", f" {wrong}", corrupted, item))
+    return encode_prompts(tokenizer, prompts, kind=Path(path).name)

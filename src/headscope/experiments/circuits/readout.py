@@ -1,0 +1,189 @@
+"""How a decoder reads its answer off the residual stream, and what its norms do to a part of it.
+
+A logit is u · norm(x) + b, x being the residual stream after the last layer. LayerNorm and RMSNorm
+are γ ⊙ (x - mean(x)) / s + β, or the same without mean and β: given the scale s that the whole of x
+had, they are linear, so each part of x has its own share of a logit (Elhage et al. 2021). What a
+norm multiplies by and whether it centres is asked of it with a few vectors, so that (1 + w) of
+Gemma and others need no table; it is then held against what it gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from headscope.core.accumulators import Ints
+from headscope.errors import ModelError
+from headscope.experiments.importance.objectives import LanguageModel, TokenLoss
+from headscope.model.batch import Batch
+from headscope.model.linears import rounding, used_matrix
+from headscope.model.placement import held
+
+_LARGE = 1e3  # probes of this size make a norm's ε too small to matter
+
+
+def decoder_of(model: LanguageModel) -> PreTrainedModel:
+    """Its network; ModelError for an encoder, which has no next token."""
+    if model.kind != "causal":
+        raise ModelError(
+            f"{model.model.name!r} is a masked language model, an encoder; wanted a decoder, which "
+            "tells the next token"
+        )
+    return model.model.network
+
+
+def asking_last(clean: Sequence[Any], right: Sequence[Ints]) -> TokenLoss:
+    """Asks for the token after each prompt: the head computes that row alone; right by first id."""
+    return TokenLoss(
+        "next token",
+        [np.array([len(one) - 1]) for one in clean],
+        [ids[:1] for ids in right],
+    )
+
+
+@dataclass(frozen=True)
+class FrozenNorm:
+    """A norm at the scale that it had for some vectors: linear, but for its shift.
+
+    gain     [row, model] what a part is multiplied by
+    centred  whether the part's mean is taken off first
+    shift    [model] what is added, whatever the parts
+    """
+
+    gain: torch.Tensor
+    centred: bool
+    shift: torch.Tensor
+
+    @classmethod
+    def of(cls, norm: nn.Module, given: torch.Tensor, answer: torch.Tensor) -> FrozenNorm | None:
+        """What a module did to vectors [row, model]; None if it is no such norm."""
+        width, wide = given.shape[-1], torch.promote_types(given.dtype, torch.float32)
+        probe = torch.linspace(_LARGE, 2 * _LARGE, width, dtype=wide, device=given.device)
+        probe[::2] *= -1  # about half of them: no number is near their mean
+        shift = norm.forward(torch.zeros_like(given[0])).to(wide)
+        raw = norm.forward(probe.to(given)).to(wide)
+        centred = _alike(norm.forward((probe + _LARGE).to(given)).to(wide), raw)
+        base = probe - probe.mean() * centred
+        scale = (raw - shift) * base.square().mean().sqrt() / base  # [model] γ
+        parts = scale * (given.to(wide) - given.to(wide).mean(-1, keepdim=True) * centred)
+        own = answer.to(wide) - shift
+        size = (own * parts).sum(-1, keepdim=True) / parts.square().sum(-1, keepdim=True)
+        there = bool(scale.isfinite().all()) and _alike(parts * size, own)
+        return cls(scale * size, centred, shift) if there else None
+
+    def back(self, direction: torch.Tensor) -> torch.Tensor:
+        """[row, model] the direction before the norm that is this one after it."""
+        before = direction * self.gain
+        return before - before.mean(-1, keepdim=True) * self.centred
+
+
+class Readout:
+    """Takes down what a network's last norm and its language-model head were given, and gave.
+
+    Open it as a context around a pass of which the head computes asked rows only; then:
+
+    inputs       [row, model] what the head was given at the asked places
+    logits       [row, vocabulary] what it gave; a final softcap comes after
+    """
+
+    inputs: torch.Tensor
+    logits: torch.Tensor
+
+    def __init__(self, network: PreTrainedModel, blocks: Sequence[nn.Module]) -> None:
+        self.network = network
+        self.head = output_head(network)
+        inside = {module for block in blocks for module in block.modules()}
+        self.outside = [m for m in network.modules() if m not in inside and not any(m.children())]
+        self._seen: list[tuple[nn.Module, torch.Tensor, torch.Tensor]] = []
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Readout:
+        for module in self.outside:
+            hook = self._head if module is self.head else self._other
+            self._stack.callback(module.register_forward_hook(hook).remove)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _head(self, _module: Any, args: Any, output: torch.Tensor) -> None:
+        self.inputs, self.logits = args[0].detach(), output.detach()
+
+    def _other(self, module: nn.Module, args: Any, output: Any) -> None:
+        if args and isinstance(output, torch.Tensor) and args[0].shape == output.shape:
+            self._seen.append((module, args[0].detach(), output.detach()))
+
+    def directions(
+        self, final: torch.Tensor, places: tuple[torch.Tensor, torch.Tensor],
+        right: Sequence[Ints], wrong: Sequence[Ints],
+    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+        """The direction of the residual stream that is the logit difference, and its constant.
+
+        final    [row, model] the residual stream after the last layer, at the asked places
+        places   rows and columns of these in the batch
+        returns  [row, model] and [row]: what β of the norm and the head's bias add
+        raises   ModelError where something else than a norm stands before the head
+        """
+        matrix, bias = used_matrix(self.head) or (None, None)
+        if matrix is None:
+            raise ModelError(
+                f"the language-model head of {type(self.network).__name__} is no linear map; "
+                "wanted one: what heads write into the logits is not known for this model"
+            )
+        wide = torch.promote_types(final.dtype, torch.float32)
+        ahead = torch.stack(
+            [
+                matrix[:, one].to(wide).mean(1) - matrix[:, other].to(wide).mean(1)
+                for one, other in zip(right, wrong, strict=True)
+            ]
+        )  # [row, model]
+        constant = torch.zeros(len(ahead), dtype=wide, device=final.device)
+        if bias is not None:
+            constant += torch.stack([
+                bias[one].to(wide).mean() - bias[other].to(wide).mean()
+                for one, other in zip(right, wrong, strict=True)
+            ])  # fmt: skip
+        if _alike(final, self.inputs):
+            return ahead, constant
+        for module, given, answer in reversed(self._seen):
+            if given.ndim == 3 and _alike(answer[places], self.inputs):
+                norm = FrozenNorm.of(module, given[places], answer[places])
+                if norm is not None and _alike(given[places], final):
+                    return norm.back(ahead), constant + ahead @ norm.shift
+        raise ModelError(
+            f"{type(self.network).__name__} does something between its last layer and its "
+            "language-model head that is no LayerNorm or RMSNorm: what heads write into the "
+            "logits is not known for this model"
+        )
+
+
+def output_head(network: PreTrainedModel) -> nn.Module:
+    """The module that gives the logits; ModelError without one."""
+    head = network.get_output_embeddings()  # type: ignore[no-untyped-call]
+    if head is None or held(head, "weight") is None:
+        raise ModelError(
+            f"{type(network).__name__} has no language-model head; wanted a decoder saved with "
+            "its head, such as gpt2"
+        )
+    return cast(nn.Module, head)
+
+
+def asked_places(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows, and the columns of the last real tokens."""
+    device = batch.mask.device
+    last = torch.from_numpy(batch.lengths - 1).to(device)
+    return torch.arange(len(last), device=device), last
+
+
+def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are the same but for rounding."""
+    return one.shape == other.shape and bool(
+        (one - other).abs().max() <= rounding(other.dtype) * other.abs().max()
+    )

@@ -1,0 +1,34 @@
+"""The tree in which the shards of a run are merged: its shape depends on their number alone.
+
+Sums of floating point depend on their order. In a tree of fixed shape that order does not depend on
+who computed what, or when: any process may merge any node once its children are there.
+"""
+
+from __future__ import annotations
+
+FAN_IN = 8  # ours: a state is written once more for each 7 others; up to 8 shards need no node
+Span = tuple[int, int]  # the first and the last shard of a node; a shard by itself has both alike
+
+
+def children(node: Span) -> list[Span]:
+    """The nodes, in order, that a node is merged of; of a single shard, itself."""
+    first, last = node
+    width = 1
+    while width * FAN_IN <= last - first:
+        width *= FAN_IN
+    return [(at, min(at + width - 1, last)) for at in range(first, last + 1, width)]
+
+
+def nodes_above(shard: int, shards: int) -> list[Span]:
+    """The nodes that hold a shard, the smallest first; the last is the root, of all shards."""
+    path, inner = list[Span](), (0, shards - 1)
+    while inner[0] < inner[1]:
+        path.insert(0, inner)
+        inner = next(child for child in children(inner) if child[0] <= shard <= child[1])
+    return path
+
+
+def text_of(span: Span) -> str:
+    """How a file of it is named: 00012, or 00008..00015."""
+    first, last = span
+    return f"{first:05d}" if first == last else f"{first:05d}..{last:05d}"

@@ -1,0 +1,304 @@
+"""The processes that fill a run folder together: their records, and leases on what each computes.
+
+    RUN/processes/003-of-064.node7.4242.1f3a9c.json   a process: what it does, its last error
+    RUN/processes/00012.lease    the same file by another name: the process that computes shard 12
+
+A lease is made by a hard link, which a file system makes once for all who try; it holds the record
+of its owner, whose time of change the owner renews while it lives. No clock is compared with
+another's: a process is dead where its own machine says so, or once its record has not changed for
+SILENCE seconds of the observer's own clock. One that was only slow does no harm: a shard that two
+compute has the same bits, and is put in place whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from headscope.core.whole_file import why_unwritten
+from headscope.errors import InputError, RunFolderError, RunStopped, UnwrittenError
+
+PROCESSES, LEASE, RECORD = "processes", ".lease", ".json"
+BEAT, SILENCE = 10.0, 120.0  # seconds; attributes of files are cached for 60 s by NFS
+ROOM = 4096  # bytes of a record: rewritten in place, it needs no room on a disk that is full
+MOST = 100_000  # processes of one run
+LONGEST = 1000  # characters of an error in it
+ENDED = ("done", "failed", "refused", "stopped")  # states of a process that computes no more
+FINISH = "finish"  # the lease on merging all and writing the results
+
+
+def check_shard(shard: tuple[int, int] | None, *, workers: int, overwrite: bool) -> None:
+    """Raise InputError for a share that is none, or what does not go together with one."""
+    if shard is None:
+        return
+    number, of = shard
+    if not 1 <= number <= of <= MOST:
+        raise InputError(f"found shard {number}/{of}; wanted 1/N to N/N, N at most {MOST}")
+    if workers > 1 or overwrite:
+        raise InputError(
+            "--shard goes without --workers, and without --overwrite: start more processes "
+            "instead, and delete an old run before the first of them"
+        )
+
+
+class TakingPart:
+    """This process among those that fill a run folder.
+
+    folder  the run folder
+    shard   i and n: it begins with the i-th of n equal shares
+    leases  what it has claimed
+    """
+
+    def __init__(self, folder: Path, shard: tuple[int, int]) -> None:
+        self.shard, self.others, self.leases = shard, Silences(), set[str]()
+        number, of = shard
+        host = re.sub(r"[^\w-]", "_", platform.node())[:40]
+        self.name = f"{number:03d}-of-{of:03d}.{host}.{os.getpid()}.{secrets.token_hex(3)}"
+        self.place = folder / PROCESSES
+        self.file = self.place / (self.name + RECORD)
+        self.told: dict[str, Any] = {
+            "name": self.name, "shard": f"{number}/{of}", "host": platform.node(),
+            "processor": processor(), "begun": time.strftime("%Y-%m-%d %H:%M:%S"),
+            "state": "planning", "shards": 0, "seconds": 0.0, "error": "", **_identity(os.getpid()),
+        }  # fmt: skip
+        try:
+            self.place.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            with os.fdopen(handle, "wb") as file:
+                file.write(self._content())
+            self._check_exclusive()
+        except OSError as error:
+            raise why_unwritten(error, self.file) from error
+        self._ended = threading.Event()
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def _check_exclusive(self) -> None:
+        """Raise RunFolderError where a file system does not refuse a second link of one name."""
+        probe = self.file.with_suffix(".probe")
+        try:
+            os.link(self.file, probe)
+            os.link(self.file, probe)
+        except FileExistsError:
+            return
+        except OSError as error:
+            reason = error.strerror
+        else:
+            reason = "a name was given twice"
+        finally:
+            with suppress(OSError):
+                probe.unlink()
+        with suppress(OSError):
+            self.file.unlink()
+        raise RunFolderError(
+            f"{self.place} lies on a file system without exclusive links ({reason}), by which "
+            "processes claim shards\nwanted one that has them (NFS, Lustre, GPFS, a local disk); "
+            "or leave --shard out and run one process with --workers"
+        )
+
+    def tell(self, **changes: Any) -> None:
+        """Write into the record what this process does; where it cannot be, nothing is said."""
+        self.told |= changes
+        with suppress(OSError), open(self.file, "r+b") as file:
+            file.write(self._content())
+
+    def _content(self) -> bytes:
+        for length in (LONGEST, 100):  # a character may take twelve bytes
+            self.told["error"] = self.told["error"][:length]
+            content = json.dumps(self.told).encode()
+            if len(content) < ROOM:
+                break
+        return content.ljust(ROOM)
+
+    def _beat(self) -> None:
+        while not self._ended.wait(BEAT):
+            with suppress(OSError):
+                os.utime(self.file)
+
+    def claim(self, what: str) -> bool:
+        """Whether this process has the lease now; one of a dead process is taken over."""
+        lease = self.place / (what + LEASE)
+        mine = self._link(lease)
+        if not mine:
+            with suppress(OSError):
+                before = lease.stat()
+                if self.others.dead(lease) and os.path.samestat(before, lease.stat()):
+                    lease.unlink()
+                    mine = self._link(lease)
+        self.leases |= {what} if mine else set()
+        return mine
+
+    def _link(self, lease: Path) -> bool:
+        try:
+            os.link(self.file, lease)
+        except FileExistsError:
+            with suppress(OSError):  # a server may do it and its answer be lost
+                return os.path.samestat(lease.stat(), self.file.stat())
+            return False
+        except FileNotFoundError:  # the run has ended, or another command has taken it over
+            return False
+        except OSError as error:
+            raise why_unwritten(error, lease) from error
+        return True
+
+    def release(self, what: str) -> None:
+        """Give a lease back, unless another process has taken it over."""
+        lease = self.place / (what + LEASE)
+        self.leases.discard(what)
+        with suppress(OSError):
+            if os.path.samestat(lease.stat(), self.file.stat()):
+                lease.unlink()
+
+    @contextmanager
+    def leased(self, what: str) -> Iterator[bool]:
+        """Inside the context this process has the lease, if it gets it."""
+        mine = self.claim(what)
+        try:
+            yield mine
+        finally:
+            if mine:
+                self.release(what)
+
+    def end(self, state: str, error: str = "") -> None:
+        """Say how this process ended; without a record where it did what it was to do."""
+        self._ended.set()
+        for lease in [*self.leases]:
+            self.release(lease)
+        self.tell(state=state, error=error, doing="")
+        if state == "done":
+            drop(self.file)
+
+
+@contextmanager
+def taking_part(folder: Path, shard: tuple[int, int] | None) -> Iterator[TakingPart | None]:
+    """Inside the context this process has a record; None without a shard.
+
+    What goes wrong inside is written there.
+    """
+    if shard is None:
+        yield None
+        return
+    own = TakingPart(folder, shard)
+    try:
+        yield own
+    except (KeyboardInterrupt, RunStopped):
+        own.end("stopped")
+        raise
+    except BaseException as error:
+        said = str(error).strip() or type(error).__name__
+        refused = isinstance(error, RunFolderError) and not isinstance(error, UnwrittenError)
+        own.end("refused" if refused else "failed", said)
+        raise
+    own.end("done")
+
+
+@contextmanager
+def noting_failure(folder: Path, shard: tuple[int, int] | None) -> Iterator[None]:
+    """Inside the context nothing is written, unless something goes wrong: then a record of that."""
+    try:
+        yield
+    except Exception as error:
+        if shard is not None:
+            with suppress(Exception), taking_part(folder, shard):
+                raise error
+        raise
+
+
+class Silences:
+    """Judges of records, and of leases, whether their processes are dead.
+
+    clock  seconds, of this process alone
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen: dict[str, tuple[int, float]] = {}  # when each record was first seen as it is
+
+    def dead(self, file: Path) -> bool:
+        """Whether the process of a record is dead; OSError where the file is gone."""
+        changed = file.stat().st_mtime_ns
+        record = read_record(file)
+        if record.get("state") in ENDED or gone(record):
+            return True
+        name = str(record.get("name", file.name))
+        if (before := self._seen.get(name)) is None or before[0] != changed:
+            self._seen[name] = changed, self._clock()
+            return False
+        return self._clock() - before[1] > SILENCE
+
+
+def read_record(file: Path) -> dict[str, Any]:
+    """What a record or a lease says; nothing where it is being written."""
+    try:
+        record = json.loads(file.read_bytes())
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def gone(record: dict[str, Any]) -> bool:
+    """Whether the process of a record was on this machine and is there no more."""
+    here = _identity(os.getpid())
+    if not here["machine"] or record.get("machine") != here["machine"]:
+        return False
+    try:
+        return bool(_identity(int(record["pid"]))["started"] != record["started"])
+    except (KeyError, ValueError, TypeError):
+        return False
+
+
+def _identity(pid: int) -> dict[str, Any]:
+    """What tells a process from all others, also in containers and after a restart.
+
+    `machine` is "" where the system does not tell; `started` where there is no such process.
+    """
+    machine = started = ""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        machine = f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    with suppress(OSError):
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        started = "" if state in "ZX" else fields[18]  # one that has died may not be waited for yet
+    return {"pid": pid, "machine": machine, "started": started}
+
+
+@cache
+def processor() -> str:
+    """The kind of processor, as its system names it."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def records(folder: Path) -> dict[Path, dict[str, Any]]:
+    """The records of a run folder, by file."""
+    found = {}
+    for file in sorted((folder / PROCESSES).glob("*" + RECORD)):
+        with suppress(OSError):
+            found[file] = read_record(file)
+    return found
+
+
+def drop(*files: Path) -> None:
+    """Delete records and leases; their folder with the last of them."""
+    for file in files:
+        with suppress(OSError):
+            file.unlink()
+        with suppress(OSError):
+            file.parent.rmdir()
+
+
+def drop_all(folder: Path) -> None:
+    """Delete the records and leases of a run folder: the run is finished, or begins anew."""
+    drop(*(f for f in (folder / PROCESSES).glob("*") if f.suffix in (LEASE, RECORD, ".probe")))

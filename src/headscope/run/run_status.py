@@ -1,0 +1,153 @@
+"""How far a run folder is: shards done, who computes, at what rate, and what went wrong where."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from headscope.core.whole_file import holder_of
+from headscope.errors import RunFolderError
+from headscope.run.merge_tree import children
+from headscope.run.processes import ENDED, PROCESSES, SILENCE, gone, records
+from headscope.run.shard_files import numbers_in
+from headscope.run.store import RunFolder
+
+ALIVE = ("planning", "computing", "waiting", "finishing")  # states, unless the process is dead
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """How far a run is.
+
+    state      "finished", "running", "stopped" (nobody computes), "planning" or "empty"
+    done       shards that are finished, of `shards`; None where that is not known yet
+    rate       shards per second of all processes that live; None where nobody has computed one
+    processes  a record each, with `state` "dead" for one that ended without a word
+    holder     who writes to the folder alone; "" for nobody
+    command    that goes on with the run
+    """
+
+    state: str
+    done: int
+    shards: int | None
+    rate: float | None
+    processes: list[dict[str, Any]] = field(default_factory=list)
+    holder: str = ""
+    command: str = ""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the last shard is there, at this rate; None where nobody knows."""
+        if self.state != "running" or not self.rate or self.shards is None:
+            return None
+        return (self.shards - self.done) / self.rate
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for --json."""
+        return {**vars(self), "seconds_left": self.seconds_left}
+
+    def lines(self) -> Iterator[str]:
+        """The same in words: the run in one line, then each process."""
+        of = "" if self.shards is None else f"{self.done} of {self.shards} shards are done"
+        left = self.seconds_left
+        if left is not None and self.rate is not None:
+            of += f", {60 * self.rate:.3g} a minute"
+            of += f", {timedelta(seconds=round(left))} left" if left else ""
+        yield ": ".join(filter(None, (self.state, of)))
+        if self.holder:
+            yield f"one process writes{self.holder}"
+        elif self.state == "stopped" and self.command:
+            yield f"nobody computes; go on with it: {self.command}"
+        for one in self.processes:
+            yield _line(one)
+
+
+def _line(one: Mapping[str, Any]) -> str:
+    name = f"{one.get('shard', '?')} on {one.get('host', '?')}, process {one.get('pid', '?')}"
+    what = str(one["state"])
+    if what in ALIVE and one.get("doing"):
+        what += f" {one['doing']}" if what != "finishing" else f" ({one['doing']})"
+    done = one.get("shards", 0)
+    error = str(one.get("error") or "").replace("\n", " / ")
+    return f"  {name}: {what}; {done} shards" + (f"; {error}" if error else "")
+
+
+def run_status(path: str | Path) -> RunStatus:
+    """How far the run in a folder is; nothing of it is changed, and no shard is read.
+
+    raises  RunFolderError for a folder without a run or processes, or with a damaged manifest
+    """
+    folder = RunFolder(path)
+    manifest = folder.manifest()
+    processes = _processes(folder.path)
+    if manifest is None and not processes:
+        raise RunFolderError(f"{path} holds no run; wanted the -o of atlas")
+    manifest = manifest or {}
+    shards: int | None = manifest.get("shards")
+    holder = holder_of(folder.path)
+    rates = [
+        one["shards"] / one["seconds"] for one in processes
+        if one["state"] in ALIVE and one.get("shards") and one.get("seconds")
+    ]  # fmt: skip
+    if manifest.get("results_sha256") and folder.has_results(manifest["results_sha256"]):
+        return RunStatus("finished", shards or 0, shards, None, processes)
+    state = "stopped"
+    if holder or any(one["state"] in ALIVE for one in processes):
+        state = "running" if manifest else "planning"
+    done = len(numbers_in(folder.named_spans()))
+    return RunStatus(
+        state, done, shards, sum(rates) or None, processes, holder, manifest.get("command", "")
+    )
+
+
+def all_shards_there(folder: RunFolder) -> bool:
+    """Whether nothing is left to compute of a run, by the names of its files; else RunFolderError.
+
+    raises  RunFolderError for a damaged manifest
+    """
+    shards: int | None = (folder.manifest() or {}).get("shards")
+    return shards is not None and set(children((0, shards - 1))) <= folder.named_spans()
+
+
+def _processes(folder: Path) -> list[dict[str, Any]]:
+    """The records; one that does not change any more is of a dead process.
+
+    Times of change are held against each other, and against that of a file made now: all are the
+    file system's, whatever clock it has.
+    """
+    found = records(folder)
+    changed = {file: _changed(file) for file in found}
+    now = max([*changed.values(), _now(folder / PROCESSES)], default=0.0)
+    for file, one in found.items():
+        one.setdefault("state", "unknown")
+        silent = now - changed[file]
+        if one["state"] not in ENDED and (gone(one) or silent > SILENCE):
+            since = timedelta(seconds=round(silent))
+            said = f"silent for {since}" if silent > SILENCE else "killed"
+            one |= {"error": f"{said} in {one['state']} {one.get('doing', '')}".strip()}
+            one["state"] = "dead"
+    return list(found.values())
+
+
+def _changed(file: Path) -> float:
+    with suppress(OSError):
+        return file.stat().st_mtime
+    return 0.0
+
+
+def _now(place: Path) -> float:
+    """The file system's time; 0 where it cannot be asked, as nothing can be written."""
+    probe = place / f".now-{os.getpid()}"
+    try:
+        probe.touch()
+        return probe.stat().st_mtime
+    except OSError:
+        return 0.0
+    finally:
+        with suppress(OSError):
+            probe.unlink()

@@ -1,0 +1,164 @@
+"""The sums of a run on disk: a file for each shard, and for each node of the tree that merges them.
+
+    RUN/shards/00012-HASH.shard         the sums of shard 12
+    RUN/shards/00008..00015-HASH.shard  the sums of shards 8 to 15, merged; then theirs are deleted
+
+Every file is written whole and named by the hash of its content, which begins with the fingerprint
+of its run; one of another run, or one that does not match its name, is deleted and made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headscope.core.whole_file import write_whole
+from headscope.errors import HeadscopeError
+from headscope.run.merge_tree import Span, text_of
+
+SHARDS = "shards"
+State = dict[str, np.ndarray[Any, Any]]
+
+
+class LostShardError(HeadscopeError):
+    """A file of finished shards is damaged or gone: they are to be computed again."""
+
+
+class ShardFiles:
+    """The files of a run's shards.
+
+    path         the run folder
+    keep_shards  whether shards stay once they are merged, and once the results are written
+    owner        fingerprint of the run whose shards are written and taken; set when it begins
+    """
+
+    def __init__(self, path: Path | str, *, keep_shards: bool = False) -> None:
+        self.path, self.keep_shards, self.owner = Path(path), keep_shards, ""
+
+    def finished_spans(self) -> set[Span]:
+        """What of the owner's is whole, shards and nodes; damaged files, and others', are deleted.
+
+        So are the children of a node: a process was killed before it did that.
+        """
+        whole, damaged = self.shards()
+        for name in damaged:
+            (self.path / SHARDS / name).unlink(missing_ok=True)
+        self.drop_merged(whole)
+        return whole
+
+    def finished_shards(self) -> set[int]:
+        """Numbers of the owner's shards that are whole, by themselves or in a node; likewise."""
+        return numbers_in(self.finished_spans())
+
+    def shards(self) -> tuple[set[Span], list[str]]:
+        """What of the owner's is whole; names of damaged files, and of others'."""
+        whole, damaged = set[Span](), list[str]()
+        for file in self._shard_files():
+            span = _span(file)
+            if span is not None and self._opened(file) is not None:
+                whole.add(span)
+            elif file.exists():  # no other process has deleted it meanwhile
+                damaged.append(file.name)
+        return whole, damaged
+
+    def named_spans(self) -> set[Span]:
+        """What is there by its name; nothing is read."""
+        return {span for file in self._shard_files() if (span := _span(file)) is not None}
+
+    def put_shard(self, number: int, state: State) -> None:
+        """Write the state of one finished shard."""
+        self.put_span((number, number), state)
+
+    def put_span(self, span: Span, state: State) -> None:
+        """Write the merged state of several shards, first and last; then theirs may go."""
+        content = self._seal + pack(state)
+        write_whole(self.path / SHARDS / f"{text_of(span)}-{_digest(content)}.shard", content)
+
+    def drop_merged(self, spans: Iterable[Span]) -> None:
+        """Delete what lies inside another of the spans, but for shards that are to stay."""
+        end, inner = -1, set[Span]()
+        for first, last in sorted(spans, key=lambda span: (span[0], -span[1])):
+            if last > end:
+                end = last
+            elif first < last or not self.keep_shards:
+                inner.add((first, last))
+        for file in self._shard_files() if inner else ():
+            if _span(file) in inner:
+                file.unlink(missing_ok=True)
+
+    def drop_shards(self) -> None:
+        """Delete all shards that need not stay, as far as the system lets."""
+        with suppress(OSError):
+            for file in self._shard_files():
+                span = _span(file)
+                if not self.keep_shards or (span is not None and span[0] < span[1]):
+                    file.unlink(missing_ok=True)
+            (self.path / SHARDS).rmdir()
+
+    def shard(self, number: int) -> State:
+        """The state of a finished shard; LostShardError if it is gone or was changed since."""
+        return self.span((number, number))
+
+    def span(self, span: Span) -> State:
+        """The merged state of several shards, likewise."""
+        for file in (self.path / SHARDS).glob(f"{text_of(span)}-*.shard"):
+            if (content := self._opened(file)) is None:
+                raise LostShardError(f"{file} is damaged; run the command again: it is recomputed")
+            return unpack(content)
+        raise LostShardError(
+            f"shard {text_of(span)} of {self.path} has vanished; run the command again"
+        )
+
+    @property
+    def _seal(self) -> bytes:
+        return self.owner.encode() + b"\n"
+
+    def _opened(self, file: Path) -> bytes | None:
+        """What a shard of the owner holds; None if it is another run's, damaged or gone."""
+        try:
+            content = file.read_bytes()
+        except FileNotFoundError:  # another process has merged it
+            return None
+        own = _digest(content) == file.stem.rpartition("-")[2] and content.startswith(self._seal)
+        return content.removeprefix(self._seal) if own else None
+
+    def _shard_files(self) -> list[Path]:
+        return sorted((self.path / SHARDS).glob("*.shard"))
+
+
+def numbers_in(spans: Iterable[Span]) -> set[int]:
+    """The numbers of all shards in the spans."""
+    return {number for first, last in spans for number in range(first, last + 1)}
+
+
+def _span(file: Path) -> Span | None:
+    """Which shards a file is of, by its name; None for a strange one."""
+    ends = file.stem.partition("-")[0].split("..")
+    if len(ends) > 2 or not all(end.isdecimal() for end in ends):
+        return None
+    return int(ends[0]), int(ends[-1])
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def pack(state: State) -> bytes:
+    """Named arrays as bytes: safetensors, compressed (histograms are mostly zeros)."""
+    from safetensors.numpy import save
+
+    arrays = {name: np.ascontiguousarray(array) for name, array in sorted(state.items())}
+    return zlib.compress(save(arrays), level=1)
+
+
+def unpack(content: bytes) -> State:
+    """The arrays that `pack` packed."""
+    from safetensors.numpy import load
+
+    return load(zlib.decompress(content))

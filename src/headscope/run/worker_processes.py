@@ -1,0 +1,58 @@
+"""Start worker processes that no signal of a terminal reaches, and stop them at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import parent_process
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Processes started inside never see Ctrl-C or SIGTERM, not even while they import.
+
+    A terminal or a scheduler sends them to all processes; the parent alone decides what they mean,
+    after the context.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def stop_at_once(pool: ProcessPoolExecutor) -> None:
+    """Stop the workers at once; what they have not delivered is computed again later.
+
+    A worker may have died in the middle of sending a result. The pool would wait forever for the
+    rest of it while this process holds the writing end of the pipe, so that end is closed too.
+    """
+    processes, results = list((pool._processes or {}).values()), pool._result_queue
+    for process in processes:
+        process.kill()  # one that was stopped would not hear anything less
+    for process in processes:
+        process.join()
+    if processes:
+        results._writer.close()  # type: ignore[attr-defined]  # of a SimpleQueue
+    pool.shutdown(wait=True, cancel_futures=True)
+
+
+def follow_parent() -> None:
+    """In a worker: leave Ctrl-C to the parent, and end when it has ended, for whatever reason."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent has ended, for whatever reason."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

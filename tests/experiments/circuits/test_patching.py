@@ -1,0 +1,131 @@
+"""Is the effect of a head what comes back when W_O is given its part of the clean prompt?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments.circuits.decoders import decoder, pairs
+from headscope.errors import InputError
+from headscope.experiments.circuits.patching import patch_heads
+from headscope.experiments.circuits.prompts import Prompt, encode_prompts
+from reference.circuits import difference, head_inputs_of_all, patched
+
+FAMILIES = ["GPT-2", "GPT-NeoX", "Llama", "Gemma2", "Qwen3"]
+
+
+def sides(model, prompts):
+    asked = encode_prompts(model.model.tokenizer, prompts)
+    for clean, other, right, wrong in zip(
+        asked.clean, asked.corrupted, asked.right, asked.wrong, strict=True
+    ):
+        yield clean.input_ids, other.input_ids, int(right[0]), int(wrong[0])
+
+
+def projections(network):
+    names = {"gpt2": "attn.c_proj", "gpt_neox": "attention.dense"}
+    name = names.get(network.config.model_type, "self_attn.o_proj")
+    body = network.transformer.h if "gpt2" in network.config.model_type else None
+    body = body if body is not None else getattr(network, "gpt_neox", getattr(network, "model", 0))
+    layers = body if hasattr(body, "__len__") else body.layers
+    return [layer.get_submodule(name) for layer in layers]
+
+
+def by_hand(model, prompts, *, at=slice(None), share=1.0):
+    """[layer, head] changes and the gap, summed over prompts, by plain hooks."""
+    net, heads = model.model.network, model.model.shape.heads
+    maps, changes, gap = projections(net), 0, 0.0
+    for clean, other, right, wrong in sides(model, prompts):
+        source = head_inputs_of_all(net, maps, clean)
+        before = difference(net, other, right, wrong)
+        gap += difference(net, clean, right, wrong) - before
+        own = head_inputs_of_all(net, maps, other)
+        changes = changes + np.array([
+            [
+                patched(
+                    net, maps[layer], other, (right, wrong), head, heads, at,
+                    own[layer] + share * (source[layer] - own[layer]),
+                ) - before
+                for head in range(heads)
+            ]
+            for layer in range(len(maps))
+        ])  # fmt: skip
+    return changes, gap
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_an_effect_is_the_share_that_comes_back(name):
+    model, prompts = decoder(name), pairs(7, 4, 9, seed=1)
+    found = patch_heads(model, prompts, batch_tokens=60)
+    changes, gap = by_hand(model, prompts)
+    np.testing.assert_allclose(found["effect"], changes / gap, atol=2e-4)
+    assert np.abs(changes / gap).min() > 1e-3  # else nothing was compared
+    assert float(found["clean"]) - float(found["corrupted"]) == pytest.approx(gap / 3, rel=1e-3)
+
+
+def test_effects_by_position_and_of_breaking():
+    model, prompts = decoder("Llama"), pairs(5, 5, seed=2)
+    found = patch_heads(model, prompts, positions=True)
+    for place in range(5):
+        changes, gap = by_hand(model, prompts, at=place)
+        np.testing.assert_allclose(
+            found["effect_of_position"][..., place], changes / gap, atol=2e-4
+        )
+    turned = [Prompt(p.corrupted, p.answer, p.wrong, p.text) for p in prompts]
+    broken = patch_heads(model, turned, way="break")
+    np.testing.assert_allclose(broken["effect"], found["effect"], atol=1e-5)
+    assert float(broken["clean"]) == pytest.approx(float(found["corrupted"]))
+    assert broken.attrs["way"] == "break"
+
+
+def test_attribution_is_the_slope_of_the_effect_at_the_corrupted_prompt():
+    model, prompts = decoder("Llama", exact=True), pairs(6, 6, seed=3)
+    small = 1e-4
+    changes, gap = by_hand(model, prompts, share=small)
+    back, _ = by_hand(model, prompts, share=-small)
+    whole, _ = by_hand(model, prompts)
+    found = patch_heads(model, prompts)
+    np.testing.assert_allclose(
+        found["attribution"], (changes - back) / (2 * small * gap), rtol=1e-3, atol=1e-3
+    )
+    assert np.abs(found["attribution"] - whole / gap).max() > 0.01  # it is no effect
+
+
+def test_the_rank_correlation_of_both_stands_beside_them():
+    from scipy.stats import spearmanr
+
+    found = patch_heads(decoder("GPT-2", num_hidden_layers=4, n_layer=4), pairs(6, 6, 8))
+    wanted = spearmanr(found["effect"].values.ravel(), found["attribution"].values.ravel())
+    assert float(found["rho"]) == pytest.approx(wanted.statistic)
+    assert found["rho_ci_low"] < found["rho"] < found["rho_ci_high"]
+
+
+def test_a_network_with_random_answers_has_no_effects():
+    hits = 0
+    for seed in range(8):
+        told = patch_heads(decoder("GPT-2", seed=seed), pairs(*[5] * 16, seed=seed))
+        hits += bool((told["effect_q"] < 0.05).any())
+    assert hits <= 2  # of 8 at 5 % each: more once in 180 times
+    few = patch_heads(decoder("GPT-2"), pairs(*[5] * 9))
+    assert np.isnan(few["effect_q"]).all()
+    assert np.isnan(few["effect_ci_low"]).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        ({"corrupted": "w5 w6"}, {}, "has 5 tokens and its corrupted prompt 'w5 w6' 2; wanted"),
+        ({"corrupted": ""}, {}, "some prompts have no corrupted text"),
+        ({}, {"way": "both"}, "no way 'both' of patching; there are restore, break"),
+        ({"answer": " w5 w6"}, {}, "makes of the answer ' w5 w6' 2 tokens"),
+        ({"wrong": " w7", "answer": " w7"}, {}, "'w7' is both an answer and a wrong one"),
+    ],
+)
+def test_bad_prompts_are_refused(change, options, said):
+    from dataclasses import replace
+
+    prompts = [replace(prompt, **change) for prompt in pairs(5, 5)]
+    with pytest.raises(InputError, match=said):
+        patch_heads(decoder("GPT-2"), prompts, **options)
+    with pytest.raises(InputError, match="4 to 5 tokens; wanted one length"):
+        patch_heads(decoder("GPT-2"), pairs(5, 4), positions=True)

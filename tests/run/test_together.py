@@ -1,0 +1,370 @@
+"""Do processes that share nothing but a run folder end in the bits of one process?"""
+
+import errno
+import json
+import os
+import shutil
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+import headscope as hs
+from headscope.cli.main import group
+from headscope.core.whole_file import held
+from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
+from headscope.run.gather_together import complete_nodes, order_of_work
+from headscope.run.merge_tree import children
+from headscope.run.processes import (
+    ROOM,
+    SILENCE,
+    Silences,
+    TakingPart,
+    read_record,
+    records,
+    taking_part,
+)
+from headscope.run.run_status import run_status
+from headscope.run.store import RunFolder
+
+# Each document is a shard of its own.
+SHARDS = 11
+TEXTS = [f"The cat saw {n} dogs, and {n * n} birds." for n in range(SHARDS)]
+CORPUS = hs.MemoryCorpus(TEXTS)
+MANY = {"shard_tokens": 1, "replicates": 2, "analyses": ("entropy",)}
+
+
+def run_of(model, output, corpus=CORPUS, seed=0, **execution):
+    how = hs.Execution(linears="stock", threads=1, **execution)
+    return hs.atlas(model, corpus, output=output, **MANY, seed=seed, execution=how)
+
+
+def there(folder):
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.fixture(scope="module")
+def alone(tiny, tmp_path_factory):
+    """atlas.nc of one process without a shard."""
+    run = run_of(tiny, tmp_path_factory.mktemp("alone") / "run")
+    return (run.path / "atlas.nc").read_bytes()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "run"
+
+
+def stop_at(count):
+    def progress(done, _total):
+        if done >= count:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+# --- leases ---------------------------------------------------------------------------------
+
+
+def member(folder, number=1, *, clock=None):
+    own = TakingPart(folder, (number, 2))
+    own._ended.set()  # no heart beats in a test but those that it gives
+    if clock is not None:
+        own.others = Silences(clock)
+    return own
+
+
+def test_one_process_has_a_lease_at_a_time(folder):
+    one, other = member(folder), member(folder, 2)
+    assert one.claim("00003")
+    assert not other.claim("00003")
+    assert other.claim("00004")
+    other.release("00003")  # not its own
+    assert not other.claim("00003")
+    one.release("00003")
+    assert other.claim("00003")
+
+
+def test_the_lease_of_a_process_that_this_machine_has_no_more_is_taken_over(folder):
+    one, other = member(folder), member(folder, 2)
+    assert one.claim("00003")
+    one.tell(started="0")  # as if its number had been given to another since
+    assert other.claim("00003")
+    one.release("00003")
+    assert not member(folder).claim("00003")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("what went wrong")])
+def test_a_process_that_ends_gives_its_leases_back_and_says_why(folder, error):
+    def work():
+        with taking_part(folder, (1, 2)) as own:
+            own.claim("00003")
+            raise error
+
+    with pytest.raises(type(error)):
+        work()
+    assert member(folder, 2).claim("00003")
+    first = next(one for one in records(folder).values() if one["shard"] == "1/2")
+    assert first["state"] == ("failed" if str(error) else "stopped")
+    assert first["error"] == str(error)
+
+
+@pytest.mark.parametrize("hours", [-1, 0, 1])
+def test_silence_is_measured_by_the_observers_own_clock(folder, hours):
+    """Whatever the time of a file says, only that it changes counts."""
+    now = [0.0]
+    one, other = member(folder), member(folder, 2, clock=lambda: now[0])
+    one.tell(machine="another")
+    assert one.claim("00003")
+    changed = one.file.stat().st_mtime_ns + hours * 3600 * 10**9
+    for beat in range(4):
+        os.utime(one.file, ns=(changed + beat, changed + beat))
+        assert not other.claim("00003")
+        now[0] += SILENCE - 1
+    now[0] += 2
+    assert other.claim("00003")
+
+
+def test_a_record_that_is_being_written_is_not_that_of_a_dead_process(folder):
+    now = [0.0]
+    one, other = member(folder), member(folder, 2, clock=lambda: now[0])
+    one.claim("00003")
+    one.file.write_bytes(b'{"name": "on')
+    assert not other.claim("00003")
+    now[0] = SILENCE + 1
+    assert other.claim("00003")
+
+
+def test_a_record_never_needs_more_room(folder):
+    own = member(folder)
+    for text in ("short", "\0" * 5000, "😀" * 5000):
+        own.tell(error=text)
+        assert own.file.stat().st_size == ROOM
+        assert text.startswith(read_record(own.file)["error"])
+
+
+@pytest.mark.parametrize("link", ["refused", "blind"])
+def test_a_file_system_without_exclusive_links_is_refused(folder, monkeypatch, link):
+    def refuse(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse if link == "refused" else lambda *_: None)
+    with pytest.raises(RunFolderError, match=r"without exclusive links \((Operation|a name was)"):
+        TakingPart(folder, (1, 2))
+    assert not there(folder)
+
+
+# --- who does what --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("shards", "of"), [(20, 3), (2, 5), (1, 1), (7, 7)])
+def test_every_process_takes_its_share_first_and_then_all_others(shards, of):
+    shares = []
+    for number in range(1, of + 1):
+        order = order_of_work(shards, (number, of))
+        assert sorted(order) == list(range(shards))
+        shares += order[: (number * shards // of) - ((number - 1) * shards // of)]
+    assert shares == list(range(shards))
+
+
+def test_a_node_is_merged_once_all_of_its_children_are_there():
+    shards = 150
+    every, more = set(), [(0, shards - 1)]
+    while more:
+        node = more.pop()
+        if node[0] < node[1]:
+            every.add(node)
+            more += children(node)
+    done = {(n, n) for n in range(shards) if n % 13 or n < 60} | {(64, 71)}
+    wanted = [n for n in every - done - {(0, shards - 1)} if set(children(n)) <= done]
+    assert complete_nodes(done, shards) == sorted(wanted)
+    assert (0, 7) in wanted
+
+
+@pytest.mark.parametrize("shard", [(0, 2), (3, 2), (1, 100_001)])
+def test_a_share_that_is_none_is_refused(shard):
+    with pytest.raises(InputError, match=r"found shard \d+/\d+; wanted 1/N to N/N"):
+        hs.Execution(shard=shard)
+
+
+@pytest.mark.parametrize("more", [{"workers": 2}, {"overwrite": True}])
+def test_what_does_not_go_with_a_share_is_refused(more):
+    with pytest.raises(InputError, match="--shard goes without --workers, and without --overw"):
+        hs.Execution(shard=(1, 2), **more)
+
+
+def test_a_share_needs_a_folder(tiny):
+    with pytest.raises(InputError, match="found a shard and no run folder"):
+        run_of(tiny, None, shard=(1, 2))
+
+
+# --- runs -----------------------------------------------------------------------------------
+
+
+def test_one_of_two_processes_does_all_if_the_other_never_comes(tiny, alone, folder):
+    run = run_of(tiny, folder, shard=(2, 2))
+    assert (folder / "atlas.nc").read_bytes() == alone
+    assert there(folder) == {"atlas.nc", "manifest.json"}
+    assert sum(run.manifest["processors"].values()) == SHARDS
+    assert not run.elsewhere
+    run_of(tiny, folder, shard=(1, 2))  # only opens it
+    assert there(folder) == {"atlas.nc", "manifest.json"}
+
+
+def test_what_a_dead_process_held_and_left_is_done_by_the_next(tiny, alone, folder):
+    """It had a shard, a node and the end of the run; a shard of its own came late."""
+    with pytest.raises(RunStopped, match="9 of 11 shards"):
+        run_of(tiny, folder, shard=(1, 1), progress=stop_at(9))
+    (first,) = (read_record(file) for file in records(folder))
+    assert first["state"] == "stopped"
+    dead = member(folder)
+    for lease in ("00009", "00008..00010", "finish"):
+        assert dead.claim(lease)
+    dead.tell(state="computing", started="0")
+    file = next((folder / "shards").glob("00000..00007-*"))
+    late = folder / "shards" / file.name.replace("..00007", "")
+    shutil.copy(file, late)
+    run_of(tiny, folder, shard=(2, 2))
+    assert (folder / "atlas.nc").read_bytes() == alone
+    assert there(folder) == {"atlas.nc", "manifest.json"}
+
+
+@pytest.mark.parametrize("which", ["00000..00007", "00008"])
+def test_a_damaged_file_is_noticed_where_it_is_merged(tiny, alone, folder, which):
+    with pytest.raises(RunStopped):
+        run_of(tiny, folder, shard=(1, 1), progress=stop_at(9))
+    (file,) = (folder / "shards").glob(f"{which}-*")
+    file.write_bytes(file.read_bytes()[:-1])
+    run_of(tiny, folder, shard=(1, 1))
+    assert (folder / "atlas.nc").read_bytes() == alone
+
+
+def test_a_process_without_a_share_goes_on_alone(tiny, alone, folder):
+    with pytest.raises(RunStopped):
+        run_of(tiny, folder, shard=(1, 2), progress=stop_at(9))
+    run_of(tiny, folder)
+    assert (folder / "atlas.nc").read_bytes() == alone
+    assert there(folder) == {"atlas.nc", "manifest.json"}
+
+
+def test_a_folder_is_shared_by_shares_and_by_nobody_else(tiny, alone, folder):
+    with held(folder, shared=True):
+        with pytest.raises(RunFolderError, match=r"another headscope .* is writing to"):
+            run_of(tiny, folder)
+        run_of(tiny, folder, shard=(1, 2))
+        assert (folder.parent / ".run.lock").exists()
+    assert not (folder.parent / ".run.lock").exists()
+    assert (folder / "atlas.nc").read_bytes() == alone
+    with held(folder), pytest.raises(RunFolderError, match="another headscope"):
+        run_of(tiny, folder, shard=(1, 2))
+
+
+def test_results_of_another_process_end_the_work(tiny, alone, folder, tmp_path):
+    done = run_of(tiny, tmp_path / "done")
+
+    def other(count, _total):
+        if count == 5:
+            for name in ("atlas.nc", "manifest.json"):
+                shutil.copy(done.path / name, folder / name)
+
+    run = run_of(tiny, folder, shard=(1, 2), progress=other)
+    assert run.elsewhere
+    assert there(folder) == {"atlas.nc", "manifest.json"}
+
+
+@pytest.mark.parametrize("other", ["seed", "corpus"])
+def test_a_process_of_another_spec_is_refused_and_the_others_go_on(tiny, alone, folder, other):
+    with pytest.raises(RunStopped):
+        run_of(tiny, folder, shard=(1, 2), progress=stop_at(3))
+    more = {"seed": 1} if other == "seed" else {"corpus": hs.MemoryCorpus(["Another."])}
+    with pytest.raises(RunFolderError, match="another spec"):
+        run_of(tiny, folder, shard=(2, 2), **more)
+    told = "\n".join(run_status(folder).lines())
+    assert "stopped: 3 of 11 shards are done" in told
+    assert f"2/2 on {os.uname().nodename}, process {os.getpid()}: refused; 0 shards; " in told
+    assert "holds a run of another spec" in told
+    run_of(tiny, folder, shard=(1, 2))
+    assert (folder / "atlas.nc").read_bytes() == alone
+
+
+def test_a_full_disk_ends_one_process_which_says_so(tiny, alone, folder, monkeypatch):
+    def fill(done, _total):
+        if done == 6:
+            monkeypatch.setattr(os, "fsync", full)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(HeadscopeError, match="no space left"):
+        run_of(tiny, folder, shard=(2, 2), progress=fill)
+    monkeypatch.undo()
+    (one,) = run_status(folder).processes
+    assert one["state"] == "failed"
+    assert "no space left" in one["error"]
+    run_of(tiny, folder, shard=(1, 2))
+    assert (folder / "atlas.nc").read_bytes() == alone
+
+
+# --- told, and ended by a report --------------------------------------------------------------
+
+
+def test_status_tells_the_living_from_the_dead(folder):
+    begun = [member(folder, number) for number in (1, 2)]
+    silent, killed = (member(folder) for _ in range(2))
+    begun[0].tell(state="computing", doing="shard 7", shards=6, seconds=3.0)
+    begun[1].tell(state="failed", error="out\nof luck")
+    silent.tell(state="computing", doing="shard 9", machine="another")
+    past = silent.file.stat().st_mtime - 2 * SILENCE
+    os.utime(silent.file, (past, past))
+    killed.tell(state="finishing", started="0")
+    manifest = {"fingerprint": "f", "spec": {}, "shards": 20, "command": "headscope atlas x"}
+    RunFolder(folder).write_manifest(manifest)
+    for number in range(8):
+        RunFolder(folder).put_shard(number, {})
+    status = run_status(folder)
+    assert (status.state, status.done, status.shards, status.rate) == ("running", 8, 20, 2.0)
+    assert status.seconds_left == 6.0
+    head, *lines = status.lines()
+    assert head == "running: 8 of 20 shards are done, 120 a minute, 0:00:06 left"
+    told = {line.partition(": ")[2] for line in lines}
+    assert told == {
+        "computing shard 7; 6 shards", "failed; 0 shards; out / of luck",
+        "dead; 0 shards; silent for 0:04:00 in computing shard 9",
+        "dead; 0 shards; killed in finishing",
+    }  # fmt: skip
+    summary = json.loads(CliRunner().invoke(group, ["status", str(folder), "--json"]).output)
+    assert (summary["state"], summary["done"], len(summary["processes"])) == ("running", 8, 4)
+
+
+def test_status_of_no_run_is_an_error(folder):
+    result = CliRunner().invoke(group, ["status", str(folder)])
+    assert isinstance(result.exception, RunFolderError)
+    assert "holds no run" in str(result.exception)
+
+
+def test_a_report_finishes_a_run_whose_shards_are_there(tiny_place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("\n\n".join(TEXTS), "utf-8")
+    words = ["atlas", str(tiny_place), "--text", "a.txt", "--analyses", "entropy", "--linears"]
+    words += ["stock", "--shard-tokens", "1", "--replicates", "2", "--no-report", "--control"]
+    words += ["none", "-o"]
+    assert CliRunner().invoke(group, [*words, "alone"]).exit_code == 0
+    together = [*words, "run", "--shard", "1/2"]
+    monkeypatch.setattr(sys, "argv", ["headscope", *together])
+    with monkeypatch.context() as patched:
+        patched.setattr("headscope.run.life_cycle.RunInProgress.finish", stop_at(0))
+        result = CliRunner().invoke(group, together)
+        assert isinstance(result.exception, RunStopped | TypeError)
+    status = run_status("run")
+    assert status.done == status.shards == SHARDS
+    assert "--shard 1/2" not in status.command
+    monkeypatch.setattr(hs, "write_report", lambda run, path: path / "report.html")
+    (tmp_path / "a.txt").rename(tmp_path / "b.txt")
+    result = CliRunner().invoke(group, ["report", "run"])
+    assert isinstance(result.exception, RunFolderError)
+    assert "its end needs model and corpus: " in str(result.exception)
+    (tmp_path / "b.txt").rename(tmp_path / "a.txt")
+    result = CliRunner().invoke(group, ["report", "run", "--json"])
+    assert result.exit_code == 0, result.exception
+    assert json.loads(result.stdout)["run"] == "run"
+    assert (tmp_path / "run/atlas.nc").read_bytes() == (tmp_path / "alone/atlas.nc").read_bytes()

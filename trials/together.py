@@ -1,0 +1,121 @@
+"""Processes that fill one run folder together are killed at moments drawn by a seed.
+
+Each that is killed is started again, as a scheduler does. In the end the folder is that of one
+process, without a torn file or an orphan; and no more shards were computed twice than were killed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from trials import shim
+from trials.desk import OUT, SCENARIOS
+from trials.file_operations import Bench, compared, contents
+from trials.file_operations import bench_of as new_bench
+from trials.forked import PATIENCE, begun, ended, forked
+from trials.outcomes import Tally
+
+PROCESSES = 3
+SCENARIO = SCENARIOS["together"]
+
+
+@click.command("together")
+@click.option("--runs", default=20, show_default=True, help="Runs, each in a folder of its own.")
+@click.option("--kills", default=10, show_default=True, help="Kills in each.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the moments.")
+@click.option("--keep", default="trials-failed", show_default=True, type=click.Path(path_type=Path))
+def command(runs: int, kills: int, seed: int, keep: Path) -> None:
+    """Kill processes of atlas --shard, and start them again."""
+    shim.begin_again("trials")
+    with Tally(keep.absolute()).told() as tally, new_bench(SCENARIO) as bench:
+        attempt_all(bench, tally, runs=runs, kills=kills, seed=seed)
+
+
+def attempt_all(bench: Bench, tally: Tally, *, runs: int, kills: int, seed: int = 0) -> None:
+    """So many runs, with so many kills in each."""
+    draws = random.Random(seed)
+    fresh(bench)
+    began = time.monotonic()
+    if code := forked(SCENARIO.work(bench.desk), bench.desk / "streams").code:
+        raise RuntimeError(f"one process fails by itself: {code}")
+    took, wanted = time.monotonic() - began, contents(bench.desk / OUT)
+    for _ in range(runs):
+        moments = [draws.uniform(0, took / 2) for _ in range(kills)]
+        outcome, what = attempt(bench, moments, draws, wanted)
+        tally.add("together", outcome, what, files=bench.desk / OUT)
+        click.echo(what)
+
+
+def fresh(bench: Bench) -> None:
+    shutil.rmtree(bench.desk / OUT)
+    (bench.desk / OUT).mkdir()
+
+
+def attempt(
+    bench: Bench, moments: list[float], draws: random.Random, wanted: dict[str, bytes]
+) -> tuple[str, str]:
+    """Several processes, of which one is killed after each of the moments, and started again."""
+    fresh(bench)
+    log = bench.desk / "computed"
+    log.unlink(missing_ok=True)
+    running = {number: start(bench, number, log) for number in range(1, PROCESSES + 1)}
+    killed = late = 0
+    for moment in moments:
+        time.sleep(moment)  # in a trial, not in a test
+        number = draws.choice(sorted(running))
+        os.kill(running[number], signal.SIGKILL)
+        hit = ended(running[number], streams(bench, number)).code == -signal.SIGKILL
+        killed, late = killed + hit, late + (not hit)
+        running[number] = start(bench, number, log)
+    for number, child in running.items():
+        end = ended(child, streams(bench, number), patience=3 * PATIENCE)
+        if end.code is None:
+            return "hang", f"process {number}: {end.err[-300:]}"
+        if end.code:
+            return "unclear error", f"process {number}: {end.code}, {end.err[-400:]}"
+    computed = log.read_text().split()
+    again = len(computed) - len(set(computed))
+    what = f"{killed} kills, {late} too late, {len(set(computed))} shards, {again} computed again"
+    if again > killed:
+        return "wrong", what
+    outcome, more = compared(contents(bench.desk / OUT), wanted)
+    return {"resumed equal": "same bits"}.get(outcome, outcome), f"{what} {more}".strip()
+
+
+def streams(bench: Bench, number: int) -> Path:
+    return bench.desk / f"streams-{number}"
+
+
+def start(bench: Bench, number: int, log: Path) -> int:
+    """A process, which notes every shard that it computes."""
+    return begun(noting(bench, number, log), streams(bench, number))
+
+
+def noting(bench: Bench, number: int, log: Path) -> Callable[[], None]:
+    run = (*SCENARIO.run, "--shard", f"{number}/{PROCESSES}")
+
+    def work() -> None:
+        from headscope.run.gather_together import Computer
+        from trials.forked import headscope
+
+        compute = Computer.compute
+
+        def noted(computer: Computer, shard, *more):  # type: ignore[no-untyped-def]
+            state = compute(computer, shard, *more)
+            with suppress(OSError), open(log, "a") as file:
+                file.write(f"{shard.number}\n")
+            return state
+
+        Computer.compute = noted  # type: ignore[method-assign]
+        headscope(run, bench.desk)
+
+    return work
