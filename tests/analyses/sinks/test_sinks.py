@@ -137,7 +137,7 @@ def test_the_table_of_massive_numbers_names_layers_once() -> None:
     names = np.where(np.isfinite(sizes), "the", "")
     tree["sinks"] = dataset.assign(
         massive=dataset["massive"].copy(data=sizes),
-        massive_times=dataset["massive"] * 0 + sizes / 2,
+        massive_times=dataset["massive"].copy(data=sizes / 2),
     ).assign_coords(
         massive_dimension=(("layer", "rank"), np.where(np.isfinite(sizes), 1415, -1)),
         massive_position=(("layer", "rank"), np.zeros(sizes.shape, int)),
