@@ -249,4 +249,4 @@ def write(runs: dict[str, xr.DataTree]) -> None:
         told[kind] = (tree.attrs, groups)
     file = BytesIO()
     np.savez(file, told=json.dumps(told, default=lambda number: number.item()), **arrays)
-    FILE.write_bytes(lzma.compress(file.getvalue(), preset=9))
+    FILE.write_bytes(lzma.compress(file.getvalue(), preset=9 | lzma.PRESET_EXTREME))
