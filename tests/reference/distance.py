@@ -48,11 +48,9 @@ def reach(profile: Array, share: float) -> Array:
     return out
 
 
-def sides(attention: Array) -> dict[str, Array]:
-    """[..., query, key] -> what goes before and after, mean over queries."""
-    n = attention.shape[-1]
-    before = np.tril(attention, -1).sum((-1, -2)) / n
-    return {"before": before, "after": np.triu(attention, 1).sum((-1, -2)) / n}
+def before(attention: Array) -> Array:
+    """[..., query, key] -> what goes to tokens before, mean over queries."""
+    return np.tril(attention, -1).sum((-1, -2)) / attention.shape[-1]
 
 
 def streaming(attention: Array, first: int, last: int) -> Array:

@@ -59,9 +59,8 @@ def test_an_encoder_agrees_with_the_reference(reference: list[Blocks], size: int
     maps = [block["attention"] for block in reference]
     _right(found, maps, 1e-12)
     _right_uniform(found, causal=False)
-    for side in ("before", "after"):
-        wanted = np.mean([distance.sides(one)[side] for one in maps], 0)
-        np.testing.assert_allclose(found.side_share.sel(side=side), wanted, atol=1e-12)
+    before = np.mean([distance.before(one) for one in maps], 0)
+    np.testing.assert_allclose(found.before, before, atol=1e-12)
     assert np.isnan(found.streaming).all()
     assert np.isnan(found.uniform_streaming).all()
 
@@ -87,7 +86,7 @@ def test_a_decoder_agrees_with_the_reference_and_has_streaming_shares() -> None:
         even = [distance.streaming(distance.uniform(n, causal=True), *window) for n in LENGTHS]
         wanted = np.nanmean(even)
         assert float(found.uniform_streaming.sel(window=name)) == pytest.approx(wanted, abs=1e-12)
-    assert np.isnan(found.side_share).all()
+    assert np.isnan(found.before).all()
 
 
 def test_a_window_that_no_input_is_longer_than_has_no_share() -> None:
@@ -104,7 +103,7 @@ def test_planted_heads_are_as_far_as_they_look() -> None:
     one = np.mean([(n - 1) / n for n in LENGTHS])  # at the edge they stay themselves
     np.testing.assert_allclose(found.mean_distance[0], [one, one, 0], atol=1e-12)
     np.testing.assert_allclose(found.nearby[0], 1, atol=1e-12)
-    np.testing.assert_allclose(found.side_share[0], [[one, 0], [0, one], [0, 0]], atol=1e-12)
+    np.testing.assert_allclose(found.before[0], [one, 0, 0], atol=1e-12)
     assert float(found.mean_distance[1, 0]) == pytest.approx(float(found.uniform_distance))
     np.testing.assert_allclose(found.profile[1, 0], found.uniform_profile, atol=1e-12)
 

@@ -27,8 +27,6 @@ QUESTION = Question(
     figures="figure:FIGURES", section="figure:SECTIONS", terms="claims:TERMS",
     labels="claims:LABELS",
     shown={
-        "table": ("mean_distance", "nearby", "streaming.4+64"),
-        "overview": ("nearby",),
         "card": ("nearby", "streaming.4+64"),
         "change": ("mean_distance", "nearby"),
     },

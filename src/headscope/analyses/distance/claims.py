@@ -26,8 +26,8 @@ TERMS = {
         "uniform_distance": ("distance of uniform attention", "The mean distance of a head that "
             "gives every token that may be seen the same: (n − 1/n) / 3 of n tokens, "
             "(n − 1) / 4 where the future is hidden."),
-        "side_share": ("attention by side", "What an encoder’s tokens give to all those before, or "
-            "to all those after them, special tokens among them."),
+        "before": ("tokens before", "What an encoder’s tokens give to all those before them, "
+            "special ones among them; the rest is of those behind and of the token itself."),
     }),
     "streaming": Term("streaming share", "What the first few and the latest tokens of a decoder’s "
         "input get together, from tokens that see more than these; 4+64 are the first 4 and the "
@@ -37,7 +37,6 @@ TERMS = {
 LABELS = {
     "streaming": "first and latest tokens, {choice}",
     "distance_quantile": "distance that holds {choice} of the attention",
-    "side_share": "attention to tokens {choice}",
 }  # fmt: skip
 _PLAIN = (SELF, *NEIGHBOURS, "first", "sink", *SPECIALS)
 RULES = {

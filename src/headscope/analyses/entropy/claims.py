@@ -39,8 +39,7 @@ RULES = {
     "narrow": LabelRule(
         "few tokens, no one target",
         number="1 − entropy, of that of uniform attention", least=1 - NARROW_SHARE, source=OURS,
-        asks=f"no one target has {POSITION:g} of the attention",
-        unless=(*EXPLAINING, "sink", "threshold_sink"),
+        asks=f"no one target has {POSITION:g} of the attention", unless=(*EXPLAINING, "sink"),
     ),
 }  # fmt: skip
 

@@ -13,6 +13,6 @@ QUESTION = Question(
     },
     figures="figure:FIGURES", section="figure:SECTIONS", terms="claims:TERMS",
     labels="claims:LABELS",
-    shown=dict.fromkeys(("table", "card", "change"), ("sink_share.any",)),
+    shown=dict.fromkeys(("card", "change"), ("sink_share",)),
     compared="Sinks", claims="claims:claims", rules="claims:RULES",
 )  # fmt: skip

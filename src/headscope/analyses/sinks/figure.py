@@ -5,19 +5,19 @@ from functools import partial
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
 
 from headscope.analyses.sinks.claims import KINDS, goal_of
 from headscope.core.accumulators import finite_mean
 from headscope.core.head_attention import attention_to, norm_share
 from headscope.core.results import estimate, layer_name, needed, printable
 from headscope.core.wording import capital, percent
-from headscope.draw.caption_words import INTERVALS, over, special
+from headscope.draw.caption_words import over, special
+from headscope.draw.head_grid import grid_panel
 from headscope.draw.marks import (
     faint_grid,
-    head_scatter,
     layer_axis,
     legend,
-    mean_line,
     percent_axis,
     share_tick,
 )
@@ -33,7 +33,7 @@ LEAST = 0.005  # ours: of a mean head's inputs; a kind of token with less is not
 def _kinds(tree: xr.DataTree) -> list[str]:
     """Kinds of tokens that are sinks often enough to be drawn."""
     dataset = needed(tree, "sinks")
-    shares = {kind: estimate(dataset, "sink_share", category=kind).value for kind in SHOWN}
+    shares = {kind: estimate(dataset, "sink_share_of", kind=kind).value for kind in SHOWN}
     return [kind for kind, share in shares.items() if (finite_mean(share.ravel()) > LEAST)]
 
 
@@ -43,9 +43,9 @@ def _weighed(tree: xr.DataTree) -> list[str]:
 
 
 def _panels(tree: xr.DataTree) -> list[Panel]:
-    panels = []
-    if np.isfinite(needed(tree, "sinks")["sink_share"].values).any():
-        panels.append(Panel("Inputs with a sink", partial(_draw_shares, tree), height=0.82))
+    panels, share = [], estimate(needed(tree, "sinks"), "sink_share").value
+    if np.isfinite(share).any():
+        panels.append(grid_panel("Inputs with a sink", share, unit="probability", top=1.0))
     if _weighed(tree):
         panels.append(Panel("What a sink adds", partial(_draw_norms, tree), height=0.82))
     if np.isfinite(needed(tree, "sinks")["largest"].values).any():
@@ -56,9 +56,8 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
 def _caption(tree: xr.DataTree) -> str:
     titles = [panel.title for panel in _panels(tree)]
     said = {
-        "Inputs with a sink": "the share of inputs in which a token of the kind gets more than 0.3 "
-        "of the attention, mean over the tokens that see it (Gu et al. 2025), each mark one head, "
-        "lines layer means",
+        "Inputs with a sink": "one cell a head: the share of inputs in which some token gets more "
+        "than 0.3 of the attention, mean over the tokens that see it (Gu et al. 2025)",
         "What a sink adds": "attention to the tokens of a kind, and their share in the norms "
         "‖αf(x)‖ that all tokens add: below the dashed line a head looks there for little",
         "Largest activations": "the largest |x| of the residual stream that a layer reads, and the "
@@ -70,20 +69,7 @@ def _caption(tree: xr.DataTree) -> str:
         f"({at}) {said[t]}".removeprefix("( ) ") for at, t in zip(letters, titles, strict=False)
     ]
     array = needed(tree, "sinks")["sink_share"]
-    return f"{capital('; '.join(parts))}; whiskers are {INTERVALS}; {over(tree, array)}."
-
-
-def _draw_shares(tree: xr.DataTree, axes: Axes) -> None:
-    dataset, kinds = needed(tree, "sinks"), _kinds(tree) or ["punctuation"]
-    for kind, shift in zip(
-        kinds, (np.arange(len(kinds)) - (len(kinds) - 1) / 2) * 0.2, strict=True
-    ):
-        parts = estimate(dataset, "sink_share", category=kind)
-        head_scatter(axes, parts, kind, shift=shift)
-        mean_line(axes, parts.value, kind, shift=shift)
-    layer_axis(axes, len(parts.value))
-    percent_axis(axes, "inputs", top=1.0)
-    legend(axes, [(kind, special(tree, kind)) for kind in kinds])
+    return f"{capital('; '.join(parts))}; intervals stand in the tables; {over(tree, array)}."
 
 
 def _draw_norms(tree: xr.DataTree, axes: Axes) -> None:
@@ -114,6 +100,7 @@ def _draw_massive(tree: xr.DataTree, axes: Axes) -> None:
     axes.plot(at, limit, color=color("muted"), ls=(0, (4, 2)), lw=0.9)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(lambda size, _: f"{size:,g}")
+    axes.yaxis.set_minor_locator(NullLocator())
     faint_grid(axes)
     layer_axis(axes, len(largest))
     axes.set_ylabel("|x| of the stream")
@@ -126,7 +113,7 @@ FIGURES = (Picture("sinks", TITLE, ("sinks",), _panels, _caption, columns=3),)
 
 def _finding(tree: xr.DataTree) -> str:
     dataset = needed(tree, "sinks")
-    shares = {kind: estimate(dataset, "sink_share", category=kind).value for kind in KINDS}
+    shares = {kind: estimate(dataset, "sink_share_of", kind=kind).value for kind in KINDS}
     means = {kind: float(finite_mean(share.ravel())) for kind, share in shares.items()}
     if not np.isfinite(list(means.values())).any():
         return ""

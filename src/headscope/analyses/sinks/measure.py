@@ -23,8 +23,6 @@ from headscope.model.batch import CATEGORIES, FIRST, Batch, to_float64
 from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope
 
-ANY = "any"
-
 
 class Sinks(Analysis, question=QUESTION):
     """Share of inputs in which a head has a sink, by kind of token; share of heads, by position.
@@ -42,9 +40,9 @@ class Sinks(Analysis, question=QUESTION):
         super().__init__(scope)
         self.checked(tokens=tokens, threshold=threshold, least=least)
         self.tokens, self.threshold, self.least = tokens, threshold, min(least, tokens)
-        named = (*CATEGORIES, FIRST) if scope.first_token else CATEGORIES
-        self.categories = (*named, ANY)
-        self.with_sink = self.sums(scope.layers, scope.heads, len(self.categories))
+        self.kinds = (*CATEGORIES, FIRST) if scope.first_token else CATEGORIES
+        # Of each kind, and of any.
+        self.with_sink = self.sums(scope.layers, scope.heads, len(self.kinds) + 1)
         self.inputs = self.sums()
         self.at_position, self.positions = (self.sums(tokens) for _ in range(2))
         self.massive = Massive(scope)
@@ -91,17 +89,22 @@ class Sinks(Analysis, question=QUESTION):
         return ratio(total, np.maximum(seen - place, 1)[:, None] * 1.0), counted
 
     def result(self) -> xr.Dataset:
-        """sink_share[layer, head, category], sink_rate[position]; and what `Massive` gives."""
-        share = self.share(self.with_sink, self.inputs)
+        """sink_share[layer, head], sink_share_of[…, kind], sink_rate[position]; `Massive`’s."""
+        share, heads = self.share(self.with_sink, self.inputs), ("layer", "head")
         special = self.scope.special_tokens
-        absent = [c in PLACES and c not in special for c in self.categories]
+        absent = [kind in PLACES and kind not in special for kind in (*self.kinds, "any")]
         for array in (share.value, share.low, share.high):
             array[..., absent] = np.nan
         words = f"above {self.threshold:g} of the attention of those that see it"
         variables = {
             "sink_share": Variable(
-                share, ("layer", "head", "category"),
+                share.map(lambda part: part[..., -1]), heads,
                 f"share of inputs in which a token gets {words}", "probability", self.source,
+            ),
+            "sink_share_of": Variable(
+                share.map(lambda part: part[..., :-1]), (*heads, "kind"),
+                f"share of inputs in which a token of the kind gets {words}", "probability",
+                self.source,
             ),
             "sink_rate": Variable(
                 self.mean(self.at_position, self.positions, bounds=SHARE), ("position",),
@@ -110,5 +113,5 @@ class Sinks(Analysis, question=QUESTION):
             ),
             **self.massive.variables(),
         }  # fmt: skip
-        dataset = labelled(variables, coords={"category": self.categories})
+        dataset = labelled(variables, coords={"kind": self.kinds})
         return dataset.assign_coords(self.massive.coords())
