@@ -7,6 +7,7 @@ was computed. Each command is forked from it in turn: it may be killed, and star
 from __future__ import annotations
 
 import faulthandler
+import logging
 import multiprocessing.util
 import os
 import pickle
@@ -117,6 +118,8 @@ def _become(args: list[str], cwd: str, code: str | None, told: list[str]) -> Non
             os.dup2(os.open(path, os.O_RDWR), number)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+        for name in (None, *logging.root.manager.loggerDict):  # whose files are closed by now
+            logging.getLogger(name).handlers.clear()
         os.chdir(cwd)
         os.environ.update(environment())  # for workers
         sys.argv = ["headscope", *args]

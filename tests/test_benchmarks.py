@@ -12,11 +12,12 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from benchmarks import atlas, flow, language, memory, opening, papers, views
+from benchmarks import atlas, circuits, flow, language, memory, opening, papers, planning, views
 from benchmarks.inputs import bert, fixed, treebank, twin
 from benchmarks.pipelines import EVERYTHING, Streamed, bare, bare_padded, fused_gelu
 from benchmarks.timing import Row, interleave, table
 
+from headscope import TextCorpus
 from headscope.analyses.surface.measure import TARGETS
 from headscope.model.batch import CATEGORIES
 from headscope.model.linears import linears
@@ -258,3 +259,23 @@ def test_a_page_that_needs_the_network_stays_blank_and_ours_answers_every_token(
     other.write_text(f"<script src='{script}'></script>words<script>draw()</script>")
     seen = opening.opening(browser, other, ours=False, rounds=1)
     assert (seen.trouble, seen.asked, seen.blank) == ("", {script}, True)
+
+
+def test_planning_is_timed_beside_computing(tmp_path):
+    told = planning.speeds(tmp_path, 12, **TINY)
+    assert set(told) == {"planned", "everything", "nothing"}
+    assert told["everything"] < told["nothing"]
+    planning.write_documents(tmp_path / "short.txt", 30)
+    documents = list(TextCorpus(tmp_path / "short.txt"))
+    assert len(documents) == 30
+    assert all(4 <= len(d.passages[0].text.split()) + 1 <= 21 for d in documents)
+
+
+def test_one_pass_per_head_and_all_heads_together_give_the_same():
+    network = circuits.decoder(n_layer=2, n_head=4, n_embd=32, vocab_size=50, n_positions=20)
+    timed = circuits.rows(network, circuits.pairs(3, words=50))
+    plain, found = (row.run() for row in timed)
+    units = np.linspace(0, 7, circuits.MEASURED).astype(int)
+    after = found["effect"].reshape(3, -1)[:, units] + found["into"][:, None]
+    np.testing.assert_allclose(after.mean(0), plain, atol=1e-5)
+    assert np.ptp(plain) > 1e-5

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import headscope as hs
 from corpus.framenet_release import Sentence, Unit, write_release
 from experiments.alignment.made import gold_folder, saved
+from experiments.circuits.decoders import saved_english
 from experiments.importance.made import language_model
 from headscope.cli.main import group
 from headscope.core.head_labels import label_rules
@@ -33,6 +34,17 @@ QUICK = ["--limit", "2", "--replicates", "3"]
 # What makes a command that a page shows take seconds.
 QUICKLY = {
     **{command: [*QUICK, "--no-report"] for command in ("atlas", "compare", "zoo")},
+    "circuits": [
+        "--length",
+        "8",
+        "--sequences",
+        "10",
+        "--pairs",
+        "4",
+        "--control",
+        "none",
+        "--no-report",
+    ],
     "importance": ["--replicates", "3", "--no-report"],
     "reproduce": ["--limit", "2"],
     "probe": ["--replicates", "3", "--structural-epochs", "1", "--no-report"],
@@ -206,6 +218,8 @@ def test_every_command_of_the_pages_runs(
         checkpoint(desk / "bert-rte", head=GLUE["rte"])
     if words[0] == "zoo":
         _write_zoo(desk)
+    if "my-decoder" in words:
+        saved_english(desk / "my-decoder")
     if "my-language-model" in words:
         language_model(desk / "my-language-model")
     result = CliRunner().invoke(group, words)
@@ -431,6 +445,34 @@ def test_the_python_of_the_importance_page_runs(desk: Path) -> None:
     for block in blocks(ROOT / "docs/importance.md", "python"):
         exec(compile(block, "importance.md", "exec"), names)
     assert names["run"]["importance"].sizes["variant"] == 6  # type: ignore[index]
+
+
+def test_the_python_of_the_circuits_page_runs(desk: Path) -> None:
+    saved_english(desk / "my-decoder")
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/circuits.md", "python"):
+        exec(compile(block, "circuits.md", "exec"), names)
+    assert names["run"]["circuits"].sizes["circuit"] == 3  # type: ignore[index]
+    assert names["paths"]["path"].shape == (1, 1, 3)  # type: ignore[index]
+
+
+def test_every_option_of_circuits_is_in_its_page() -> None:
+    text = (ROOT / "docs/circuits.md").read_text("utf-8")
+    own = {
+        "sequences",
+        "length",
+        "text",
+        "needles",
+        "haystack",
+        "no_successors",
+        "no_composition",
+        "control",
+        "seed",
+    }
+    own |= {"prompts", "pairs"}
+    options = [p for p in group.get_command(None, "circuits").params if p.name in own]  # type: ignore[arg-type, union-attr]
+    assert len(options) == len(own)
+    assert not [p.opts[0] for p in options if p.opts[0] not in text]
 
 
 def test_the_python_of_the_probes_page_runs(desk: Path) -> None:

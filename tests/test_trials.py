@@ -31,6 +31,7 @@ def test_a_few_faults_of_every_kind_end_in_the_same_bits(tmp_path):
         "driver",
         "two drivers",
         "full disk",
+        "together",
         "all",
     } <= counts.keys()
     assert int(counts["all"]) > 15

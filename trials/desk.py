@@ -18,7 +18,7 @@ ATLAS = (
     "--control", "none", "-o", "out/run",
 )  # fmt: skip
 # More shards than are merged at once.
-MANY = ("atlas", "model", "--text", "c.txt", *ATLAS[4:])
+MANY = ("atlas", "model", "--text", "c.txt", *ATLAS[4:], "--limit", "12")
 TASK = ("--task", "mood", "--data", "data")
 PROBE = ("--train", "train.conllu", "--test", "test.conllu", "--structural-epochs", "1")
 SESSION = (
@@ -58,6 +58,7 @@ SCENARIOS = {
     for each in (
         Scenario("atlas", (*ATLAS, "--no-report")),
         Scenario("together", (*MANY, "--no-report")),
+        Scenario("shard", (*MANY, "--no-report", "--shard", "1/2")),
         Scenario("report", ("report", "out/run"), ((*ATLAS, "--no-report"),)),
         Scenario("overwrite", (*ATLAS, "--no-report", "--seed", "1", "--overwrite"),
                  ((*ATLAS, "--no-report"),)),
@@ -85,7 +86,9 @@ def lay(desk: Path) -> Path:
     checkpoint(desk / "model", head=MOOD)
     (desk / "a.txt").write_text("\n\n".join(["the cat a b ."] * 6), "utf-8")
     (desk / "b.txt").write_text("\n\n".join(["the cat a b . " * 3] * 6), "utf-8")
-    (desk / "c.txt").write_text("\n\n".join(f"the cat {'a b ' * n}." for n in range(20)), "utf-8")
+    (desk / "c.txt").write_text(
+        "\n\n".join(f"the cat {'a b ' * (n % 40)}." for n in range(200)), "utf-8"
+    )
     write_tsv(desk / "data/train.tsv", rows(16, seed=1))
     write_tsv(desk / "data/dev.tsv", rows(12, seed=2))
     treebank(desk / "train.conllu", 20)

@@ -22,5 +22,5 @@ def command(keep: Path) -> None:
         if isinstance(shim.faults(), shim.Native):
             power_loss.attempt_all(bench, tally, every=9)
         kills.attempt_all(bench, tally, drivers=1, workers=0, pairs=1, disks=1)
-        together.attempt_all(bench, tally, runs=1, kills=3)
+        together.attempt_all(bench, tally, runs=1, kills=3, shards=20)
         stateful.attempt_all(bench, tally, examples=2, steps=4)

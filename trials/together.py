@@ -11,6 +11,7 @@ import random
 import shutil
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,41 +19,47 @@ from pathlib import Path
 import click
 
 from trials import shim
-from trials.desk import OUT, SCENARIOS
+from trials.desk import OUT, SCENARIOS, Scenario
 from trials.file_operations import Bench, compared, contents
 from trials.file_operations import bench_of as new_bench
 from trials.forked import PATIENCE, begun, ended, forked
+from trials.kills import until
 from trials.outcomes import Tally
 
 PROCESSES = 3
+ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 SCENARIO = SCENARIOS["together"]
 
 
 @click.command("together")
 @click.option("--runs", default=20, show_default=True, help="Runs, each in a folder of its own.")
 @click.option("--kills", default=10, show_default=True, help="Kills in each.")
+@click.option("--shards", default=200, show_default=True, help="Shards of each, at most.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the moments.")
 @click.option("--keep", default="trials-failed", show_default=True, type=click.Path(path_type=Path))
-def command(runs: int, kills: int, seed: int, keep: Path) -> None:
+def command(runs: int, kills: int, shards: int, seed: int, keep: Path) -> None:
     """Kill processes of atlas --shard, and start them again."""
     shim.begin_again("trials")
     with Tally(keep.absolute()).told() as tally, new_bench(SCENARIO) as bench:
-        attempt_all(bench, tally, runs=runs, kills=kills, seed=seed)
+        attempt_all(bench, tally, runs=runs, kills=kills, shards=shards, seed=seed)
 
 
-def attempt_all(bench: Bench, tally: Tally, *, runs: int, kills: int, seed: int = 0) -> None:
-    """So many runs, with so many kills in each."""
+def attempt_all(
+    bench: Bench, tally: Tally, *, runs: int, kills: int, shards: int, seed: int = 0
+) -> None:
+    """So many runs of about so many shards, with so many kills in each."""
     draws = random.Random(seed)
     fresh(bench)
     began = time.monotonic()
-    if code := forked(SCENARIO.work(bench.desk), bench.desk / "streams").code:
+    run = (*SCENARIO.run, "--limit", str(shards))
+    if code := forked(Scenario("one", run).work(bench.desk), bench.desk / "streams").code:
         raise RuntimeError(f"one process fails by itself: {code}")
     took, wanted = time.monotonic() - began, contents(bench.desk / OUT)
     for _ in range(runs):
         moments = [draws.uniform(0, took / 2) for _ in range(kills)]
-        outcome, what = attempt(bench, moments, draws, wanted)
+        outcome, what = attempt(bench, run, moments, draws, wanted)
         tally.add("together", outcome, what, files=bench.desk / OUT)
-        click.echo(what)
+        click.echo(f"{outcome}; {what}")
 
 
 def fresh(bench: Bench) -> None:
@@ -61,21 +68,29 @@ def fresh(bench: Bench) -> None:
 
 
 def attempt(
-    bench: Bench, moments: list[float], draws: random.Random, wanted: dict[str, bytes]
+    bench: Bench,
+    run: tuple[str, ...],
+    moments: list[float],
+    draws: random.Random,
+    wanted: dict[str, bytes],
 ) -> tuple[str, str]:
     """Several processes, of which one is killed after each of the moments, and started again."""
     fresh(bench)
     log = bench.desk / "computed"
     log.unlink(missing_ok=True)
-    running = {number: start(bench, number, log) for number in range(1, PROCESSES + 1)}
-    killed = late = 0
+    running = {number: start(bench, run, number, log) for number in range(1, PROCESSES + 1)}
+    killed = Counter[str]()
     for moment in moments:
-        time.sleep(moment)  # in a trial, not in a test
-        number = draws.choice(sorted(running))
+        among = sorted(running)
+        if at_work := draws.random() < 0.75:  # to start takes far longer than to compute
+            until(lambda: any(past_plan(bench, child) for child in running.values()))
+            among = [n for n in among if past_plan(bench, running[n])]
+        time.sleep(moment / 10 if at_work else moment)  # in a trial, not in a test
+        number = draws.choice(among)
         os.kill(running[number], signal.SIGKILL)
         hit = ended(running[number], streams(bench, number)).code == -signal.SIGKILL
-        killed, late = killed + hit, late + (not hit)
-        running[number] = start(bench, number, log)
+        killed[doing(bench, running[number]) if hit else "too late"] += 1
+        running[number] = start(bench, run, number, log)
     for number, child in running.items():
         end = ended(child, streams(bench, number), patience=3 * PATIENCE)
         if end.code is None:
@@ -84,24 +99,41 @@ def attempt(
             return "unclear error", f"process {number}: {end.code}, {end.err[-400:]}"
     computed = log.read_text().split()
     again = len(computed) - len(set(computed))
-    what = f"{killed} kills, {late} too late, {len(set(computed))} shards, {again} computed again"
-    if again > killed:
+    told = ", ".join(f"{count} {state}" for state, count in sorted(killed.items()))
+    what = f"killed: {told}; {len(set(computed))} shards, {again} computed again"
+    if again > killed.total() - killed["too late"]:
         return "wrong", what
     outcome, more = compared(contents(bench.desk / OUT), wanted)
     return {"resumed equal": "same bits"}.get(outcome, outcome), f"{what} {more}".strip()
+
+
+def past_plan(bench: Bench, child: int) -> bool:
+    """Whether a process computes, or has ended."""
+    at_work = ("computing", "merging", "waiting", "finishing")
+    return doing(bench, child) in at_work or os.waitid(os.P_PID, child, ENDED) is not None
+
+
+def doing(bench: Bench, child: int) -> str:
+    """What a process did when it was killed, by its record."""
+    from headscope.run.processes import records
+
+    told = {
+        one.get("pid"): str(one.get("state")) for one in records(bench.desk / OUT / "run").values()
+    }
+    return told.get(child, "before its record")
 
 
 def streams(bench: Bench, number: int) -> Path:
     return bench.desk / f"streams-{number}"
 
 
-def start(bench: Bench, number: int, log: Path) -> int:
+def start(bench: Bench, run: tuple[str, ...], number: int, log: Path) -> int:
     """A process, which notes every shard that it computes."""
-    return begun(noting(bench, number, log), streams(bench, number))
+    share = (*run, "--shard", f"{number}/{PROCESSES}")
+    return begun(noting(bench, share, log), streams(bench, number))
 
 
-def noting(bench: Bench, number: int, log: Path) -> Callable[[], None]:
-    run = (*SCENARIO.run, "--shard", f"{number}/{PROCESSES}")
+def noting(bench: Bench, run: tuple[str, ...], log: Path) -> Callable[[], None]:
 
     def work() -> None:
         from headscope.run.gather_together import Computer

@@ -190,6 +190,20 @@ def test_folders_and_patterns_are_read_in_the_order_of_names(tmp_path):
         hs.TextCorpus(tmp_path)
 
 
+def test_a_corpus_of_thousands_of_files_names_the_first(tmp_path):
+    for n in range(1003):
+        (tmp_path / f"{n:04}.txt").write_text("A cat.\n")
+    corpus = hs.TextCorpus(tmp_path)
+    assert repr(corpus).count(".txt") <= 20
+    assert len(corpus.facts()["files"].split(", ")) == 21
+    assert corpus.facts()["files"].endswith("0019.txt, and 983 more")
+    assert len(corpus.describe()["files"]) == 1003  # one partition: each with its sha256
+    object.__setattr__(corpus, "sizes", (1 << 20,) * 1003)
+    told = corpus.describe()
+    assert (len(told["files"]), told["file_count"]) == (1000, 1003)
+    assert told["files"][0] == {"name": "0000.txt", "bytes": 1 << 20}
+
+
 def test_urls_are_read_through_fsspec(tmp_path, ends_every):
     memory = fsspec.filesystem("memory")
     memory.pipe("/books/a.txt", text().encode())
@@ -209,9 +223,9 @@ def test_urls_are_read_through_fsspec(tmp_path, ends_every):
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("memory://books/gone.txt", "gone.txt cannot be read .FileNotFoundError"),
+        ("memory://books/gone.txt", "gone.txt does not exist"),
         ("memory://books/x*.txt", r"x\*.txt matches no file"),
-        ("nowhere://a.txt", "nowhere://a.txt cannot be read .ValueError: Protocol not known"),
+        ("nowhere://a.txt", "nowhere://a.txt cannot be read .Protocol not known"),
     ],
 )
 def test_a_url_without_a_file_is_named(url, told):
@@ -240,9 +254,13 @@ def test_a_row_is_a_document_and_one_without_text_is_empty(tables, name):
 @pytest.mark.parametrize(
     ("name", "column", "told"),
     [
-        ("a.parquet", "text", "a.parquet has no column 'text'; there are id, body: say --column"),
-        ("a.parquet", "id", "the column 'id' of .*a.parquet holds int64; wanted texts"),
-        ("a.jsonl", "text", "a.jsonl:1: found no 'text'; there are body"),
+        (
+            "a.parquet",
+            "text",
+            r"a.parquet has no column 'text' .* are id \(int64\), body \(str",
+        ),
+        ("a.parquet", "id", "a.parquet has no column 'id' of texts; there are id"),
+        ("a.jsonl", "text", "a.jsonl:1: found no column 'text'; there are body"),
         ("a.txt", "text", "a.txt has no columns; wanted .parquet, or JSON lines"),
     ],
 )
@@ -276,7 +294,7 @@ def test_the_shards_of_a_dataset_are_partitions(tmp_path):
     ]
     assert [d.id for d in corpus] == [d.id for d in chain.from_iterable(read)]
     assert len({d.id for d in corpus}) == 12
-    with pytest.raises(CorpusError, match="has no column 'body'; there are text: say --column"):
+    with pytest.raises(CorpusError, match="found no column 'body'; there are text: say --column"):
         list(hs.DatasetCorpus(str(tmp_path), "body"))
     with pytest.raises(CorpusError, match=r"cannot be read .*Bad split: dev. Available splits"):
         list(hs.DatasetCorpus(f"{tmp_path}:dev"))
@@ -287,7 +305,7 @@ def test_a_dataset_that_cannot_be_reached_is_named(monkeypatch):
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(CorpusError, match=r"dataset allenai/c4/en cannot be read .ConnectionError"):
+    with pytest.raises(CorpusError, match=r"allenai/c4/en cannot be read .Couldn't reach"):
         list(hs.DatasetCorpus("allenai/c4/en"))
 
 

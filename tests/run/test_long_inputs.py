@@ -2,6 +2,7 @@
 
 import copy
 import resource
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -12,6 +13,7 @@ from transformers import LlamaConfig, LlamaModel, XLMConfig, XLMModel
 
 import headscope as hs
 from headscope.analyses.surface.measure import Surface
+from headscope.corpus.document import Document, Frame, FrameElement, Mention, Passage, Word
 from headscope.errors import HeadscopeError, InputError
 from headscope.report.run_facts import facts
 from headscope.run.memory import MAPS_AT_ONCE, free_bytes, what_fits
@@ -69,6 +71,49 @@ def test_a_run_says_the_same_however_its_inputs_are_read(decoder, monkeypatch):
     assert said.endswith("examples, flow, neurons, patterns: the first 512 tokens of these alone")
     assert [fact.value for fact in facts(long.tree, long.manifest) if fact.label == "Long inputs"]
     assert "long" not in whole.manifest
+
+
+def whole_document(name, words):
+    """One passage of so many words: a tree, a chain of mentions, and frames far apart."""
+    random = np.random.default_rng(len(name))
+    forms = random.choice(["the", "cat", "a", "b", "cats", "."], words)
+    heads = np.maximum(np.arange(words) - random.integers(1, 90, words), -1)
+    relations = random.choice(["nsubj", "det", "obj"], words)
+    told = tuple(
+        Word(str(form), "NOUN", "NN", int(head), "root" if head < 0 else str(relation))
+        for form, head, relation in zip(forms, heads, relations, strict=True)
+    )
+    mentions = tuple(
+        Mention(f"e{at % 7}", at, at, at, ("pronoun", "proper", "nominal")[at % 3])
+        for at in range(0, words, 9)
+    )
+    frames = tuple(
+        Frame("Moving", at, at, (FrameElement("Theme", at - 70, at - 69),))
+        for at in range(70, words, 31)
+    )
+    passage = Passage(name, words=told, mentions=mentions, frames=frames)
+    return Document(name, (passage,))
+
+
+def test_words_of_whole_documents_are_read_alike(decoder, monkeypatch):
+    """Trees, coreference and frames in inputs of 300 tokens: accuracies to the bit."""
+    monkeypatch.setattr(decoder.tokenizer, "model_max_length", 1024)
+    texts = hs.MemoryCorpus([whole_document(f"text {n}", 260 + 10 * n) for n in range(5)])
+    names = ("dependency", "coreference", "frames")
+    asked = {"analyses": names, "control": "none", "max_length": 512}
+    whole, long = (hs.atlas(decoder, texts, **asked, whole_maps=n) for n in (512, 64))
+    assert whole.manifest["counts"]["examples"] == 5
+    assert "up to 3" in long.manifest["long"]
+    for name in names:
+        for each, wanted in whole[name].data_vars.items():
+            found = long[name][each].values
+            if name != "frames":
+                np.testing.assert_array_equal(found, wanted, err_msg=f"{name}.{each}")
+            elif wanted.dtype.kind == "f":
+                np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-6, err_msg=each)
+    assert whole["coreference"]["count"].sel(mention_type="all") > 50
+    assert (whole["dependency"].accuracy > 0).any()
+    assert (whole["frames"].score_reversed > 0).all()  # targets stand behind the elements
 
 
 def test_two_decoders_are_as_alike_however_their_inputs_are_read(decoder):
@@ -155,6 +200,21 @@ def test_memory_that_runs_out_says_what_was_read_and_what_fits(
     assert kept
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_nan_in_half_precision_is_said_and_loses_nothing(decoder, tmp_path, dtype):
+    """One word is no number; only the second shard holds it."""
+    network = copy.deepcopy(decoder.network).to(dtype)
+    model = hs.load(network, tokenizer=decoder.tokenizer)
+    network.embed_tokens.weight.data[decoder.tokenizer.convert_tokens_to_ids("b")] = np.nan
+    told = rf"of shard 2 holds NaN: the network computed in {dtype} gave no .*shards are kept"
+    with pytest.raises(HeadscopeError, match=told):
+        hs.atlas(
+            model, ["the cat, a cat. " * 9, TEXT], control="none", whole_maps=8, max_length=48,
+            analyses=("entropy", "norms"), output=tmp_path / "run", shard_tokens=1,
+        )  # fmt: skip
+    assert len(list(tmp_path.glob("run/shards/*"))) == 1
+
+
 def test_what_fits_is_half_or_what_the_maps_leave_room_for():
     """By hand: maps of 1,000 tokens and 12 heads are 48 MB, held so many times."""
     heads, layer = 4 * 12, 48_000_000 * MAPS_AT_ONCE
@@ -166,7 +226,12 @@ def test_what_fits_is_half_or_what_the_maps_leave_room_for():
     assert "more memory" in what_fits(1, 1000, maps=heads, free=0)
 
 
-def test_what_the_host_has_left_is_what_the_system_says():
+def test_what_a_device_has_left_is_what_the_system_says(monkeypatch):
+    """Of an accelerator also what torch holds for later."""
+    said = {"mem_get_info": (5, 99), "memory_reserved": 8, "memory_allocated": 6}
+    told = SimpleNamespace(**{name: lambda _, one=one: one for name, one in said.items()})
+    monkeypatch.setattr(torch, "get_device_module", lambda _: told)
+    assert free_bytes(torch.device("cuda")) == 5 + 8 - 6
     host = torch.device("cpu")
     assert free_bytes(host) == pytest.approx(psutil.virtual_memory().available, rel=0.2)
     before = resource.getrlimit(resource.RLIMIT_AS)

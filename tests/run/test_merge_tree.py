@@ -5,7 +5,7 @@ import math
 import pytest
 
 import headscope as hs
-from headscope.run.merge_tree import FAN_IN, children, nodes_above
+from headscope.run.merge_tree import FAN_IN, children, parent
 from headscope.run.shard_files import ShardFiles
 from headscope.run.store import RunFolder
 
@@ -30,10 +30,13 @@ def test_every_node_is_cut_into_its_children_and_every_shard_is_below_the_root(s
         assert len(parts) <= FAN_IN
         covered = [n for first, last in parts for n in range(first, last + 1)]
         assert covered == list(range(node[0], node[1] + 1))
-    for shard in {0, shards // 2, shards - 1}:
-        path = nodes_above(shard, shards)
-        assert len(path) <= math.ceil(math.log(shards, FAN_IN) - 1e-9)
-        assert set(path) == {n for n in nodes if n[0] <= shard <= n[1] and n[0] < n[1]}
+    for node in nodes - {(0, shards - 1)}:
+        assert node in children(parent(node, shards))
+    assert parent((0, shards - 1), shards) == (0, shards - 1)
+    path = [(shards - 1, shards - 1)]
+    while path[-1] != (0, shards - 1):
+        path.append(parent(path[-1], shards))
+    assert len(path) <= 1 + math.ceil(math.log(shards, FAN_IN) - 1e-9)
 
 
 def run_of(model, output=None, **execution):

@@ -198,6 +198,12 @@ def test_a_share_needs_a_folder(tiny):
         run_of(tiny, None, shard=(1, 2))
 
 
+def test_only_an_atlas_is_divided(tiny):
+    execution = hs.Execution(shard=(1, 2))
+    with pytest.raises(InputError, match="only an atlas is divided"):
+        hs.compare(tiny, tiny, CORPUS, execution=execution)
+
+
 # --- runs -----------------------------------------------------------------------------------
 
 
@@ -224,6 +230,8 @@ def test_what_a_dead_process_held_and_left_is_done_by_the_next(tiny, alone, fold
     file = next((folder / "shards").glob("00000..00007-*"))
     late = folder / "shards" / file.name.replace("..00007", "")
     shutil.copy(file, late)
+    for draft in (".part-a", "shards/.part-b"):
+        (folder / draft).write_bytes(b"half")
     run_of(tiny, folder, shard=(2, 2))
     assert (folder / "atlas.nc").read_bytes() == alone
     assert there(folder) == {"atlas.nc", "manifest.json"}
@@ -247,7 +255,8 @@ def test_a_process_without_a_share_goes_on_alone(tiny, alone, folder):
     assert there(folder) == {"atlas.nc", "manifest.json"}
 
 
-def test_a_folder_is_shared_by_shares_and_by_nobody_else(tiny, alone, folder):
+def test_a_folder_is_shared_by_shares_and_by_nobody_else(tiny, alone, folder, monkeypatch):
+    monkeypatch.setattr("headscope.core.whole_file.time.sleep", lambda seconds: None)
     with held(folder, shared=True):
         with pytest.raises(RunFolderError, match=r"another headscope .* is writing to"):
             run_of(tiny, folder)
@@ -270,6 +279,15 @@ def test_results_of_another_process_end_the_work(tiny, alone, folder, tmp_path):
     run = run_of(tiny, folder, shard=(1, 2), progress=other)
     assert run.elsewhere
     assert there(folder) == {"atlas.nc", "manifest.json"}
+
+
+def test_a_process_whose_record_was_deleted_does_not_wait_for_ever(tiny, folder):
+    def clear(done, _total):
+        if done == 4:
+            shutil.rmtree(folder / "processes")
+
+    with pytest.raises(RunFolderError, match="was deleted: another command has taken"):
+        run_of(tiny, folder, shard=(1, 2), progress=clear)
 
 
 @pytest.mark.parametrize("other", ["seed", "corpus"])
@@ -328,9 +346,9 @@ def test_status_tells_the_living_from_the_dead(folder):
     assert head == "running: 8 of 20 shards are done, 120 a minute, 0:00:06 left"
     told = {line.partition(": ")[2] for line in lines}
     assert told == {
-        "computing shard 7; 6 shards", "failed; 0 shards; out / of luck",
-        "dead; 0 shards; silent for 0:04:00 in computing shard 9",
-        "dead; 0 shards; killed in finishing",
+        "computing (shard 7); 6 shards", "failed; 0 shards; out / of luck",
+        "dead; 0 shards; silent for 0:04:00 while computing (shard 9)",
+        "dead; 0 shards; killed while finishing",
     }  # fmt: skip
     summary = json.loads(CliRunner().invoke(group, ["status", str(folder), "--json"]).output)
     assert (summary["state"], summary["done"], len(summary["processes"])) == ("running", 8, 4)
@@ -368,3 +386,25 @@ def test_a_report_finishes_a_run_whose_shards_are_there(tiny_place, tmp_path, mo
     assert result.exit_code == 0, result.exception
     assert json.loads(result.stdout)["run"] == "run"
     assert (tmp_path / "run/atlas.nc").read_bytes() == (tmp_path / "alone/atlas.nc").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "command", ["", "rm -rf x", "headscope atlas 'x", "headscope atlas x --trust-remote-code"]
+)
+def test_a_report_gives_no_command_that_is_not_an_atlas_of_ours(tmp_path, command):
+    folder = RunFolder(tmp_path / "run")
+    folder.write_manifest({"fingerprint": "f", "spec": {}, "shards": 1, "command": command})
+    folder.owner = "f"
+    folder.put_shard(0, {})
+    result = CliRunner().invoke(group, ["report", str(folder.path)])
+    assert isinstance(result.exception, RunFolderError)
+    assert "a command that is not given unasked" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    "record", ["[]", '{"shards": "many", "seconds": 1.0}', '{"pid": {}}', "{" * 9, "[" * 99_999]
+)
+def test_a_record_that_is_none_is_told_as_unknown(folder, record):
+    own = member(folder)
+    own.file.write_text(record)
+    assert list(run_status(folder).lines())[1:] == ["  ? on ?, process ?: unknown; 0 shards"]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -16,6 +16,7 @@ from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, 
 from headscope.cli.typed_command import argument, option, run_command
 from headscope.errors import InputError
 from headscope.run.processes import check_shard, noting_failure
+from headscope.run.worker_processes import check_engine
 
 if TYPE_CHECKING:
     from headscope.run.store import Run
@@ -39,6 +40,12 @@ class _AtlasOptions(options.CorpusRunOptions):
     )
     control: str = options.control_option("the heads", before="chance")
     workers: options.Positive = option("Processes; each holds a copy of the model.", 1)
+    engine: Literal["processes", "dask"] = option(
+        "What shares out the shards; dask: a Dask cluster, of --workers processes or at "
+        "--scheduler.",
+        "processes",
+    )
+    scheduler: str | None = option("Address of a Dask cluster that is there.", metavar="ADDRESS")
     shard: tuple[int, int] | None = option(
         "Process I of N, from 1, that fill one run folder together, started anywhere: it begins "
         "with its share and helps with what is left.", type=_Shard(), metavar="I/N",
@@ -58,6 +65,7 @@ def atlas_command(given: _AtlasOptions) -> None:
     headscope atlas ./my-model --treebank dev.conllu --coref *.conll --frames fndata-1.7 -o run
     headscope atlas ./my-model --text wiki.txt --annotate spacy:en_core_web_sm -o run
     """
+    check_engine(given.engine, given.scheduler, workers=given.workers, shard=given.shard)
     check_shard(given.shard, workers=given.workers, overwrite=given.how.overwrite)
     if given.shard is not None:
         options.check_run_folder(given.output)

@@ -24,6 +24,7 @@ COMMANDS = {
     "finetune": "Teach a model a task; record how its layers change.",
     "ablate": "Switch heads off: which does a task need?",
     "importance": "Gradients: how much a loss depends on each head.",
+    "circuits": "What heads of a decoder do on made inputs.",
     "prune": "Remove heads that a task can do without.",
     "compare": "What fine-tuning changes in the heads of a model.",
     "reproduce": "A paper’s tables: published beside ours.",

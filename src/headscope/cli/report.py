@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import shlex
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,9 @@ from headscope.errors import InputError, RunFolderError
 
 if TYPE_CHECKING:
     from headscope.run.store import RunFolder
+
+
+LEFT_OUT = ("--debug", "--zero-based", "--overwrite")  # of a command that is given again
 
 
 class _ReportOptions(Options):
@@ -47,11 +50,14 @@ def _finish(folder: RunFolder) -> None:
     from headscope.cli.atlas import atlas_command
 
     command = str((folder.manifest() or {}).get("command", ""))
-    words = shlex.split(command)
-    if words[:2] != ["headscope", "atlas"] or "--trust-remote-code" in words:
+    words: list[str] = []
+    with suppress(ValueError):  # then it is none of ours
+        words = [word for word in shlex.split(command) if word not in LEFT_OUT]
+    foreign = {word.partition("=")[0] for word in words} & {"--trust-remote-code", "--annotate"}
+    if words[:2] != ["headscope", "atlas"] or foreign:
         raise RunFolderError(
-            f"all shards of {folder.path} are there; what is left needs its model, and code that "
-            f"is not run unasked: give its command again{': ' * bool(command)}{command}"
+            f"all shards of {folder.path} are there; what is left needs its model, and a command "
+            f"that is not given unasked: give its command again{': ' * bool(command)}{command}"
         )
     end = words.index("--") if "--" in words else len(words)
     words[end:end] = ["--output", str(folder.path), "--no-report", "--quiet"]

@@ -27,7 +27,8 @@ FIRST, OTHER = "Most used", "Other options"
 # Which stand first in a help of many options, as many as MOST_FIRST.
 USUAL = (
     "task", "data", "demo", "text", "treebank", "coref", "annotate", "train", "test", "epochs",
-    "atlas", "versus_text", "heads", "svg", "output", "analyses", "limit", "overwrite", "device",
+    "atlas", "versus_text", "heads", "sequences", "length", "prompts", "svg",
+    "output", "analyses", "limit", "overwrite", "device",
 )  # fmt: skip
 MOST_FIRST, MANY = 10, 15
 MOST = 2**63 - 1  # what random generators and files of results take

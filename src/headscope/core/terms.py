@@ -53,6 +53,12 @@ XIAO = "Xiao et al. 2024"
 XIAO25 = "Xiao et al. 2025"
 GU = "Gu et al. 2025"
 SUN = "Sun et al. 2024"
+ELHAGE = "Elhage et al. 2021"
+OLSSON = "Olsson et al. 2022"
+WANG = "Wang et al. 2023"
+NANDA = "Nanda 2023"
+GOULD = "Gould et al. 2024"
+WU = "Wu et al. 2024"
 OURS = "headscope"
 
 SOURCES = {
@@ -116,6 +122,23 @@ SOURCES = {
         "https://arxiv.org/abs/2410.10781"),
     SUN: Source("Mingjie Sun, Xinlei Chen, J. Zico Kolter, Zhuang Liu. 2024. Massive Activations "
         "in Large Language Models. COLM.", "https://arxiv.org/abs/2402.17762"),
+    ELHAGE: Source("Nelson Elhage, Neel Nanda, Catherine Olsson, and others. 2021. A Mathematical "
+        "Framework for Transformer Circuits. Transformer Circuits Thread.",
+        "https://transformer-circuits.pub/2021/framework/index.html"),
+    OLSSON: Source("Catherine Olsson, Nelson Elhage, Neel Nanda, and others. 2022. In-context "
+        "Learning and Induction Heads. Transformer Circuits Thread.",
+        "https://arxiv.org/abs/2209.11895"),
+    WANG: Source("Kevin Wang, Alexandre Variengien, Arthur Conmy, Buck Shlegeris, Jacob "
+        "Steinhardt. 2023. Interpretability in the Wild: a Circuit for Indirect Object "
+        "Identification in GPT-2 Small. ICLR.", "https://arxiv.org/abs/2211.00593"),
+    NANDA: Source("Neel Nanda. 2023. Attribution Patching: Activation Patching At Industrial "
+        "Scale.", "https://www.neelnanda.io/mechanistic-interpretability/attribution-patching"),
+    GOULD: Source("Rhys Gould, Euan Ong, George Ogden, Arthur Conmy. 2024. Successor Heads: "
+        "Recurring, Interpretable Attention Heads In The Wild. ICLR.",
+        "https://arxiv.org/abs/2312.09230"),
+    WU: Source("Wenhao Wu, Yizhong Wang, Guangxuan Xiao, Hao Peng, Yao Fu. 2024. Retrieval Head "
+        "Mechanistically Explains Long-Context Factuality. arXiv.",
+        "https://arxiv.org/abs/2404.15574"),
     HUBERT: Source("Lawrence Hubert, Phipps Arabie. 1985. Comparing partitions. Journal of "
         "Classification 2.", "https://doi.org/10.1007/BF01908075"),
 }  # fmt: skip

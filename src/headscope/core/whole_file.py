@@ -186,6 +186,14 @@ def clear_drafts(folder: Path) -> None:
         raise why_unwritten(error, folder) from error
 
 
+def names_in(folder: Path) -> list[str]:
+    """The names in a folder; none where it is not there, or is deleted meanwhile."""
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
 @contextmanager
 def noting_written() -> Iterator[set[Path]]:
     """Inside the context every file that `write_whole` writes is noted in the set."""

@@ -1,19 +1,21 @@
 """Read texts from a column: of JSON lines and Parquet files, or of a dataset that is streamed."""
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import chain
+from threading import RLock
 from typing import Any, ClassVar, Literal
 
 from headscope.core.display import Displayed
 from headscope.corpus.document import Document, Passage
 from headscope.corpus.files import FileCorpus, OnError, UniqueNames, check_choice
-from headscope.corpus.partitions import PARTITION, Begins, FilePart, Partition
+from headscope.corpus.partitions import PARTITION, FilePart, Partition
 from headscope.corpus.places import File, Files, opened, suffix_of
 from headscope.corpus.plain_text import Row, is_blank, json_rows, line_passages
-from headscope.errors import CorpusError, InputError
+from headscope.errors import CorpusError, InputError, told_as
 
 PARQUET, JSON_LINES = ".parquet", (".jsonl", ".ndjson", ".json")
 Passages = Literal["packed", "line"]
@@ -62,35 +64,32 @@ class ColumnCorpus(FileCorpus):
     def _divisible(self) -> bool:
         return True
 
-    def _begins(self, file: File) -> Begins:
-        return bool
-
     def _whole_units(self, part: FilePart) -> FilePart | None:
         return part if part.path.suffix.lower() == PARQUET else super()._whole_units(part)
 
     def _documents(self, part: FilePart, label: str, names: UniqueNames) -> Iterator[Document]:
-        if part.path.suffix.lower() != PARQUET:
-            rows = json_rows(part, label, self._json)
-        else:
-            rows = (
-                self._row(text, f"{label}:{at}") for at, text in parquet_rows(part, self.column)
+        if part.path.suffix.lower() == PARQUET:
+            rows: Iterator[Row] = (
+                self._row({self.column: text}, f"{label}:{number}")
+                for number, text in parquet_rows(part, self.column)
             )
+        else:
+            rows = json_rows(part, label, self._row)
         for name, passages in rows:
             yield Document(names.of(name, place=name), passages)
 
-    def _json(self, row: object, place: str) -> Row:
-        if not isinstance(row, dict):
-            raise ValueError(f"found a JSON {type(row).__name__}; wanted an object")
-        if self.column not in row:
-            raise ValueError(f"found no {self.column!r}; there are {', '.join(row) or 'no keys'}")
-        return self._row(row[self.column], place)
-
-    def _row(self, text: Any, place: str) -> Row:
-        return place, row_passages(text, place, self.passages)
+    def _row(self, row: object, place: str) -> Row:
+        return place, row_passages(row, self.column, place, self.passages)
 
 
-def row_passages(text: Any, place: str, passages: Passages) -> tuple[Passage, ...]:
-    """The passages of a row's text; raises ValueError for what is none."""
+def row_passages(row: Any, column: str, place: str, passages: Passages) -> tuple[Passage, ...]:
+    """The passages of the text in a column; raises ValueError where there is none."""
+    if not isinstance(row, dict):
+        raise ValueError(f"found a JSON {type(row).__name__}; wanted an object")
+    if column not in row:
+        there = ", ".join(row) or "none"
+        raise ValueError(f"found no column {column!r}; there are {there}: say --column")
+    text = row[column]
     if text is not None and not isinstance(text, str):
         raise ValueError(f"found {str(text)[:40]!r}, a {type(text).__name__}; wanted text")
     lines = enumerate((text or "").splitlines(), start=1)
@@ -104,36 +103,29 @@ def parquet_rows(part: FilePart, column: str) -> Iterator[tuple[int, Any]]:
 
     raises  CorpusError for a file that is no Parquet, or has no such column of texts
     """
-    import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
-    with opened(part.path) as file:
-        try:
-            table = ParquetFile(file)
-            _check_column(part.path, table.schema_arrow, column)
-            before = 0
-            for number in range(table.num_row_groups):
-                group = table.metadata.row_group(number)
-                first = group.column(0)  # pages of a dictionary lie before those of the data
-                begin = first.dictionary_page_offset or first.data_page_offset
-                if part.start <= begin and (part.stop is None or begin < part.stop):
-                    batches = table.iter_batches(1024, row_groups=[number], columns=[column])
-                    texts = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
-                    yield from enumerate(texts, start=before + 1)
-                before += group.num_rows
-        except pa.ArrowInvalid as error:
-            reason = str(error).splitlines()[0]
-            raise CorpusError(f"{part.path} is no whole Parquet file: {reason}") from error
+    with opened(part.path) as file, told_as(partial(_no_parquet, part.path)):
+        table, before = ParquetFile(file), 0
+        kinds = {field.name: str(field.type) for field in table.schema_arrow}
+        if not re.search(r"^(large_)?string|values=(large_)?string", kinds.get(column, "")):
+            there = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
+            raise CorpusError(
+                f"{part.path} has no column {column!r} of texts; there are {there}: say --column"
+            )
+        for number in range(table.num_row_groups):
+            group = table.metadata.row_group(number)
+            first = group.column(0)  # pages of a dictionary lie before those of the data
+            begin = first.dictionary_page_offset or first.data_page_offset
+            if part.start <= begin and (part.stop is None or begin < part.stop):
+                batches = table.iter_batches(1024, row_groups=[number], columns=[column])
+                texts = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
+                yield from enumerate(texts, start=before + 1)
+            before += group.num_rows
 
 
-def _check_column(file: File, schema: Any, column: str) -> None:
-    if column not in schema.names:
-        raise CorpusError(
-            f"{file} has no column {column!r}; there are {', '.join(schema.names)}: say --column"
-        )
-    kind = str(schema.field(column).type)
-    if "string" not in kind:
-        raise CorpusError(f"the column {column!r} of {file} holds {kind}; wanted texts")
+def _no_parquet(file: File, said: str) -> CorpusError:
+    return CorpusError(f"{file} is no whole Parquet file: {said}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,47 +169,36 @@ class DatasetCorpus(Displayed):
         return {"name": self.name, "column": f"column={self.column}"}
 
     def _read(self, shard: int, shards: int) -> Iterator[Document]:
-        rows = iter(self._stream().shard(num_shards=shards, index=shard))
         place = f"{self.name}/{shard}" if shards > 1 else self.name
-        number = 0
-        while (row := self._next(rows)) is not None:
-            number += 1
-            name = f"{place}:{number}"
-            if self.column not in row:
-                raise CorpusError(
-                    f"{name} has no column {self.column!r}; there are {', '.join(row)}: say "
-                    "--column"
-                )
-            try:
-                yield Document(name, row_passages(row[self.column], name, self.passages))
-            except ValueError as error:
-                raise CorpusError(f"{name}: {error}") from error
-
-    def _next(self, rows: Iterator[dict[str, Any]]) -> dict[str, Any] | None:
-        try:
-            return next(rows, None)
-        except Exception as error:  # of the network, of any file format, of a dataset's own code
-            raise self._unreached(error) from error
+        with told_as(self._unread):
+            rows = self._stream().shard(num_shards=shards, index=shard)
+            for number, row in enumerate(rows, start=1):
+                name = f"{place}:{number}"
+                yield Document(name, row_passages(row, self.column, name, self.passages))
 
     def _stream(self) -> Any:
-        try:
-            import datasets
-        except ImportError as error:
-            raise InputError(
-                "--dataset needs the package datasets: pip install 'headscope[data]'"
-            ) from error
-        place, config, split = dataset_parts(self.name)
-        try:
-            return datasets.load_dataset(place, config, split=split, streaming=True)
-        except Exception as error:  # as above
-            raise self._unreached(error) from error
+        with told_as(self._unread):
+            return _streamed(self.name)
 
-    def _unreached(self, error: Exception) -> CorpusError:
-        told = f"{type(error).__name__}: {error}".splitlines()[0]
+    def _unread(self, said: str) -> CorpusError:
         return CorpusError(
-            f"the dataset {self.name} cannot be read ({told}); wanted NAME[/CONFIG][:SPLIT] of a "
+            f"the dataset {self.name} cannot be read ({said}); wanted NAME[/CONFIG][:SPLIT] of a "
             "dataset that is on this machine or can be reached"
         )
+
+
+@cache  # every process asks the hub once
+def _streamed(name: str) -> Any:
+    try:
+        import datasets
+    except ImportError as error:
+        raise InputError(
+            "--dataset needs the package datasets: pip install 'headscope[data]'"
+        ) from error
+    # The lock of its bars is a semaphore, which would outlive a worker that is killed.
+    datasets.utils.tqdm.set_lock(RLock())
+    place, config, split = dataset_parts(name)
+    return datasets.load_dataset(place, config, split=split, streaming=True)
 
 
 def dataset_parts(name: str) -> tuple[str, str | None, str]:

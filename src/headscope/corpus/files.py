@@ -19,7 +19,7 @@ from headscope.corpus.places import File, Files, found_files, opened, size_of
 from headscope.errors import CorpusError, InputError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LISTED = 1000  # files of a corpus that its description names
+LISTED, SHOWN = 1000, 20  # files of a corpus that its description names, and that are shown
 
 
 def labels(paths: tuple[File, ...]) -> list[str]:
@@ -184,7 +184,9 @@ class FileCorpus(Displayed):
         """Its files, and how it reads them; nothing is opened."""
         more = self._options() | described_policy(self.on_error)
         told = {name: f"{name}={value}" for name, value in more.items()}
-        return {"files": ", ".join(labels(self.files)), **told}
+        names, more_files = labels(self.files)[:SHOWN], len(self.files) - SHOWN
+        more_told = f", and {more_files:,} more" if more_files > 0 else ""
+        return {"files": ", ".join(names) + more_told, **told}
 
     def _read(self, parts: Iterable[FilePart], scope: str) -> Iterator[Document]:
         return stopped_at_faults(self._all_documents(parts, scope), self.on_error)
@@ -214,7 +216,7 @@ class FileCorpus(Displayed):
 
     def _begins(self, file: File) -> Callable[[str], bool]:
         """Of a file that may be cut: whether a document begins with, or behind, a line."""
-        raise NotImplementedError
+        return bool  # with every line
 
     def _whole_units(self, part: FilePart) -> FilePart | None:
         """The part as documents begin and end in it; None where none does."""

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from glob import glob, has_magic
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeVar
 
-from headscope.errors import CorpusError, InputError
+from headscope.errors import CorpusError, told_as
 
 Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 TEXTS = (".txt", ".text", ".md", ".raw", ".tokens")
@@ -23,7 +24,6 @@ FORMATS = {
     **dict.fromkeys(TABLES, "tables"),
 }  # fmt: skip
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
-_IN_SYSTEM = (OSError, ValueError, ImportError)  # what fsspec raises for a place it cannot reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +135,16 @@ def _shown(parts: Iterable[str]) -> bool:
 
 
 def _at_url(url: str) -> tuple[list[File], bool]:
-    system, path = _system(url)
-    try:
-        if "*" in url or "[" in url:  # in a URL "?" begins a query
-            entries, several = system.glob(path, detail=True), True
-        elif system.isdir(path):
-            entries, several = system.find(path, detail=True), True
+    with told_as(partial(_unreached, url)):
+        system, path = _system(url)
+        several = "*" in url or "[" in url  # "?" begins a query
+        if several:
+            entries = system.glob(path, detail=True)
+        elif not system.exists(path):
+            raise CorpusError(f"{url} does not exist; wanted a corpus file")
         else:
-            entries, several = {path: system.info(path)}, False
-    except _IN_SYSTEM as error:
-        raise _unreached(url, error) from error
+            several = bool(system.isdir(path))
+            entries = system.find(path, detail=True) if several else {path: system.info(path)}
     return [
         RemoteFile(system.unstrip_protocol(name), int(entry["size"] or 0))
         for name, entry in sorted(entries.items())
@@ -155,16 +155,12 @@ def _at_url(url: str) -> tuple[list[File], bool]:
 def _system(url: str) -> tuple[Any, str]:
     import fsspec
 
-    try:
-        system, path = fsspec.core.url_to_fs(url)
-    except _IN_SYSTEM as error:  # no such protocol, or its package is not installed
-        raise _unreached(url, error) from error
+    system, path = fsspec.core.url_to_fs(url)
     return system, path
 
 
-def _unreached(url: str, error: Exception) -> InputError:
-    reason = f"{type(error).__name__}: {error}".splitlines()[0]
-    return CorpusError(f"{url} cannot be read ({reason}); wanted a URL that fsspec can open")
+def _unreached(url: str, said: str) -> CorpusError:
+    return CorpusError(f"{url} cannot be read ({said}); wanted a URL that fsspec can open")
 
 
 def _check_one_format(given: str, files: Iterable[File]) -> None:
@@ -196,6 +192,5 @@ def opened(file: File) -> Iterator[BinaryIO]:
                 with pa.input_stream(stored, compression=codec) as plain:
                     yield io.BufferedReader(plain)
     except OSError as error:
-        reason = error.strerror or str(error)
-        advice = "; wanted a whole file: copy it again" if "compress" in reason else ""
-        raise CorpusError(f"{file} cannot be read: {reason}{advice}") from error
+        reason = error.strerror or f"{error}; wanted a whole file: copy it again"
+        raise CorpusError(f"{file} cannot be read: {reason}") from error

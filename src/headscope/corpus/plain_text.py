@@ -170,9 +170,6 @@ class SegmentsCorpus(FileCorpus):
     def _divisible(self) -> bool:
         return True
 
-    def _begins(self, file: File) -> Begins:
-        return bool
-
     def _documents(self, part: FilePart, label: str, names: UniqueNames) -> Iterator[Document]:
         for name, rows in groupby(json_rows(part, label, _segment), key=lambda row: row[0]):
             yield Document(name, tuple(passage for _, some in rows for passage in some))

@@ -68,6 +68,12 @@ MARKS = {
     "vertical_diagonal": ("green", "^"),
     "block": ("purple", "v"),
     "heterogeneous": ("grey", "o"),
+    "induction": ("blue", "*"),
+    "previous_token": ("orange", "<"),
+    "duplicate_token": ("green", "D"),
+    "copying": ("vermillion", "P"),
+    "successor": ("purple", ">"),
+    "retrieval": ("sky", "s"),
     "before": ("grey", "o"),
     "after": ("blue", "D"),
 }

@@ -17,7 +17,7 @@ import torch
 from headscope.model.lags import Lags
 from headscope.model.long_fused import fused
 from headscope.model.long_mask import OPEN, ROWS, LongMask, blocks
-from headscope.model.long_sums import UNSEEN, Asked, Sums
+from headscope.model.long_sums import UNSEEN, Asked, MapSums
 
 ROWS_AWAY = 512  # of one block on a device, where each block costs a start
 FEWEST_ROWS = 16  # of one block of all heads
@@ -50,7 +50,7 @@ class LongAttention:
         self.wide = torch.promote_types(query.dtype, torch.float32)
         self.asked: Asked | None = None
         self._log_sums: list[torch.Tensor] = []
-        self._sums: list[Sums] = []
+        self._sums: list[MapSums] = []
 
     @property
     def device(self) -> torch.device:
@@ -89,7 +89,7 @@ class LongAttention:
 
     def _by_rows(
         self, example: int, asked: Asked | None, mixed: torch.Tensor | None = None
-    ) -> Sums:
+    ) -> MapSums:
         """All rows in turn, whole: what is asked of them, and the mixed values where wanted.
 
         mixed  [head, query, dim] out
@@ -101,7 +101,7 @@ class LongAttention:
         wide = self.query.new_empty(0, dtype=self.wide)
         diagonals, heads_and_keys = asked and asked.diagonals, self.shape[1::2]
         lags = Lags.of(*diagonals, wide, 1, *heads_and_keys) if diagonals else None
-        sums = Sums.zeros(self.shape[1], n, wide, lags)
+        sums = MapSums.zeros(self.shape[1], n, wide, lags)
         most = ROWS if norms is None and self._at_home else self._at_once(n)
         groups = list(self._some_heads(most * n))
         at_once = self.shape[1] if norms is not None else groups[0][1].stop
@@ -216,7 +216,7 @@ class LongAttention:
             self.mix()
         return self._log_sums
 
-    def sums(self, example: int, asked: Asked) -> Sums:
+    def sums(self, example: int, asked: Asked) -> MapSums:
         """Sums over whole maps, from the pass that mixed the values where it was asked for them."""
         if self._sums and asked is self.asked:
             return self._sums[example]
@@ -231,7 +231,7 @@ class LongAttention:
             torch.stack([~separator, separator]).to(self.wide),
             causal=self.mask.kind == "causal", scaling=self.scaling, softcap=self.softcap,
         )  # fmt: skip
-        return Sums(log_sums, entropy, columns, entropy.new_zeros(n))
+        return MapSums(log_sums, entropy, columns, entropy.new_zeros(n))
 
     @property
     def _compiled(self) -> bool:

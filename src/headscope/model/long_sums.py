@@ -28,7 +28,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Sums:
+class MapSums:
     """Sums over the whole maps of one example.
 
     log_sums  [head, query] log Σ_j exp(s_ij), sinks included
@@ -45,7 +45,9 @@ class Sums:
     lags: Lags | None = None
 
     @classmethod
-    def zeros(cls, heads: int, tokens: int, like: torch.Tensor, lags: Lags | None = None) -> "Sums":
+    def zeros(
+        cls, heads: int, tokens: int, like: torch.Tensor, lags: Lags | None = None
+    ) -> "MapSums":
         """Nothing read yet."""
         shapes = (heads, tokens), (heads, tokens), (heads, 2, tokens), (tokens,)
         log_sums, entropy, columns, received = (like.new_zeros(shape) for shape in shapes)

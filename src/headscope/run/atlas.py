@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -29,7 +30,7 @@ from headscope.run.analysis import (
 )
 from headscope.run.compute import ShardJob, fastest_linears, threads_of
 from headscope.run.control import RANDOM, Control, control_of, control_results
-from headscope.run.gather import gather
+from headscope.run.gather import Engine, gather
 from headscope.run.gather_together import gather_together
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of, versions
@@ -37,6 +38,7 @@ from headscope.run.plan import Plan, corpus_ranks, make_plan, read_ranks
 from headscope.run.processes import TakingPart, check_shard, taking_part
 from headscope.run.settings import Settings, SettingsFields
 from headscope.run.store import Run, RunFolder
+from headscope.run.worker_processes import check_engine
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
 TIMED = 1024  # tokens that tell the faster kind of linear maps
@@ -50,6 +52,8 @@ class Execution(SettingsTable):
                several must do so below `if __name__ == "__main__":`
     threads    of each process; None: the workers share all cores (or OMP_NUM_THREADS)
     linears    "auto", "onednn" or "stock"; a continued run keeps its first choice
+    engine     "processes" of this machine, or "dask": a cluster
+    scheduler  address of a Dask cluster that is there; None: `workers` processes of this machine
     overwrite  replace a run of another spec in the same folder
     keep_shards  leave the shards of a finished run in its folder
     shard      (i, n): n processes, started anywhere, fill one run folder together; this one begins
@@ -65,6 +69,8 @@ class Execution(SettingsTable):
     workers: int = 1
     threads: int | None = None
     linears: str = "auto"
+    engine: str = "processes"
+    scheduler: str | None = None
     overwrite: bool = False
     keep_shards: bool = False
     shard: tuple[int, int] | None = None
@@ -81,6 +87,7 @@ class Execution(SettingsTable):
             )
         if self.linears not in LINEARS:
             raise InputError(f"linears is {self.linears!r}; wanted one of {', '.join(LINEARS)}")
+        check_engine(self.engine, self.scheduler, workers=self.workers, shard=self.shard)
         check_shard(self.shard, workers=self.workers, overwrite=self.overwrite)
 
     @property
@@ -117,9 +124,9 @@ def atlas(
     raises     InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
     settings, execution = settings_of(Settings, settings, more), execution or Execution()
-    corpus, folder = corpus_of(corpus), folder_of(output, execution)
-    if folder is None and execution.shard is not None:
+    if output is None and execution.shard is not None:
         raise InputError("found a shard and no run folder; wanted output=FOLDER, the same for all")
+    corpus, folder = corpus_of(corpus), folder_of(output, replace(execution, shard=None))
     with taking_part(Path(output or "."), execution.shard) as own:
         return _atlas(
             load(model), corpus, folder, settings, execution,
@@ -134,6 +141,7 @@ def _atlas(
 ) -> Run:  # fmt: skip
     if own is not None:
         own.tell(versions=versions())
+    engine = engine_of(execution, model)
     possible, held_against = possible_analyses(model, settings), control_of(model, control)
     plan = make_plan(model, corpus, settings, workers=execution.workers)
     wanted = annotated_analyses(possible, plan, settings)
@@ -152,7 +160,7 @@ def _atlas(
             spec, model, corpus=corpus.describe(), counts=plan.counts.as_dict(),
             shards=len(plan.shards), analyses=names,
             linears=fastest_linears(model, longest_inputs(plan, settings), asked=execution.linears),
-            threads=execution.threads_each, command=execution.command,
+            threads=execution.threads_each, command=execution.command, engine=execution.engine,
             long=long_in_words(wanted, names, model, plan, settings),
         )  # fmt: skip
 
@@ -166,11 +174,28 @@ def _atlas(
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
             long=is_long(model, plan, settings),
         )  # fmt: skip
-        return _computed(run, model, job, plan, execution, control=held_against)
+        return _computed(run, model, job, plan, execution, engine=engine, control=held_against)
+
+
+def engine_of(execution: Execution, model: Model) -> Engine | None:
+    """What computes shards instead of this process; InputError where no scheduler answers."""
+    if execution.engine != "dask":
+        return None
+    from headscope.run.dask_engine import compute_on_dask, reach
+
+    if execution.scheduler is not None:
+        reach(execution.scheduler)
+    gpu, where = model.device.type == "cuda", execution.scheduler
+    return partial(compute_on_dask, scheduler=where, workers=execution.workers, gpu=gpu)
 
 
 def folder_of(output: str | Path | None, execution: Execution) -> RunFolder | None:
-    """The run folder that is named, checked; None for a run in memory."""
+    """The run folder that is named, checked; None for a run in memory.
+
+    raises  InputError for a shard: only an atlas is divided among processes
+    """
+    if execution.shard is not None:
+        raise InputError("found a shard; wanted none: only an atlas is divided among processes")
     if output is None:
         return None
     folder = RunFolder(output, keep_shards=execution.keep_shards)
@@ -289,7 +314,7 @@ def longest_inputs(plan: Plan, settings: Settings) -> list[Example]:
 
 def _computed(
     run: RunInProgress, model: Model, job: ShardJob, plan: Plan, execution: Execution, *,
-    control: Control | None,
+    engine: Engine | None, control: Control | None,
 ) -> Run:  # fmt: skip
     meter = Meter(len(plan.shards), execution.progress)
     finished = run.finished()
@@ -297,7 +322,7 @@ def _computed(
     if finished is not None:
         return finished
     if run.own is None:
-        merged = gather(run, model, job, plan, meter, workers=execution.workers)
+        merged = gather(run, model, job, plan, meter, workers=execution.workers, engine=engine)
     elif (last := gather_together(run, model, job, plan, meter)) is not None:
         merged = last
     else:

@@ -18,6 +18,7 @@ import torch
 import xarray as xr
 
 from headscope.core.accumulators import REPLICATES
+from headscope.core.control import CONTROL
 from headscope.core.results import numbering_layers
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts
@@ -94,7 +95,7 @@ def run_experiment(
             return finished
         with numbering_layers(request.model.shape.numbers):  # where an error or a result names one
             results = compute(run)
-        run.manifest["analyses"] = sorted(results)
+        run.manifest["analyses"] = sorted(name for name in results if not name.startswith(CONTROL))
         return run.finish(results, title=f"headscope {request.command}")
 
 

@@ -27,19 +27,22 @@ from headscope.run.memory import keep_few_products, keep_freed_memory
 from headscope.run.merge_tree import Span, children
 from headscope.run.plan import Plan, Shard
 from headscope.run.shard_files import State
-from headscope.run.worker_processes import follow_parent, shielded, stop_at_once
+from headscope.run.worker_processes import GUARD, follow_parent, shielded, stop_at_once
 
 Keep = Callable[[int, State], None]
+Engine = Callable[[Callable[[], Model], ShardJob, Sequence[Shard], Keep], Iterator[Shard]]
 
 
 def gather(
-    run: RunInProgress, model: Model, job: ShardJob, plan: Plan, meter: Meter, *, workers: int
-) -> list[Analysis]:
+    run: RunInProgress, model: Model, job: ShardJob, plan: Plan, meter: Meter, *, workers: int,
+    engine: Engine | None = None,
+) -> list[Analysis]:  # fmt: skip
     """Compute the missing shards and merge all of them, in the tree of their numbers.
 
     run      keeps every finished shard; one in memory lets it go once it is merged
     meter    advances with every shard
     workers  processes
+    engine   computes the shards instead of such processes, as `run_workers` does
     """
     waiting, done = dict[int, State](), run.done
     todo = [shard for shard in plan.shards if shard.number not in done]
@@ -52,7 +55,9 @@ def gather(
 
     count = sum(shard.examples for shard in todo)
     with phase("compute", count, "inputs") if todo else nullcontext(unheard) as advance:
-        computed = _computed(model, job, todo, keep, advance, workers=workers)
+        if engine is None and workers > 1 and len(todo) > 1:
+            engine = partial(run_workers, workers=workers)
+        computed = _computed(model, job, todo, keep, advance, engine)
 
         def computed_to(number: int) -> None:
             while number not in done:
@@ -135,18 +140,18 @@ def merge_shard(merged: Mapping[str, Analysis], part: Mapping[str, Analysis], st
         merged[name].merge(shard)
 
 
-def _computed(
-    model: Model, job: ShardJob, todo: Sequence[Shard], keep: Keep, advance: Advance, *,
-    workers: int,
+def _computed(  # noqa: PLR0917
+    model: Model, job: ShardJob, todo: Sequence[Shard], keep: Keep, advance: Advance,
+    engine: Engine | None,
 ) -> Iterator[Shard]:  # fmt: skip
-    if workers > 1 and len(todo) > 1:
+    if engine is not None:
         if model.load_options is None:
             raise InputError(
                 "several workers load the model themselves; give a name or a folder to load(), "
                 "or use one worker"
             )
         again = partial(load, model.name, **model.load_options)
-        for shard in run_workers(again, job, todo, keep, workers=workers):
+        for shard in engine(again, job, todo, keep):
             advance(shard.examples)
             yield shard
         return
@@ -197,8 +202,7 @@ def run_workers(
     except BrokenProcessPool as error:
         raise HeadscopeError(
             "a worker process died (out of memory? killed?); finished shards are kept:\n"
-            "run the same command again, with fewer --workers. In a script of your own, call "
-            'atlas below `if __name__ == "__main__":`'
+            f"run the same command again, with fewer --workers. {GUARD}"
         ) from error
     finally:
         stop_at_once(pool)

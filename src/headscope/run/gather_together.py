@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from headscope.core.progress import Advance, phase
-from headscope.errors import UnwrittenError
+from headscope.core.whole_file import names_in
+from headscope.errors import RunFolderError, UnwrittenError
 from headscope.model.model import Model
 from headscope.run.analysis import Analysis
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.gather import OnDisk, shard_sums
 from headscope.run.life_cycle import Meter, RunInProgress
-from headscope.run.merge_tree import Span, children, nodes_above, text_of
+from headscope.run.merge_tree import Span, children, parent, text_of
 from headscope.run.plan import Plan
 from headscope.run.processes import FINISH, LEASE, TakingPart
 from headscope.run.shard_files import LostShardError
@@ -75,15 +76,8 @@ def order_of_work(shards: int, shard: tuple[int, int]) -> list[int]:
 
 def complete_nodes(spans: set[Span], shards: int) -> list[Span]:
     """The nodes below the root that can be merged: not there, and all of their children are."""
-    root = (0, shards - 1)
-    parents = {_parent(span, shards) for span in spans if span != root}
-    ready = (node for node in parents if node != root and node not in spans)
+    ready = {parent(span, shards) for span in spans} - spans - {(0, shards - 1)}
     return sorted(node for node in ready if all(child in spans for child in children(node)))
-
-
-def _parent(span: Span, shards: int) -> Span:
-    above = nodes_above(span[0], shards)
-    return next(node for node in above if node[1] - node[0] > span[1] - span[0])
 
 
 def _pauses() -> Iterator[float]:
@@ -110,12 +104,13 @@ class _Member:
 
     def __post_init__(self) -> None:
         self.order = order_of_work(len(self.plan.shards), self.own.shard)
-        self.counted = self.run.done
+        self.counted = self.there = self.run.done
         self.advance(sum(self.plan.shards[number].examples for number in self.counted))
 
     def count(self) -> None:
         """Tell how many shards there are by now, of all processes."""
-        new = self.run.done - self.counted
+        self.there = self.run.done
+        new = self.there - self.counted
         self.counted |= new
         if new:
             self.advance(sum(self.plan.shards[number].examples for number in new))
@@ -142,6 +137,8 @@ class _Member:
             with self.own.leased(text_of(span)) as mine:
                 if mine and self._wanted(span):
                     if span[0] < span[1]:
+                        doing = f"shards {span[0] + 1} to {span[1] + 1}"
+                        self.own.tell(state="merging", doing=doing)
                         self.tree.keep(span)
                     else:
                         self._compute(span[0])
@@ -150,19 +147,19 @@ class _Member:
 
     def _wanted(self, span: Span) -> bool:
         """Whether it is not there; another may have finished it since the last look."""
-        if self.run.refreshed():
-            return False
-        if span[0] == span[1]:
-            return span[0] not in self.run.done
-        return span in complete_nodes(self.run.spans, len(self.order))
+        assert self.run.folder is not None
+        spans = self.run.folder.named_spans()
+        if span[0] < span[1]:
+            return span not in spans and all(child in spans for child in children(span))
+        return not any(first <= span[0] <= last for first, last in spans)
 
     def _left(self) -> list[int]:
         """Shards that are not there: those that nobody has claimed, and a few of the others."""
-        there, leased = self.run.done, {f.name for f in self.own.place.glob("*" + LEASE)}
-        left = [number for number in self.order if number not in there]
-        taken = [number for number in left if text_of((number, number)) + LEASE in leased]
-        few = random.sample(taken, min(LOOKED_AT, len(taken)))
-        return [*(number for number in left if number not in set(taken)), *few]
+        leased = {name for name in names_in(self.own.place) if name.endswith(LEASE)}
+        left = [number for number in self.order if number not in self.there]
+        taken = {number for number in left if text_of((number, number)) + LEASE in leased}
+        few = random.sample(sorted(taken), min(LOOKED_AT, len(taken)))
+        return [*(number for number in left if number not in taken), *few]
 
     def _compute(self, number: int) -> None:
         self.own.tell(state="computing", doing=f"shard {number + 1}")
@@ -172,5 +169,10 @@ class _Member:
         self.pauses = _pauses()
 
     def wait(self) -> None:
+        if not self.own.file.exists() and not self.run.refreshed():
+            raise RunFolderError(
+                f"{self.own.file} was deleted: another command has taken the run over, or somebody "
+                "has cleared the folder; give the same command again: what is finished is kept"
+            )
         self.own.tell(state="waiting", doing="for what other processes compute")
         time.sleep(next(self.pauses))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import xarray as xr
@@ -109,6 +109,9 @@ class RunInProgress:
 
     def _clear(self) -> None:
         assert self.folder is not None
+        with suppress(OSError):  # another process may do it too
+            for draft in self.folder.drafts() if self.own else ():  # nobody writes any more
+                draft.unlink(missing_ok=True)
         self.folder.drop_shards()
         drop_all(self.folder.path)
 

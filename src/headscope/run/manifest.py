@@ -69,11 +69,13 @@ def new_manifest(
     threads: int,
     command: Sequence[str],
     long: str = "",
+    engine: str = "processes",
 ) -> Manifest:
     """The manifest of a run that begins now.
 
     spec  everything that decides the numbers; its settings hold `seed` and `replicates`
     long  how inputs without whole maps were read; "" where there are none
+    engine  what shares out the shards where the run begins
     """
     return {
         "spec": spec,
@@ -93,6 +95,7 @@ def new_manifest(
         "analyses": list(analyses),
         "linears": linears,
         "threads": threads,
+        **({"engine": engine} if engine != "processes" else {}),
         "seed": spec["settings"]["seed"],
         "replicates": spec["settings"]["replicates"],
         "command": shlex.join(command),

@@ -19,13 +19,16 @@ def children(node: Span) -> list[Span]:
     return [(at, min(at + width - 1, last)) for at in range(first, last + 1, width)]
 
 
-def nodes_above(shard: int, shards: int) -> list[Span]:
-    """The nodes that hold a shard, the smallest first; the last is the root, of all shards."""
-    path, inner = list[Span](), (0, shards - 1)
-    while inner[0] < inner[1]:
-        path.insert(0, inner)
-        inner = next(child for child in children(inner) if child[0] <= shard <= child[1])
-    return path
+def parent(node: Span, shards: int) -> Span:
+    """The node that a node is merged into, of so many shards; of the root, itself."""
+    first, last = node
+    width = FAN_IN
+    while True:
+        start = first // width * width
+        above = start, min(start + width, shards) - 1
+        if above[1] - above[0] > last - first or above == (0, shards - 1):
+            return above
+        width *= FAN_IN
 
 
 def text_of(span: Span) -> str:

@@ -277,6 +277,7 @@ def _in_processes(
                     ahead.append(pool.submit(_plan, following))
                 advance(part.counts.documents)
                 yield part
+        pool.shutdown()  # libraries that stream leave nothing behind
     except BrokenProcessPool as error:
         raise HeadscopeError(
             "a process that read the corpus died (out of memory? killed?): run the same command "

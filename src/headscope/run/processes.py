@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from headscope.core.whole_file import why_unwritten
+from headscope.core.whole_file import names_in, why_unwritten
 from headscope.errors import InputError, RunFolderError, RunStopped, UnwrittenError
 
 PROCESSES, LEASE, RECORD = "processes", ".lease", ".json"
@@ -34,6 +34,12 @@ ROOM = 4096  # bytes of a record: rewritten in place, it needs no room on a disk
 MOST = 100_000  # processes of one run
 LONGEST = 1000  # characters of an error in it
 ENDED = ("done", "failed", "refused", "stopped")  # states of a process that computes no more
+# Of what kind is what is read of a record.
+_KINDS: dict[str, type] = {
+    **dict.fromkeys(("name", "shard", "host", "processor", "state", "doing", "error"), str),
+    "started": str,
+    "machine": str, "pid": int, "shards": int, "seconds": float, "versions": dict,
+}  # fmt: skip
 FINISH = "finish"  # the lease on merging all and writing the results
 
 
@@ -240,9 +246,10 @@ def read_record(file: Path) -> dict[str, Any]:
     """What a record or a lease says; nothing where it is being written."""
     try:
         record = json.loads(file.read_bytes())
-    except ValueError:
+        whole = all(isinstance(record.get(name, kind()), kind) for name, kind in _KINDS.items())
+    except (ValueError, AttributeError, RecursionError):
         return {}
-    return record if isinstance(record, dict) else {}
+    return dict(record) if whole else {}
 
 
 def gone(record: dict[str, Any]) -> bool:
@@ -284,9 +291,10 @@ def processor() -> str:
 def records(folder: Path) -> dict[Path, dict[str, Any]]:
     """The records of a run folder, by file."""
     found = {}
-    for file in sorted((folder / PROCESSES).glob("*" + RECORD)):
+    for name in sorted(names_in(folder / PROCESSES)):
         with suppress(OSError):
-            found[file] = read_record(file)
+            if name.endswith(RECORD):
+                found[folder / PROCESSES / name] = read_record(folder / PROCESSES / name)
     return found
 
 
@@ -301,4 +309,6 @@ def drop(*files: Path) -> None:
 
 def drop_all(folder: Path) -> None:
     """Delete the records and leases of a run folder: the run is finished, or begins anew."""
-    drop(*(f for f in (folder / PROCESSES).glob("*") if f.suffix in (LEASE, RECORD, ".probe")))
+    names = names_in(folder / PROCESSES)
+    ours = (LEASE, RECORD, ".probe")
+    drop(*(folder / PROCESSES / name for name in names if name.endswith(ours)))

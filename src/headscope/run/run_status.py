@@ -17,7 +17,13 @@ from headscope.run.processes import ENDED, PROCESSES, SILENCE, gone, records
 from headscope.run.shard_files import numbers_in
 from headscope.run.store import RunFolder
 
-ALIVE = ("planning", "computing", "waiting", "finishing")  # states, unless the process is dead
+ALIVE = (
+    "planning",
+    "computing",
+    "merging",
+    "waiting",
+    "finishing",
+)  # states, unless the process is dead
 
 
 @dataclass(frozen=True)
@@ -55,9 +61,8 @@ class RunStatus:
         """The same in words: the run in one line, then each process."""
         of = "" if self.shards is None else f"{self.done} of {self.shards} shards are done"
         left = self.seconds_left
-        if left is not None and self.rate is not None:
-            of += f", {60 * self.rate:.3g} a minute"
-            of += f", {timedelta(seconds=round(left))} left" if left else ""
+        if left and self.rate is not None:
+            of += f", {60 * self.rate:.3g} a minute, {timedelta(seconds=round(left))} left"
         yield ": ".join(filter(None, (self.state, of)))
         if self.holder:
             yield f"one process writes{self.holder}"
@@ -71,7 +76,7 @@ def _line(one: Mapping[str, Any]) -> str:
     name = f"{one.get('shard', '?')} on {one.get('host', '?')}, process {one.get('pid', '?')}"
     what = str(one["state"])
     if what in ALIVE and one.get("doing"):
-        what += f" {one['doing']}" if what != "finishing" else f" ({one['doing']})"
+        what += f" ({one['doing']})"
     done = one.get("shards", 0)
     error = str(one.get("error") or "").replace("\n", " / ")
     return f"  {name}: {what}; {done} shards" + (f"; {error}" if error else "")
@@ -110,8 +115,8 @@ def all_shards_there(folder: RunFolder) -> bool:
 
     raises  RunFolderError for a damaged manifest
     """
-    shards: int | None = (folder.manifest() or {}).get("shards")
-    return shards is not None and set(children((0, shards - 1))) <= folder.named_spans()
+    shards: int = (folder.manifest() or {}).get("shards", 0)
+    return shards > 0 and set(children((0, shards - 1))) <= folder.named_spans()
 
 
 def _processes(folder: Path) -> list[dict[str, Any]]:
@@ -129,7 +134,8 @@ def _processes(folder: Path) -> list[dict[str, Any]]:
         if one["state"] not in ENDED and (gone(one) or silent > SILENCE):
             since = timedelta(seconds=round(silent))
             said = f"silent for {since}" if silent > SILENCE else "killed"
-            one |= {"error": f"{said} in {one['state']} {one.get('doing', '')}".strip()}
+            doing = f" ({one['doing']})" if one.get("doing") else ""
+            one |= {"error": f"{said} while {one['state']}{doing}"}
             one["state"] = "dead"
     return list(found.values())
 

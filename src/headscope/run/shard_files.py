@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.core.whole_file import write_whole
+from headscope.core.whole_file import names_in, write_whole
 from headscope.errors import HeadscopeError
 from headscope.run.merge_tree import Span, text_of
 
@@ -60,7 +60,7 @@ class ShardFiles:
         """What of the owner's is whole; names of damaged files, and of others'."""
         whole, damaged = set[Span](), list[str]()
         for file in self._shard_files():
-            span = _span(file)
+            span = _span(file.name)
             if span is not None and self._opened(file) is not None:
                 whole.add(span)
             elif file.exists():  # no other process has deleted it meanwhile
@@ -69,7 +69,7 @@ class ShardFiles:
 
     def named_spans(self) -> set[Span]:
         """What is there by its name; nothing is read."""
-        return {span for file in self._shard_files() if (span := _span(file)) is not None}
+        return {span for name in self._names() if (span := _span(name)) is not None}
 
     def put_shard(self, number: int, state: State) -> None:
         """Write the state of one finished shard."""
@@ -89,14 +89,15 @@ class ShardFiles:
             elif first < last or not self.keep_shards:
                 inner.add((first, last))
         for file in self._shard_files() if inner else ():
-            if _span(file) in inner:
-                file.unlink(missing_ok=True)
+            if _span(file.name) in inner:
+                with suppress(OSError):  # what stays is deleted with the next
+                    file.unlink()
 
     def drop_shards(self) -> None:
         """Delete all shards that need not stay, as far as the system lets."""
         with suppress(OSError):
             for file in self._shard_files():
-                span = _span(file)
+                span = _span(file.name)
                 if not self.keep_shards or (span is not None and span[0] < span[1]):
                     file.unlink(missing_ok=True)
             (self.path / SHARDS).rmdir()
@@ -107,7 +108,9 @@ class ShardFiles:
 
     def span(self, span: Span) -> State:
         """The merged state of several shards, likewise."""
-        for file in (self.path / SHARDS).glob(f"{text_of(span)}-*.shard"):
+        for file in self._shard_files():
+            if not file.name.startswith(f"{text_of(span)}-"):
+                continue
             if (content := self._opened(file)) is None:
                 raise LostShardError(f"{file} is damaged; run the command again: it is recomputed")
             return unpack(content)
@@ -128,8 +131,11 @@ class ShardFiles:
         own = _digest(content) == file.stem.rpartition("-")[2] and content.startswith(self._seal)
         return content.removeprefix(self._seal) if own else None
 
+    def _names(self) -> list[str]:
+        return sorted(name for name in names_in(self.path / SHARDS) if name.endswith(".shard"))
+
     def _shard_files(self) -> list[Path]:
-        return sorted((self.path / SHARDS).glob("*.shard"))
+        return [self.path / SHARDS / name for name in self._names()]
 
 
 def numbers_in(spans: Iterable[Span]) -> set[int]:
@@ -137,9 +143,9 @@ def numbers_in(spans: Iterable[Span]) -> set[int]:
     return {number for first, last in spans for number in range(first, last + 1)}
 
 
-def _span(file: Path) -> Span | None:
-    """Which shards a file is of, by its name; None for a strange one."""
-    ends = file.stem.partition("-")[0].split("..")
+def _span(name: str) -> Span | None:
+    """Which shards a file is of; None for a strange one."""
+    ends = name.partition("-")[0].split("..")
     if len(ends) > 2 or not all(end.isdecimal() for end in ends):
         return None
     return int(ends[0]), int(ends[-1])

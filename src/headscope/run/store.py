@@ -25,6 +25,7 @@ from headscope.core.whole_file import (
     DRAFT,
     file_sha256,
     held,
+    names_in,
     noting_written,
     why_unwritten,
     write_whole,
@@ -106,8 +107,9 @@ class RunFolder(ShardFiles):
             raise RunFolderError(f"{place} is a file; wanted a folder for the run (-o {self.path})")
         if not os.access(place, os.W_OK | os.X_OK):
             raise RunFolderError(f"cannot write to {place}; choose another folder with -o")
-        if place == self.path and not (place / MANIFEST).exists():
-            strange = [p.name for p in place.iterdir() if not self._ours_without_manifest(p)]
+        names = names_in(place) if place == self.path else []
+        if MANIFEST not in names:  # in one look: another process may begin the run meanwhile
+            strange = [name for name in names if not self._ours_without_manifest(place / name)]
             if strange:
                 raise RunFolderError(
                     f"{self.path} holds {min(strange)!r} but no run; "
@@ -131,13 +133,13 @@ class RunFolder(ShardFiles):
             inner = self.path if self.parts == SHARDS else self.path / self.parts
             inner.mkdir(parents=True, exist_ok=True)
             stale = [] if (self.path / MANIFEST).exists() else self._shard_files()
-            for file in [*self._drafts(), *stale]:
+            for file in [*self.drafts(), *stale]:
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise why_unwritten(error, self.path) from error
         drop_all(self.path)  # who holds the folder alone knows that they are dead
 
-    def _drafts(self) -> list[Path]:
+    def drafts(self) -> list[Path]:
         """What a process that was killed had begun to write."""
         places = ("", "*/", "figures/*/")
         return [file for place in places for file in self.path.glob(f"{place}{DRAFT}*")]
@@ -310,7 +312,7 @@ class Run:
                 raise RunFolderError(
                     f"{self.path} holds other results than this run's by now; open it again"
                 )
-            for draft in RunFolder(self.path)._drafts():
+            for draft in RunFolder(self.path).drafts():
                 draft.unlink(missing_ok=True)
             # As it was read or is read later: its parts stand in another order in memory.
             manifest = RunFolder(self.path).manifest() or self.manifest

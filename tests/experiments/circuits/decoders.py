@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,10 @@ import transformers as T
 from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import nn
 
+from headscope.experiments.circuits import prompts as P
 from headscope.experiments.circuits.prompts import Prompt
 from headscope.experiments.importance.objectives import LanguageModel
+from headscope.model.checkpoint import quietly
 from headscope.model.model import Model
 from model.families.tiny import FAMILIES, UNLISTED, VOCABULARY, sharpened
 
@@ -66,8 +70,11 @@ def decoder(name: str, **changes: Any) -> LanguageModel:
     return LanguageModel(Model(network(name, **changes), words(), name, "", name), "causal")
 
 
-def pairs(*lengths: int, seed: int = 0, item: int = 1) -> list[Prompt]:
-    """Random prompts of these lengths beside others, answers drawn; so many make one item."""
+def pairs(*lengths: int, seed: int = 0, item: int = 1, common: int = 0) -> list[Prompt]:
+    """Random prompts of these lengths beside others, answers drawn; so many make one item.
+
+    common  first tokens that both have
+    """
     rng = np.random.default_rng(seed)
 
     def text(ids: Any) -> str:
@@ -76,6 +83,7 @@ def pairs(*lengths: int, seed: int = 0, item: int = 1) -> list[Prompt]:
     told = []
     for at, length in enumerate(lengths):
         clean, corrupted = rng.integers(5, VOCABULARY, (2, length))
+        corrupted[:common] = clean[:common]
         right, wrong = rng.choice(np.arange(5, VOCABULARY), 2, replace=False)
         told.append(
             Prompt(text(clean), f" w{right}", f" w{wrong}", text(corrupted), f"item {at // item}")
@@ -84,6 +92,30 @@ def pairs(*lengths: int, seed: int = 0, item: int = 1) -> list[Prompt]:
 
 
 @cache
-def shared_decoder(name: str) -> LanguageModel:
-    """One that tests leave as it was."""
-    return decoder(name)
+def english() -> T.PreTrainedTokenizerFast:
+    """A tokenizer that knows the words of the made prompts; digits, and no other word, are cut."""
+    forms = [*P.IOI, *P.ANTONYM_FORMS, *P.CAPITAL_FORMS, P.NAMES, P.PLACES, P.OBJECTS, P.EVENTS]
+    forms += [P.ANTONYMS, P.CAPITALS, "The war lasted from the year to Q A gave it Then she : . ,"]
+    text = re.sub(r"\{\w*\}|[,.]", " ", " ".join(forms)) + " , . 0 1 2 3 4 5 6 7 8 9"
+    known = {word: at for at, word in enumerate(dict.fromkeys(["[PAD]", "[UNK]", *text.split()]))}
+    core = Tokenizer(models.WordLevel(known, unk_token="[UNK]"))
+    core.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation(),
+        pre_tokenizers.Digits(individual_digits=True),
+    ])  # fmt: skip
+    return T.PreTrainedTokenizerFast(tokenizer_object=core, pad_token="[PAD]", unk_token="[UNK]")
+
+
+def english_decoder(name: str, **changes: Any) -> LanguageModel:
+    """A random decoder that reads the made prompts."""
+    size = {"vocab_size": len(english())}
+    made = network(name, **size, **changes)
+    return LanguageModel(Model(made, english(), name, "", name), "causal")
+
+
+def saved_english(folder: Path) -> Path:
+    """One in a folder."""
+    with quietly():
+        network("GPT-2", vocab_size=len(english())).save_pretrained(folder)
+        english().save_pretrained(folder)
+    return folder

@@ -7,6 +7,7 @@ import pytest
 
 from experiments.circuits.decoders import decoder, pairs
 from headscope.errors import InputError
+from headscope.experiments.circuits.head_swaps import AfterCommon
 from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.prompts import Prompt, encode_prompts
 from reference.circuits import difference, head_inputs_of_all, patched
@@ -23,11 +24,11 @@ def sides(model, prompts):
 
 
 def projections(network):
-    names = {"gpt2": "attn.c_proj", "gpt_neox": "attention.dense"}
+    names = {"gpt2": "attn.c_proj", "gpt_neox": "attention.dense", "opt": "self_attn.out_proj"}
     name = names.get(network.config.model_type, "self_attn.o_proj")
     body = network.transformer.h if "gpt2" in network.config.model_type else None
     body = body if body is not None else getattr(network, "gpt_neox", getattr(network, "model", 0))
-    layers = body if hasattr(body, "__len__") else body.layers
+    layers = body if hasattr(body, "__len__") else getattr(body, "decoder", body).layers
     return [layer.get_submodule(name) for layer in layers]
 
 
@@ -60,7 +61,24 @@ def test_an_effect_is_the_share_that_comes_back(name):
     changes, gap = by_hand(model, prompts)
     np.testing.assert_allclose(found["effect"], changes / gap, atol=2e-4)
     assert np.abs(changes / gap).min() > 1e-3  # else nothing was compared
-    assert float(found["clean"]) - float(found["corrupted"]) == pytest.approx(gap / 3, rel=1e-3)
+    assert float(found["from"]) - float(found["into"]) == pytest.approx(gap / 3, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, "Mistral", "OPT"])
+def test_tokens_that_both_prompts_begin_with_run_once(name, monkeypatch):
+    model, prompts = decoder(name), pairs(8, 7, 9, seed=1, common=5)
+    ran: list[tuple[bool, int]] = []
+    own = AfterCommon.told
+
+    def told(self, batch, copies):
+        ran.append((self.common, copies))
+        return own(self, batch, copies)
+
+    monkeypatch.setattr(AfterCommon, "told", told)
+    found = patch_heads(model, prompts, batch_tokens=200)
+    assert (5, 4) in ran  # all heads of a layer, without the first five tokens
+    changes, gap = by_hand(model, prompts)
+    np.testing.assert_allclose(found["effect"], changes / gap, atol=3e-4)
 
 
 def test_effects_by_position_and_of_breaking():
@@ -74,7 +92,7 @@ def test_effects_by_position_and_of_breaking():
     turned = [Prompt(p.corrupted, p.answer, p.wrong, p.text) for p in prompts]
     broken = patch_heads(model, turned, way="break")
     np.testing.assert_allclose(broken["effect"], found["effect"], atol=1e-5)
-    assert float(broken["clean"]) == pytest.approx(float(found["corrupted"]))
+    assert float(broken["from"]) == pytest.approx(float(found["from"]))
     assert broken.attrs["way"] == "break"
 
 

@@ -26,7 +26,7 @@ from headscope.model.attention import AttentionCall, listening, visible
 from headscope.model.batch import Batch
 from headscope.model.families.sites import find_sites
 from headscope.model.instrument import Reversible
-from headscope.model.model import forward, run_network
+from headscope.model.model import run_network
 
 
 class WholePass:
@@ -217,14 +217,14 @@ class SharedPrefix(Reversible):
         raises  ModelError unless each layer's module ran its attention once, in order
         """
         self._pass = kept = WholePass(self.stand_in)
-        with kept.projections_of(self.attentions):
-            answer = forward(self.network, *batch.inputs)
+        with torch.inference_mode(), kept.projections_of(self.attentions):
+            logits = self.told(batch, 1)
         if not (kept.regular and len(kept.outputs) == len(kept.mixtures) > 0):
             raise ModelError(
                 f"{type(self.network).__name__} ran {len(kept.mixtures)} attentions in "
                 f"{len(kept.outputs)} layers; wanted one in each, in order"
             )
-        kept.logits = answer.logits
+        kept.logits = logits
         return kept
 
     def variants(
@@ -252,8 +252,12 @@ class SharedPrefix(Reversible):
     def run(self, batch: Batch, copied: CopiedPass) -> torch.Tensor:
         """[row, output] the logits of such a pass over copies of the batch."""
         self._pass = copied
-        repeated = (tensor.repeat(copied.copies, 1) for tensor in batch.inputs)
-        logits: torch.Tensor = run_network(self.network, *repeated).logits
+        return self.told(batch, copied.copies)
+
+    def told(self, batch: Batch, copies: int) -> torch.Tensor:
+        """[row, output] the logits of so many copies of a batch, in this pass."""
+        inputs = (tensor.repeat(copies, 1) for tensor in batch.inputs)
+        logits: torch.Tensor = run_network(self.network, *inputs).logits
         return logits
 
     def _layer(self, own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -8,19 +8,24 @@ after each prompt alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
-from headscope.core.accumulators import Ints
+from headscope.corpus.document import Example
+from headscope.corpus.packing import batches
 from headscope.errors import ModelError
 from headscope.experiments.ablation.shared_prefix import SharedPrefix, WholePass, replaced
 from headscope.experiments.ablation.variant_answers import TOLERANCE
 from headscope.experiments.ablation.variants import StandIn
+from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.importance.objectives import TokenLoss
 from headscope.model.batch import Batch
+from headscope.model.model import Model, run_network
 
 
 @dataclass(frozen=True)
@@ -28,10 +33,48 @@ class AskedBatch:
     """Some prompts as a batch.
 
     places  [example] which of the prompts they are
+    common  how many first tokens nothing is replaced at: their keys and values are computed once
     """
 
     batch: Batch
     places: Sequence[int]
+    common: int = 0
+
+
+class AfterCommon(SharedPrefix):
+    """As `SharedPrefix`, of the tokens after those that two prompts have in common.
+
+    What is replaced lies behind them, and a decoder does not look ahead; so they run once, and the
+    other passes read their keys and values from the network's own cache.
+    """
+
+    def __init__(self, network: PreTrainedModel, *args: Any, **options: Any) -> None:
+        super().__init__(network, *args, **options)
+        self.common = 0
+        self._past: Any = None
+
+    def read(self, asked: AskedBatch) -> None:
+        """Run what is common to two prompts."""
+        self.common = asked.common
+        if self.common:
+            self._pass = WholePass(self.stand_in)
+            ids, mask = (t[:, : self.common] for t in asked.batch.inputs[:2])
+            with torch.inference_mode():
+                self._past = run_network(self.network, ids, mask, use_cache=True).past_key_values
+
+    def told(self, batch: Batch, copies: int) -> torch.Tensor:
+        """As before; mixtures and logits are those of the tokens after the common ones."""
+        if not self.common:
+            return super().told(batch, copies)
+        past = deepcopy(self._past)
+        past.reorder_cache(torch.arange(len(batch.mask), device=batch.mask.device).repeat(copies))
+        ids, mask = (
+            batch.input_ids[:, self.common :].repeat(copies, 1),
+            batch.mask.repeat(copies, 1),
+        )
+        more: dict[str, Any] = {"past_key_values": past, "use_cache": True}
+        logits: torch.Tensor = run_network(self.network, ids, mask, **more).logits
+        return logits
 
 
 class HeadSwaps:
@@ -46,8 +89,14 @@ class HeadSwaps:
 
     def whole(self, asked: AskedBatch) -> WholePass:
         """The pass of the whole network; its logits are [example, vocabulary]."""
-        with self.objective.asking(self.prefix.network, asked.places):
+        with self.asking(asked, 1):
             return self.prefix.whole(asked.batch)
+
+    def asking(self, asked: AskedBatch, copies: int) -> AbstractContextManager[None]:
+        """A context in which the head computes the row after each prompt alone."""
+        places = [at - asked.common for at in self.objective.asked]
+        told = replace(self.objective, asked=places)
+        return told.asking(self.prefix.network, list(asked.places) * copies)
 
     def given(
         self, asked: AskedBatch, kept: WholePass, layer: int, ready: torch.Tensor
@@ -57,8 +106,7 @@ class HeadSwaps:
         ready  [copy * example, query, head, dim]
         """
         size = len(asked.places)
-        copied = list(asked.places) * (len(ready) // size)
-        with torch.inference_mode(), self.objective.asking(self.prefix.network, copied):
+        with torch.inference_mode(), self.asking(asked, len(ready) // size):
             logits = self.prefix.given(asked.batch, kept, layer, ready)
         return logits.view(-1, size, logits.shape[-1])  # [copy, example, vocabulary]
 
@@ -71,7 +119,8 @@ class HeadSwaps:
         instead  [example, query, head, dim] what stands in for a head's mixture
         cells    which head, at which positions, each in a copy of its own
         """
-        at_once = max(1, self.batch_tokens // asked.batch.input_ids.numel())
+        rows, tokens = asked.batch.input_ids.shape
+        at_once = max(1, self.batch_tokens // (rows * (tokens - asked.common)))
         for start in range(0, len(cells), at_once):
             some = cells[start : start + at_once]
             heads, queries = [[head] for head, _ in some], [at for _, at in some]
@@ -79,13 +128,23 @@ class HeadSwaps:
             yield start, self.given(asked, kept, layer, ready)
 
     def checked(self, asked: AskedBatch) -> bool:
-        """Whether nothing replaced in the first, a middle and the last layer changes nothing."""
-        kept = self.whole(asked)
-        layers = len(kept.mixtures)
-        size = max(float(kept.logits.abs().max()), 1.0)
-        allowed = max(TOLERANCE, 8 * torch.finfo(kept.logits.dtype).eps) * size
-        again = (self.given(asked, kept, at, kept.mixtures[at]) for at in {0, layers // 2})
-        return all(bool((one - kept.logits).abs().max() <= allowed) for one in again)
+        """Whether nothing replaced, in the first and in a middle layer, changes nothing."""
+        plain = self.whole(self.read(replace(asked, common=0)))
+        size = max(float(plain.logits.abs().max()), 1.0)
+        allowed = max(TOLERANCE, 8 * torch.finfo(plain.logits.dtype).eps) * size
+        kept = self.whole(self.read(asked))
+        layers = {0, len(kept.mixtures) // 2}
+        again = [self.given(asked, kept, at, kept.mixtures[at])[0] for at in layers]
+        return all(
+            bool((one - plain.logits).abs().max() <= allowed) for one in (kept.logits, *again)
+        )
+
+    def read(self, asked: AskedBatch) -> AskedBatch:
+        """Run what is common to two prompts, before the other passes; returns what they take."""
+        if isinstance(self.prefix, AfterCommon):
+            self.prefix.read(asked)
+            return asked
+        return replace(asked, common=0)
 
 
 @contextmanager
@@ -100,11 +159,12 @@ def head_swaps(
     raises  ModelError for a network whose layers cannot be run so
     """
     reason = "its layers, run again, do not give what the whole network gives"
-    for skip in (True, False):
-        with kind(network, StandIn(how), skip_projections=skip) as prefix:
+    ways = [(AfterCommon, True)] * (first.common > 0) + [(kind, True), (kind, False)]
+    for made, skip in ways:
+        with made(network, StandIn(how), skip_projections=skip) as prefix:
             swaps = HeadSwaps(prefix, objective, batch_tokens=batch_tokens)
             try:
-                good = swaps.checked(first)
+                good = swaps.checked(swaps.read(first))
             except (RuntimeError, TypeError, ValueError, LookupError, AttributeError) as error:
                 good, reason = False, (str(error).splitlines() or [type(error).__name__])[0]
             if good:
@@ -116,13 +176,32 @@ def head_swaps(
     )
 
 
-def differences(logits: torch.Tensor, right: Sequence[Ints], wrong: Sequence[Ints]) -> torch.Tensor:
+def asked_batches(
+    model: Model, examples: Sequence[Example], *, batch_tokens: int, heads: int = 1
+) -> list[AskedBatch]:
+    """The examples in batches, so small that a copy for each of so many heads fits in a pass."""
+    return [
+        AskedBatch(model.batch([examples[at] for at in places]), places)
+        for places in batches(examples, budget=max(1, batch_tokens // heads))
+    ]
+
+
+def in_common(one: AskedBatch, other: AskedBatch) -> tuple[AskedBatch, AskedBatch]:
+    """Two batches of prompts, with how many first tokens each prompt shares with its other."""
+    ids = one.batch.input_ids
+    same = (ids == other.batch.input_ids).int().cumprod(1).sum(1)  # [example]
+    common = min(int(same.min()), int(one.batch.lengths.min()) - 1)
+    return replace(one, common=common), replace(other, common=common)
+
+
+def differences(asked: PromptSet, places: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
     """[copy, example] mean logit of the right tokens less that of the wrong ones.
 
     logits  [copy, example, vocabulary]
     """
     wide = torch.promote_types(logits.dtype, torch.float32)
     return torch.stack([
-        logits[:, at, one].to(wide).mean(1) - logits[:, at, other].to(wide).mean(1)
-        for at, (one, other) in enumerate(zip(right, wrong, strict=True))
+        logits[:, row, asked.right[at]].to(wide).mean(1)
+        - logits[:, row, asked.wrong[at]].to(wide).mean(1)
+        for row, at in enumerate(places)
     ], 1)  # fmt: skip

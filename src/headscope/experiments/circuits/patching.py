@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,8 @@ from headscope.core.intervals import (
     standard_error,
 )
 from headscope.core.results import Variable, labelled
+from headscope.core.terms import NANDA, WANG
 from headscope.corpus.document import Example
-from headscope.corpus.packing import batches
 from headscope.errors import InputError
 from headscope.experiments.ablation.effects import corrected, two_sided
 from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
@@ -39,11 +40,18 @@ from headscope.experiments.circuits.direct_logits import (
     SOURCE,
     about,
     language_model,
+    mean_over,
     prompt_set,
     share_over,
     written,
 )
-from headscope.experiments.circuits.head_swaps import AskedBatch, differences, head_swaps
+from headscope.experiments.circuits.head_swaps import (
+    AskedBatch,
+    asked_batches,
+    differences,
+    head_swaps,
+    in_common,
+)
 from headscope.experiments.circuits.prompts import FEWEST_ITEMS, Prompt, PromptSet
 from headscope.experiments.circuits.readout import asking_last
 from headscope.experiments.importance.gradients import frozen
@@ -53,7 +61,6 @@ from headscope.model.batch import to_float64
 from headscope.model.model import evaluating, run_network
 
 WAYS = ("restore", "break")
-WANG, NANDA = "Wang et al. 2023", "Nanda 2023, attribution patching"
 
 
 def patch_heads(
@@ -74,10 +81,10 @@ def patch_heads(
     way        "restore": clean into corrupted, as Wang et al.; "break": corrupted into clean
     positions  also by position; wants prompts of one length
     count      of a made set; seed likewise
-    returns    effect, attribution, direct[layer, head]: shares of the logit difference between
-               clean and corrupted, with intervals over items; effect_q[layer, head] that an effect
-               is none, corrected within the heads (Benjamini and Hochberg); rho of effect and
-               attribution, with its interval over heads; clean, corrupted: the logit differences
+    returns    effect, attribution, direct_share[layer, head]: shares of the logit difference
+               between clean and corrupted, with intervals over items; effect_q[layer, head]
+               that an effect is none, corrected within the heads; rho of effect and
+               attribution, with its interval over heads; from, into: the logit differences
     raises     InputError and its kinds as `direct_logits`; also for prompts without corrupted ones
                of equal length
     """
@@ -93,26 +100,34 @@ def patch_heads(
         )
     sides = (asked.clean, asked.corrupted)
     from_, into = sides if way == "restore" else sides[::-1]
-    found = _patched(language, from_, into, asked, positions=positions, batch_tokens=batch_tokens)
+    found = patched_differences(
+        language, from_, into, asked, positions=positions, batch_tokens=batch_tokens
+    )
     direct = [written(language, side, asked, batch_tokens=batch_tokens) for side in (from_, into)]
-    found["direct"] = direct[0].heads - direct[1].heads
-    gaps = {"direct": direct[0].difference - direct[1].difference}
-    own = found["from"] - found["into"]
+    found["direct_share"] = direct[0].heads - direct[1].heads
+    found["direct_gap"] = direct[0].difference - direct[1].difference
+    return labelled(_variables(found, asked, replicates)).assign_attrs(about(asked), way=way)
+
+
+def _variables(found: dict[str, Float64], asked: PromptSet, replicates: int) -> dict[str, Variable]:
     share = partial(share_over, asked.items, replicates=replicates)
-    over = ("layer", "head")
+    gap, over = found["from"] - found["into"], ("layer", "head")
     variables = {
-        name: Variable(share(found[name], gaps.get(name, own)), over, words, "1", source)
-        for name, (words, source) in {
-            "effect": ("share of the logit difference that patching the head brings", WANG),
-            "attribution": ("the same as one backward pass estimates it", NANDA),
-            "direct": ("share that the head writes directly to the answer", SOURCE),
-        }.items()
-    }
-    if positions:
-        by_position = share(found["by_position"], own)
-        variables["effect_of_position"] = Variable(
-            by_position, (*over, "position"), "the same, patched at one position", "1", WANG
+        name: Variable(share(found[name], of), (*over, *more), words, "1", source)
+        for name, of, more, words, source in (
+            ("effect", gap, (), "share of the logit difference that patching brings", WANG),
+            ("attribution", gap, (), "the same as one backward pass estimates it", NANDA),
+            (
+                "direct_share",
+                found["direct_gap"],
+                (),
+                "share that is written to the answer",
+                SOURCE,
+            ),
+            ("effect_of_position", gap, ("position",), "the same, patched at one position", WANG),
         )
+        if name in found
+    }
     variables["effect_q"] = Variable(
         q_of(asked.items, found["effect"], replicates=replicates), over,
         "that the effect is none, corrected within the heads", "probability", "headscope",
@@ -121,13 +136,12 @@ def patch_heads(
         _agreement(variables), (), "rank correlation of effect and attribution over heads", "1",
         "headscope", "heads",
     )  # fmt: skip
-    ones = np.ones(len(asked.clean))
-    for name, side in zip(("clean", "corrupted"), ("from", "into")[:: 1 if way == WAYS[0] else -1],
-                          strict=True):  # fmt: skip
+    mean = partial(mean_over, asked.items, replicates=replicates)
+    for name, words in (("from", "prompts whose heads are taken"), ("into", "prompts patched")):
         variables[name] = Variable(
-            share(found[side], ones), (), f"logit difference of {name} prompts", "logits", WANG
+            mean(found[name]), (), f"logit difference of the {words}", "logits", WANG
         )
-    return labelled(variables).assign_attrs(about(asked), way=way)
+    return variables
 
 
 def q_of(items: Sequence[str], changes: Float64, *, replicates: int = REPLICATES) -> Float64:
@@ -146,48 +160,47 @@ def _agreement(variables: dict[str, Variable]) -> Any:
     return estimate_correlation(spearman_over_units(one, other))
 
 
-def _patched(
+def patched_differences(
     language: LanguageModel, from_: list[Example], into: list[Example], asked: PromptSet, *,
     positions: bool, batch_tokens: int,
 ) -> dict[str, Float64]:  # fmt: skip
     """Changes of the logit difference [prompt, layer, head], and the differences [prompt].
 
-    returns  effect, attribution, from, into; by_position[prompt, layer, head, position] on request
+    returns  effect, attribution, from, into; effect_of_position[prompt, layer, head, position] too
     """
     network, shape = language.model.network, language.model.shape
     objective = asking_last(into, asked.right)
     size, tokens = (len(into), shape.layers, shape.heads), max(map(len, into))
     found: dict[str, Float64] = {
         "effect": np.zeros(size), "attribution": np.zeros(size), "from": np.zeros(size[0]),
-        "into": np.zeros(size[0]), "by_position": np.zeros((*size, tokens if positions else 0)),
-    }  # fmt: skip
-    sides = [
-        [AskedBatch(language.model.batch([side[at] for at in places]), places) for side in pair]
-        for pair in [(from_, into)]
-        for places in batches(into, budget=max(1, batch_tokens // shape.heads))
+        "into": np.zeros(size[0]),
+    } | ({"effect_of_position": np.zeros((*size, tokens))} if positions else {})  # fmt: skip
+    shown = [
+        asked_batches(language.model, side, batch_tokens=batch_tokens, heads=shape.heads)
+        for side in (from_, into)
     ]
     cells = _cells(shape.heads, tokens if positions else 0)
+    sides = list(zip(*shown, strict=True))
+    if not positions:
+        sides = list(starmap(in_common, sides))
     with evaluating(network):
         with head_swaps(network, objective, sides[0][1], batch_tokens=batch_tokens) as swaps:
-            for clean, other in sides:
-                told = partial(_told, asked, other.places)
+            for clean, other in (map(swaps.read, side) for side in sides):
+                told = partial(differences, asked, other.places)
                 source, kept = swaps.whole(clean), swaps.whole(other)
-                found["from"][other.places] = told(source.logits[None])[0]
-                found["into"][other.places] = before = told(kept.logits[None])[0]
+                before = told(kept.logits[None])
+                found["from"][other.places] = to_float64(told(source.logits[None])[0])
+                found["into"][other.places] = to_float64(before[0])
                 for layer, instead in enumerate(source.mixtures):
                     for start, logits in swaps.swapped(other, kept, layer, instead, cells):
-                        for cell, change in zip(cells[start:], told(logits) - before, strict=False):
+                        for cell, change in zip(
+                            cells[start:], to_float64(told(logits) - before), strict=False
+                        ):
                             _put(found, (other.places, layer), cell, change)
         for clean, other in sides:
             worth = _attribution(network, objective, asked, clean, other)
             found["attribution"][other.places] = worth
     return found
-
-
-def _told(asked: PromptSet, places: Sequence[int], logits: torch.Tensor) -> Float64:
-    """[copy, example] the logit differences."""
-    right, wrong = ([some[at] for at in places] for some in (asked.right, asked.wrong))
-    return to_float64(differences(logits, right, wrong))
 
 
 def _cells(heads: int, tokens: int) -> list[tuple[int, slice]]:
@@ -204,7 +217,7 @@ def _put(
     if queries.start is None:
         found["effect"][(*at, head)] = change
     else:
-        found["by_position"][(*at, head, queries.start)] = change
+        found["effect_of_position"][(*at, head, queries.start)] = change
 
 
 def _attribution(
@@ -221,9 +234,9 @@ def _attribution(
         ):  # fmt: skip
             logits = run_network(network, *one.batch.inputs).logits
         kept.append(mixtures.kept)
-    right, wrong = ([some[at] for at in other.places] for some in (asked.right, asked.wrong))
     with torch.enable_grad():
-        slopes = torch.autograd.grad(differences(logits[None], right, wrong).sum(), kept[1])
+        total = differences(asked, other.places, logits[None]).sum()
+        slopes = torch.autograd.grad(total, kept[1])
     with torch.no_grad():
         worth = [((a - b) * g).sum((2, 3)) for a, b, g in zip(*kept, slopes, strict=True)]
     return to_float64(torch.stack(worth, 1))

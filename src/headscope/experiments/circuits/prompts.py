@@ -170,13 +170,14 @@ def answer_id(tokenizer: Any, text: str, answer: str) -> int:
     """The id of an answer after a text; InputError where it is not one token there."""
     before, whole = input_ids(tokenizer, text), input_ids(tokenizer, text + answer)
     own = whole[len(before) :]
-    if len(own) == 1 and np.array_equal(whole[:-1], before):
+    known = len(own) == 1 and own[0] != tokenizer.unk_token_id
+    if known and np.array_equal(whole[:-1], before):
         return int(own[0])
     pieces = tokenizer.convert_ids_to_tokens((own if len(own) else whole[-1:]).tolist())
     raise InputError(
         f"after {text!r} the tokenizer makes of the answer {answer!r} {len(own)} tokens "
-        f"({', '.join(map(repr, pieces[:6]))}); wanted an answer of one token that leaves the "
-        "prompt's as they are"
+        f"({', '.join(map(repr, pieces[:6]))}); wanted an answer of one token that it "
+        "knows, and that leaves the prompt's as they are"
     )
 
 
@@ -317,12 +318,46 @@ def _words(forms: Sequence[str], pairs: str, tokenizer: Any, rng: Rng) -> Iterat
 
 ANTONYM_FORMS = ("The opposite of {} is", "The antonym of {} is")
 CAPITAL_FORMS = ("The capital of {} is", "The capital city of {} is called")
+WORDS = {"antonyms": ANTONYMS, "capitals": CAPITALS}
 MADE: Mapping[str, Callable[[Any, Rng], Iterator[Prompt]]] = {
     "ioi": _ioi,
     "greater-than": _greater_than,
     "antonyms": lambda tokenizer, rng: _words(ANTONYM_FORMS, ANTONYMS, tokenizer, rng),
     "capitals": lambda tokenizer, rng: _words(CAPITAL_FORMS, CAPITALS, tokenizer, rng),
 }
+
+
+def few_shots(task: str, tokenizer: Any, *, shots: int, count: int, seed: int) -> PromptSet:
+    """Prompts with worked examples before the question; corrupted: the same with other answers.
+
+    task    "antonyms" or "capitals"; no question is asked twice
+    raises  InputError for another task, or too few words that the tokenizer keeps whole
+    """
+    if task not in WORDS:
+        raise InputError(f"no task {task!r} shown by examples; there are {', '.join(WORDS)}")
+    known = [
+        (word, answer)
+        for word, answer in (one.split() for one in WORDS[task].split(", "))
+        if single(tokenizer, f"Q: {word}\nA:", f" {answer}")
+    ]
+    if shots < 2 or len(known) < shots + 2:
+        raise InputError(
+            f"found {shots} examples before each question, and {len(known)} words of {task!r} "
+            "that the tokenizer keeps whole; wanted at least 2 examples and 2 words more"
+        )
+    rng, prompts = generator(seed, "examples", task), []
+    for at in rng.permutation(len(known))[:count]:
+        word, answer = known[at]
+        others = rng.choice(np.delete(np.arange(len(known)), at), shots, replace=False)
+        asked = [known[one][0] for one in others]
+        answers = [known[one][1] for one in others]
+        texts = [
+            "".join(f"Q: {q}\nA: {a}\n\n" for q, a in zip(asked, told, strict=True))
+            + f"Q: {word}\nA:"
+            for told in (answers, answers[1:] + answers[:1])
+        ]
+        prompts.append(Prompt(texts[0], f" {answer}", f" {answers[0]}", texts[1], item=word))
+    return encode_prompts(tokenizer, prompts, kind=f"{task}, {shots} examples")
 
 
 # --- prompts of the user ----------------------------------------------------------------------

@@ -120,6 +120,11 @@ class Readout:
         if args and isinstance(output, torch.Tensor) and args[0].shape == output.shape:
             self._seen.append((module, args[0].detach(), output.detach()))
 
+    @property
+    def norm(self) -> nn.Module | None:
+        """What gave the head its input, in a pass of which the head computed all rows."""
+        return next((m for m, _, out in reversed(self._seen) if _alike(out, self.inputs)), None)
+
     def directions(
         self, final: torch.Tensor, places: tuple[torch.Tensor, torch.Tensor],
         right: Sequence[Ints], wrong: Sequence[Ints],

@@ -84,14 +84,11 @@ class PairReader:
 
     def __init__(self, job: ComparisonJob) -> None:
         self.job, self.sides = job, PairState.new(job)
+        whole = job.settings.whole_maps if job.long else None
         self.instruments = {
-            side: Instrument(
-                model.network,
-                observers=[partial(self._look, side)],
-                stacks=[job.stack],
-                whole=job.settings.whole_maps if job.long else None,
-            )
+            side: Instrument(model.network, observers=[look], stacks=[job.stack], whole=whole)
             for side, model in job.models.items()
+            for look in (partial(self._look, side),)
         }
         self._showing: Showing | None = None
         # Maps of the first model, by layer, or what makes blocks of them.

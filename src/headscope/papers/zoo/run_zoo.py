@@ -23,7 +23,7 @@ from headscope.core.settings_table import documented, settings_of
 from headscope.core.whole_file import held
 from headscope.corpus import Corpus, CorpusLike, corpus_of
 from headscope.corpus.contents import annotations_of
-from headscope.errors import HeadscopeError, InputError, ModelError, RunStopped, short_of_memory
+from headscope.errors import HeadscopeError, InputError, ModelError, RunStopped
 from headscope.model.model import Model, load
 from headscope.page.shell import write_page
 from headscope.papers.zoo.figure import save_figures
@@ -207,8 +207,6 @@ def _annotated(corpus: Corpus, limit: int | None) -> frozenset[str]:
 def _readable(error: Exception) -> HeadscopeError:
     if isinstance(error, HeadscopeError):
         return error
-    if short_of_memory(error):
-        return HeadscopeError("out of memory; try a smaller --batch-tokens or --max-length")
     return HeadscopeError(f"failed with {type(error).__name__}: {str(error)[:200]}")
 
 

@@ -1,0 +1,336 @@
+"""Computes what each head of a decoder does on inputs that are made for the question.
+
+run = circuits("my-decoder", output="run")
+run["circuits"]["score"].sel(circuit="induction")
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+import torch
+import xarray as xr
+
+from headscope.core.accumulators import REPLICATES, Float64
+from headscope.core.control import CONTROL
+from headscope.core.progress import phase
+from headscope.core.settings_table import SettingsTable, documented, keywords, settings_of
+from headscope.corpus import CorpusLike, corpus_of, demo_corpus
+from headscope.corpus.document import Example
+from headscope.errors import InputError
+from headscope.experiments.circuits import result, weight_scores
+from headscope.experiments.circuits.direct_logits import direct_logits
+from headscope.experiments.circuits.made_inputs import (
+    FEWEST,
+    Ordinals,
+    Repeats,
+    ordinals,
+    repeats,
+)
+from headscope.experiments.circuits.patching import patch_heads
+from headscope.experiments.circuits.pattern_scores import PatternScores
+from headscope.experiments.circuits.prompts import MADE, PromptSet, made_prompts, read_prompts
+from headscope.experiments.circuits.readout import decoder_of
+from headscope.experiments.circuits.retrieval import Needles, needles, retrieved
+from headscope.experiments.circuits.weight_maps import WeightMaps
+from headscope.experiments.importance.objectives import (
+    LanguageModel,
+    TokenLoss,
+    load_language_model,
+)
+from headscope.model.batch import to_float64
+from headscope.model.instrument import Instrument
+from headscope.model.linears import linears
+from headscope.model.model import Model, evaluating, run_network
+from headscope.run.atlas import Execution
+from headscope.run.control import RANDOM, Control, control_of
+from headscope.run.experiment import ExperimentRequest, in_parts, run_experiment
+from headscope.run.life_cycle import Meter, RunInProgress
+from headscope.run.shard_files import State
+from headscope.run.store import Run
+from headscope.tasks.task_request import Loading, LoadingFields
+
+PART_TOKENS = 4096  # of the inputs whose numbers are kept together, so that a run can go on
+HAYSTACK = 512  # tokens, where the model takes twice as many
+WHOLE = 2048  # tokens: longer inputs are read without whole maps
+OF_CONTROL = 10  # sequences that each network of the control reads
+
+
+@dataclass(frozen=True, repr=False)
+class CircuitSettings(SettingsTable):
+    """Settings of a run of circuits.
+
+    sequences     made inputs of each kind: with a repeat, and without
+    length        tokens that come twice
+    successors    whether weights are asked for the successors of ordinals
+    prompts       a set of `prompts.MADE`, or a table of prompts: which heads write and carry their
+                  answers; "": none
+    pairs         prompts of a made set at most
+    composition   whether all pairs of heads are looked at: dear in models of thousands of heads
+    batch_tokens  tokens of one forward pass, about
+    replicates    groups of sequences at most, for intervals
+    needles       haystacks with a needle
+    haystack      tokens of each; None: 512, or none where the model takes less; 0: none
+    seed          of all that is made
+    """
+
+    sequences: int = 100
+    length: int = 50
+    needles: int = 20
+    haystack: int | None = None
+    successors: bool = True
+    composition: bool = True
+    prompts: str = ""
+    pairs: int = 32
+    batch_tokens: int = 1024
+    replicates: int = REPLICATES
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.batch_tokens < 1 or self.replicates < 0:
+            raise InputError(
+                f"found batch_tokens={self.batch_tokens} and replicates={self.replicates}; wanted "
+                "at least 1 and 0"
+            )
+
+
+class CircuitFields(LoadingFields, total=False):
+    """The fields of `CircuitSettings` and `Loading`, as keywords."""
+
+    sequences: int
+    length: int
+    needles: int
+    haystack: int | None
+    successors: bool
+    composition: bool
+    prompts: str
+    pairs: int
+    batch_tokens: int
+    replicates: int
+    seed: int
+
+
+@documented(CircuitSettings, Loading)
+def circuits(
+    model: LanguageModel | str | Path,
+    corpus: CorpusLike | None = None,
+    *,
+    output: str | Path | None = None,
+    settings: CircuitSettings | None = None,
+    control: str | Path | None = RANDOM,
+    execution: Execution | None = None,
+    **more: Unpack[CircuitFields],
+) -> Run:
+    """Computes which heads of a decoder look back, copy, induce, count on, and read which others.
+
+    model     a causal language model with its head: a folder, a hub id, or loaded
+    corpus    text for the haystacks: texts, files, …; by default the bundled corpus
+    output    run folder; an interrupted run of the same spec there goes on. None: in memory
+    settings  whole; or its fields as keywords
+    control   networks without training that read some of the inputs, so that nothing is said of a
+              head that such a network shows too: "random", the folder of a model, or "none"
+    raises    ModelError for an encoder or a model without a language-model head; InputError for
+              inputs that cannot be made for it
+    """
+    own, loading = keywords(more, CircuitSettings, Loading)
+    settings, load = settings_of(CircuitSettings, settings, own), Loading(**loading)
+    if not isinstance(model, LanguageModel):
+        model = load_language_model(model, **asdict(load))
+    decoder_of(model)
+    execution = execution or Execution()
+    made = repeats(
+        model.model, sequences=settings.sequences, length=settings.length, seed=settings.seed
+    )
+    asked = prompts_of(model, settings)
+    against = control_of(model.model, control)
+    hidden = _needles(model.model, corpus, settings)
+    work = CircuitRun(
+        model.model, made, ordinals(model.model), hidden, settings, execution, against, asked
+    )
+    spec: dict[str, Any] = {} if against is None else {"control": dict(against.spec)}
+    shown = []
+    if asked is not None:
+        shown = [*asked.clean, *asked.corrupted]
+        spec["answers"] = [[ids.tolist() for ids in side] for side in (asked.right, asked.wrong)]
+    request = ExperimentRequest(
+        "circuits", model.model,
+        corpus={"kind": "made inputs", "files": [], "counted": "inputs"},
+        examples=[*made.repeated, *made.fresh, *(hidden.examples if hidden else ()), *shown],
+        settings={**asdict(settings), **spec},
+        seed=settings.seed, replicates=settings.replicates, batch_tokens=settings.batch_tokens,
+    )  # fmt: skip
+    return run_experiment(request, work.compute, output=output, execution=execution)
+
+
+@dataclass
+class CircuitRun:
+    """The computation behind `circuits`."""
+
+    model: Model
+    made: Repeats
+    ordinals: Ordinals
+    needles: Needles | None
+    settings: CircuitSettings
+    execution: Execution
+    control: Control | None
+    asked: PromptSet | None = None
+
+    def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
+        """The group `circuits`, and those of the control."""
+        places = range(len(self.made.repeated))
+        meter = Meter(len(places), self.execution.progress)
+        parts: list[State] = []
+        with linears(self.model.network, run.linears):
+            weights = WeightMaps(self.model)
+            for number, some in enumerate(self._parts(places)):
+                parts.append(run.part(number, partial(self._part, weights, some)))
+                meter.advance(len(some))
+            answers = self._answers()
+            found = self._of_weights(weights)
+            if self.needles is not None:
+                hidden = partial(
+                    retrieved, self.model, self.needles, range(len(self.needles.examples)),
+                    whole=WHOLE,
+                )  # fmt: skip
+                found |= run.part(len(parts), hidden)
+        patterns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
+        of_heads = result.circuits_result(
+            patterns, found, self.made, self.ordinals, self.needles,
+            replicates=self.settings.replicates,
+            width=weights.embedding.shape[1],
+        )  # fmt: skip
+        return {"circuits": of_heads, **answers, **self._controls()}
+
+    def _answers(self) -> dict[str, xr.Dataset]:
+        """The group `writes`: which heads write and carry the answers of prompts."""
+        if self.asked is None:
+            return {}
+        settings, language = self.settings, LanguageModel(self.model, "causal")
+        how: dict[str, Any] = {
+            "batch_tokens": 2 * settings.batch_tokens, "replicates": settings.replicates,
+        }  # fmt: skip
+        found = direct_logits(language, self.asked, **how)
+        if self.asked.corrupted:
+            found = found.merge(patch_heads(language, self.asked, **how))
+        texts = {
+            name: ("prompt", [str(getattr(one, name)) for one in self.asked.prompts])
+            for name in ("text", "answer", "wrong", "corrupted", "item")
+        }
+        return {"writes": found.assign_coords(texts)}
+
+    def _parts(self, places: range) -> Any:
+        return in_parts(places, lambda _: 2 * len(self.made.repeated[0]), tokens=PART_TOKENS)
+
+    def _part(self, weights: WeightMaps, places: list[int]) -> State:
+        """[sequence of the part, …] by name."""
+        kinds = {"repeated": self.made.repeated, "fresh": self.made.fresh}
+        found: State = {}
+        for kind, examples in kinds.items():
+            rows = [examples[at] for at in places]
+            some = in_parts(rows, len, tokens=self.settings.batch_tokens)
+            answers = [self._batch(weights, batch, kind=kind) for batch in some]
+            for name in answers[0]:
+                found[f"{kind}_{name}"] = np.concatenate([one[name] for one in answers])
+        return found
+
+    def _batch(self, weights: WeightMaps, examples: list[Example], *, kind: str) -> State:
+        repeated = kind == "repeated"
+        batch, network = self.model.batch(examples), self.model.network
+        scores = PatternScores(self.made, weights.unembedding if repeated else None)
+        told = second_half(self.made, examples, places=self.made.length - 1 if repeated else 1)
+        rows = range(len(examples))
+        with (
+            torch.inference_mode(), evaluating(network), told.asking(network, rows),
+            Instrument(network, observers=[lambda view: scores.look(view, batch)]),
+        ):  # fmt: skip
+            logits = run_network(network, *batch.inputs).logits
+            right = to_float64(told.answers(logits, rows))
+        return {"patterns": scores.whole, "right": right}
+
+    def _of_weights(self, weights: WeightMaps) -> dict[str, Float64]:
+        maps = list(weights.layers())
+        found = {"weight_copying": weight_scores.copying(maps, weights)}
+        if self.settings.successors and len(self.ordinals.ids) >= FEWEST:
+            right = weight_scores.successors(maps, weights, self.ordinals)
+            found["successor"] = right.astype(np.float64)
+        if self.settings.composition:
+            score, above = weight_scores.composition(maps)
+            found |= {"composition": score, "composition_above": above}
+        return found
+
+    def _controls(self) -> Mapping[str, xr.Dataset]:
+        """The groups of the control: the same of networks that have learned nothing."""
+        if self.control is None:
+            return {}
+        made = replace(
+            self.made, repeated=self.made.repeated[:OF_CONTROL], fresh=self.made.fresh[:OF_CONTROL]
+        )
+        settings = replace(self.settings, composition=False, successors=False, replicates=0)
+        hidden = None if self.needles is None else self.needles.first(OF_CONTROL)
+        counts = {
+            "documents": OF_CONTROL, "examples": 2 * OF_CONTROL,
+            "tokens": 2 * OF_CONTROL * len(made.repeated[0]),
+        }  # fmt: skip
+        groups = {CONTROL: xr.Dataset(attrs={"kind": self.control.kind, "tidy": 0, **counts})}
+        with phase("control", len(self.control.networks), "networks") as advance:
+            for name, make in self.control.networks.items():
+                other = make()
+                one = CircuitRun(other, made, self.ordinals, None, settings, self.execution, None)
+                weights = WeightMaps(other)
+                patterns = one._part(weights, list(range(OF_CONTROL)))
+                found = one._of_weights(weights)
+                if hidden is not None:  # all of its runs count: it answers none
+                    found |= retrieved(other, hidden, range(OF_CONTROL), whole=WHOLE)
+                    found["recall"] = np.ones(OF_CONTROL)
+                about = {"model": name, "layers": other.shape.layers, "heads": other.shape.heads}
+                groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
+                groups[f"{CONTROL}/{name}/circuits"] = result.circuits_result(
+                    patterns, found, made, self.ordinals, hidden, replicates=0,
+                    width=weights.embedding.shape[1],
+                )  # fmt: skip
+                advance(1)
+        return groups
+
+
+def prompts_of(model: LanguageModel, settings: CircuitSettings) -> PromptSet | None:
+    """The prompts that are asked for; None for none.
+
+    raises  InputError and CorpusError as `made_prompts` and `read_prompts`, and for prompts that
+            are not as long as their corrupted ones
+    """
+    if not settings.prompts:
+        return None
+    tokenizer = model.model.tokenizer
+    if settings.prompts in MADE:
+        made = made_prompts(settings.prompts, tokenizer, count=settings.pairs, seed=settings.seed)
+    elif Path(settings.prompts).suffix:
+        made = read_prompts(settings.prompts, tokenizer)
+    else:
+        raise InputError(
+            f"no prompts {settings.prompts!r}; there are {', '.join(MADE)}, or a table of prompts"
+        )
+    if made.corrupted:
+        made.need_pairs()
+    return made
+
+
+def _needles(model: Model, corpus: CorpusLike | None, settings: CircuitSettings) -> Needles | None:
+    """The needles that are asked for; None for none."""
+    haystack = settings.haystack
+    if haystack is None:
+        haystack = HAYSTACK if model.limit >= 2 * HAYSTACK else 0
+    if not haystack:
+        return None
+    text = demo_corpus() if corpus is None else corpus_of(corpus)
+    return needles(model, text, runs=settings.needles, haystack=haystack, seed=settings.seed)
+
+
+def second_half(made: Repeats, examples: list[Example], *, places: int) -> TokenLoss:
+    """Asks for the next token at the first places of the second half."""
+    at = made.opening + made.length + np.arange(places)
+    return TokenLoss(
+        "next token", [at] * len(examples), [example.input_ids[at + 1] for example in examples]
+    )

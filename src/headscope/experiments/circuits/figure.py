@@ -1,0 +1,129 @@
+"""Draws what heads do on made inputs, and from which earlier heads those that induce read."""
+
+from functools import partial
+
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from headscope.core.head_metrics import control_ranges
+from headscope.core.results import estimate, head_name, needed
+from headscope.draw.caption_words import over
+from headscope.draw.head_grid import control_words, grid_panel, signed_panel
+from headscope.draw.marks import faint_grid, share_tick
+from headscope.draw.panel import Panel, Picture
+from headscope.draw.style import color, layer_colors
+from headscope.experiments.circuits.section import KINDS, SHARES, pairs_of, readers_of
+
+TITLES = {
+    "induction": "Induction", "previous_token": "Previous token",
+    "duplicate_token": "Duplicate token", "copied": "Copying", "successor": "Successor",
+    "retrieval": "Retrieval",
+}  # fmt: skip
+PATHS = 3  # heads whose earlier heads are drawn
+NAMED = 2  # of these
+HEADROOM = 1.15
+
+
+def _panels(tree: xr.DataTree) -> list[Panel]:
+    dataset, ranges = needed(tree, "circuits"), control_ranges(tree)
+    shown = [(f"score.{kind}", estimate(dataset, "score", circuit=kind).value) for kind in KINDS]
+    shown += [(one, dataset[one].values) for one in SHARES if one in dataset]
+    panels = [
+        grid_panel(
+            TITLES[key.rpartition(".")[2]], values, unit="probability", top=1.0,
+            untrained=ranges.get(f"circuits.{key}"),
+        )
+        for key, values in shown
+    ]  # fmt: skip
+    by_weights = dataset["weight_copying"].values
+    panels.append(
+        signed_panel("Copying by weights", by_weights, top=1.0, low_text="−1", high_text="1")
+    )
+    return panels
+
+
+def _caption(tree: xr.DataTree) -> str:
+    dataset = needed(tree, "circuits")
+    n = int(dataset.attrs["length"])
+    count = len(str(dataset.attrs["ordinals"]).split(";"))
+    successor = (
+        f" Successor: the share of {count} ordinals whose successor the weights make the top token."
+        if "successor" in dataset
+        else ""
+    )
+    retrieval = (
+        " Retrieval: the share of a needle’s tokens that are attended to most as they are told."
+        if "retrieval" in dataset
+        else ""
+    )
+    return (
+        f"Each cell is one head, on {n} random tokens that come twice: what it gives to the token "
+        "after the same one before (induction), to the previous token, to the same token before; "
+        "and how much of its attention goes to tokens that raise themselves most of all in the "
+        f"input (copying, by chance {100 / n:.2g} %).{successor}{retrieval} By weights: 1 every "
+        f"token speaks for itself through the head, −1 against itself; {over(tree)}."
+        f"{control_words(tree)}"
+    )
+
+
+def _path_panels(tree: xr.DataTree) -> list[Panel]:
+    dataset = needed(tree, "circuits")
+    if "composition" not in dataset:
+        return []
+    heads = dataset.sizes["head"]
+    readers = [unit for unit in readers_of(dataset) if pairs_of(dataset, unit, "key")][:PATHS]
+    return [
+        Panel(f"{head_name(unit, heads)} reads its keys", partial(_path, dataset, unit))
+        for unit in readers
+    ]
+
+
+def _path(dataset: xr.Dataset, reader: int, axes: Axes) -> None:
+    """A mark per earlier head: its attention to the previous token, and its composition."""
+    heads, shades = dataset.sizes["head"], layer_colors(dataset.sizes["layer"])
+    before = dataset["score"].sel(circuit="previous_token").values.ravel()
+    pairs = pairs_of(dataset, reader, "key")
+    for writer, score, _ in reversed(pairs):
+        axes.plot(
+            before[writer], score, "o", color=shades[writer // heads], ms=4, mew=0.4,
+            mec=color("page"), zorder=3,
+        )  # fmt: skip
+    top = pairs[0][1]
+    axes.axhline(float(dataset.attrs["width"]) ** -0.5, color=color("rule"), lw=0.8, zorder=1)
+    for writer, score, _ in pairs[:NAMED]:
+        right = before[writer] > 0.5
+        axes.annotate(
+            head_name(writer, heads), (before[writer], score), (-5 if right else 5, 0),
+            ha="right" if right else "left", va="center", textcoords="offset points",
+            fontsize=6.5, zorder=4,
+        )  # fmt: skip
+    axes.set_ylim(0, HEADROOM * top or 1.0)
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.set_xlim(-0.03, 1.03)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(FuncFormatter(share_tick))
+    axes.set_xlabel("the earlier head: previous token")
+    axes.set_ylabel("K-composition")
+    faint_grid(axes)
+
+
+def _path_caption(tree: xr.DataTree) -> str:
+    readers = readers_of(needed(tree, "circuits"))[:PATHS]
+    return (
+        f"Each mark is one head of an earlier layer, the first layer nearest to the page’s colour: "
+        "how much it attends to the previous of random tokens, and how much of what it writes the "
+        f"keys of a head that induces read, by the weights alone; line: random rotations. Shown "
+        f"are the {len(readers)} heads that induce most; {over(tree)}."
+    )
+
+
+FIGURES = (
+    Picture(
+        "circuits", "Heads on made inputs", ("circuits",), _panels, _caption, columns=3
+    ),
+    Picture(
+        "circuit_paths", "Which heads read which", ("circuits",), _path_panels, _path_caption,
+        columns=3,
+    ),
+)  # fmt: skip

@@ -1,0 +1,148 @@
+"""Inputs that are made for the question: random tokens that come twice, and others that do not.
+
+[BOS r_1 … r_n r_1 … r_n], the r drawn from the vocabulary without special tokens, each once (Olsson
+et al. 2022). Ids are fed as they are: text made of them might be cut into other tokens. Beside each
+such input stands one whose second half is new: what a head gives to the same places there, it gives
+for where they are, and not for what stands there.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from string import ascii_uppercase
+from typing import Any
+
+import numpy as np
+
+from headscope.core.accumulators import Ints, generator
+from headscope.corpus.document import Example
+from headscope.corpus.packing import padded_length
+from headscope.errors import InputError
+from headscope.model.model import Model
+
+FEWEST = 10  # inputs, or ordinals: of fewer nothing is said of a head
+LEAST_LENGTH = 4  # tokens that come twice
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Inputs whose second half repeats the first, and as many whose second half is new.
+
+    repeated, fresh  one of each for every sequence, of the same first half
+    opening          tokens before the first half: 1 where the tokenizer has a first token, else 0
+    length           tokens of a half
+    """
+
+    repeated: list[Example]
+    fresh: list[Example]
+    opening: int
+    length: int
+
+    @property
+    def ids(self) -> Ints:
+        """[sequence, token] the repeated inputs."""
+        return np.stack([example.input_ids for example in self.repeated])
+
+
+def repeats(model: Model, *, sequences: int, length: int, seed: int) -> Repeats:
+    """Random tokens, each half of so many.
+
+    raises  InputError for fewer than FEWEST sequences, a half shorter than LEAST_LENGTH, inputs
+            that are longer than the model takes, or a vocabulary of fewer tokens
+    """
+    first, words = opening_token(model), plain_tokens(model)
+    opening = 0 if first is None else 1
+    if sequences < FEWEST or length < LEAST_LENGTH:
+        raise InputError(
+            f"found {sequences} sequences with halves of {length} tokens; wanted {FEWEST} or more, "
+            f"of {LEAST_LENGTH} or more"
+        )
+    if padded_length(opening + 2 * length) > model.limit:
+        raise InputError(
+            f"halves of {length} tokens make inputs of {padded_length(opening + 2 * length)}, and "
+            f"{model.name!r} takes {model.limit}: give a smaller --length"
+        )
+    if 2 * length > len(words):
+        raise InputError(
+            f"halves of {length} tokens want {2 * length} different ones, and {model.name!r} has "
+            f"{len(words)} that are not special: give --length {len(words) // 2} or less"
+        )
+    start = np.array([] if first is None else [first], np.int64)
+    repeated, fresh = list[Example](), list[Example]()
+    for number in range(sequences):
+        drawn = generator(seed, "repeats", str(number)).choice(words, 2 * length, replace=False)
+        half, other = drawn[:length], drawn[length:]
+        for kind, second, into in (("repeated", half, repeated), ("fresh", other, fresh)):
+            ids = np.concatenate([start, half, second])
+            into.append(example_of(ids, f"sequence {number}", kind, special=opening))
+    return Repeats(repeated, fresh, opening, length)
+
+
+def example_of(ids: Ints, document: str, kind: str, *, special: int = 0) -> Example:
+    """Token ids as a model's input, the first `special` of them added by the tokenizer."""
+    nothing = np.zeros(len(ids), np.int64)
+    return Example(f"{document} {kind}", document, ids, nothing, np.arange(len(ids)) < special)
+
+
+def opening_token(model: Model) -> int | None:
+    """The id of the token that opens an input, whether or not the tokenizer adds it by itself."""
+    tokenizer = model.tokenizer
+    ids = (tokenizer.bos_token_id, tokenizer.cls_token_id, tokenizer.eos_token_id)
+    return next((int(one) for one in ids if one is not None), None)
+
+
+def plain_tokens(model: Model) -> Ints:
+    """The ids that tokenizer and network share, without special and added ones."""
+    tokenizer = model.tokenizer
+    embeddings: Any = model.network.get_input_embeddings()
+    added = [*tokenizer.all_special_ids, *getattr(tokenizer, "added_tokens_decoder", {})]
+    return np.setdiff1d(np.arange(min(len(tokenizer), embeddings.num_embeddings)), added)
+
+
+# --- ordinals ---------------------------------------------------------------------------------
+
+ORDINALS = {
+    "days": "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
+    "months": "January February March April May June July August September October November "
+    "December",
+    "letters": " ".join(ascii_uppercase),
+    "digits": " ".join(map(str, range(1, 21))),
+    "numbers": "one two three four five six seven eight nine ten eleven twelve",
+    "places": "first second third fourth fifth sixth seventh eighth ninth tenth",
+}
+
+
+@dataclass(frozen=True)
+class Ordinals:
+    """Ordinals that are one token, and their successors.
+
+    ids     [pair] of the ordinal
+    right   [pair] ids that count as its successor, as it is written with and without a space
+    words   [pair] `Monday → Tuesday`
+    """
+
+    ids: list[int]
+    right: list[tuple[int, ...]]
+    words: list[str]
+
+
+def ordinals(model: Model) -> Ordinals:
+    """The neighbours of ORDINALS that the tokenizer has as single tokens, with a space before."""
+    found = Ordinals([], [], [])
+    for names in ORDINALS.values():
+        for one, other in pairwise(names.split()):
+            ids, right = _single(model, one), _single(model, other)
+            if ids and right:
+                found.ids.append(ids[0])
+                found.right.append(right)
+                found.words.append(f"{one} → {other}")
+    return found
+
+
+def _single(model: Model, word: str) -> tuple[int, ...]:
+    """The ids of a word as one token, with a space before it first; none where it is several."""
+    tokenizer, found = model.tokenizer, list[int]()
+    for text in (f" {word}", word):
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        if len(ids) == 1 and tokenizer.decode(ids).strip().casefold() == word.casefold():
+            found += ids
+    return tuple(dict.fromkeys(found))

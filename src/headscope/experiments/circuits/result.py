@@ -1,0 +1,164 @@
+"""Turns sums over made inputs, and what the weights say, into the group `circuits`."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope.core.accumulators import Float64, left_out, ratio
+from headscope.core.intervals import (
+    ANY,
+    SHARE,
+    Estimate,
+    estimate,
+    estimate_independent,
+    estimate_share,
+    stretch,
+)
+from headscope.core.results import Variable, labelled
+from headscope.core.terms import ELHAGE, GOULD, OLSSON, OURS, WU
+from headscope.experiments.circuits.made_inputs import FEWEST, Ordinals, Repeats
+from headscope.experiments.circuits.retrieval import ANSWERED, Needles
+
+PATTERNS, WAYS = ("previous_token", "duplicate_token", "induction"), ("query", "key", "value")
+OVER, OF_HEADS = ("layer", "head", "circuit"), ("layer", "head")
+
+
+def circuits_result(
+    patterns: Mapping[str, Float64], weights: Mapping[str, Float64], made: Repeats,
+    asked: Ordinals, hidden: Needles | None, *, replicates: int, width: int,
+) -> xr.Dataset:  # fmt: skip
+    """The group `circuits`.
+
+    patterns  by name, [sequence, …]: repeated_patterns, fresh_patterns, and repeated_right
+    weights   by name, what the weights say
+    width     numbers of the residual stream
+    """
+    names = [example.document for example in made.repeated]
+    kept = left_out(names, replicates=replicates)  # [sequence, replicate + 1]
+
+    def draws(values: Float64) -> Float64:
+        """[replicate + 1, …] the mean over sequences."""
+        total = np.tensordot(kept.T, values, 1)  # [replicate + 1, …]
+        return np.asarray(total / kept.sum(0).reshape(-1, *[1] * (values.ndim - 1)))
+
+    variables = _of_patterns(patterns, draws, kept.sum(0))
+    variables |= {
+        "weight_copying": Variable(
+            weights["weight_copying"], OF_HEADS, "copying by weights", "1", ELHAGE
+        ),
+        "repeated_ids": Variable(made.ids, ("sequence", "token"), "the inputs", "1", OURS),
+    }
+    if "successor" in weights:
+        variables["successor"] = _successor(weights["successor"], asked, replicates)
+    coords: dict[str, Any] = {"circuit": list(PATTERNS)}
+    if hidden is not None:
+        variables |= _retrieval(weights, hidden, replicates)
+    if "composition" in weights:
+        variables |= _composition(weights)
+        coords["way"] = list(WAYS)
+    found = labelled(variables, coords=coords)
+    answered = int((weights.get("recall", np.zeros(0)) > ANSWERED).sum())
+    counts = {"retrieval": answered, "successor": len(asked.words)}
+    for name in found.data_vars:
+        if set(found[name].dims) & {"token", "reader", "step"}:
+            found[name].attrs["tidy"] = 0
+        else:
+            found[name].attrs["n"] = counts.get(str(name).partition("_ci")[0], len(names))
+    return found.assign_attrs(
+        length=made.length, opening=made.opening, sequences=len(names),
+        answered=answered,
+        ordinals="; ".join(asked.words), chance=1 / made.length, width=width,
+    )  # fmt: skip
+
+
+def _of_patterns(
+    patterns: Mapping[str, Float64], draws: Callable[[Float64], Float64], count: Float64
+) -> dict[str, Variable]:
+    """What attention tells; `count` [replicate + 1] of sequences."""
+    repeated, fresh = draws(patterns["repeated_patterns"]), draws(patterns["fresh_patterns"])
+    score = repeated[..., : len(PATTERNS)]
+    null = np.concatenate([repeated[..., 3:4], fresh[..., 1:3]], -1)
+    gain = estimate(score - null, bounds=ANY)
+    own, raised, first, given = (repeated[..., at] for at in range(-4, 0))
+    asked_of = count[:, None, None]  # no surer than one question of each sequence
+    return {
+        "score": Variable(
+            estimate(score, bounds=SHARE), OVER, "attention on repeated tokens", "probability",
+            OLSSON,
+        ),
+        "null": Variable(
+            estimate(null, bounds=SHARE), OVER, "attention to the same places without a repeat, or "
+            "to an earlier token at random", "probability", OURS,
+        ),
+        "surely_above": Variable(
+            surely_above(gain, score[0].size), OVER, "lower end of score − null, corrected for all "
+            "heads and scores", "probability", OURS,
+        ),
+        "copying": Variable(
+            estimate(ratio(own, raised), bounds=SHARE), OF_HEADS,
+            "of what attended tokens raise among the input’s tokens, the share of themselves",
+            "probability", OLSSON,
+        ),
+        "copied": Variable(
+            estimate_share(ratio(first, given), asked_of), OF_HEADS,
+            "of the attention to drawn tokens, the share to those that raise themselves most among "
+            "the input’s tokens", "probability", OURS,
+        ),
+        "told_again": Variable(
+            estimate(draws(patterns["repeated_right"]), bounds=SHARE), (),
+            "probability of the token that comes again", "probability", OURS,
+        ),
+    }  # fmt: skip
+
+
+def surely_above(gain: Estimate, tests: int) -> Float64:
+    """Lower ends of intervals that hold for so many at once (Bonferroni); NaN without one."""
+    return np.asarray(gain.value - stretch(tests) * (gain.value - gain.low))
+
+
+def _successor(right: Float64, asked: Ordinals, replicates: int) -> Variable:
+    kept = left_out(asked.words, replicates=replicates)
+    draws = np.tensordot(kept.T, right, 1) / kept.sum(0)[:, None, None]
+    return Variable(
+        estimate_independent(draws, len(asked.words)), OF_HEADS,
+        "share of ordinals whose successor the head’s weights make the top token", "probability",
+        GOULD, "ordinals",
+    )  # fmt: skip
+
+
+def _retrieval(
+    weights: Mapping[str, Float64], hidden: Needles, replicates: int
+) -> dict[str, Variable]:
+    """Of the runs that the model answers; nothing of fewer than FEWEST."""
+    told = weights["recall"] > ANSWERED
+    kept = left_out([f"{run}" for run in np.flatnonzero(told)], replicates=replicates)
+    variables = {
+        "recall": Variable(
+            weights["recall"], ("run",), "share of the needle that the model tells", "1", WU
+        ),
+        "depth": Variable(hidden.depth, ("run",), "share of the haystack before it", "1", WU),
+        "needle_ids": Variable(hidden.right, ("run", "step"), "the needles", "1", OURS),
+    }
+    if told.sum() >= FEWEST:
+        draws = np.tensordot(kept.T, weights["hits"][told], 1) / kept.sum(0)[:, None, None]
+        asked = hidden.right.shape[1] * kept.sum(0)[:, None, None]
+        variables["retrieval"] = Variable(
+            estimate_share(draws, asked), OF_HEADS, "share of the needle’s tokens that are "
+            "attended to most as they are told", "probability", WU,
+        )  # fmt: skip
+    return variables
+
+
+def _composition(weights: Mapping[str, Float64]) -> dict[str, Variable]:
+    over = ("way", "reader", "writer")
+    return {
+        "composition": Variable(
+            weights["composition"].astype(np.float32), over, "composition of two heads", "1", ELHAGE
+        ),
+        "composition_above": Variable(
+            weights["composition_above"].astype(np.float32), over,
+            "standard deviations by which its square lies above random rotations", "1", OURS,
+        ),
+    }  # fmt: skip

@@ -1,0 +1,159 @@
+"""What a report says of heads on made inputs: opening, sections, tables."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from headscope.core.claim import Claim
+from headscope.core.head_labels import head_labels, untrained_words
+from headscope.core.results import (
+    at,
+    estimate,
+    group,
+    head_name,
+    needed,
+    own_name,
+    place_name,
+    shape,
+)
+from headscope.core.wording import capital, fixed, percent
+from headscope.experiments.circuits import written_answers
+from headscope.experiments.circuits.claims import RULES
+from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of
+
+NAME = "circuits"
+NAMED = 4  # heads that a sentence names
+SURE = 4.0  # standard deviations: one pair in 30,000 lies higher by chance
+SHARES = ("copied", "successor", "retrieval")
+KINDS = ("induction", "previous_token", "duplicate_token")
+
+
+def circuit_findings(tree: xr.DataTree) -> list[str]:
+    """All sentences that the run allows."""
+    if group(tree, NAME) is None:
+        return []
+    told = [words for kind in RULES if (words := _kind_finding(tree, kind))]
+    told = told or ["No head does what is asked here more surely than chance allows."]
+    told += [_path_finding(tree), _repeat_finding(tree), _needle_finding(tree)]
+    told += written_answers.findings(tree)
+    return [one for one in told if one]
+
+
+def labelled(tree: xr.DataTree, kind: str) -> list[Claim]:
+    """The labels of this kind, the largest number first."""
+    every = (label for one in head_labels(tree).values() for label in one.labels)
+    found = [label for label in every if label.kind == kind]
+    return sorted(found, key=lambda label: (-label.value, label.layer, label.head))
+
+
+def _kind_finding(tree: xr.DataTree, kind: str) -> str:
+    labels = labelled(tree, kind)
+    if not labels:
+        return ""
+    told = [
+        f"{place_name(one.layer, one.head)} {percent(one.value, one.low, one.high)}"
+        for one in labels[:NAMED]
+    ]
+    many = f", {len(labels)} heads" * (len(labels) > 1)
+    rest = f" and {len(labels) - NAMED} more" * (len(labels) > NAMED)
+    return f"{capital(RULES[kind].title)}{many}: {', '.join(told)}{rest}."
+
+
+def _repeat_finding(tree: xr.DataTree) -> str:
+    dataset = needed(tree, NAME)
+    words = percent(*at(estimate(dataset, "told_again")))
+    return (
+        f"Of {int(dataset.attrs['length'])} random tokens that come again, the model gives the "
+        f"right next one a probability of {words}."
+    )
+
+
+def _needle_finding(tree: xr.DataTree) -> str:
+    dataset = needed(tree, NAME)
+    if "recall" not in dataset:
+        return ""
+    few = "" if "retrieval" in dataset else ": too few to tell which heads retrieve"
+    runs = dataset.sizes["run"]
+    return f"Of {runs} needles in a haystack the model tells {dataset.attrs['answered']}{few}."
+
+
+def _path_finding(tree: xr.DataTree) -> str:
+    """Which earlier head the keys of the strongest induction heads read most."""
+    dataset, heads = needed(tree, NAME), shape(tree)[1]
+    found: dict[int, list[tuple[int, float]]] = {}
+    for label in labelled(tree, "induction") if "composition" in dataset else ():
+        reader = label.layer * heads + label.head
+        for writer, score, above in pairs_of(dataset, reader, "key")[:1]:
+            if above >= SURE:
+                found.setdefault(writer, []).append((reader, score))
+    if not found:
+        return ""
+    induces = dataset["score"].sel(circuit="induction").values.ravel()
+    writer = max(found, key=lambda one: sum(induces[reader] for reader, _ in found[one]))
+    readers = found[writer]
+    named = [head_name(reader, heads) for reader, _ in readers]
+    before = at(estimate(dataset, "score", circuit="previous_token"), *divmod(writer, heads))
+    least, most = (fixed(end(score for _, score in readers), 2) for end in (min, max))
+    told = least if least == most else f"{least} to {most}"
+    return (
+        f"The keys of {', '.join(named)} read most what {head_name(writer, heads)} writes, which "
+        f"gives {percent(*before)} to the previous token: K-composition {told}, where random "
+        f"rotations give {fixed(float(dataset.attrs['width']) ** -0.5, 2)}."
+    )
+
+
+def pairs_of(dataset: xr.Dataset, reader: int, way: str) -> list[tuple[int, float, float]]:
+    """(writer, composition, standard deviations above random) of a reader, the strongest first."""
+    one = dataset.sel(way=way).isel(reader=reader)
+    score, above = (one[name].values.astype(float) for name in ("composition", "composition_above"))
+    order = np.argsort(-np.nan_to_num(score, nan=-1.0), kind="stable")
+    return [(int(w), float(score[w]), float(above[w])) for w in order if np.isfinite(score[w])]
+
+
+def readers_of(dataset: xr.Dataset) -> list[int]:
+    """Units of the heads that induce most, of which pairs are told."""
+    found = dataset["score"].sel(circuit="induction").values.ravel()
+    return [int(unit) for unit in np.argsort(-found, kind="stable")[:NAMED] if found[unit] > 0]
+
+
+def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """`circuit_pairs`: the pairs of heads whose composition lies SURE or more above random.
+
+    reader and writer (as papers count), way, composition, above (standard deviations)
+    """
+    dataset = group(tree, NAME)
+    if dataset is None or "composition" not in dataset:
+        return {}
+    heads, rows = dataset.sizes["head"], []
+    numbers: Sequence[int] = dataset["layer"].values.tolist()
+    above, score = (dataset[name].values for name in ("composition_above", "composition"))
+    for way, reader, writer in np.argwhere(np.nan_to_num(above) >= SURE).tolist():
+        names = [own_name(numbers[one // heads], one % heads) for one in (reader, writer)]
+        place = way, reader, writer
+        rows.append((*names, str(dataset["way"].values[way]), score[place], above[place]))
+    columns = ["reader", "writer", "way", "composition", "above"]
+    return {"circuit_pairs": pd.DataFrame(rows, columns=columns)}
+
+
+SECTIONS = (
+    SectionPlan(
+        id="patterns-made", title="Where do heads look when random tokens come again?",
+        text="Tokens are random, so that nothing but their places and that they come again can "
+        "draw attention. A head that induces looks at what came after the same token before, and "
+        "copies it (Olsson et al. 2022).",
+        pictures=("circuits",), chapter=FINDINGS,
+    ),
+    SectionPlan(
+        id="pairs-of-heads", title="Which heads read which?",
+        text="An induction head needs an earlier one that tells each token what stood before it; "
+        "its keys then read what that head wrote (K-composition, Elhage et al. 2021).",
+        pictures=("circuit_paths",), chapter=FINDINGS,
+    ),
+)  # fmt: skip
+
+OPENING = OpeningPlan(
+    heading=heading_of("Which heads of ", " do what?"), findings=circuit_findings,
+    lede=untrained_words, id="circuits",
+)  # fmt: skip

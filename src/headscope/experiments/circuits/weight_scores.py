@@ -1,0 +1,137 @@
+"""What do the weights of heads alone say: do they copy, count on, read what another one writes?
+
+Copying by weights (Elhage et al. 2021): Σ Re λ / Σ |λ|, λ the eigenvalues of W_E W_V W_O W_U, whose
+non-zero ones are those of the small matrix W_O W_U W_E W_V [dim, dim]. 1: every token speaks for
+itself through the head; −1: against itself.
+
+Composition: ‖W_read W_write‖_F / (‖W_read‖_F ‖W_write‖_F), where W_write = W_V W_O of the earlier
+head, and W_read of the later one is W_QKᵀ (Q), W_QK (K) or W_V W_O (V). Of two matrices with the
+same singular values, turned at random in the residual stream, the mean of its square is 1 / model
+width exactly, and its spread is known too (the moments of random rotations): what is told is by how
+many standard deviations the square lies above.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import torch
+
+from headscope.core.accumulators import Bools, Float64
+from headscope.experiments.circuits.made_inputs import Ordinals
+from headscope.experiments.circuits.result import WAYS
+from headscope.experiments.circuits.weight_maps import ROUNDING, HeadMaps, WeightMaps
+
+
+def copying(maps: Sequence[HeadMaps], weights: WeightMaps) -> Float64:
+    """[layer, head] Σ Re λ / Σ |λ|, from −1 to 1; 0 where a head writes nothing that is read."""
+    speaks = weights.unembedding
+    tokens = min(len(speaks), len(weights.embedding))
+    across = (speaks[:tokens].T @ weights.embedding[:tokens]).double()  # [model, model]
+    found = []
+    for layer in maps:
+        small = layer.output @ across @ layer.value  # [head, dim, dim]
+        if not small.isfinite().all():
+            found.append(torch.full_like(small[:, 0, 0], torch.nan))
+            continue
+        values = torch.from_numpy(np.linalg.eigvals(small.numpy()))
+        total, size = values.abs().sum(-1), torch.linalg.matrix_norm(across)
+        size = size * torch.linalg.matrix_norm(layer.output) * torch.linalg.matrix_norm(layer.value)
+        told = total > ROUNDING * size  # else the head writes nothing that is read out
+        found.append(torch.where(told, values.real.sum(-1) / total, 0.0))
+    return torch.stack(found).numpy()
+
+
+def composition(maps: Sequence[HeadMaps]) -> tuple[Float64, Float64]:
+    """Of every pair of heads how much the later one reads of what the earlier one writes.
+
+    returns  [way, reader, writer] from 0 to 1, ways as WAYS, heads by unit; and by how many
+             standard deviations its square lies above that of random rotations. NaN unless the
+             reader's layer is later
+    """
+    layers, heads, width, _ = len(maps), *maps[0].query.shape
+    score = np.full((len(WAYS), layers * heads, layers * heads), np.nan)
+    above = score.copy()
+    writes = [_Product(layer.value, layer.output) for layer in maps]
+    reads = [  # of what reads the stream, the transpose: the stream stands last, as in `writes`
+        {
+            "query": _Product(layer.key, layer.query.transpose(1, 2)),
+            "key": _Product(layer.query, layer.key.transpose(1, 2)),
+            "value": _Product(layer.output.transpose(1, 2), layer.value.transpose(1, 2)),
+        }
+        for layer in maps
+    ]
+    for writer, reader in combinations(range(layers), 2):
+        rows, columns = (slice(at * heads, (at + 1) * heads) for at in (reader, writer))
+        one = writes[writer]
+        for way, name in enumerate(WAYS):
+            other = reads[reader][name]
+            square = one.composed(other)  # [writer, reader]
+            spread = _spread(one.evenness[:, None], other.evenness[None], width)
+            score[way, rows, columns] = np.sqrt(square).T
+            there = one.there[:, None] & other.there[None]
+            above[way, rows, columns] = np.where(there, (square - 1 / width) / spread, np.nan).T
+    return score, above
+
+
+class _Product:
+    """W = left @ right of each head, divided by ‖W‖, as something narrow with the same products.
+
+    short     [head, dim, model] a rotation of the rows of W / ‖W‖
+    evenness  [head] Σ s⁴ of its singular values s: 1 / rank where they are equal
+    there     [head] whether W is not 0
+    """
+
+    def __init__(self, left: torch.Tensor, right: torch.Tensor) -> None:
+        short = _root(left) @ right
+        size = torch.linalg.matrix_norm(short, keepdim=True)
+        self.there = (size > 0).flatten().numpy()
+        short = short / size.clamp_min(1e-300)  # NaN stays
+        self.evenness = ((short @ short.transpose(1, 2)) ** 2).sum((1, 2)).numpy()
+        self.short = short.float()
+
+    def composed(self, read: "_Product") -> Float64:
+        """[own head, other head] ‖W_write W_read‖² of matrices of norm 1."""
+        one, other = self.short, read.short
+        product = one.flatten(0, 1) @ other.flatten(0, 1).T
+        squares = product.square_().view(len(one), one.shape[1], len(other), other.shape[1])
+        return np.asarray(squares.sum((1, 3)).double())
+
+
+def _root(left: torch.Tensor) -> torch.Tensor:
+    """[head, dim, dim] R with RᵀR = leftᵀ left; NaN where that is not known."""
+    root: torch.Tensor = torch.linalg.qr(left.nan_to_num(), mode="r").R
+    return root if left.isfinite().all() else root * torch.nan
+
+
+def _spread(one: Float64, other: Float64, width: int) -> Float64:
+    """Standard deviation of ‖A U B‖² over random rotations U, for ‖A‖ = ‖B‖ = 1.
+
+    one, other  Σ s⁴ of the singular values of A and of B
+
+    From E u_ij⁴ = 3 / d(d+2), E u_ij² u_ik² = 1 / d(d+2), E u_ij² u_kl² = (d+1) / d(d−1)(d+2).
+    """
+    d = width
+    same = (3 * one * other + one * (1 - other) + (1 - one) * other) / (d * (d + 2))
+    differ = (1 - one) * (1 - other) * (d + 1) / (d * (d - 1) * (d + 2))
+    return np.sqrt(np.maximum(same + differ - 1 / d**2, 1e-300))
+
+
+def successors(maps: Sequence[HeadMaps], weights: WeightMaps, asked: Ordinals) -> Bools:
+    """Whether each head makes an ordinal's successor the top token (Gould et al. 2024).
+
+    returns  [pair, layer, head] of W_E → first feed-forward → W_V W_O → W_U over the whole
+             vocabulary
+    """
+    first = weights.first_feed_forward(asked.ids).double()  # [pair, model]
+    speaks = weights.unembedding
+    lengths = speaks.norm(dim=1).max()
+    found = np.zeros((len(asked.ids), len(maps), len(maps[0].query)), bool)
+    for at, layer in enumerate(maps):
+        written = (first @ layer.value @ layer.output).float()  # [head, pair, model]
+        for head, rows in enumerate(written):
+            most, top = (rows @ speaks.T).max(-1)
+            said = most > ROUNDING * float(rows.norm() * lengths)
+            told = zip(top.tolist(), said.tolist(), asked.right, strict=True)
+            found[:, at, head] = [there and one in right for one, there, right in told]
+    return found

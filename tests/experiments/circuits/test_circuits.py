@@ -1,0 +1,308 @@
+"""Do heads that were wired to do something get that score, and heads that know nothing no label?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import headscope as hs
+from experiments.circuits import made
+from experiments.circuits.decoders import decoder
+from headscope.core.control import controls
+from headscope.core.head_labels import head_labels
+from headscope.errors import InputError, ModelError
+from headscope.experiments.circuits import made_inputs, weight_scores
+from headscope.experiments.circuits.retrieval import needles
+from headscope.experiments.circuits.section import circuit_findings
+from headscope.experiments.circuits.weight_maps import HeadMaps, WeightMaps
+from headscope.experiments.importance.objectives import LanguageModel
+
+QUICK = {"sequences": 12, "length": made.LENGTH, "replicates": 12}
+TEXT = " ".join(["cat dog tree house"] * 10)
+PLAIN = {**QUICK, "control": "none", "composition": False, "successors": False}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_networks():
+    """Of small models a control has many networks: here two, an untrained and a shuffled one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headscope.run.control.LEAST_HEADS", 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def wired():
+    """A run on the decoder that is wired by hand."""
+    return hs.circuits(made.language_model(made.wired()), **QUICK, control="none")
+
+
+@pytest.fixture(scope="module")
+def random():
+    """Runs on two random decoders, with their controls."""
+    return [hs.circuits(made.language_model(made.small(kind)), **QUICK) for kind in KINDS]
+
+
+KINDS = ("GPT2", "Llama")
+
+
+# --- wired by hand ------------------------------------------------------------------------------
+
+
+def test_each_wired_head_has_its_score_and_no_other(wired):
+    """0.0 looks at the previous token, 0.1 at the same, 1.0 at the one after it; 1.1 at none."""
+    found = wired["circuits"].score.sel(circuit=["previous_token", "duplicate_token", "induction"])
+    wanted = [[[1, 0, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 0]]]
+    np.testing.assert_allclose(found.values, wanted, atol=1e-4)
+
+
+def test_a_head_that_speaks_for_what_it_attends_to_copies(wired):
+    """0.1 speaks for another token; 0.0 and 1.1 write nothing that is read out."""
+    nan, found = np.nan, wired["circuits"]
+    np.testing.assert_allclose(found.copying, [[nan, 0], [1, nan]], atol=1e-4)
+    np.testing.assert_allclose(found.copied, [[0, 0], [1, 0]], atol=1e-4)
+    np.testing.assert_allclose(found.weight_copying[1], [1, 0], atol=1e-4)
+    assert found.weight_copying[0, 0] == 0
+    assert float(found.weight_copying[0, 1]) < 0.1
+
+
+def test_the_head_whose_weights_count_on_is_the_successor(wired):
+    np.testing.assert_allclose(wired["circuits"].successor, [[0, 1], [0, 0]])
+    assert "Successor: L1·H2 100 %" in " ".join(circuit_findings(wired.tree))
+
+
+def test_the_keys_of_the_induction_head_read_the_head_of_the_previous_token(wired):
+    """Each reads and writes as many directions as there are words: composition 1 / √words."""
+    one = wired["circuits"].composition.sel(reader=2)
+    assert float(one.sel(way="key", writer=0)) == pytest.approx(made.SIZE**-0.5, rel=0.01)
+    rest = one.values[~np.isclose(one.values, made.SIZE**-0.5, rtol=0.01)]
+    assert np.nanmax(rest) < 0.01
+    assert np.isnan(wired["circuits"].composition.sel(reader=0)).all()
+
+
+def test_the_wired_model_says_what_comes_again(wired):
+    assert float(wired["circuits"].told_again) == pytest.approx(1, abs=1e-4)
+
+
+# --- labels -------------------------------------------------------------------------------------
+
+
+def test_a_softer_wiring_gets_its_labels(monkeypatch):
+    """Scores that vary with the input have intervals, and with these labels."""
+    monkeypatch.setattr(made, "SHARP", 0.35)
+    network = made.wired()
+    with torch.no_grad():
+        noise = torch.Generator().manual_seed(0)
+        network.transformer.wte.weight += 0.02 * torch.randn(
+            network.transformer.wte.weight.shape, generator=noise
+        )
+    run = hs.circuits(made.language_model(network), [TEXT], **QUICK, needles=10, haystack=20)
+    of_control = [one["circuits"].retrieval for one in controls(run.tree)]
+    assert max(float(one.max()) for one in of_control) < 0.5
+    kinds = {
+        place: {claim.kind for claim in one.labels} for place, one in head_labels(run.tree).items()
+    }
+    assert kinds[0, 0] == {"previous_token"}
+    assert "duplicate_token" in kinds[0, 1]
+    assert kinds[1, 0] == {"induction", "copying", "retrieval"}
+    assert not kinds[1, 1]
+    told = circuit_findings(run.tree)
+    assert any(one.startswith("Induction: L2·H1 ") for one in told)
+    assert any(one.startswith("The keys of L2·H1 read most what L1·H1 writes") for one in told)
+
+
+def test_a_random_model_has_no_label(random):
+    for run in random:
+        assert not any(one.labels for one in head_labels(run.tree).values())
+        assert circuit_findings(run.tree)[0].startswith("No head does what is asked here")
+
+
+def test_a_head_that_looks_a_fixed_distance_back_does_not_induce():
+    """It gives as much to the same places where nothing comes again."""
+    network = made.wired()
+    with torch.no_grad():
+        attention = network.transformer.h[0].attn
+        for start in (made.DIM, made.WIDTH + made.DIM):  # queries and keys of head 0.1
+            attention.c_attn.weight[:, start : start + made.DIM] = 0
+        back = torch.diag(torch.ones(made.PLACES - made.LENGTH + 1), 1 - made.LENGTH)
+        rule = ((made.PLACE, torch.eye(made.PLACES), made.PLACE, back.T, 0.0),)
+        made.attend(attention, 1, rule)
+    run = hs.circuits(made.language_model(network), **PLAIN)
+    one = run["circuits"].sel(circuit="induction", layer=0, head=1)
+    assert float(one.score) == pytest.approx(1, abs=1e-4)
+    assert float(one.null) == pytest.approx(1, abs=1e-4)
+    assert not head_labels(run.tree)[0, 1].labels
+
+
+# --- weights ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_folded_weights_are_the_attention_that_the_model_computes(kind):
+    """Of one token at position 0 the value vector is norm(x) W_V, whatever the family's modules."""
+    network = made.small(kind)
+    model = made.language_model(network).model
+    weights = WeightMaps(model)
+    first = next(weights.layers())
+    block = network.transformer.h[0] if kind == "GPT2" else network.model.layers[0]
+    x = torch.randn(32, generator=torch.Generator().manual_seed(1))
+    if kind == "GPT2":
+        gain, x0, bias = block.ln_1.weight, x - x.mean(), block.ln_1.bias
+        q, k, v = (block.attn.c_attn.weight[:, at : at + 32] for at in (0, 32, 64))
+        out, read = block.attn.c_proj.weight, network.transformer.ln_f.weight
+    else:
+        gain, x0, bias = block.input_layernorm.weight, x, None
+        parts = block.self_attn.q_proj, block.self_attn.k_proj, block.self_attn.v_proj
+        q, k, v = (part.weight.T for part in parts)
+        k, v = (w.view(32, 2, 8).repeat_interleave(2, 1).reshape(32, 32) for w in (k, v))
+        out, read = block.self_attn.o_proj.weight.T, network.model.norm.weight
+    del bias
+    for found, wanted in ((first.query, q), (first.key, k), (first.value, v)):
+        by_head = ((x0 * gain) @ wanted).view(4, 8)
+        np.testing.assert_allclose(
+            (x.double() @ found).detach(), by_head.detach().double(), atol=1e-4
+        )
+    out = out - out.mean(1, keepdim=True) if kind == "GPT2" else out
+    np.testing.assert_allclose(first.output.flatten(0, 1), out.detach().double(), atol=1e-6)
+    rows = network.lm_head.weight.detach()
+    rows = (rows - rows.mean(0)) * read.detach()
+    rows = rows - rows.mean(1, keepdim=True) if kind == "GPT2" else rows
+    np.testing.assert_allclose(weights.unembedding, rows, atol=1e-4)
+
+
+def test_copying_by_weights_is_of_the_eigenvalues_of_the_whole_matrix():
+    """Reference: W_E W_V W_O W_U, token by token, in float64."""
+    model = made.language_model(made.small()).model
+    weights = WeightMaps(model)
+    maps = list(weights.layers())
+    found = weight_scores.copying(maps, weights)
+    whole = (
+        weights.embedding.double() @ maps[1].value[2] @ maps[1].output[2]
+        @ weights.unembedding.double().T
+    )  # fmt: skip
+    values = np.linalg.eigvals(whole.numpy())
+    assert found[1, 2] == pytest.approx(values.sum().real / np.abs(values).sum(), abs=1e-6)
+
+
+def test_composition_is_the_norm_of_the_product_and_random_rotations_spread_as_is_said():
+    """Reference: the whole matrices, and rotations drawn at random."""
+    draw = torch.Generator().manual_seed(0)
+    width, dim = 12, 3
+    maps = [
+        HeadMaps(*(
+            torch.randn(shape, generator=draw, dtype=torch.float64)
+            for shape in ((1, width, dim),) * 3 + ((1, dim, width),)
+        )) for _ in range(2)
+    ]  # fmt: skip
+    score, above = weight_scores.composition(maps)
+    writes = maps[0].value[0] @ maps[0].output[0]
+    qk = maps[1].query[0] @ maps[1].key[0].T
+    reads = {"query": qk, "key": qk.T, "value": maps[1].value[0] @ maps[1].output[0]}
+    for at, read in enumerate(reads.values()):
+        size = torch.linalg.norm(writes) * torch.linalg.norm(read)
+        wanted = float(torch.linalg.norm(writes @ read) / size)
+        assert score[at, 1, 0] == pytest.approx(wanted, abs=1e-6)
+    drawn = torch.randn(4000, width, width, generator=draw, dtype=torch.float64)
+    turned = torch.linalg.qr(drawn).Q
+    size = (torch.linalg.norm(writes) * torch.linalg.norm(qk)) ** 2
+    squares = ((writes @ turned @ qk.T) ** 2).sum((1, 2)) / size
+    assert float(squares.mean()) == pytest.approx(1 / width, rel=0.02)
+    spread = (score[1, 1, 0] ** 2 - 1 / width) / above[1, 1, 0]
+    assert float(squares.std()) == pytest.approx(spread, rel=0.05)
+
+
+def test_a_model_that_norms_queries_and_keys_has_the_rest():
+    """Their weights alone say nothing of what they compare; values and patterns are there."""
+    run = hs.circuits(decoder("Qwen3"), **QUICK | {"length": 6}, control="none")
+    found = run["circuits"]
+    assert np.isfinite(found.score).all()
+    assert np.isfinite(found.weight_copying).all()
+    later = found.composition.isel(reader=slice(4, 8), writer=slice(0, 4))
+    assert np.isfinite(later.sel(way="value")).all()
+    assert np.isnan(later.sel(way=["query", "key"])).all()
+
+
+# --- inputs -------------------------------------------------------------------------------------
+
+
+def test_inputs_are_drawn_by_the_seed_and_no_special_token_comes_twice():
+    model = made.language_model(made.small()).model
+    one, same, other = (
+        made_inputs.repeats(model, sequences=10, length=5, seed=seed) for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one.ids, same.ids)
+    assert (one.ids != other.ids).any()
+    assert (one.ids[:, 0] == 0).all()
+    assert (one.ids[:, 1:] > 0).all()
+    np.testing.assert_array_equal(one.ids[:, 1:6], one.ids[:, 6:])
+    for fresh, ids in zip(one.fresh, one.ids, strict=True):
+        assert len(set(fresh.input_ids)) == 11
+        np.testing.assert_array_equal(fresh.input_ids[:6], ids[:6])
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"sequences": 9}, "found 9 sequences"),
+        ({"length": 3}, "halves of 3 tokens; wanted 10 or more, of 4 or more"),
+        ({"length": 48}, "takes 96: give a smaller --length"),
+        ({"length": 30}, "want 60 different ones, and .* has 55"),
+        ({"batch_tokens": 0}, "batch_tokens=0"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(asked, says):
+    with pytest.raises(InputError, match=says):
+        hs.circuits(made.language_model(made.small()), **QUICK | asked)
+
+
+def test_a_model_that_sees_what_comes_is_refused():
+    model = made.language_model(made.small()).model
+    with pytest.raises(ModelError, match="masked language model"):
+        hs.circuits(LanguageModel(model, "masked"), **QUICK)
+
+
+# --- needles ------------------------------------------------------------------------------------
+
+
+def test_the_head_that_attends_to_each_token_of_a_needle_retrieves_it():
+    """The induction head's argmax is the needle's next token at each step; no other head's is."""
+    run = hs.circuits(made.language_model(made.wired()), [TEXT], **PLAIN, needles=10, haystack=20)
+    found = run["circuits"]
+    assert float(found.recall.min()) > 0.8
+    np.testing.assert_allclose(found.retrieval, [[0, 0], [1, 0]])
+    assert "retrieval" in {claim.kind for claim in head_labels(run.tree)[1, 0].labels}
+    assert found.depth.values[[0, -1]].tolist() == [0, 1]
+
+
+def test_a_model_that_answers_nothing_has_no_retrieval_heads():
+    run = hs.circuits(made.language_model(made.small()), [TEXT], **PLAIN, needles=10, haystack=20)
+    assert "retrieval" not in run["circuits"]
+    assert float(run["circuits"].recall.max()) < 0.5
+    told = " ".join(circuit_findings(run.tree))
+    assert "Of 10 needles in a haystack the model tells 0: too few to tell which heads" in told
+
+
+def test_a_needle_lies_where_it_is_said_to_lie():
+    model = made.language_model(made.small()).model
+    told = needles(model, hs.corpus_of([TEXT]), runs=10, haystack=20, seed=0)
+    for example, right, places, depth in zip(
+        told.examples, told.right, told.places, told.depth, strict=True
+    ):
+        np.testing.assert_array_equal(example.input_ids[places], right)
+        np.testing.assert_array_equal(example.input_ids[1 - len(right) :], right[:-1])
+        assert places[0] == 1 + round(20 * depth) + 6
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"haystack": 60}, "the text has 40 tokens, and the haystack 60"),
+        ({"haystack": 80, "text": TEXT + " " + TEXT}, "give --haystack "),
+        ({"haystack": 20, "needles": 5}, "found 5 needles"),
+    ],
+)
+def test_a_haystack_that_cannot_be_is_refused(asked, says):
+    asked = {"needles": 10} | asked
+    text = asked.pop("text", TEXT)
+    with pytest.raises(InputError, match=says):
+        hs.circuits(made.language_model(made.small()), [text], **PLAIN, **asked)

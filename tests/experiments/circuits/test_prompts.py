@@ -1,0 +1,73 @@
+"""Are made prompts coupled, of equal length, drawn by the seed, and answered by one token?"""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.circuits.decoders import english, words
+from headscope.errors import CorpusError, InputError
+from headscope.experiments.circuits import prompts as P
+
+
+@pytest.mark.parametrize("kind", P.MADE)
+def test_made_prompts_come_in_couples_that_swap_their_answers(kind):
+    made = P.made_prompts(kind, english(), count=24)
+    made.need_pairs()
+    again, other = (P.made_prompts(kind, english(), count=24, seed=s) for s in (0, 1))
+    assert made.prompts == again.prompts != other.prompts
+    by_text = {prompt.text: prompt for prompt in made.prompts}
+    for prompt, right, wrong in zip(made.prompts, made.right, made.wrong, strict=True):
+        assert not set(right) & set(wrong)
+        if kind != "greater-than":
+            twin = by_text[prompt.corrupted]
+            assert (twin.answer, twin.wrong, twin.item) == (
+                prompt.wrong,
+                prompt.answer,
+                prompt.item,
+            )
+    items = set(made.items)
+    said = [word for item in items for word in item.split()]
+    assert len(said) == len(set(said)) == 2 * len(items)  # no word is in two couples
+
+
+def test_ioi_gives_to_who_does_not_give():
+    for prompt in P.made_prompts("ioi", english(), count=40).prompts:
+        words_of = prompt.text.replace(".", " ").replace(",", " ").split()
+        gives, to = prompt.wrong.strip(), prompt.answer.strip()
+        assert (words_of.count(gives), words_of.count(to)) == (2, 1)
+
+
+def test_later_years_are_right_and_those_between_wrong():
+    for prompt in P.made_prompts("greater-than", english(), count=40).prompts:
+        early, late = (int(t.split(" to ")[0][-2:]) for t in (prompt.corrupted, prompt.text))
+        assert early < late
+        assert all(int(token) * 10 > late for token in prompt.answer)  # digits are cut
+        assert all(int(token) * 10 > early for token in prompt.wrong)
+        assert all(int(token) * 10 + 9 <= late for token in prompt.wrong)
+
+
+def test_words_that_the_tokenizer_does_not_keep_whole_are_left_out_or_refused():
+    with pytest.raises(InputError, match="the tokenizer splits all answers of"):
+        P.made_prompts("capitals", words())
+    with pytest.raises(InputError, match="no made prompts called 'iou'; there are ioi"):
+        P.made_prompts("iou", words())
+    with pytest.raises(InputError, match=r"makes of the answer ' 17' 2 tokens \('1', '7'\)"):
+        P.encode_prompts(english(), [P.Prompt("The year", " 17", " 1")])
+    with pytest.raises(CorpusError, match="found no prompts"):
+        P.encode_prompts(english(), [])
+
+
+def test_a_table_of_prompts_is_read(tmp_path):
+    path = tmp_path / "mine.tsv"
+    path.write_text("prompt\tanswer\twrong\tcorrupted\nhot is\tcold\tsmall\tbig is\n", "utf-8")
+    (prompt,) = P.read_prompts(path, english()).prompts
+    assert prompt == P.Prompt("hot is", " cold", " small", "big is")
+    path.write_text("prompt\tanswer\nhot is\tcold\n", "utf-8")
+    with pytest.raises(CorpusError, match="has no column 'wrong'; wanted prompt, answer, wrong"):
+        P.read_prompts(path, english())
+    path.write_text("prompt\tanswer\twrong\nhot is\t\tbig\n", "utf-8")
+    with pytest.raises(CorpusError, match="line 2: an empty cell"):
+        P.read_prompts(path, english())
+    path.write_text("prompt\tanswer\twrong\tcorrupted\nhot is\tcold\tbig\tbig\n", "utf-8")
+    with pytest.raises(InputError, match="has 2 tokens and its corrupted prompt 'big' 1; wanted"):
+        P.read_prompts(path, english()).need_pairs()

@@ -1,0 +1,101 @@
+"""Does a run say which heads write and carry the answer, and nothing of a random network?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import headscope as hs
+from experiments.circuits.decoders import english_decoder, saved_english
+from headscope.core.head_labels import head_labels
+from headscope.errors import CorpusError, InputError
+from headscope.experiments.circuits.written_answers import RULES, claims, findings
+
+QUICK = {"length": 8, "sequences": 10, "control": "none", "composition": False, "pairs": 24}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    place = saved_english(tmp_path_factory.mktemp("english") / "model")
+    return hs.circuits(place, prompts="ioi", output=place.parent / "run", **QUICK)
+
+
+def test_a_run_with_prompts_has_what_the_functions_give(run):
+    model = english_decoder("GPT-2")
+    found = run["writes"]
+    direct = hs.direct_logits(model, "ioi", count=24)
+    effects = hs.patch_heads(model, "ioi", count=24)
+    for name, wanted in (("direct", direct), ("effect", effects), ("attribution", effects)):
+        np.testing.assert_allclose(found[name], wanted[name], atol=1e-4)
+    assert found.sizes["prompt"] == 24
+    assert str(found["text"].values[0]).endswith(" to")
+
+
+def test_the_report_shows_the_answers(run):
+    page = run.report().read_text("utf-8")
+    assert "Which heads write the answer, and which carry it?" in page
+    assert page.count('id="written-answers-title"') == 1
+    told = findings(run.tree)
+    assert told[0].startswith("After 24 prompts (ioi) the answer lies ")
+    assert any("rank heads alike by ρ = " in one for one in told)
+
+
+def test_a_random_network_gets_no_label():
+    hits = 0
+    for seed in range(6):
+        model = english_decoder("GPT-2", seed=seed, tie_word_embeddings=False)
+        found = hs.patch_heads(model, "ioi", count=40)
+        tree = xr.DataTree.from_dict({"writes": found.assign_attrs(prompts="ioi")})
+        passed = [one for one in claims(tree) if RULES[one.kind].passes(one)]
+        hits += bool(passed)
+    assert hits <= 1  # of 6 at 5 %: more once in 30 times
+
+
+def test_a_head_that_writes_the_answer_is_labelled_so_and_one_that_carries_it_so(run):
+    tree = run.tree.copy(deep=True)
+    found = tree["writes"].to_dataset()
+    for name in ("effect", "direct_share"):
+        for end in ("", "_ci_low", "_ci_high"):
+            found[name + end] = found[name + end] * 0
+    found["effect_q"] = found["effect_q"] * 0 + 1
+    for place, effect, share in (((0, 1), 0.4, 0.0), ((1, 2), 0.3, 0.35)):
+        for name, value in (("effect", effect), ("direct_share", share)):
+            for end, more in (("", 0), ("_ci_low", -0.1), ("_ci_high", 0.1)):
+                found[name + end].values[place] = value + more
+        found["effect_q"].values[place] = 0.001
+    tree["writes"] = xr.DataTree(found)
+    kinds = {place: [c.kind for c in one.labels] for place, one in head_labels(tree).items()}
+    asked = {place: [k for k in some if k in RULES] for place, some in kinds.items()}
+    assert {place: some for place, some in asked.items() if some} == {
+        (0, 1): ["carries_answer"], (1, 2): ["writes_answer"]
+    }  # fmt: skip
+    told = findings(tree)
+    assert "Patching one head brings most of it: L1·H2 40 % [30, 50], L2·H3 30 % [20, 40]." in told
+    assert "Most of it is written by: L2·H3 35 % [25, 45]." in told
+
+
+def test_prompts_without_corrupted_ones_are_told_and_not_patched(tmp_path):
+    mine = tmp_path / "mine.tsv"
+    mine.write_text("prompt\tanswer\twrong\nhot\tcold\tsmall\n", "utf-8")
+    run = hs.circuits(saved_english(tmp_path / "model"), prompts=str(mine), **QUICK)
+    assert "effect" not in run["writes"]
+    told = findings(run.tree)
+    assert told[0].startswith("After 1 prompt (mine.tsv) the answer lies ")
+    assert told[-1] == (
+        "1 independent item: values without intervals; wanted 10 or more; prompts without "
+        "corrupted ones: nothing was patched."
+    )
+    assert not claims(run.tree)
+
+
+def test_prompts_that_cannot_be_are_refused(tmp_path):
+    place = saved_english(tmp_path / "model")
+    with pytest.raises(InputError, match="no prompts 'iou'; there are ioi, greater-than"):
+        hs.circuits(place, prompts="iou", **QUICK)
+    mine = tmp_path / "mine.tsv"
+    mine.write_text("prompt\tanswer\twrong\tcorrupted\nhot\tcold\tsmall\tbig is\n", "utf-8")
+    with pytest.raises(InputError, match="wanted texts of as many tokens"):
+        hs.circuits(place, prompts=str(mine), **QUICK)
+    with pytest.raises(CorpusError, match=r"absent\.tsv"):
+        hs.circuits(place, prompts=str(tmp_path / "absent.tsv"), **QUICK)
