@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from benchmarks import atlas, flow, language, memory, opening, papers, planning, views
+from benchmarks import atlas, circuits, flow, language, memory, opening, papers, planning, views
 from benchmarks.inputs import bert, fixed, treebank, twin
 from benchmarks.pipelines import EVERYTHING, Streamed, bare, bare_padded, fused_gelu
 from benchmarks.timing import Row, interleave, table
@@ -269,3 +269,13 @@ def test_planning_is_timed_beside_computing(tmp_path):
     documents = list(TextCorpus(tmp_path / "short.txt"))
     assert len(documents) == 30
     assert all(4 <= len(d.passages[0].text.split()) + 1 <= 21 for d in documents)
+
+
+def test_one_pass_per_head_and_all_heads_together_give_the_same():
+    network = circuits.decoder(n_layer=2, n_head=4, n_embd=32, vocab_size=50, n_positions=20)
+    timed = circuits.rows(network, circuits.pairs(3, words=50))
+    plain, found = (row.run() for row in timed)
+    units = np.linspace(0, 7, circuits.MEASURED).astype(int)
+    after = found["effect"].reshape(3, -1)[:, units] + found["into"][:, None]
+    np.testing.assert_allclose(after.mean(0), plain, atol=1e-5)
+    assert np.ptp(plain) > 1e-5

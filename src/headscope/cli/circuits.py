@@ -54,7 +54,7 @@ class _CircuitOptions(Options):
     output: Path = options.output_option(
         "Run folder; re-running resumes.", "circuits-{model}", metavar="RUN"
     )
-    batch_tokens: Positive = option("Tokens of a forward pass at most.", 1024)
+    batch_tokens: Positive = option("Tokens of a forward pass, about.", 1024)
     how: RunOptions = group()
 
 

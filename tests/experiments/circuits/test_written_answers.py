@@ -75,6 +75,20 @@ def test_a_head_that_writes_the_answer_is_labelled_so_and_one_that_carries_it_so
     assert "Most of it is written by: L2·H3 35 % [25, 45]." in told
 
 
+def test_prompts_without_corrupted_ones_are_told_and_not_patched(tmp_path):
+    mine = tmp_path / "mine.tsv"
+    mine.write_text("prompt\tanswer\twrong\nhot\tcold\tsmall\n", "utf-8")
+    run = hs.circuits(saved_english(tmp_path / "model"), prompts=str(mine), **QUICK)
+    assert "effect" not in run["writes"]
+    told = findings(run.tree)
+    assert told[0].startswith("After 1 prompt (mine.tsv) the answer lies ")
+    assert told[-1] == (
+        "1 independent item: values without intervals; wanted 10 or more; prompts without "
+        "corrupted ones: nothing was patched."
+    )
+    assert not claims(run.tree)
+
+
 def test_prompts_that_cannot_be_are_refused(tmp_path):
     place = saved_english(tmp_path / "model")
     with pytest.raises(InputError, match="no prompts 'iou'; there are ioi, greater-than"):

@@ -70,7 +70,7 @@ class CircuitSettings(SettingsTable):
                   answers; "": none
     pairs         prompts of a made set at most
     composition   whether all pairs of heads are looked at: dear in models of thousands of heads
-    batch_tokens  tokens of one forward pass
+    batch_tokens  tokens of one forward pass, about
     replicates    groups of sequences at most, for intervals
     needles       haystacks with a needle
     haystack      tokens of each; None: 512, or none where the model takes less; 0: none

@@ -171,11 +171,12 @@ def prompt_set(
 def about(asked: PromptSet) -> dict[str, Any]:
     """Attributes of results: which prompts, how many items, and why there are no intervals."""
     items = len(set(asked.items))
-    few = (
-        f"{items} independent items: values without intervals; wanted {FEWEST_ITEMS} or more"
-        if items < FEWEST_ITEMS else ""
-    )  # fmt: skip
-    notes = "; ".join([*asked.notes, *([few] if few else [])])
+    few = ""
+    if items < FEWEST_ITEMS:
+        many = f"{items} independent item{'' if items == 1 else 's'}"
+        few = f"{many}: values without intervals; wanted {FEWEST_ITEMS} or more"
+    bare = "" if asked.corrupted else "prompts without corrupted ones: nothing was patched"
+    notes = "; ".join(note for note in (*asked.notes, few, bare) if note)
     return {"prompts": asked.kind, "prompt_count": len(asked.prompts), "n": items, "notes": notes}
 
 

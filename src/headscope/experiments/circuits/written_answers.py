@@ -8,7 +8,7 @@ import xarray as xr
 from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.results import at, estimate, group, head_name, largest_first, needed
 from headscope.core.terms import ELHAGE, NANDA, OURS, WANG, Term
-from headscope.core.wording import fixed, number, percent
+from headscope.core.wording import capital, fixed, number, percent
 from headscope.draw.head_grid import signed_panel, signed_top
 from headscope.draw.panel import Panel, Picture
 from headscope.page.sections import FINDINGS, SectionPlan, of_group
@@ -64,9 +64,10 @@ def findings(tree: xr.DataTree) -> list[str]:
     dataset = group(tree, NAME)
     if dataset is None:
         return []
+    many = int(dataset.attrs["prompt_count"])
     ahead = number(*at(estimate(dataset, "logit_difference")))
     told = [
-        f"After {int(dataset.attrs['prompt_count'])} prompts ({dataset.attrs['prompts']}) the "
+        f"After {many} prompt{'' if many == 1 else 's'} ({dataset.attrs['prompts']}) the "
         f"answer lies {ahead} logits above the wrong one; its probability is "
         f"{percent(float(dataset['answer_probability'].mean()))}, its median rank "
         f"{float(dataset['answer_rank'].median()):.0f}, its loss "
@@ -82,7 +83,7 @@ def findings(tree: xr.DataTree) -> list[str]:
             told += [f"{words}: {', '.join(named[:NAMED])}."] if named else []
         rho = number(*at(estimate(dataset, "rho")))
         told.append(f"Patching and what attribution estimates of it rank heads alike by ρ = {rho}.")
-    return told + ([f"{dataset.attrs['notes']}."] if dataset.attrs["notes"] else [])
+    return told + ([f"{capital(dataset.attrs['notes'])}."] if dataset.attrs["notes"] else [])
 
 
 def _named(dataset: xr.Dataset, place: tuple[int, int], words: str) -> str:
