@@ -25,9 +25,10 @@ from headscope.corpus.document import Example
 from headscope.model.attention import probabilities
 from headscope.model.batch import Batch, Vocabulary
 from headscope.model.instrument import Instrument
-from headscope.model.long_attention import Asked, LongAttention
+from headscope.model.long_attention import LongAttention
 from headscope.model.long_layer import LongLayerView
 from headscope.model.long_mask import LongMask
+from headscope.model.long_sums import Asked
 from headscope.run.analysis import Scope, known_analyses
 
 HEADS, DIM, CATEGORIES = 2, 64, 4
@@ -162,7 +163,7 @@ def atlas(model: LlamaModel, ids: torch.Tensor) -> dict[str, object]:
             analysis.observe(view, batch)
 
     with torch.inference_mode(), Instrument(model, observers=[look], whole=1024) as instrument:
-        instrument.long_reading = batch, True
+        instrument.long_reading = batch, True, None
         model(input_ids=ids, attention_mask=batch.mask.long(), use_cache=False)
     for analysis in asked:
         analysis.finish(batch)

@@ -19,7 +19,9 @@ from headscope.run.netcdf import FORMER
 FILE = Path(__file__).with_name("recorded.npz.xz")
 ENCODER, ALONE, DECODER = "encoder", "alone", "decoder"
 DOCUMENTS, TOKENS = 14, 6408  # of the encoder's run
-GENERAL = ("surface", "entropy", "norms", "mixing", "flow", "divergence", "neurons")
+GENERAL = (
+    "surface", "entropy", "distance", "norms", "sinks", "mixing", "flow", "divergence", "neurons",
+)  # fmt: skip
 LANGUAGE = (
     "dependency", "examples", "coreference", "frames", "features", "cls_attention", "pairs",
 )  # fmt: skip
@@ -247,4 +249,4 @@ def write(runs: dict[str, xr.DataTree]) -> None:
         told[kind] = (tree.attrs, groups)
     file = BytesIO()
     np.savez(file, told=json.dumps(told, default=lambda number: number.item()), **arrays)
-    FILE.write_bytes(lzma.compress(file.getvalue(), preset=9))
+    FILE.write_bytes(lzma.compress(file.getvalue(), preset=9 | lzma.PRESET_EXTREME))

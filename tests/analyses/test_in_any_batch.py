@@ -32,7 +32,8 @@ FAMILIES = (
 )
 ALL = {
     "surface": {}, "entropy": {}, "norms": {}, "mixing": {}, "divergence": {},
-    "flow": {"methods": ",".join(METHODS)},
+    "flow": {"methods": ",".join(METHODS)}, "distance": {"windows": "1+2,2+3"},
+    "sinks": {"tokens": 5, "least": 2},
 }  # fmt: skip
 RANKED = ("spearman", "histogram", "mds")
 

@@ -14,6 +14,7 @@ import pytest
 
 import headscope as hs
 from cli.conftest import refused
+from experiments.circuits.made import saved, small
 from experiments.map_classifier.made import make_drawn
 from experiments.probes.made import treebank
 from headscope.analyses.patterns.classes import NAMES
@@ -46,11 +47,26 @@ WRITING = {
     ),
     "zoo": ("model", *TEXT, "--analyses", "entropy", *SMALL),
     "reproduce": ("kobayashi2020", "--model", "model"),
+    "circuits": (
+        "decoder",
+        "--sequences",
+        12,
+        "--length",
+        8,
+        "--haystack",
+        0,
+        "--no-successors",
+        "--no-composition",
+        "--control",
+        "none",
+        "--replicates",
+        2,
+    ),
     "patterns train": ("--labels", "session", "--without-bundled"),
     "patterns apply": ("model", *TEXT),
     "patterns annotate": ("model", *TEXT, "--no-browser"),
 }
-RUNS = ("atlas", "compare", "ablate", "importance", "probe", "zoo")
+RUNS = ("atlas", "compare", "ablate", "importance", "probe", "zoo", "circuits")
 PAGES = {"view", "head"}  # one file, written whole: who ends last is there
 
 
@@ -60,6 +76,7 @@ def made(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     checkpoint(folder / "model", head=MOOD)
     checkpoint(folder / "other", seed=1)
+    saved(folder / "decoder", small())
     write_tsv(folder / "mood/train.tsv", rows(12))
     write_tsv(folder / "mood/dev.tsv", rows(12, seed=1))
     for seed, name in enumerate("ab"):

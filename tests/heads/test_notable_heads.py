@@ -162,7 +162,7 @@ def test_surprise_is_rarity_and_departure_in_bits():
 
 
 def test_at_most_two_rows_of_a_kind_stand_before_each_other_kind_had_one():
-    shares = {(0, 4): {"vertical": (0.9, 0.88, 0.92)}}
+    shares = {(0, 3): {"vertical": (0.9, 0.88, 0.92)}}  # a head without another label
     tree = with_maps(recorded(groups=BOTH), shares=shares)
     told = [claim.kind for claim in telling_heads(tree, count=100)]
     kinds = set(told)

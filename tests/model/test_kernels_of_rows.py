@@ -8,7 +8,7 @@ import torch
 from scipy.special import logsumexp, xlogy
 
 from headscope.model import kernels_of_rows
-from headscope.model.long_attention import UNSEEN
+from headscope.model.long_sums import UNSEEN
 
 HEADS, ROWS = 3, 13
 

@@ -11,7 +11,8 @@ import torch
 from headscope.errors import ModelError
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
-from headscope.model.layer import LayerView, compiled
+from headscope.model.kernels import compiled
+from headscope.model.layer import LayerView
 from headscope.model.linears import OutputProjection
 from headscope.run.contract_bench import VOCABULARY, tiny_examples, tiny_network, tiny_views
 

@@ -226,7 +226,7 @@ def test_what_is_asked_beforehand_is_what_is_read_afterwards(name):
     for asked in (True, False):
         views = seen[asked] = []
         with torch.inference_mode(), Instrument(made, observers=[views.append], whole=32) as reader:
-            reader.long_reading = (given, True) if asked else None
+            reader.long_reading = (given, True, None) if asked else None
             made(input_ids=given.input_ids, attention_mask=given.mask.long())
     for one, other in zip(*seen.values(), strict=True):
         assert one.long.asked is not None

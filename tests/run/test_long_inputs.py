@@ -27,6 +27,8 @@ WAYS = (
     "entropy",
     "norms",
     "mixing",
+    "distance",
+    "sinks",
     "divergence",
     "patterns",
     "examples",

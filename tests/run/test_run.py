@@ -346,8 +346,8 @@ def test_analyses_without_their_annotations_are_left_out(tiny):
     options = {"dependency": {"measure": "weighted_norm"}}  # as --measure gives it to all
     run = hs.atlas(tiny, hs.MemoryCorpus(["No trees."]), options=options, replicates=0)
     plain = {
-        "surface", "entropy", "norms", "mixing", "flow", "divergence", "patterns", "neurons",
-        "examples",
+        "surface", "entropy", "distance", "norms", "sinks", "mixing", "flow", "divergence",
+        "patterns", "neurons", "examples",
     }  # fmt: skip
     assert set(run) == plain
 

@@ -14,7 +14,8 @@ from headscope.core.question import Question, questions
 from headscope.core.results import Floats, derived, documents, estimate, estimates
 
 SHARES = ("accuracy", "accuracy_strict")  # written as percentages, though their unit is 1
-_NOT_OF_HEADS = {"neuron", "rank"}  # dimensions of variables that are no menu of numbers per head
+# Dimensions of variables that are no menu of numbers per head.
+_NOT_OF_HEADS = {"neuron", "rank", "distance", "quantile", "kind"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,10 @@ HAO = "Hao et al. 2021"
 MCNEMAR = "McNemar 1947"
 HEWITT = "Hewitt and Manning 2019"
 BENJAMINI = "Benjamini and Hochberg 1995"
+XIAO = "Xiao et al. 2024"
+XIAO25 = "Xiao et al. 2025"
+GU = "Gu et al. 2025"
+SUN = "Sun et al. 2024"
 ELHAGE = "Elhage et al. 2021"
 OLSSON = "Olsson et al. 2022"
 WANG = "Wang et al. 2023"
@@ -107,6 +111,17 @@ SOURCES = {
     BENJAMINI: Source("Yoav Benjamini, Yosef Hochberg. 1995. Controlling the False Discovery Rate: "
         "A Practical and Powerful Approach to Multiple Testing. Journal of the Royal Statistical "
         "Society B 57.", "https://doi.org/10.1111/j.2517-6161.1995.tb02031.x"),
+    XIAO: Source("Guangxuan Xiao, Yuandong Tian, Beidi Chen, Song Han, Mike Lewis. 2024. Efficient "
+        "Streaming Language Models with Attention Sinks. ICLR.",
+        "https://arxiv.org/abs/2309.17453"),
+    XIAO25: Source("Guangxuan Xiao, Jiaming Tang, Jingwei Zuo, Junxian Guo, Shang Yang, Haotian "
+        "Tang, Yao Fu, Song Han. 2025. DuoAttention: Efficient Long-Context LLM Inference with "
+        "Retrieval and Streaming Heads. ICLR.", "https://arxiv.org/abs/2410.10819"),
+    GU: Source("Xiangming Gu, Tianyu Pang, Chao Du, Qian Liu, Fengzhuo Zhang, Cunxiao Du, Ye Wang, "
+        "Min Lin. 2025. When Attention Sink Emerges in Language Models: An Empirical View. ICLR.",
+        "https://arxiv.org/abs/2410.10781"),
+    SUN: Source("Mingjie Sun, Xinlei Chen, J. Zico Kolter, Zhuang Liu. 2024. Massive Activations "
+        "in Large Language Models. COLM.", "https://arxiv.org/abs/2402.17762"),
     ELHAGE: Source("Nelson Elhage, Neel Nanda, Catherine Olsson, and others. 2021. A Mathematical "
         "Framework for Transformer Circuits. Transformer Circuits Thread.",
         "https://transformer-circuits.pub/2021/framework/index.html"),

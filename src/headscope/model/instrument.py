@@ -30,6 +30,7 @@ from headscope.model.families.sites import (
     registered,
     unlisted_site,
 )
+from headscope.model.lags import Diagonals
 from headscope.model.layer import LayerInput, LayerView
 from headscope.model.long_layer import LongLayerView
 
@@ -89,8 +90,8 @@ class Instrument(Reversible):
                     the family is on the registry; None: whole maps of every input
     raises          ModelError if one of the stacks has no map from each token to each token
 
-    long_reading    set before a forward pass of long inputs: their batch, and whether norms of all
-                    heads together will be asked for; see `LongLayerView.ask`
+    long_reading    set before a forward pass of long inputs: their batch, whether norms of all
+                    heads together and which diagonals will be asked for; see `LongLayerView.ask`
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class Instrument(Reversible):
             )
         self._site_of: dict[nn.Module, Site | None] = {s.attention: s for s in self.sites}
         self._running: list[nn.Module] = []
-        self.long_reading: tuple[Batch, bool] | None = None
+        self.long_reading: tuple[Batch, bool, Diagonals | None] | None = None
         self._now: tuple[Site, int] | None = None
         self._view: LayerView | None = None
         self._calls: dict[str, int] = {}
@@ -231,7 +232,8 @@ class Instrument(Reversible):
                 intervene(call)
             self._view = self._view_of(call) if call.long is not None else None
             if isinstance(self._view, LongLayerView) and self.long_reading is not None:
-                self._view.ask(self.long_reading[0], together=self.long_reading[1])
+                batch, together, diagonals = self.long_reading
+                self._view.ask(batch, together=together, diagonals=diagonals)
 
     def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
         """Keep what was seen of the layer until its output projection has run."""

@@ -53,6 +53,11 @@ def threaded(kernel: Kernel) -> Kernel:
     return run
 
 
+def compiled(weights: torch.Tensor) -> bool:
+    """Whether the compiled loops apply: float32 on the host."""
+    return weights.device.type == "cpu" and weights.dtype == torch.float32
+
+
 def _log2_polynomial(degree: int) -> tuple[np.float32, ...]:
     """r with t(1-t)·r(t) = log2(1+t) - t on [0, 1]: coefficients, highest power first."""
     t = (np.cos(np.pi * (np.arange(4000) + 0.5) / 4000) + 1) / 2

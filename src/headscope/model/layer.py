@@ -20,6 +20,8 @@ from headscope.errors import ModelError
 from headscope.model import kernels
 from headscope.model.batch import Batch, largest
 from headscope.model.families.sites import Site
+from headscope.model.kernels import compiled
+from headscope.model.lags import Lags
 from headscope.model.linears import OutputProjection
 
 LN2 = float(np.log(2.0))
@@ -271,6 +273,12 @@ class LayerView:
         """
         return self.scan(batch)[1]
 
+    def lags(self, batch: Batch, cuts: tuple[int, ...] = (), *, first: int = 0) -> Lags:
+        """Attention by how far the key stands from the query, see `Lags`; and to the first keys."""
+        sums = Lags.of(cuts, first, self.attention, *self.shape[:3])
+        sums.add(self.attention.contiguous(), batch.lengths)
+        return sums
+
     def summed_norm(self, batch: Batch) -> torch.Tensor:
         """[example, query, key] ‖Σ_h α_ij f_h(x_j)‖; 0 for padding queries."""
         if id(batch) not in self._summed:
@@ -336,11 +344,6 @@ def norms_of_sum(attention: torch.Tensor, gram: torch.Tensor) -> torch.Tensor:
     full = by_key + by_key.tril(-1).transpose(2, 3)
     inner = torch.einsum("bgqk,bkgh->bhqk", attention, full)
     return (inner * attention).sum(1).clamp_min(0).sqrt()  # [example, query, key]
-
-
-def compiled(attention: torch.Tensor) -> bool:
-    """Whether the compiled loops apply: float32 on the host."""
-    return attention.device.type == "cpu" and attention.dtype == torch.float32
 
 
 def _scan_compiled(attention: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:

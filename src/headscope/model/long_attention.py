@@ -8,86 +8,22 @@ keys and biases are widened to float32; key-value heads are never repeated for t
 share them. Padding stands behind the real tokens; its rows and columns are 0.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from importlib.util import find_spec
 
+import numpy as np
 import torch
 
-from headscope.model import kernels_of_rows
+from headscope.model.lags import Lags
 from headscope.model.long_fused import fused
 from headscope.model.long_mask import OPEN, ROWS, LongMask, blocks
+from headscope.model.long_sums import UNSEEN, Asked, MapSums
 
 ROWS_AWAY = 512  # of one block on a device, where each block costs a start
 FEWEST_ROWS = 16  # of one block of all heads
 CACHED = 1 << 20  # weights
 MOST_PAIRS = 1 << 16  # of a query and a key, looked at in one go
 MOST_WEIGHTS = 1 << 24  # of all heads at once, in a block that is handed out
-UNSEEN = -1e30  # a score whose exponential is 0, and that times 0 is 0
-Norms = Callable[[int, torch.Tensor, slice], torch.Tensor]  # see `Asked`
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What sums over whole maps are asked for.
-
-    separator  [example, query] bool: which queries' columns are summed by themselves
-    norms      takes an example, the weights of all heads in a block [head, query, key] and which
-               keys these are, gives [key]; None: that is not asked for
-    """
-
-    separator: torch.Tensor
-    norms: Norms | None = None
-
-
-@dataclass(frozen=True)
-class MapSums:
-    """MapSums over the whole maps of one example.
-
-    log_sums  [head, query] log Σ_j exp(s_ij), sinks included
-    entropy   [head, query] -Σ_j α_ij log α_ij in nats, without sinks
-    columns   [head, class, key] Σ_i α_ij over the queries that are no separator, and that are
-    received  [key] what `Asked.norms` gives, over all queries; 0 where not asked for
-    """
-
-    log_sums: torch.Tensor
-    entropy: torch.Tensor
-    columns: torch.Tensor
-    received: torch.Tensor
-
-    @classmethod
-    def zeros(cls, heads: int, tokens: int, like: torch.Tensor) -> "MapSums":
-        """Nothing read yet."""
-        shapes = (heads, tokens), (heads, tokens), (heads, 2, tokens), (tokens,)
-        return cls(*(like.new_zeros(shape) for shape in shapes))
-
-    def add(  # noqa: PLR0917
-        self, scores: torch.Tensor, heads: slice, rows: slice, keys: slice,
-        sink: torch.Tensor | None, separator: torch.Tensor,
-    ) -> None:  # fmt: skip
-        """Add a block of whole rows; its scores [head, row, key] become the weights.
-
-        sink  [head] the score of no key at all
-        """
-        size = scores.shape[0], scores.shape[1]
-        if scores.device.type == "cpu" and scores.dtype == torch.float32:
-            log_sums, entropy = torch.empty(size), torch.empty(size)
-            columns = torch.empty(size[0], 2, scores.shape[2])
-            sink = scores.new_full(size[:1], UNSEEN) if sink is None else sink
-            kernels_of_rows.weigh(
-                *(t.numpy() for t in (scores, sink, separator.long(), log_sums, entropy, columns))
-            )
-        else:
-            log_sums = scores.logsumexp(-1)
-            if sink is not None:
-                log_sums = torch.logaddexp(log_sums, sink[:, None])
-            logs = scores - log_sums[..., None]
-            torch.exp(logs, out=scores)
-            entropy = -torch.linalg.vecdot(scores, logs)
-            columns = torch.stack([~separator, separator]).to(scores) @ scores
-        self.log_sums[heads, rows] = log_sums
-        self.entropy[heads, rows] = entropy.clamp_min_(0)
-        self.columns[heads, :, keys] += columns
 
 
 class LongAttention:
@@ -163,7 +99,9 @@ class LongAttention:
             self.query.new_zeros(n, dtype=torch.bool) if asked is None else asked.separator[example]
         )
         wide = self.query.new_empty(0, dtype=self.wide)
-        sums = MapSums.zeros(self.shape[1], n, wide)
+        diagonals, heads_and_keys = asked and asked.diagonals, self.shape[1::2]
+        lags = Lags.of(*diagonals, wide, 1, *heads_and_keys) if diagonals else None
+        sums = MapSums.zeros(self.shape[1], n, wide, lags)
         most = ROWS if norms is None and self._at_home else self._at_once(n)
         groups = list(self._some_heads(most * n))
         at_once = self.shape[1] if norms is not None else groups[0][1].stop
@@ -179,6 +117,9 @@ class LongAttention:
                 scores = self._scores(example, heads, places, keys, hidden, out=out)
                 sink = None if self.s_aux is None else self.s_aux[heads].to(self.wide)
                 sums.add(scores, heads, at, to, sink, separator[at])
+                if lags is not None:
+                    corner = {"head": heads.start, "query": rows.start, "key": keys.start}
+                    lags.add(scores[None], np.array([n]), **corner)
                 if mixed is not None:
                     values = self.value[example, shared, to].to(self.wide)
                     mixed[heads, at] = (scores @ values).to(mixed.dtype)
@@ -279,7 +220,7 @@ class LongAttention:
         """Sums over whole maps, from the pass that mixed the values where it was asked for them."""
         if self._sums and asked is self.asked:
             return self._sums[example]
-        if asked.norms is not None or not self._compiled:
+        if asked.norms is not None or asked.diagonals is not None or not self._compiled:
             return self._by_rows(example, asked)
         from headscope.model import long_kernels
 

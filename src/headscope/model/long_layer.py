@@ -11,9 +11,12 @@ from headscope.core.accumulators import Array, Ints
 from headscope.model import kernels_of_rows
 from headscope.model.attention import for_each_head, refused_whole
 from headscope.model.batch import Batch
-from headscope.model.layer import LayerView, compiled, norms_of_sum, widened
-from headscope.model.long_attention import Asked, LongAttention
+from headscope.model.kernels import compiled
+from headscope.model.lags import Diagonals, Lags
+from headscope.model.layer import LayerView, norms_of_sum, widened
+from headscope.model.long_attention import LongAttention
 from headscope.model.long_mask import blocks
+from headscope.model.long_sums import Asked
 
 WORDS = 64  # of one block of rows between words
 
@@ -27,10 +30,12 @@ class LongLayerView(LayerView):
 
     together  norms of all heads together will be asked for: then the blocks of all heads are read
               at once
+    diagonals sums over diagonals will be asked for, see `lags`
     """
 
     long: LongAttention
     together = False
+    diagonals: Diagonals | None = None
 
     def __post_init__(self) -> None:
         """What is read is widened as it is read."""
@@ -150,27 +155,43 @@ class LongLayerView(LayerView):
                 asked is None
                 or asked.separator is not batch.is_sep
                 or (self.together and not asked.norms)
+                or self.diagonals not in (None, asked.diagonals)
             ):
                 asked = self._asked(batch)
+            lags = []
             for example, n in enumerate(self.long.mask.lengths):
                 sums = self.long.sums(example, asked)
+                lags += [] if sums.lags is None else [sums.lags]
                 entropy[example, :, :n], columns[example, ..., :n] = sums.entropy, sums.columns
                 received[example, :n] = sums.received
             self._scans[id(batch)] = entropy, columns
+            self._lags = Lags.together(lags) if lags else None
             if self.together:
                 self._summed[id(batch)] = received
         return self._scans[id(batch)]
 
-    def ask(self, batch: Batch, *, together: bool) -> None:
+    _lags: Lags | None = None
+
+    def lags(self, batch: Batch, cuts: tuple[int, ...] = (), *, first: int = 0) -> Lags:
+        """As of `LayerView`."""
+        if self.diagonals != (cuts, first):
+            self.diagonals = cuts, first
+            self._scans.clear()
+        self.scan(batch)
+        assert self._lags is not None
+        return self._lags
+
+    def ask(self, batch: Batch, *, together: bool, diagonals: Diagonals | None = None) -> None:
         """Say before the values are mixed what `scan` will be asked for: one pass then does both.
 
-        together  `summed_norm_received` too
+        together   `summed_norm_received` too
+        diagonals  `lags` too
         """
-        self.together = together
+        self.together, self.diagonals = together, diagonals
         self.long.asked = self._asked(batch)
 
     def _asked(self, batch: Batch) -> Asked:
-        return Asked(batch.is_sep, self._norms if self.together else None)
+        return Asked(batch.is_sep, self._norms if self.together else None, self.diagonals)
 
     def _norms(self, example: int, weights: torch.Tensor, keys: slice) -> torch.Tensor:
         """[key] ‖Σ_h α f_h‖ summed over the queries of a block; weights [head, query, key]."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from headscope.model.batch import Batch
     from headscope.model.instrument import LayerView
+    from headscope.model.lags import Diagonals
 
 # What an analysis may need of the model, and of the annotations of the corpus.
 MODEL_NEEDS = frozenset({
@@ -128,6 +129,8 @@ class Analysis:
     costly   whether networks without training are asked it of some of their inputs alone
     whole_maps  whether it looks at whole maps; of inputs that are read without, it is then shown
                 the first LEADING tokens alone. False: it asks a layer for sums, rows and pairs
+    diagonals   the cuts, and how many first keys, that it asks `LayerView.lags` for: so that one
+                reading of a long input gives them with all else
     """
 
     name: ClassVar[str]
@@ -136,6 +139,7 @@ class Analysis:
     source: ClassVar[str] = ""
     costly: ClassVar[bool] = False
     whole_maps: ClassVar[bool] = True
+    diagonals: Diagonals | None = None
 
     _question: ClassVar[question.Question | None] = None
 

@@ -153,7 +153,8 @@ class Showing:
     def read_by(self, model: Model, instrument: Instrument) -> None:
         """Run a model on the batch, whose instrument's observer calls `observe`, and conclude."""
         together = any("projection" in analysis.needs for analysis in self.analyses)
-        instrument.long_reading = self.batch, together
+        diagonals = next((a.diagonals for a in self.analyses if a.diagonals), None)
+        instrument.long_reading = self.batch, together, diagonals
         forward(model.network, *self.batch.inputs, keep=self.leading is None)
         for analysis in self.analyses:
             analysis.finish(self._batch_of(analysis))

@@ -21,7 +21,8 @@ from headscope.core.intervals import POSITIVE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
-from headscope.model.layer import LN2, LayerView, compiled
+from headscope.model.kernels import compiled
+from headscope.model.layer import LN2, LayerView
 from headscope.run.analysis import Analysis, Scope, ratio_of, sizes_of
 
 # One replicate of 144 heads holds 10,296 pairs: enough for a standard error within 10 %.

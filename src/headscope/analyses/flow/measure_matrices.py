@@ -32,7 +32,8 @@ from headscope.analyses.flow.methods import why_not
 from headscope.errors import ModelError
 from headscope.model import kernels
 from headscope.model.batch import Batch
-from headscope.model.layer import LayerView, compiled
+from headscope.model.kernels import compiled
+from headscope.model.layer import LayerView
 from headscope.model.replay_layer import run_again
 
 

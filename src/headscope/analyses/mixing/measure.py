@@ -35,7 +35,8 @@ from headscope.core.intervals import SHARE, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model import kernels
 from headscope.model.batch import CATEGORIES, FIRST, Batch, to_float64
-from headscope.model.layer import LayerView, compiled
+from headscope.model.kernels import compiled
+from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope
 from headscope.run.rank_histograms import RankHistograms, around
 

@@ -24,7 +24,8 @@ from headscope.core.intervals import SHARE, estimate
 from headscope.core.results import Variable
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
-from headscope.model.layer import LN2, LayerView, compiled
+from headscope.model.kernels import compiled
+from headscope.model.layer import LN2, LayerView
 from headscope.model.long_layer import LongLayerView
 from headscope.model.long_mask import LongMask
 from headscope.run.analysis import AnalysisPart, Scope
