@@ -31,6 +31,7 @@ def grouped(tmp_path_factory):
         folder = tmp_path_factory.mktemp("grouped") / "run"
         run = hs.circuits(model, [TEXT], output=folder, **PLAIN, needles=10, haystack=20)
     run.tree["circuits"]["retrieval"].values[:] = SCORES
+    run.tree["circuits"]["retrieval_ci_low"].values[0, 0] = np.nan
     return run, model.model
 
 
@@ -70,6 +71,7 @@ def test_the_json_says_it_of_every_head(grouped):
     assert (one["layer"], one["head"], one["key_value_head"]) == (1, 2, 1)
     assert (one["retrieval"], one["low"]) == (1.0, low[1, 2])
     assert [each["retrieval"] for each in found["query_heads"]] == SCORES.ravel().tolist()
+    assert found["query_heads"][0]["low"] is None
     assert found["gates"][3] == {"layer": 1, "key_value_head": 1, "mean": 0.5, "max": 1.0}
 
 

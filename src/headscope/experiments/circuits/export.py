@@ -29,8 +29,7 @@ from headscope.model.families.sites import find_sites
 from headscope.model.model import Model, evaluating, forward
 from headscope.run.store import Run, RunFolder
 
-# Of streaming heads: what DuoAttention's own patterns hold. Nothing here measured them.
-STREAMING = {"sink_size": 128, "recent_size": 256}
+STREAMING = {"sink_size": 128, "recent_size": 256}  # DuoAttention's own patterns; not measured
 GATE = (
     "headscope's retrieval score, the share of a needle's tokens that are attended to most as they "
     "are told; not a gate that DuoAttention learned"
@@ -60,8 +59,7 @@ def export_heads(run: Run, model: Model, forms: Collection[str]) -> list[Path]:
             f"which heads retrieve wants {FEWEST}: give a smaller --haystack or more --needles; "
             "without --export the same command makes the report of this run"
         )
-    groups = key_heads(model)
-    heads = _heads(run, groups)
+    heads = _heads(run, groups := key_heads(model))
     gates = heads.groupby(["layer", "key_value_head"])["retrieval"].agg(["mean", "max"])
     about = {key: run.manifest["model"][key] for key in ("name", "revision", "sha256")}
     files = _gates(gates, model, about) if set(forms) - {"json"} else {}
@@ -70,7 +68,7 @@ def export_heads(run: Run, model: Model, forms: Collection[str]) -> list[Path]:
             **about, "layers": len(groups), "heads": dataset.sizes["head"],
             "key_value_heads": groups, "score": GATE, "threshold": RETRIEVED,
             "needles": dataset.sizes["run"], "answered": int(dataset.attrs["answered"]),
-            "query_heads": _records(heads), "gates": _records(gates.reset_index()),
+            "query_heads": heads, "gates": gates.reset_index(),
         })  # fmt: skip
     with held(run.path), RunFolder(run.path).listing():
         return [write_whole(run.path / name, write) for name, write in files.items()]
@@ -95,12 +93,12 @@ class _Heard(dict[nn.Module, int]):
 def _heads(run: Run, groups: list[int]) -> pd.DataFrame:
     """One row per head: layer, head, key_value_head, retrieval, low, high, label."""
     names = {"retrieval": "retrieval", "retrieval_ci_low": "low", "retrieval_ci_high": "high"}
-    dataset = run["circuits"]
-    many = dataset.sizes["head"]
-    frame = dataset[[*names]].to_dataframe(["layer", "head"]).rename(columns=names).reset_index()
+    frame = run["circuits"][[*names]].to_dataframe(["layer", "head"])
+    frame = frame.rename(columns=names).reset_index()
+    many = len(frame) // len(groups)
     shared = [head * count // many for count in groups for head in range(many)]
-    frame = frame.assign(key_value_head=shared, label=with_label(run.tree, "retrieval").ravel())
-    return frame[["layer", "head", "key_value_head", *names.values(), "label"]]
+    frame.insert(2, "key_value_head", shared)
+    return frame.assign(label=with_label(run.tree, "retrieval").ravel())
 
 
 def _gates(gates: pd.DataFrame, model: Model, about: dict[str, str]) -> dict[str, Any]:
@@ -115,15 +113,17 @@ def _gates(gates: pd.DataFrame, model: Model, about: dict[str, str]) -> dict[str
                 f"with {table.shape[1]}; gates want as many in each layer: give --export json"
             )
         config = {**about, **STREAMING, "gate": GATE, "over_query_heads": over}
-        save = partial(np.savetxt, X=table, delimiter="\t")
-        files[f"gates-{over}/full_attention_heads.tsv"] = save
-        files[f"gates-{over}/config.json"] = _json(config)
+        rows = partial(np.savetxt, X=table, delimiter="\t")
+        place = f"gates-{over}"
+        files |= {f"{place}/full_attention_heads.tsv": rows, f"{place}/config.json": _json(config)}
     return files
 
 
-def _records(table: pd.DataFrame) -> Any:
-    return json.loads(table.to_json(orient="records", double_precision=15))
-
-
 def _json(content: Any) -> bytes:
-    return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    """Tables as lists of their rows, NaN as null."""
+
+    def rows(table: pd.DataFrame) -> Any:
+        return table.astype(object).where(table.notna(), None).to_dict("records")
+
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False, default=rows)
+    return f"{text}\n".encode()
