@@ -308,7 +308,9 @@ class LongAttention:
         of_query: torch.Tensor, of_key: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
         """[head, pair] the weights; of_query, of_key [head or key-value head, pair, dim]."""
-        asked = of_query.to(self.wide).view(self.key.shape[1], -1, *of_query.shape[1:])
+        shared = self.key.shape[1]
+        asked = of_query.to(self.wide)
+        asked = asked.view(shared, self.shape[1] // shared, *asked.shape[1:])
         given = of_key.to(self.wide)[:, None]  # [shared, 1, pair, dim]
         scores = torch.linalg.vecdot(asked, given).flatten(0, 1).mul_(self.scaling)  # [head, pair]
         self._cap(scores)

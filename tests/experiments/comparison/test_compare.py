@@ -318,7 +318,8 @@ def test_all_that_is_quick_is_run_and_what_is_named_too(tmp_path: Path) -> None:
     one = base(tmp_path)
     few = hs.MemoryCorpus(TEXTS[:2])
     usual = compare(one, one, few, settings=hs.Settings(replicates=2), execution=STOCK)
-    assert usual.manifest["analyses"] == ["entropy", "norms", "patterns", "surface"]
+    quick = ["distance", "entropy", "norms", "patterns", "sinks", "surface"]
+    assert usual.manifest["analyses"] == quick
     named = hs.Settings(replicates=2, analyses=("neurons", "divergence", "examples"))
     asked = compare(one, one, few, settings=named, execution=STOCK)
     assert asked.manifest["analyses"] == ["divergence", "neurons"]
