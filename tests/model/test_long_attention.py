@@ -1,6 +1,8 @@
 """Attention read without whole maps: against the maps that the same network gives in float64."""
 
 import copy
+import gc
+import weakref
 from dataclasses import replace
 from functools import partial
 
@@ -236,3 +238,21 @@ def test_what_is_asked_beforehand_is_what_is_read_afterwards(name):
         for read in (LongLayerView.entropy, LongLayerView.column_sums,
                      LongLayerView.summed_norm_received):  # fmt: skip
             torch.testing.assert_close(read(one, given), read(other, given), atol=2e-6, rtol=1e-5)
+
+
+def test_a_layer_goes_when_it_has_been_shown():
+    """Without the collector of circles: the layers of a long input would fill the memory."""
+    given, made, seen = batch(), network("shared keys"), []
+
+    def look(view):
+        view.summed_norm_received(given)
+        seen.append(weakref.ref(view))
+
+    gc.disable()
+    try:
+        with torch.inference_mode(), Instrument(made, observers=[look], whole=32) as reader:
+            reader.long_reading = given, True, None
+            made(input_ids=given.input_ids, attention_mask=given.mask.long())
+        assert [view() for view in seen] == [None, None]
+    finally:
+        gc.enable()

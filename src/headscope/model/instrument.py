@@ -239,7 +239,7 @@ class Instrument(Reversible):
         """Keep what was seen of the layer until its output projection has run."""
         if self._now is None:
             return
-        view = self._view_of(call) if self._view is None else self._view
+        view, self._view = self._view or self._view_of(call), None
         self._took(view, [mixed.detach()])
 
     def _view_of(self, call: AttentionCall) -> LayerView:

@@ -1,7 +1,8 @@
 """One attention layer of inputs too long for whole maps: the same numbers, from blocks of them."""
 
+import weakref
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -191,7 +192,9 @@ class LongLayerView(LayerView):
         self.long.asked = self._asked(batch)
 
     def _asked(self, batch: Batch) -> Asked:
-        return Asked(batch.is_sep, self._norms if self.together else None, self.diagonals)
+        itself = weakref.proxy(self)  # else a circle would keep each layer beyond its time
+        norms = partial(LongLayerView._norms, itself) if self.together else None
+        return Asked(batch.is_sep, norms, self.diagonals)
 
     def _norms(self, example: int, weights: torch.Tensor, keys: slice) -> torch.Tensor:
         """[key] ‖Σ_h α f_h‖ summed over the queries of a block; weights [head, query, key]."""
