@@ -10,10 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from headscope.core.accumulators import Float64
+from headscope.core.accumulators import Float64, Ints
 from headscope.core.head_attention import WORD_KINDS
 from headscope.model.batch import Batch, to_float64
 from headscope.model.long_layer import LongLayerView
+from headscope.model.long_mask import OPEN
 
 MOST_WEIGHTS = 1 << 23  # compared in one go
 FEW = 8  # tokens of an input that are no words
@@ -24,12 +25,29 @@ def long_counts(layer: LongLayerView, batch: Batch) -> tuple[Float64, Float64]:
     examples, tokens = batch.input_ids.shape
     number = np.zeros((examples, tokens, len(WORD_KINDS)))
     every = np.ones((examples, tokens, 1))
-    for example in range(examples):
+    mask = layer.long.mask
+    for example, n in enumerate(mask.lengths):
+        if mask.kind in OPEN and int(batch.word_runs[example].amax()) <= 1:
+            causal = mask.kind == "causal"
+            number[example, :n, -1] = _equal_seen(batch, example, n, causal=causal)
+            every[example, :n, 0] = np.arange(1, n + 1) if causal else n
+            continue
         for rows, seen in layer.long.seen_blocks(example):  # [query, key]
             at = slice(rows.start, rows.stop)
             number[example, at] = to_float64(_kinds(batch, example, at, seen).sum(1))
             every[example, at, 0] = to_float64(seen.sum(-1))
     return number, number / np.maximum(every, 1)
+
+
+def _equal_seen(batch: Batch, example: int, n: int, *, causal: bool) -> Ints:
+    """[query] of each word the others of its id, or those before it; of an input of one run."""
+    words = (batch.word_runs[example, :n] > 0).cpu().numpy()
+    ids = np.where(words, batch.input_ids[example, :n].cpu().numpy(), -1)
+    _, kind, count = np.unique(ids, return_inverse=True, return_counts=True)
+    order = np.argsort(kind, kind="stable")
+    before = np.empty(n, np.int64)
+    before[order] = np.arange(n) - (np.cumsum(count) - count)[kind[order]]
+    return words * (before if causal else count[kind] - 1)
 
 
 Places = tuple[torch.Tensor, list[torch.Tensor]]
