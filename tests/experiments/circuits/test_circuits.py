@@ -15,7 +15,7 @@ from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits import made_inputs, weight_scores
 from headscope.experiments.circuits.retrieval import needles
 from headscope.experiments.circuits.section import circuit_findings
-from headscope.experiments.circuits.weight_maps import HeadMaps, WeightMaps
+from headscope.experiments.circuits.weight_maps import HeadMatrices, WeightMaps
 from headscope.experiments.importance.objectives import LanguageModel
 
 QUICK = {"sequences": 12, "length": made.LENGTH, "replicates": 12}
@@ -189,7 +189,7 @@ def test_composition_is_the_norm_of_the_product_and_random_rotations_spread_as_i
     draw = torch.Generator().manual_seed(0)
     width, dim = 12, 3
     maps = [
-        HeadMaps(*(
+        HeadMatrices(*(
             torch.randn(shape, generator=draw, dtype=torch.float64)
             for shape in ((1, width, dim),) * 3 + ((1, dim, width),)
         )) for _ in range(2)

@@ -18,9 +18,9 @@ TERMS = {
             "before or behind; each bin reaches from one power of two to below the next."),
         "nearby": ("nearby tokens", "Attention to tokens at most 3 away, before or behind, the "
             "token itself among them."),
-        "mean_distance": ("mean distance", "How many tokens lie between a token and what it "
-            "attends to, mean over its attention; compare it in inputs of one length only, as "
-            "longer ones have farther tokens."),
+        "mean_distance": ("mean distance", "How many tokens away stands what a token attends "
+            "to, mean over its attention; compare it in inputs of one length only, as longer ones "
+            "have farther tokens."),
         "distance_quantile": ("reach", "The distance within which half, or nine tenths, of a "
             "head’s attention stays, found in each input and averaged over inputs."),
         "uniform_distance": ("distance of uniform attention", "The mean distance of a head that "

@@ -76,14 +76,14 @@ def export_heads(run: Run, model: Model, forms: Collection[str]) -> list[Path]:
 
 def key_heads(model: Model) -> list[int]:
     """Of each layer that attends, how many heads have keys and values of their own."""
-    heard, one = _Heard(), torch.zeros((1, 1), dtype=torch.long, device=model.device)
+    heard, one = _KeyHeads(), torch.zeros((1, 1), dtype=torch.long, device=model.device)
     with evaluating(model.network), listening(model.network, heard, alone=True):
         forward(model.network, one, torch.ones_like(one), keep=False)
     sites = [site for site in find_sites(model.network) if site.stack == model.shape.stack]
     return [heard[site.attention] for site in sites]
 
 
-class _Heard(dict[nn.Module, int]):
+class _KeyHeads(dict[nn.Module, int]):
     def before(self, call: AttentionCall) -> None:
         self[call.module] = call.key.shape[1]
 

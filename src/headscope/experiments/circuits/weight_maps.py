@@ -29,7 +29,7 @@ LINEAR = 1e-3  # of the largest entry: a map that errs by more than rounding is 
 
 
 @dataclass(frozen=True)
-class HeadMaps:
+class HeadMatrices:
     """The matrices of one layer's heads, float64 on the host.
 
     query, key, value  [head, model, dim]  from the residual stream, the norm folded in; keys and
@@ -81,7 +81,7 @@ class WeightMaps:
         norm = folded(readout.norm, rows.shape[1])
         return rows if norm is None else norm.back(rows)
 
-    def layers(self) -> Iterator[HeadMaps]:
+    def layers(self) -> Iterator[HeadMatrices]:
         """The matrices of each layer that attends, in their order."""
         for site in self.sites:
             yield self._of(site)
@@ -106,7 +106,7 @@ class WeightMaps:
         hidden = output[0] if isinstance(output, tuple) else output
         return _host((hidden - given)[:, 0])
 
-    def _of(self, site: Site) -> HeadMaps:
+    def _of(self, site: Site) -> HeadMatrices:
         projection = site.output_projection
         if projection is None:
             raise ModelError(
@@ -120,7 +120,7 @@ class WeightMaps:
             maps = [norm.back(one.transpose(1, 2)).transpose(1, 2) for one in maps]
             output = output - output.mean(-1, keepdim=True) * norm.centred
         query, key, value = maps
-        return HeadMaps(query, key, value, output)
+        return HeadMatrices(query, key, value, output)
 
     def _asked(self, site: Site) -> list[torch.Tensor]:
         """Queries, keys and values [head, model, dim] of unit vectors, less those of nothing."""

@@ -20,10 +20,10 @@ import torch
 from headscope.core.accumulators import Bools, Float64
 from headscope.experiments.circuits.made_inputs import Ordinals
 from headscope.experiments.circuits.result import WAYS
-from headscope.experiments.circuits.weight_maps import ROUNDING, HeadMaps, WeightMaps
+from headscope.experiments.circuits.weight_maps import ROUNDING, HeadMatrices, WeightMaps
 
 
-def copying(maps: Sequence[HeadMaps], weights: WeightMaps) -> Float64:
+def copying(maps: Sequence[HeadMatrices], weights: WeightMaps) -> Float64:
     """[layer, head] Σ Re λ / Σ |λ|, from −1 to 1; 0 where a head writes nothing that is read."""
     speaks = weights.unembedding
     tokens = min(len(speaks), len(weights.embedding))
@@ -42,7 +42,7 @@ def copying(maps: Sequence[HeadMaps], weights: WeightMaps) -> Float64:
     return torch.stack(found).numpy()
 
 
-def composition(maps: Sequence[HeadMaps]) -> tuple[Float64, Float64]:
+def composition(maps: Sequence[HeadMatrices]) -> tuple[Float64, Float64]:
     """Of every pair of heads how much the later one reads of what the earlier one writes.
 
     returns  [way, reader, writer] from 0 to 1, ways as WAYS, heads by unit; and by how many
@@ -117,7 +117,7 @@ def _spread(one: Float64, other: Float64, width: int) -> Float64:
     return np.sqrt(np.maximum(same + differ - 1 / d**2, 1e-300))
 
 
-def successors(maps: Sequence[HeadMaps], weights: WeightMaps, asked: Ordinals) -> Bools:
+def successors(maps: Sequence[HeadMatrices], weights: WeightMaps, asked: Ordinals) -> Bools:
     """Whether each head makes an ordinal's successor the top token (Gould et al. 2024).
 
     returns  [pair, layer, head] of W_E → first feed-forward → W_V W_O → W_U over the whole

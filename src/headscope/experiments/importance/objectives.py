@@ -190,9 +190,9 @@ def _kind(name: str, config: Any) -> str:
         if any(ending in classes for ending in endings):
             return kind
     raise ModelError(
-        f"{name!r} has no language-model head (it is a {classes or 'model of no known class'}), so "
-        "it has no loss on plain text\nwanted a masked or a causal language model, such as "
-        "bert-base-uncased; or a task that the checkpoint was fine-tuned for: --task NAME --data "
+        f"{name!r} has no language-model head (it is a {classes or 'model of no known class'})\n"
+        "wanted a model saved with one, such as gpt2. importance also takes masked ones, such as "
+        "bert-base-uncased, and a task that the checkpoint was fine-tuned for: --task NAME --data "
         "FOLDER"
     )
 
