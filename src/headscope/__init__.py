@@ -77,6 +77,7 @@ _WHERE = {
     "run_summary": "headscope.report.run_facts",
     "view": "headscope.views.view_text",
     "view_arrays": "headscope.views.view_arrays",
+    "view_prompts": "headscope.views.prompt_page",
     "write_report": "headscope.report.build",
     "zoo": "headscope.papers.zoo.run_zoo",
 }

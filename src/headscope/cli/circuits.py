@@ -48,6 +48,7 @@ class _CircuitOptions(Options):
         metavar="NAME|FILE",
     )  # fmt: skip
     pairs: Positive = option("Prompts of a made set at most.", 32)
+    views: Natural = option("Prompts that a page shows head by head, at most; 0 for none.", 4)
     export: tuple[Literal["duo", "kvpress", "json"], ...] = several(
         "Write which heads retrieve: gates of key-value heads as DuoAttention reads them (kvpress: "
         "the same files), or JSON of all heads; repeatable."
