@@ -208,7 +208,7 @@ def test_every_command_of_the_pages_runs(
     if line.startswith("headscope compare"):
         names["bert-rte"] = "my-model"  # of the same shape as the base
     words = [names.get(w, w) for w in shlex.split(line)[1:]]
-    if words[0] in ("report", "head") or words[1:2] == ["run"] or "--atlas" in words:
+    if words[0] in ("report", "head", "cite", "export") or words[1:2] == ["run"] or "--atlas" in words:
         run = words[words.index("--atlas") + 1] if "--atlas" in words else words[1]
         shutil.copytree(finished, run)
     words += [*QUICKLY.get(words[0], []), *_few(line)]
