@@ -7,8 +7,10 @@ on from the parts that it has kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import xarray as xr
@@ -20,7 +22,8 @@ from headscope.run.merge_tree import Span
 from headscope.run.netcdf import tree_as_netcdf
 from headscope.run.processes import TakingPart, drop_all, records
 from headscope.run.settings import differences, fingerprint
-from headscope.run.shard_files import State, numbers_in
+from headscope.run.shard_files import LostShardError, State, numbers_in
+from headscope.run.shared_parts import Member, WrittenElsewhereError
 from headscope.run.store import RESULTS, Run, RunFolder, open_run
 
 Progress = Callable[[int, int], None]
@@ -91,6 +94,12 @@ class RunInProgress:
         self._clear()  # of a run that was killed when its results were written
         return open_run(self.folder.path)
 
+    def elsewhere(self) -> Run:
+        """The run that another process has written."""
+        run = self.finished()
+        assert run is not None
+        return replace(run, elsewhere=True)
+
     def refreshed(self) -> bool:
         """See what is finished by now, by any process; whether the results are."""
         assert self.folder is not None
@@ -119,9 +128,43 @@ class RunInProgress:
         """Named arrays: what was kept under this number, else what `make` gives, then kept."""
         if self.folder is None:
             return make()
-        if (number, number) not in self.spans:
-            self.keep(number, make())
+        if (number, number) in self.spans:
+            try:
+                return self.kept(number)
+            except LostShardError:  # damaged, or the results are there and it is gone
+                if self.own is None:
+                    raise
+                self.verify()
+                if self.refreshed():
+                    raise WrittenElsewhereError from None
+        self.keep(number, make())
         return self.kept(number)
+
+    def parts(
+        self, numbers: Collection[int], make: Callable[[int], State],
+        told: Callable[[int], object], *, what: str = "shard", last: bool = False,
+    ) -> Iterator[State]:  # fmt: skip
+        """Several parts, in their order, as `part` gives them one by one.
+
+        Of several processes each computes some of them first, until all are there.
+
+        make    gives one by its number
+        told    called with the number of each that is there
+        what    they are, as for `Member`
+        last    only results are left to compute then: of several processes one goes on
+        raises  WrittenElsewhereError in the others, once the results are there
+        """
+        if self.own is not None:
+            for number in self.done.intersection(numbers):
+                told(number)
+            member = Member(self, [*numbers], make, lambda new: [*map(told, new)], what)
+            member.together(
+                lambda: (member.all_there() and (not last or member.finishing())) or None
+            )
+        for number in numbers:
+            yield self.part(number, partial(make, number))
+            if self.own is None:
+                told(number)
 
     def keep(self, number: int, state: State) -> None:
         """Write the named arrays of a part to the folder, if there is one."""
@@ -139,7 +182,11 @@ class RunInProgress:
 
         results  by group
         attrs    further attributes of the root
+        raises   WrittenElsewhereError where another of several processes has done it
         """
+        if self.own is not None:
+            member = Member(self, (), dict[int, State]().__getitem__, len)
+            member.together(lambda: member.finishing() or None)
         tree = label(results, self.manifest, title=title, **attrs)
         if self.folder is None:
             return Run(tree, self.manifest)
