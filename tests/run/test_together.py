@@ -199,9 +199,9 @@ def test_a_share_needs_a_folder(tiny):
         run_of(tiny, None, shard=(1, 2))
 
 
-def test_only_an_atlas_is_divided(tiny):
+def test_a_comparison_is_not_divided(tiny):
     execution = hs.Execution(shard=(1, 2))
-    with pytest.raises(InputError, match="only atlas, zoo, ablate, importance and probe"):
+    with pytest.raises(InputError, match="wanted none: it is for atlas, zoo"):
         hs.compare(tiny, tiny, CORPUS, execution=execution)
 
 

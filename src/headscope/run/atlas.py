@@ -33,16 +33,15 @@ from headscope.run.control import RANDOM, Control, control_of, control_results
 from headscope.run.gather import Engine, gather
 from headscope.run.gather_together import gather_together
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
-from headscope.run.manifest import Manifest, new_manifest, spec_of, versions
+from headscope.run.manifest import Manifest, new_manifest, spec_of
 from headscope.run.plan import Plan, corpus_ranks, make_plan, read_ranks
-from headscope.run.processes import TakingPart, check_shard, taking_part
+from headscope.run.processes import DIVIDED, TakingPart, check_shard, taking_part
 from headscope.run.settings import Settings, SettingsFields
 from headscope.run.shared_parts import WrittenElsewhereError
 from headscope.run.store import Run, RunFolder
 from headscope.run.worker_processes import check_engine
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
-DIVIDED = "only atlas, zoo, ablate, importance and probe"
 TIMED = 1024  # tokens that tell the faster kind of linear maps
 
 
@@ -139,8 +138,6 @@ def _atlas(
     execution: Execution, *, frequency: str | Path | None, control: str | Path | None,
     own: TakingPart | None,
 ) -> Run:  # fmt: skip
-    if own is not None:
-        own.tell(versions=versions())
     engine = engine_of(execution, model)
     possible, held_against = possible_analyses(model, settings), control_of(model, control)
     plan = make_plan(model, corpus, settings, workers=execution.workers)
@@ -201,7 +198,7 @@ def folder_of(
     raises   InputError for a shard of other work, or without a folder
     """
     if execution.shard is not None and not divided:
-        raise InputError(f"found a shard; wanted none: {DIVIDED} are divided among processes")
+        raise InputError(f"found a shard; wanted none: it is for {', '.join(DIVIDED)}")
     if output is None:
         if execution.shard is not None:
             raise InputError("found a shard and no run folder; wanted output=FOLDER, one for all")

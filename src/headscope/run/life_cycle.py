@@ -155,6 +155,7 @@ class RunInProgress:
         raises  WrittenElsewhereError in the others, once the results are there
         """
         if self.own is not None:
+            self.own.tell(parts=len(self.done.union(numbers)))
             for number in self.done.intersection(numbers):
                 told(number)
             member = Member(self, [*numbers], make, lambda new: [*map(told, new)], what)
@@ -185,7 +186,7 @@ class RunInProgress:
         raises   WrittenElsewhereError where another of several processes has done it
         """
         if self.own is not None:
-            member = Member(self, (), dict[int, State]().__getitem__, len)
+            member = Member(self, (), lambda number: {}, len)
             member.together(lambda: member.finishing() or None)
         tree = label(results, self.manifest, title=title, **attrs)
         if self.folder is None:
@@ -266,8 +267,12 @@ def run_in_progress(
             if own and folder and not folder.begin(manifest):  # another process was faster
                 manifest = _manifest_of_spec(folder, spec, instead) or manifest
         run = RunInProgress(folder, manifest, own)
-        if own is None:
-            run.save_manifest() if begins else run.note_versions()
+        if own is not None:
+            own.tell(versions=versions())
+        elif begins:
+            run.save_manifest()
+        else:
+            run.note_versions()
         try:
             yield run
         except KeyboardInterrupt as error:
