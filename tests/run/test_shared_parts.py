@@ -164,18 +164,18 @@ def mood(tmp_path_factory):
     ("make", "settings", "tokens"),
     [
         (ablate, AblationSettings(pairs=2, replicates=5, batch_tokens=200), "ablation.ablate"),
-        (importance, ImportanceSettings(replicates=5), "importance.importance"),
+        (importance, ImportanceSettings(replicates=5, methods=("gradient",)), "importance.importance"),
     ],
 )
 def test_an_experiment_of_two_processes_is_that_of_one(
     make, settings, tokens, mood, folder, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(f"headscope.experiments.{tokens}.PART_TOKENS", 60)
+    monkeypatch.setattr(f"headscope.experiments.{tokens}.PART_TOKENS", 30)
     stock = {"linears": "stock"}
 
     def made(output, **execution):
         how = hs.Execution(**stock, **execution)
-        return make(mood, data(30), settings=settings, output=output, execution=how)
+        return make(mood, data(16), settings=settings, output=output, execution=how)
 
     def stop_late(done, total):
         if 2 * done > total:

@@ -7,10 +7,9 @@ on from the parts that it has kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import xarray as xr
@@ -18,12 +17,10 @@ import xarray as xr
 from headscope.core.whole_file import held
 from headscope.errors import RunFolderError, RunStopped, memory_told
 from headscope.run.manifest import Manifest, label, versions
-from headscope.run.merge_tree import Span
 from headscope.run.netcdf import tree_as_netcdf
 from headscope.run.processes import TakingPart, drop_all, records
 from headscope.run.settings import differences, fingerprint
-from headscope.run.shard_files import LostShardError, State, numbers_in
-from headscope.run.shared_parts import Member, WrittenElsewhereError
+from headscope.run.shared_parts import KeptParts, Member
 from headscope.run.store import RESULTS, Run, RunFolder, open_run
 
 Progress = Callable[[int, int], None]
@@ -58,28 +55,19 @@ class Meter:
         self.advance(size)
 
 
-class RunInProgress:
+class RunInProgress(KeptParts):
     """A run between its first file and its results.
 
-    folder    where it is kept; None: in memory
     manifest  of this run; written when the run begins and when it ends
-    spans     what is finished: parts, each by itself, and nodes of the tree that merges shards
-    own       this process, of several that fill the folder together; else None
     """
+
+    folder: RunFolder | None
 
     def __init__(
         self, folder: RunFolder | None, manifest: Manifest, own: TakingPart | None = None
     ) -> None:
-        self.folder, self.manifest, self.own = folder, manifest, own
-        self.spans = set[Span]()
-        if folder is not None:
-            folder.owner = manifest["fingerprint"]
-            self.spans = folder.named_spans() if own else folder.finished_spans()
-
-    @property
-    def done(self) -> set[int]:
-        """Numbers of the parts that are finished."""
-        return numbers_in(self.spans)
+        super().__init__(folder, manifest["fingerprint"], own)
+        self.manifest = manifest
 
     @property
     def linears(self) -> str:
@@ -107,14 +95,7 @@ class RunInProgress:
             self.manifest = self.folder.manifest() or self.manifest
             if self.folder.has_results(self.manifest.get("results_sha256")):
                 return True
-        self.spans = self.folder.named_spans()
-        self.folder.drop_merged(self.spans)  # a shard may have been computed twice
-        return False
-
-    def verify(self) -> None:
-        """Delete what is damaged, or of another run."""
-        assert self.folder is not None
-        self.spans = self.folder.finished_spans()
+        return super().refreshed()
 
     def _clear(self) -> None:
         assert self.folder is not None
@@ -123,60 +104,6 @@ class RunInProgress:
                 draft.unlink(missing_ok=True)
         self.folder.drop_shards()
         drop_all(self.folder.path)
-
-    def part(self, number: int, make: Callable[[], State]) -> State:
-        """Named arrays: what was kept under this number, else what `make` gives, then kept."""
-        if self.folder is None:
-            return make()
-        if (number, number) in self.spans:
-            try:
-                return self.kept(number)
-            except LostShardError:  # damaged, or the results are there and it is gone
-                if self.own is None:
-                    raise
-                self.verify()
-                if self.refreshed():
-                    raise WrittenElsewhereError from None
-        self.keep(number, make())
-        return self.kept(number)
-
-    def parts(
-        self, numbers: Collection[int], make: Callable[[int], State],
-        told: Callable[[int], object], *, what: str = "shard", last: bool = False,
-    ) -> Iterator[State]:  # fmt: skip
-        """Several parts, in their order, as `part` gives them one by one.
-
-        Of several processes each computes some of them first, until all are there.
-
-        make    gives one by its number
-        told    called with the number of each that is there
-        what    they are, as for `Member`
-        last    only results are left to compute then: of several processes one goes on
-        raises  WrittenElsewhereError in the others, once the results are there
-        """
-        if self.own is not None:
-            self.own.tell(parts=len(self.done.union(numbers)))
-            for number in self.done.intersection(numbers):
-                told(number)
-            member = Member(self, [*numbers], make, lambda new: [*map(told, new)], what)
-            member.together(
-                lambda: (member.all_there() and (not last or member.finishing())) or None
-            )
-        for number in numbers:
-            yield self.part(number, partial(make, number))
-            if self.own is None:
-                told(number)
-
-    def keep(self, number: int, state: State) -> None:
-        """Write the named arrays of a part to the folder, if there is one."""
-        if self.folder is not None:
-            self.folder.put_shard(number, state)
-        self.spans.add((number, number))
-
-    def kept(self, number: int) -> State:
-        """The named arrays of a finished part, from the folder."""
-        assert self.folder is not None
-        return self.folder.shard(number)
 
     def finish(self, results: Mapping[str, xr.Dataset], *, title: str, **attrs: str) -> Run:
         """Label the results, write them, and complete the manifest.

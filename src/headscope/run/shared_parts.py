@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from headscope.core.whole_file import names_in
 from headscope.errors import HeadscopeError, RunFolderError, UnwrittenError
 from headscope.run.merge_tree import Span, text_of
 from headscope.run.processes import FINISH, LEASE, TakingPart
-from headscope.run.shard_files import LostShardError, ShardFiles, State
-
-if TYPE_CHECKING:
-    from headscope.run.life_cycle import RunInProgress
+from headscope.run.shard_files import LostShardError, ShardFiles, State, numbers_in
 
 LONGEST_PAUSE = 5.0  # seconds between two looks at what others do
 LOOKED_AT = 16  # leases of others at each look: the last of many processes would look at all of all
@@ -53,6 +51,93 @@ def _pauses() -> Iterator[float]:
         pause = min(1.5 * pause, LONGEST_PAUSE)
 
 
+class KeptParts:
+    """The parts of a run that are finished.
+
+    folder  where they are kept; None: in memory
+    owner   fingerprint of the run
+    own     this process, of several that fill the folder together; else None
+    spans   what is finished: parts, each by itself, and nodes of the tree that merges shards
+    """
+
+    def __init__(self, folder: ShardFiles | None, owner: str, own: TakingPart | None) -> None:
+        self.folder, self.own, self.spans = folder, own, set[Span]()
+        if folder is not None:
+            folder.owner = owner
+            self.spans = folder.named_spans() if own else folder.finished_spans()
+
+    @property
+    def done(self) -> set[int]:
+        """Numbers of the parts that are finished."""
+        return numbers_in(self.spans)
+
+    def refreshed(self) -> bool:
+        """See what is finished by now, by any process; whether nothing is left to do."""
+        assert self.folder is not None
+        self.spans = self.folder.named_spans()
+        self.folder.drop_merged(self.spans)  # a shard may have been computed twice
+        return False
+
+    def verify(self) -> None:
+        """Delete what is damaged, or of another run."""
+        assert self.folder is not None
+        self.spans = self.folder.finished_spans()
+
+    def part(self, number: int, make: Callable[[], State]) -> State:
+        """Named arrays: what was kept under this number, else what `make` gives, then kept."""
+        if self.folder is None:
+            return make()
+        if (number, number) in self.spans:
+            try:
+                return self.kept(number)
+            except LostShardError:  # damaged, or the results are there and it is gone
+                if self.own is None:
+                    raise
+                self.verify()
+                if self.refreshed():
+                    raise WrittenElsewhereError from None
+        self.keep(number, make())
+        return self.kept(number)
+
+    def parts(
+        self, numbers: Collection[int], make: Callable[[int], State],
+        told: Callable[[int], object], *, what: str = "shard", last: bool = False,
+    ) -> Iterator[State]:  # fmt: skip
+        """Several parts, in their order, as `part` gives them one by one.
+
+        Of several processes each computes some of them first, until all are there.
+
+        make    gives one by its number
+        told    called with the number of each that is there
+        what    they are, as for `Member`
+        last    only results are left to compute then: of several processes one goes on
+        raises  WrittenElsewhereError in the others, once the results are there
+        """
+        if self.own is not None:
+            self.own.tell(parts=len(self.done.union(numbers)))
+            for number in self.done.intersection(numbers):
+                told(number)
+            member = Member(self, [*numbers], make, lambda new: [*map(told, new)], what)
+            member.together(
+                lambda: (member.all_there() and (not last or member.finishing())) or None
+            )
+        for number in numbers:
+            yield self.part(number, partial(make, number))
+            if self.own is None:
+                told(number)
+
+    def keep(self, number: int, state: State) -> None:
+        """Write the named arrays of a part to the folder, if there is one."""
+        if self.folder is not None:
+            self.folder.put_shard(number, state)
+        self.spans.add((number, number))
+
+    def kept(self, number: int) -> State:
+        """The named arrays of a finished part, from the folder."""
+        assert self.folder is not None
+        return self.folder.shard(number)
+
+
 @dataclass
 class Member:
     """This process at work on the parts of a run.
@@ -63,7 +148,7 @@ class Member:
     what   "shard", or "partition" of a corpus that is planned
     """
 
-    run: RunInProgress
+    run: KeptParts
     parts: Sequence[int]
     make: Callable[[int], State]
     told: Callable[[set[int]], object]
