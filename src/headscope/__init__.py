@@ -52,6 +52,7 @@ _WHERE = {
     "atlas": "headscope.run.atlas",
     "check_analysis": "headscope.run.check_analysis",
     "circuits": "headscope.experiments.circuits.circuits",
+    "cite": "headscope.report.cite",
     "compare": "headscope.experiments.comparison.compare",
     "corpus_of": "headscope.corpus",
     "demo_corpus": "headscope.corpus",

@@ -92,12 +92,12 @@ def markdown(table: pd.DataFrame, note: str) -> str:
 
 def latex(table: pd.DataFrame, note: str) -> str:
     """The table as a LaTeX table with the rules of booktabs; the note is its caption."""
-    rows = [" & ".join(map(_tex, row)) + r" \\" for row in table.values.tolist()]
-    head = " & ".join(map(_tex, table.columns)) + r" \\"
+    rows = [" & ".join(map(tex, row)) + r" \\" for row in table.values.tolist()]
+    head = " & ".join(map(tex, table.columns)) + r" \\"
     start = rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}"
     before = [r"% \usepackage{booktabs}", r"\begin{table}", r"\centering"]
     body = [start, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
-    return "\n".join([*before, rf"\caption{{{_tex(note)}}}", *body, r"\end{table}"]) + "\n"
+    return "\n".join([*before, rf"\caption{{{tex(note)}}}", *body, r"\end{table}"]) + "\n"
 
 
 def head_table(tree: xr.DataTree) -> pd.DataFrame:
@@ -199,5 +199,6 @@ def _escaped(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", text)
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
+    """The text with LaTeX's own characters escaped."""
     return "".join(_TEX.get(c, c) for c in text).replace("−", "$-$").replace("–", "--")
