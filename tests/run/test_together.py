@@ -13,7 +13,7 @@ import headscope as hs
 from headscope.cli.main import group
 from headscope.core.whole_file import held
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
-from headscope.run.gather_together import complete_nodes, order_of_work
+from headscope.run.gather_together import complete_nodes
 from headscope.run.merge_tree import children
 from headscope.run.processes import (
     ROOM,
@@ -25,6 +25,7 @@ from headscope.run.processes import (
     taking_part,
 )
 from headscope.run.run_status import run_status
+from headscope.run.shared_parts import order_of_work
 from headscope.run.store import RunFolder
 
 # Each document is a shard of its own.
@@ -198,9 +199,9 @@ def test_a_share_needs_a_folder(tiny):
         run_of(tiny, None, shard=(1, 2))
 
 
-def test_only_an_atlas_is_divided(tiny):
+def test_a_comparison_is_not_divided(tiny):
     execution = hs.Execution(shard=(1, 2))
-    with pytest.raises(InputError, match="only an atlas is divided"):
+    with pytest.raises(InputError, match="wanted none: it is for atlas, zoo"):
         hs.compare(tiny, tiny, CORPUS, execution=execution)
 
 
