@@ -470,7 +470,7 @@ def test_every_option_of_circuits_is_in_its_page() -> None:
         "control",
         "seed",
     }
-    own |= {"prompts", "pairs", "export"}
+    own |= {"prompts", "pairs", "export", "switch_off"}
     options = [p for p in group.get_command(None, "circuits").params if p.name in own]  # type: ignore[arg-type, union-attr]
     assert len(options) == len(own)
     assert not [p.opts[0] for p in options if p.opts[0] not in text]

@@ -76,6 +76,7 @@ _WHERE = {
     "register": "headscope.run.analysis",
     "reproduce": "headscope.papers.run_paper",
     "run_summary": "headscope.report.run_facts",
+    "switch_off": "headscope.experiments.circuits.switched_off",
     "view": "headscope.views.view_text",
     "view_arrays": "headscope.views.view_arrays",
     "write_report": "headscope.report.build",
