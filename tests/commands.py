@@ -69,16 +69,8 @@ def until(condition: Callable[[], object], *, what: str, patience: float = PATIE
 
 def shard_files(run: Path) -> dict[str, tuple[int, int]]:
     """Name of each finished shard, with what changes if it is written again."""
-    try:
-        entries = list(os.scandir(run / "shards"))
-    except FileNotFoundError:
-        return {}
-    found = {}
-    for entry in entries:
-        if entry.name.endswith(".shard"):
-            stat = entry.stat()
-            found[entry.name] = (stat.st_ino, stat.st_mtime_ns)
-    return found
+    stats = {file.name: file.stat() for file in run.glob("shards/*/*.shard")}
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items()}
 
 
 def until_shards(run: Path, count: int, process: subprocess.Popen[str]) -> None:
