@@ -150,7 +150,9 @@ def test_the_numbers_are_those_of_the_run_and_keys_lead_through_them(opened, tre
     page.get_by_role("heading", name="L3·H2", exact=True).wait_for()
     says = page.locator("#head-says").text_content()
     direct, lost = (float(found[name][0, 2, 1]) for name in ("direct", "lost"))
-    assert says.startswith(f"Writes {number(direct)} logits to Mary less John; switched off, ")
+    assert says.startswith(
+        f"Writes {number(direct)} logits to Mary less John and 2 more; switched off, "
+    )
     assert f"{abs(lost):.2f} are {'lost' if lost > 0 else 'gained'}." in says
     written = page.locator("#tokens td:nth-child(6)").all_text_contents()
     assert written == [number(value) for value in found["source"][0, 2, 1].values.tolist()]
