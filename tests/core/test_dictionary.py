@@ -7,7 +7,7 @@ from headscope.analyses.coreference import measure as coreference
 from headscope.analyses.dependency import measure as dependency
 from headscope.analyses.features.claims import PAIRS
 from headscope.analyses.features.measure import FEATURES
-from headscope.analyses.flow.methods import METHODS as FLOWS
+from headscope.analyses.flow import METHODS as FLOWS
 from headscope.analyses.mixing.measure import METHODS
 from headscope.analyses.surface.measure import TARGETS
 from headscope.core.dictionary import UNITS, name, terms
