@@ -2,7 +2,6 @@
 
 import pytest
 
-from headscope.analyses.coreference import antecedents
 from headscope.analyses.coreference import measure as coreference
 from headscope.analyses.dependency import measure as dependency
 from headscope.analyses.features.claims import PAIRS
@@ -42,7 +41,7 @@ def test_an_unknown_word_stands_for_itself():
 
 LANGUAGE = {
     *dependency.DIRECTIONS, dependency.CLEAN, *dependency.LEFT_OUT, *FEATURES, *PAIRS,
-    *coreference.MENTION_TYPES[1:], *antecedents.SYSTEMS, *antecedents.LEFT_OUT,
+    *coreference.MENTION_TYPES[1:], *coreference.SYSTEMS, *coreference.LEFT_OUT,
     "accuracy", "accuracy_strict", "offset_accuracy", "baseline", "held_out", "advantage",
     "score", "chance", "p_value",
 }  # fmt: skip
