@@ -59,6 +59,8 @@ WANG = "Wang et al. 2023"
 NANDA = "Nanda 2023"
 GOULD = "Gould et al. 2024"
 WU = "Wu et al. 2024"
+ZHANG = "Zhang et al. 2025"
+GEMA = "Gema et al. 2026"
 OURS = "headscope"
 
 SOURCES = {
@@ -139,6 +141,12 @@ SOURCES = {
     WU: Source("Wenhao Wu, Yizhong Wang, Guangxuan Xiao, Hao Peng, Yao Fu. 2024. Retrieval Head "
         "Mechanistically Explains Long-Context Factuality. arXiv.",
         "https://arxiv.org/abs/2404.15574"),
+    ZHANG: Source("Wuwei Zhang, Fangcong Yin, Howard Yen, Danqi Chen, Xi Ye. 2025. Query-Focused "
+        "Retrieval Heads Improve Long-Context Reasoning and Re-ranking. EMNLP.",
+        "https://arxiv.org/abs/2506.09944"),
+    GEMA: Source("Aryo Pradipta Gema, Beatrice Alex, Pasquale Minervini. 2026. Logit-Contribution "
+        "Scoring Identifies Non-Literal Retrieval Heads. arXiv.",
+        "https://arxiv.org/abs/2607.01002"),
     HUBERT: Source("Lawrence Hubert, Phipps Arabie. 1985. Comparing partitions. Journal of "
         "Classification 2.", "https://doi.org/10.1007/BF01908075"),
 }  # fmt: skip

@@ -34,7 +34,7 @@ from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.pattern_scores import PatternScores
 from headscope.experiments.circuits.prompts import MADE, PromptSet, made_prompts, read_prompts
 from headscope.experiments.circuits.readout import decoder_of
-from headscope.experiments.circuits.retrieval import Needles, needles, retrieved
+from headscope.experiments.circuits.retrieval import Needles, needles, retrieved, written
 from headscope.experiments.circuits.weight_maps import WeightMaps
 from headscope.experiments.importance.objectives import (
     LanguageModel,
@@ -74,6 +74,8 @@ class CircuitSettings(SettingsTable):
     replicates    groups of sequences at most, for intervals
     needles       haystacks with a needle
     haystack      tokens of each; None: 512, or none where the model takes less; 0: none
+    steps         tokens that the model may write as an answer, each step of which counts (Wu et al.
+                  2024: 50); 0: it writes none
     seed          of all that is made
     """
 
@@ -81,6 +83,7 @@ class CircuitSettings(SettingsTable):
     length: int = 50
     needles: int = 20
     haystack: int | None = None
+    steps: int = 0
     successors: bool = True
     composition: bool = True
     prompts: str = ""
@@ -90,10 +93,10 @@ class CircuitSettings(SettingsTable):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.batch_tokens < 1 or self.replicates < 0:
+        if self.batch_tokens < 1 or min(self.replicates, self.steps) < 0:
             raise InputError(
-                f"found batch_tokens={self.batch_tokens} and replicates={self.replicates}; wanted "
-                "at least 1 and 0"
+                f"found batch_tokens={self.batch_tokens}, replicates={self.replicates} and "
+                f"steps={self.steps}; wanted at least 1, 0 and 0"
             )
 
 
@@ -104,6 +107,7 @@ class CircuitFields(LoadingFields, total=False):
     length: int
     needles: int
     haystack: int | None
+    steps: int
     successors: bool
     composition: bool
     prompts: str
@@ -191,11 +195,7 @@ class CircuitRun:
             answers = self._answers()
             found = self._of_weights(weights)
             if self.needles is not None:
-                hidden = partial(
-                    retrieved, self.model, self.needles, range(len(self.needles.examples)),
-                    whole=WHOLE,
-                )  # fmt: skip
-                found |= run.part(len(parts), hidden)
+                found |= run.part(len(parts), partial(self._of_needles, weights, self.needles))
         patterns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
         of_heads = result.circuits_result(
             patterns, found, self.made, self.ordinals, self.needles,
@@ -261,6 +261,14 @@ class CircuitRun:
             found |= {"composition": score, "composition_above": above}
         return found
 
+    def _of_needles(self, weights: WeightMaps, hidden: Needles) -> State:
+        """[run, …] by name."""
+        runs, steps = range(len(hidden.examples)), self.settings.steps
+        found = retrieved(self.model, hidden, runs, weights.unembedding, whole=WHOLE)
+        if steps:
+            found |= written(self.model, hidden, runs, steps=steps, whole=WHOLE)
+        return found
+
     def _controls(self) -> Mapping[str, xr.Dataset]:
         """The groups of the control: the same of networks that have learned nothing."""
         if self.control is None:
@@ -283,8 +291,8 @@ class CircuitRun:
                 patterns = one._part(weights, list(range(OF_CONTROL)))
                 found = one._of_weights(weights)
                 if hidden is not None:  # all of its runs count: it answers none
-                    found |= retrieved(other, hidden, range(OF_CONTROL), whole=WHOLE)
-                    found["recall"] = np.ones(OF_CONTROL)
+                    found |= one._of_needles(weights, hidden)
+                    found |= {name: np.ones(OF_CONTROL) for name in found if "recall" in name}
                 about = {"model": name, "layers": other.shape.layers, "heads": other.shape.heads}
                 groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
                 groups[f"{CONTROL}/{name}/circuits"] = result.circuits_result(
@@ -329,7 +337,10 @@ def _needles(model: Model, corpus: CorpusLike | None, settings: CircuitSettings)
     if not haystack:
         return None
     text = demo_corpus() if corpus is None else corpus_of(corpus)
-    return needles(model, text, runs=settings.needles, haystack=haystack, seed=settings.seed)
+    return needles(
+        model, text, runs=settings.needles, haystack=haystack, seed=settings.seed,
+        room=settings.steps,
+    )  # fmt: skip
 
 
 def second_half(made: Repeats, examples: list[Example], *, places: int) -> TokenLoss:
