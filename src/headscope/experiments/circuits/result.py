@@ -174,8 +174,8 @@ def _retrieval(
                 "the answer to the first and the latest tokens", "probability", XIAO25,
             ),
         }  # fmt: skip
-        ranked = [found[name].value.value for name in ("retrieval", *OTHER_SCORES)]
-        rho = [spearman_over_units(ranked[0].ravel(), other.ravel()) for other in ranked[1:]]
+        hits, *others = (draws[name][0].ravel() for name in ("hits", *OTHER_SCORES))
+        rho = [spearman_over_units(hits, other) for other in others]
         variables |= found | {"retrieval_rho": Variable(
             estimate_correlation(np.stack(rho, -1)), ("other",), "rank correlation with retrieval, "
             "over heads", "1", OURS, "heads",

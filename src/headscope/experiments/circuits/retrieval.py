@@ -212,8 +212,8 @@ class _Reading:
 
         def look(view: LayerView) -> None:
             rows = view.rows(queries)[0]  # [head, question and answer, key]
-            question, answer = rows.split([queries.shape[1] + 1 - len(speaks), len(speaks) - 1], 1)
-            answer = torch.cat([question[:, -1:], answer], 1)  # [head, step, key]
+            answer = rows[:, -len(speaks) :]  # [head, step, key]
+            question = rows[:, : rows.shape[1] + 1 - len(speaks)]  # its last row tells w_1
             parts = {
                 "hits": (answer.argmax(-1) == self.places).double().mean(-1),
                 "qr_score": question[..., self.sentence].sum(-1).mean(-1),
@@ -297,10 +297,11 @@ def written(model: Model, made: Needles, runs: Sequence[int], *, steps: int, who
 
 
 def _written(model: Model, made: Needles, run: int, steps: int, whole: int) -> State:
-    network, right, found = model.network, made.right[run], list[Float64]()
+    right, found = made.right[run], list[Float64]()
+    network: Any = model.network
     ids = torch.from_numpy(asked := made.asked(run))[None].to(model.device)
     with torch.inference_mode(), evaluating(network), quietly():
-        answer: Any = network.generate(
+        answer = network.generate(
             ids, attention_mask=torch.ones_like(ids), max_new_tokens=steps, do_sample=False,
             num_beams=1, pad_token_id=0,
         )  # fmt: skip
