@@ -52,6 +52,10 @@ class _CircuitOptions(Options):
         metavar="NAME|FILE",
     )  # fmt: skip
     pairs: Positive = option("Prompts of a made set at most.", 32)
+    switch_off: Natural = option(
+        "Switch so many heads off, the best of each kind, beside as many random ones: what it "
+        "costs on random tokens that come again.", 0, metavar="N",
+    )  # fmt: skip
     export: tuple[Literal["duo", "kvpress", "json"], ...] = several(
         "Write which heads retrieve: gates of key-value heads as DuoAttention reads them (kvpress: "
         "the same files), or JSON of all heads; repeatable."

@@ -35,6 +35,13 @@ from headscope.experiments.circuits.pattern_scores import PatternScores
 from headscope.experiments.circuits.prompts import MADE, PromptSet, made_prompts, read_prompts
 from headscope.experiments.circuits.readout import decoder_of
 from headscope.experiments.circuits.retrieval import Needles, needles, retrieved, written
+from headscope.experiments.circuits.switched_off import (
+    SEQUENCES,
+    best_heads,
+    losses_off,
+    off_result,
+    refuse_many,
+)
 from headscope.experiments.circuits.weight_maps import WeightMaps
 from headscope.experiments.importance.objectives import (
     LanguageModel,
@@ -69,6 +76,8 @@ class CircuitSettings(SettingsTable):
     prompts       a set of `prompts.MADE`, or a table of prompts: which heads write and carry their
                   answers; "": none
     pairs         prompts of a made set at most
+    switch_off    how many heads of each kind, those that do it most, are switched off on other
+                  sequences, beside as many at random; 0: none
     composition   whether all pairs of heads are looked at: dear in models of thousands of heads
     batch_tokens  tokens of one forward pass, about
     replicates    groups of sequences at most, for intervals
@@ -88,6 +97,7 @@ class CircuitSettings(SettingsTable):
     composition: bool = True
     prompts: str = ""
     pairs: int = 32
+    switch_off: int = 0
     batch_tokens: int = 1024
     replicates: int = REPLICATES
     seed: int = 0
@@ -112,6 +122,7 @@ class CircuitFields(LoadingFields, total=False):
     composition: bool
     prompts: str
     pairs: int
+    switch_off: int
     batch_tokens: int
     replicates: int
     seed: int
@@ -144,20 +155,22 @@ def circuits(
     if not isinstance(model, LanguageModel):
         model = load_language_model(model, **asdict(load))
     decoder_of(model)
+    refuse_many(settings.switch_off, model.model.shape)
     execution = execution or Execution()
     made = repeats(
         model.model, sequences=settings.sequences, length=settings.length, seed=settings.seed
     )
     asked = prompts_of(model, settings)
     against = control_of(model.model, control)
-    hidden = _needles(model.model, corpus, settings)
+    hidden, others = _needles(model.model, corpus, settings), _held_out(model.model, settings)
     work = CircuitRun(
-        model.model, made, ordinals(model.model), hidden, settings, execution, against, asked
-    )
+        model.model, made, ordinals(model.model), hidden, settings, execution, against, asked,
+        others,
+    )  # fmt: skip
     spec: dict[str, Any] = {} if against is None else {"control": dict(against.spec)}
-    shown = []
+    shown = [] if others is None else others.repeated
     if asked is not None:
-        shown = [*asked.clean, *asked.corrupted]
+        shown = [*shown, *asked.clean, *asked.corrupted]
         spec["answers"] = [[ids.tolist() for ids in side] for side in (asked.right, asked.wrong)]
     request = ExperimentRequest(
         "circuits", model.model,
@@ -181,6 +194,7 @@ class CircuitRun:
     execution: Execution
     control: Control | None
     asked: PromptSet | None = None
+    others: Repeats | None = None
 
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The group `circuits`, and those of the control."""
@@ -202,6 +216,12 @@ class CircuitRun:
             replicates=self.settings.replicates,
             width=weights.embedding.shape[1],
         )  # fmt: skip
+        made, settings = self.others, self.settings
+        if made is not None and (sets := best_heads(of_heads, settings.switch_off)):
+            more = {"seed": settings.seed, "batch_tokens": settings.batch_tokens}
+            off = run.part(len(parts) + 1, partial(losses_off, self.model, made, sets, **more))
+            told = off_result(off["losses"], made, sets, replicates=settings.replicates)
+            of_heads = of_heads.merge(told).assign_attrs(switch_off=settings.switch_off)
         return {"circuits": of_heads, **answers, **self._controls()}
 
     def _answers(self) -> dict[str, xr.Dataset]:
@@ -341,6 +361,15 @@ def _needles(model: Model, corpus: CorpusLike | None, settings: CircuitSettings)
         model, text, runs=settings.needles, haystack=haystack, seed=settings.seed,
         room=settings.steps,
     )  # fmt: skip
+
+
+def _held_out(model: Model, settings: CircuitSettings) -> Repeats | None:
+    """Sequences on which heads are switched off; None for none."""
+    if not settings.switch_off:
+        return None
+    many = min(settings.sequences, SEQUENCES)
+    drawn: dict[str, int] = {"length": settings.length, "seed": settings.seed}
+    return repeats(model, sequences=many, **drawn, held_out=True)
 
 
 def second_half(made: Repeats, examples: list[Example], *, places: int) -> TokenLoss:

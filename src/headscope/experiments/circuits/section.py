@@ -8,6 +8,7 @@ import xarray as xr
 
 from headscope.core.claim import Claim
 from headscope.core.head_labels import head_labels, untrained_words
+from headscope.core.intervals import stretch
 from headscope.core.results import (
     at,
     estimate,
@@ -19,7 +20,7 @@ from headscope.core.results import (
     place_name,
     shape,
 )
-from headscope.core.wording import capital, fixed, percent
+from headscope.core.wording import capital, fixed, number, percent
 from headscope.experiments.circuits import written_answers
 from headscope.experiments.circuits.claims import RULES
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of
@@ -37,7 +38,7 @@ def circuit_findings(tree: xr.DataTree) -> list[str]:
         return []
     told = [words for kind in RULES if (words := _kind_finding(tree, kind))]
     told = told or ["No head does what is asked here more surely than chance allows."]
-    told += [_path_finding(tree), _repeat_finding(tree), _needle_finding(tree)]
+    told += [_path_finding(tree), _repeat_finding(tree), _off_finding(tree), _needle_finding(tree)]
     told += written_answers.findings(tree)
     return [one for one in told if one]
 
@@ -68,6 +69,31 @@ def _repeat_finding(tree: xr.DataTree) -> str:
     return (
         f"Of {int(dataset.attrs['length'])} random tokens that come again, the model gives the "
         f"right next one a probability of {words}."
+    )
+
+
+def _off_finding(tree: xr.DataTree) -> str:
+    """Without which kinds of heads the model copies worse than without random ones."""
+    dataset = needed(tree, NAME)
+    if "off_more" not in dataset:
+        return ""
+    more, again = estimate(dataset, "off_more"), estimate(dataset, "off_loss", half="again")
+    surely = more.value - stretch(more.value.size) * (more.value - more.low)
+    kinds = [one for one in np.argsort(-more.value, kind="stable").tolist() if surely[one] > 0]
+    told = [
+        f"{RULES[str(dataset['set'].values[one])].title} {number(*at(again, one, 1))} against "
+        f"{number(*at(again, one, 2))}"
+        for one in kinds
+    ]
+    many = int(dataset.attrs["switch_off"])
+    heads, others = (
+        ("head", "a random one") if many == 1 else (f"{many} heads", f"{many} random ones")
+    )
+    if not told:
+        return ""
+    return (
+        f"Random tokens that come again cost {number(*at(again, 0, 0))} nats each, and more with "
+        f"the best {heads} of a kind off than with {others} of the same layers: {'; '.join(told)}."
     )
 
 
