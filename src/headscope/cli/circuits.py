@@ -52,6 +52,7 @@ class _CircuitOptions(Options):
         metavar="NAME|FILE",
     )  # fmt: skip
     pairs: Positive = option("Prompts of a made set at most.", 32)
+    views: Natural = option("Prompts that a page shows head by head, at most; 0 for none.", 4)
     switch_off: Natural = option(
         "Switch so many heads off, the best of each kind, beside as many random ones: what it "
         "costs on random tokens that come again.", 0, metavar="N",

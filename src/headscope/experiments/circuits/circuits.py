@@ -32,6 +32,7 @@ from headscope.experiments.circuits.made_inputs import (
 )
 from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.pattern_scores import PatternScores
+from headscope.experiments.circuits.prompt_views import followed_heads, prompt_views
 from headscope.experiments.circuits.prompts import MADE, PromptSet, made_prompts, read_prompts
 from headscope.experiments.circuits.readout import decoder_of
 from headscope.experiments.circuits.retrieval import Needles, needles, retrieved, written
@@ -76,6 +77,7 @@ class CircuitSettings(SettingsTable):
     prompts       a set of `prompts.MADE`, or a table of prompts: which heads write and carry their
                   answers; "": none
     pairs         prompts of a made set at most
+    views         prompts that a page shows head by head, at most
     switch_off    how many heads of each kind, those that do it most, are switched off on other
                   sequences, beside as many at random; 0: none
     composition   whether all pairs of heads are looked at: dear in models of thousands of heads
@@ -97,16 +99,17 @@ class CircuitSettings(SettingsTable):
     composition: bool = True
     prompts: str = ""
     pairs: int = 32
+    views: int = 4
     switch_off: int = 0
     batch_tokens: int = 1024
     replicates: int = REPLICATES
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.batch_tokens < 1 or min(self.replicates, self.steps) < 0:
+        if self.batch_tokens < 1 or min(self.replicates, self.views, self.steps) < 0:
             raise InputError(
-                f"found batch_tokens={self.batch_tokens}, replicates={self.replicates} and "
-                f"steps={self.steps}; wanted at least 1, 0 and 0"
+                f"found batch_tokens={self.batch_tokens}, replicates={self.replicates}, "
+                f"views={self.views} and steps={self.steps}; wanted at least 1, 0, 0 and 0"
             )
 
 
@@ -122,6 +125,7 @@ class CircuitFields(LoadingFields, total=False):
     composition: bool
     prompts: str
     pairs: int
+    views: int
     switch_off: int
     batch_tokens: int
     replicates: int
@@ -225,7 +229,7 @@ class CircuitRun:
         return {"circuits": of_heads, **answers, **self._controls()}
 
     def _answers(self) -> dict[str, xr.Dataset]:
-        """The group `writes`: which heads write and carry the answers of prompts."""
+        """The groups `writes`, which heads write and carry the answers, and `prompts`, of some."""
         if self.asked is None:
             return {}
         settings, language = self.settings, LanguageModel(self.model, "causal")
@@ -239,7 +243,14 @@ class CircuitRun:
             name: ("prompt", [str(getattr(one, name)) for one in self.asked.prompts])
             for name in ("text", "answer", "wrong", "corrupted", "item")
         }
-        return {"writes": found.assign_coords(texts)}
+        groups = {"writes": found.assign_coords(texts)}
+        if settings.views:
+            few = self.asked.part(slice(settings.views))
+            most = [found[name].values for name in ("direct_share", "effect") if name in found]
+            groups["prompts"] = prompt_views(
+                language, few, followed=followed_heads(*most), batch_tokens=how["batch_tokens"]
+            )
+        return groups
 
     def _parts(self, places: range) -> Any:
         return in_parts(places, lambda _: 2 * len(self.made.repeated[0]), tokens=PART_TOKENS)
