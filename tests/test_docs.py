@@ -59,6 +59,7 @@ WHOLE = {
     "headscope atlas demo --demo -o atlas-demo",
     "headscope atlas demo --treebank dev.conllu --coref litbank.conll --frames fndata-1.7 -o run",
 }
+OF_A_RUN = ("report", "head", "cite", "export")  # start from a finished one
 PARTS = ["Question", "Definition", "Picture", "How to read it", "Pitfalls", "Source"]
 MOST_BYTES = 120_000  # of a picture
 PALETTE = 3  # the colour type in the header of a PNG of 8 bits
@@ -208,7 +209,7 @@ def test_every_command_of_the_pages_runs(
     if line.startswith("headscope compare"):
         names["bert-rte"] = "my-model"  # of the same shape as the base
     words = [names.get(w, w) for w in shlex.split(line)[1:]]
-    if words[0] in ("report", "head") or words[1:2] == ["run"] or "--atlas" in words:
+    if words[0] in OF_A_RUN or words[1:2] == ["run"] or "--atlas" in words:
         run = words[words.index("--atlas") + 1] if "--atlas" in words else words[1]
         shutil.copytree(finished, run)
     words += [*QUICKLY.get(words[0], []), *_few(line)]
@@ -469,7 +470,7 @@ def test_every_option_of_circuits_is_in_its_page() -> None:
         "control",
         "seed",
     }
-    own |= {"prompts", "pairs", "export"}
+    own |= {"prompts", "pairs", "export", "switch_off"}
     options = [p for p in group.get_command(None, "circuits").params if p.name in own]  # type: ignore[arg-type, union-attr]
     assert len(options) == len(own)
     assert not [p.opts[0] for p in options if p.opts[0] not in text]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import select
 import signal
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PATIENCE = 60.0  # seconds after which a child hangs
+STACKS = signal.SIGUSR1  # a child prints where all of its threads are
+TO_PRINT = 5.0  # seconds to do that
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,13 @@ def begun(work: Callable[[], object], streams: Path) -> int:
 
 
 def ended(child: int, streams: Path, *, patience: float = PATIENCE) -> Ended:
-    """How a child ended; one that hangs is killed."""
+    """How a child ended; one that hangs is killed, and `err` ends in its stacks."""
     handle = os.pidfd_open(child)
     try:
         ready, _, _ = select.select([handle], [], [], patience)
+        if not ready:
+            os.kill(child, STACKS)
+            select.select([handle], [], [], TO_PRINT)
     finally:
         os.close(handle)
     if not ready:
@@ -73,6 +79,8 @@ def _become(work: Callable[[], object], out: Path, err: Path) -> None:
             handle = os.open(file, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
             os.dup2(handle, number)
             os.close(handle)
+        faulthandler.register(STACKS, file=2)
+        let_go()
         work()
         code = 0
     except SystemExit as ended:
@@ -84,6 +92,16 @@ def _become(work: Callable[[], object], out: Path, err: Path) -> None:
         sys.stderr.flush()
     finally:
         os._exit(code)
+
+
+def let_go() -> None:
+    """Take a lock of our own where numba shares one with all forks of a process.
+
+    It holds its lock at every call of a compiled loop; who is killed meanwhile never gives it back,
+    and all others would wait for ever.
+    """
+    if numba := sys.modules.get("numba.np.ufunc.parallel"):
+        numba._backend_init_process_lock = None  # type: ignore[attr-defined]  # it makes a new one
 
 
 def headscope(arguments: Sequence[str], folder: Path) -> None:

@@ -55,11 +55,21 @@ def attempt_all(
     if code := forked(Scenario("one", run).work(bench.desk), bench.desk / "streams").code:
         raise RuntimeError(f"one process fails by itself: {code}")
     took, wanted = time.monotonic() - began, contents(bench.desk / OUT)
+    forked(die_in_a_loop, bench.desk / "streams")
     for _ in range(runs):
         moments = [draws.uniform(0, took / 2) for _ in range(kills)]
         outcome, what = attempt(bench, run, moments, draws, wanted)
         tally.add("together", outcome, what, files=bench.desk / OUT)
         click.echo(f"{outcome}; {what}")
+
+
+def die_in_a_loop() -> None:
+    """As a process that is killed while numba holds its lock, at a call of a compiled loop."""
+    from numba.np.ufunc import parallel
+
+    parallel.get_num_threads()
+    with parallel._backend_init_process_lock:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def fresh(bench: Bench) -> None:
@@ -91,10 +101,14 @@ def attempt(
         hit = ended(running[number], streams(bench, number)).code == -signal.SIGKILL
         killed[doing(bench, running[number]) if hit else "too late"] += 1
         running[number] = start(bench, run, number, log)
-    for number, child in running.items():
-        end = ended(child, streams(bench, number), patience=3 * PATIENCE)
-        if end.code is None:
-            return "hang", f"process {number}: {end.err[-300:]}"
+    deadline = time.monotonic() + 3 * PATIENCE
+    ends = {
+        number: ended(child, streams(bench, number), patience=max(0, deadline - time.monotonic()))
+        for number, child in running.items()
+    }
+    if hung := [f"process {number}: {end.err}" for number, end in ends.items() if end.code is None]:
+        return "hang", "\n".join(hung)
+    for number, end in ends.items():
         if end.code:
             return "unclear error", f"process {number}: {end.code}, {end.err[-400:]}"
     computed = log.read_text().split()

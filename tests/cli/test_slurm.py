@@ -72,7 +72,10 @@ def test_what_slurm_is_asked_stands_in_the_script():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["view", "demo"], "found 'view'; wanted headscope slurm atlas MODEL"),
+        (
+            ["view", "demo"],
+            "found 'view'; wanted headscope slurm atlas|zoo|ablate",
+        ),
         ([], "found no command"),
         (["atlas", "demo", "--demo", "--workers", "2"], "--shard goes without --workers"),
         (["atlas", "demo", "--demo", "--overwrite"], "without --overwrite"),

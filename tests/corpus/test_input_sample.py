@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headscope.corpus.document import Example
-from headscope.corpus.stored_inputs import InputSample
+from headscope.corpus.input_sample import InputSample
 
 # As in the demo: many short inputs, and one in fifteen of seven times their length.
 LENGTHS = [20 + at % 11 if at % 15 else 210 + at % 7 for at in range(210)]

@@ -8,7 +8,8 @@ import headscope as hs
 from heads.test_notable_heads import plant, quiet_tree
 from headscope.core.head_labels import head_labels
 from headscope.errors import InputError, RunFolderError
-from headscope.heads.tables import find_heads, label_table
+from headscope.heads.head_frame import find_heads
+from headscope.heads.tables import label_table
 from recorded import LANGUAGE, recorded
 
 

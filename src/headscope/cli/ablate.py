@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.cli import options
-from headscope.cli.options import IntervalOptions, ModelOptions, Natural, Positive, RunOptions
+from headscope.cli.options import IntervalOptions, ModelOptions, Natural, Positive
+from headscope.cli.shared_run import SharedRunOptions
 from headscope.cli.task_options import TaskDataOptions, task_examples
 from headscope.cli.terminal_output import ProgressBar, heads_given, size_of
 from headscope.cli.typed_command import Options, argument, group, option, run_command, several
+from headscope.run.processes import noting_failure
 
 if TYPE_CHECKING:
     from headscope.run.store import Run
@@ -41,7 +43,7 @@ class _AblateOptions(Options):
     batch_tokens: Positive = option(
         "Tokens of a forward pass at most, all variants included.", 2048
     )
-    how: RunOptions = group()
+    how: SharedRunOptions = group()
 
 
 @run_command("ablate", _AblateOptions)
@@ -58,15 +60,16 @@ def ablate_command(given: _AblateOptions) -> None:
     """
     groups = tuple(group_named(text) for text in given.together)
     options.check_run_folder(given.output)
-    seed, limit = given.chance.seed, given.task.limit
-    data = task_examples(given.task, given.checkpoint, given.loading, seed, limit)
-    from headscope.experiments.ablation.ablate import AblationSettings, ablate
-    from headscope.tasks.task_model import load_for_task
+    with noting_failure(given.output, given.how.shard):
+        seed, limit = given.chance.seed, given.task.limit
+        data = task_examples(given.task, given.checkpoint, given.loading, seed, limit)
+        from headscope.experiments.ablation.ablate import AblationSettings, ablate
+        from headscope.tasks.task_model import load_for_task
 
-    settings = options.settings_from(
-        AblationSettings, given, given.task, given.chance, groups=groups
-    )
-    model = load_for_task(given.checkpoint, data.task, **asdict(given.loading))
+        settings = options.settings_from(
+            AblationSettings, given, given.task, given.chance, groups=groups
+        )
+        model = load_for_task(given.checkpoint, data.task, **asdict(given.loading))
     with ProgressBar(quiet=given.how.quiet, unit="examples") as progress:
         run = ablate(
             model, data, output=given.output, settings=settings,

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import click
-
 from headscope.cli import options
 from headscope.cli.run_request import asked_corpus, run_settings
+from headscope.cli.shared_run import SharedRunOptions
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
-from headscope.cli.typed_command import argument, option, run_command
-from headscope.errors import InputError
+from headscope.cli.typed_command import argument, group, option, run_command
 from headscope.run.processes import check_shard, noting_failure
 from headscope.run.worker_processes import check_engine
 
 if TYPE_CHECKING:
     from headscope.run.store import Run
-
-
-class _Shard(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
-    name = "shard"
-
-    def convert(self, value: str, *_: object) -> tuple[int, int]:
-        """The two numbers; InputError for anything else."""
-        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", value)
-        if not found:
-            raise InputError(f"--shard is {value!r}; wanted I/N, say 1/4 to 4/4")
-        return int(found[1]), int(found[2])
 
 
 class _AtlasOptions(options.CorpusRunOptions):
@@ -46,10 +32,7 @@ class _AtlasOptions(options.CorpusRunOptions):
         "processes",
     )
     scheduler: str | None = option("Address of a Dask cluster that is there.", metavar="ADDRESS")
-    shard: tuple[int, int] | None = option(
-        "Process I of N, from 1, that fill one run folder together, started anywhere: it begins "
-        "with its share and helps with what is left.", type=_Shard(), metavar="I/N",
-    )  # fmt: skip
+    how: SharedRunOptions = group()
 
 
 @run_command("atlas", _AtlasOptions)
@@ -65,11 +48,11 @@ def atlas_command(given: _AtlasOptions) -> None:
     headscope atlas ./my-model --treebank dev.conllu --coref *.conll --frames fndata-1.7 -o run
     headscope atlas ./my-model --text wiki.txt --annotate spacy:en_core_web_sm -o run
     """
-    check_engine(given.engine, given.scheduler, workers=given.workers, shard=given.shard)
-    check_shard(given.shard, workers=given.workers, overwrite=given.how.overwrite)
-    if given.shard is not None:
+    check_engine(given.engine, given.scheduler, workers=given.workers, shard=given.how.shard)
+    check_shard(given.how.shard, workers=given.workers, overwrite=given.how.overwrite)
+    if given.how.shard is not None:
         options.check_run_folder(given.output)
-    with noting_failure(given.output, given.shard):
+    with noting_failure(given.output, given.how.shard):
         # Everything that can be wrong with the request is found before the model is loaded.
         settings = run_settings(given, given.model)
         corpus = asked_corpus(given)
@@ -89,12 +72,8 @@ def atlas_command(given: _AtlasOptions) -> None:
             loaded, corpus, output=given.output, settings=settings, execution=execution,
             frequency=given.frequency, control=given.control,
         )  # fmt: skip
-    how = given.how
-    if given.shard is not None:  # of several processes the one that wrote the results reports
-        alone = not (run.elsewhere or how.no_report) and options.is_free(given.output)
-        how = replace(how, no_report=not alone)
     options.conclude(
-        run, how, lines=_measured(run, progress, notes),
+        run, given.how, lines=_measured(run, progress, notes),
         summary=lambda run: {key: run.manifest[key] for key in ("analyses", "shards")},
     )  # fmt: skip
 

@@ -9,12 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.cli import options
-from headscope.cli.options import CorpusOptions, IntervalOptions, Natural, Positive, RunOptions
+from headscope.cli.options import (
+    CorpusOptions,
+    IntervalOptions,
+    Natural,
+    Positive,
+)
+from headscope.cli.shared_run import SharedRunOptions
 from headscope.cli.task_options import TaskOptions, refuse_text, task_examples
 from headscope.cli.terminal_output import ProgressBar, annotate, size_of
 from headscope.cli.typed_command import Options, argument, group, option, run_command
 from headscope.errors import InputError
 from headscope.model.request import refuse_length
+from headscope.run.processes import noting_failure
 
 if TYPE_CHECKING:
     from headscope.experiments.importance.importance import ImportanceSettings
@@ -54,7 +61,7 @@ class _ImportanceOptions(Options):
     batch_tokens: Positive = option(
         "Tokens of a forward pass at most, copies of an input included.", 2048
     )
-    how: RunOptions = group()
+    how: SharedRunOptions = group()
 
 
 @run_command("importance", _ImportanceOptions)
@@ -69,17 +76,18 @@ def importance_command(given: _ImportanceOptions) -> None:
     headscope importance bert-rte --task rte --data glue --ablation ablated -o important
     headscope importance bert-base-uncased --text wiki.txt -o gradients
     """
-    # Everything that can be wrong with the request is found before a model is loaded.
-    data = _asked(given)
-    from headscope.experiments.importance.importance import ImportanceSettings
+    with noting_failure(given.output, given.how.shard):
+        # Everything that can be wrong with the request is found before a model is loaded.
+        data = _asked(given)
+        from headscope.experiments.importance.importance import ImportanceSettings
 
-    settings = options.settings_from(
-        ImportanceSettings, given, given.lengths, given.chance,
-        methods=None if given.methods is None else options.comma_separated(given.methods),
-        limit=given.limit if data is None else None,
-    )  # fmt: skip
-    options.check_run_folder(given.output)
-    run, notes = _of_text(settings, given) if data is None else _of_task(data, settings, given)
+        settings = options.settings_from(
+            ImportanceSettings, given, given.lengths, given.chance,
+            methods=None if given.methods is None else options.comma_separated(given.methods),
+            limit=given.limit if data is None else None,
+        )  # fmt: skip
+        options.check_run_folder(given.output)
+        run, notes = _of_text(settings, given) if data is None else _of_task(data, settings, given)
     options.conclude(run, given.how, lines=chain(notes, _lines(run)), summary=_summary)
 
 

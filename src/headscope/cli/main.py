@@ -33,8 +33,10 @@ COMMANDS = {
     "patterns": "Classes of attention maps: label, learn, apply.",
     "head": "Tell what one head of a run is: labels, numbers, maps.",
     "report": "Rebuild report, figures and tables of a run.",
+    "cite": "BibTeX of the sources behind a run, and its methods.",
+    "export": "A run as a folder of pages, for any web host or the disk.",
     "status": "How far a run is, and what each process does.",
-    "slurm": "An array script that runs an atlas on a Slurm cluster.",
+    "slurm": "An array script that fills a run on a Slurm cluster.",
     "analyses": "List the analyses and their options.",
     "doctor": "Check the installation, a model, a corpus, a run.",
 }

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 import click
 
@@ -198,6 +197,10 @@ class RunOptions(LinearsOption):
     quiet: bool = flag("No progress bar.")
     as_json: bool = json_flag()
 
+    def reporting(self, run: Run) -> Self:
+        """The same without a report where another process writes it, or is still there."""
+        return self
+
 
 class CorpusRunOptions(Options):
     """What every command is asked that runs analyses over a corpus."""
@@ -335,24 +338,6 @@ def hold(output: Path) -> None:
     click.get_current_context().with_resource(held(output))
 
 
-def is_free(output: Path) -> bool:
-    """Whether a run folder is free within a minute: processes that have shared it soon see its end.
-
-    Else says what to do.
-    """
-    from headscope.core.whole_file import held
-
-    for left in range(120, -1, -1):
-        try:
-            with held(output):
-                return True
-        except InputError:
-            if left:
-                time.sleep(0.5)
-    complain(f"another process is in {output}; when it has ended: headscope report {output}")
-    return False
-
-
 def execution_of(progress: ProgressBar | None, *given: Options) -> Execution:
     """How a run is executed."""
     from headscope.run.atlas import Execution
@@ -377,6 +362,7 @@ def conclude(
     """
     from headscope.core.results import naming_layers
 
+    how = how.reporting(run)
     if not how.no_report:
         make_report(run)
     report = f"{run.path}/report.html" if run.has_report else None

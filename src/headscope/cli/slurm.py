@@ -1,4 +1,4 @@
-"""`headscope slurm atlas …`: an array script by which n tasks fill one run folder together."""
+"""`headscope slurm COMMAND …`: an array script by which n tasks fill one run folder together."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +17,7 @@ from headscope.cli.options import Positive
 from headscope.cli.terminal_output import say
 from headscope.cli.typed_command import Options, argument, flag, option, typed_command
 from headscope.errors import HeadscopeError, InputError
-from headscope.run.processes import check_shard
+from headscope.run.processes import DIVIDED, check_shard
 
 # What a line of #SBATCH may hold: no shell reads it, so that nothing can be quoted there.
 _PLAIN = re.compile(r"[\w.,:@%+/=-]+")
@@ -39,23 +40,24 @@ Plain = Annotated[str, _Plain()]
 
 class _SlurmOptions(Options):
     command: tuple[str, ...] = argument(
-        default=(), metavar="atlas MODEL ...", type=click.UNPROCESSED
+        default=(), metavar="COMMAND MODEL ...", type=click.UNPROCESSED
     )
     tasks: Positive = option("Tasks of the array.", 16)
     time: Plain | None = option("Time limit of a task, say 4:00:00.")
     mem: Plain | None = option("Memory of a task, say 16G.")
     cpus: Positive | None = option("Processors of a task.")
-    gpus: Plain | None = option("GPUs of a task, say 1 or a100:1; give atlas its --device too.")
+    gpus: Plain | None = option("GPUs of a task, say 1 or a100:1; give --device too.")
     partition: Plain | None = option("Partition of the cluster.")
     submit: bool = flag("Hand the script to sbatch instead of printing it.")
 
 
 @typed_command("slurm", _SlurmOptions)
 def slurm_command(given: _SlurmOptions) -> None:
-    """Print an array script for Slurm that runs `headscope atlas ...` in several tasks.
+    """Print an array script for Slurm that runs `headscope COMMAND ...` in several tasks.
 
-    All that `atlas` takes is given as there. A task that is killed, preempted or requeued costs the
-    shard it computed; the last one merges and reports. `headscope status RUN` tells how far it is.
+    COMMAND is atlas, zoo, ablate, importance or probe; all that it takes is given as there. A task
+    that is killed, preempted or requeued costs the shard it computed; the last one merges and
+    reports. `headscope status RUN` tells how far it is.
 
     \b
     headscope slurm atlas bert-base-uncased --text wiki.txt -o run --tasks 64 --time 4:00:00
@@ -63,18 +65,18 @@ def slurm_command(given: _SlurmOptions) -> None:
     """
     _check(given.command, given.tasks)
     script = array_script(
-        given.command[1:], tasks=given.tasks, folder=Path.cwd(), time=given.time, mem=given.mem,
+        given.command, tasks=given.tasks, folder=Path.cwd(), time=given.time, mem=given.mem,
         cpus_per_task=given.cpus, gpus=given.gpus, partition=given.partition,
     )  # fmt: skip
     say(_submitted(script) if given.submit else script.rstrip())
 
 
-# What is not its own is the atlas's, and is read by it.
+# What is not its own is the other command's, and is read by it.
 slurm_command.context_settings = {"ignore_unknown_options": True}
 
 
 def array_script(words: Sequence[str], *, tasks: int, folder: Path, **asked: Any) -> str:
-    """A script for sbatch, whose tasks each give `headscope atlas` with these arguments.
+    """A script for sbatch, whose tasks each give this command of headscope.
 
     folder  where the tasks start
     asked   options of sbatch; None for those that are left to the cluster
@@ -82,9 +84,9 @@ def array_script(words: Sequence[str], *, tasks: int, folder: Path, **asked: Any
     given = {name.replace("_", "-"): value for name, value in asked.items() if value is not None}
     wanted = {"job-name": "headscope", "array": f"1-{tasks}", **given}
     lines = [f"#SBATCH --{name}={value}" for name, value in wanted.items()]
-    command = shlex.join([sys.executable, "-m", "headscope", "atlas", "--quiet"])
+    command = shlex.join([sys.executable, "-m", "headscope", words[0], "--quiet"])
     end = list(words).index("--") if "--" in words else len(words)
-    before, after = shlex.join(words[:end]), shlex.join(words[end:])
+    before, after = shlex.join(words[1:end]), shlex.join(words[end:])
     share = f'--shard "$SLURM_ARRAY_TASK_ID/{tasks}"'
     return "\n".join([
         "#!/bin/bash", *lines,
@@ -97,19 +99,19 @@ def array_script(words: Sequence[str], *, tasks: int, folder: Path, **asked: Any
 
 
 def _check(command: Sequence[str], tasks: int) -> None:
-    """Raise InputError, or click's error, for what atlas would not take."""
-    from headscope.cli.atlas import atlas_command
-
-    if command[:1] != ("atlas",):
+    """Raise InputError, or click's error, for what the command would not take."""
+    if not command or command[0] not in DIVIDED:
         found = repr(command[0]) if command else "no command"
-        raise InputError(f"found {found}; wanted headscope slurm atlas MODEL ...: only atlas can")
+        raise InputError(f"found {found}; wanted headscope slurm {'|'.join(DIVIDED)} MODEL ...")
     if strange := [word for word in command if not word.isprintable()]:
         raise InputError(f"found {strange[0]!r}; wanted arguments of one line that can be printed")
-    with atlas_command.make_context("atlas", [*command[1:]]) as context:
+    module = import_module(f"headscope.cli.{command[0]}")
+    asked_command: click.Command = getattr(module, f"{command[0]}_command")
+    with asked_command.make_context(command[0], [*command[1:]]) as context:
         asked = context.params
     if asked["shard"] is not None:
         raise InputError("found --shard; leave it out: each task is given its own")
-    check_shard((1, tasks), workers=asked["workers"], overwrite=asked["overwrite"])
+    check_shard((1, tasks), workers=asked.get("workers", 1), overwrite=asked["overwrite"])
 
 
 def _submitted(script: str) -> str:

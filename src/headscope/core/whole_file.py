@@ -22,6 +22,7 @@ from pathlib import Path
 from headscope.errors import HeadscopeError, RunFolderError, UnwrittenError
 
 DRAFT = ".part-"
+LOOK = 0.05  # seconds between two looks at a lock
 WAIT = "wait until it has finished, or choose another folder with -o"
 _NOTED: ContextVar[set[Path] | None] = ContextVar("noted", default=None)
 
@@ -77,13 +78,16 @@ def why_unwritten(error: OSError, path: Path) -> UnwrittenError:
 
 
 @contextmanager
-def held(place: Path, *, instead: str = WAIT, shared: bool = False) -> Iterator[None]:
+def held(
+    place: Path, *, instead: str = WAIT, shared: bool = False, patience: float = 0
+) -> Iterator[None]:
     """Inside the context no other process holds the place: a folder, a checkpoint or a file.
 
-    place    need not exist
-    instead  what the second may do
-    shared   others may hold it too that share it
-    raises   RunFolderError that says who holds it; UnwrittenError where nothing can be written
+    place     need not exist
+    instead   what the second may do
+    shared    others may hold it too that share it
+    patience  seconds to wait for others
+    raises    RunFolderError that says who holds it; UnwrittenError where nothing can be written
 
     While it is held, `.NAME.lock` stands beside it (in it where the folder around cannot be
     written) and says by whom. The system lets go when the process ends, however it ends: a file
@@ -95,7 +99,8 @@ def held(place: Path, *, instead: str = WAIT, shared: bool = False) -> Iterator[
     lock = _lock_file(place)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
-        handle = _locked(lock, shared)
+        # One that shares it holds it alone for a moment, when it ends.
+        handle = _locked(lock, shared, max(patience, 1.0 if shared else 0.0))
     except OSError as error:
         raise why_unwritten(error, place) from error
     if isinstance(handle, str):
@@ -143,9 +148,9 @@ def _lock(handle: int, *, shared: bool) -> None:
     fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
 
 
-def _locked(lock: Path, shared: bool) -> int | str:
+def _locked(lock: Path, shared: bool, patience: float) -> int | str:
     """A handle of the lock's file, held while it is open; else a few words on who holds it."""
-    tries = 20 if shared else 1  # one that shares it holds it alone for a moment, when it ends
+    tries = 1 + int(patience / LOOK)
     while True:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
@@ -154,7 +159,7 @@ def _locked(lock: Path, shared: bool) -> int | str:
             tries -= 1
             if tries:
                 os.close(handle)
-                time.sleep(0.05)
+                time.sleep(LOOK)
                 continue
             who = os.read(handle, 200).decode("utf-8", "replace")
             os.close(handle)

@@ -3,7 +3,6 @@
 import hashlib
 from bisect import insort
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from typing import Self
 
 import numpy as np
@@ -67,6 +66,11 @@ class StoredInputChoice:
         for mine, others in zip(self._every, other._every, strict=True):
             for key, _, example in others.kept:
                 mine.take(key, example)
+
+    @property
+    def held(self) -> list[Example]:
+        """All examples that may yet be chosen: a choice that considers them is this one."""
+        return [example for among in self._every for example in among.examples]
 
     @property
     def _every(self) -> tuple[_LowestKeys, ...]:
@@ -148,56 +152,3 @@ def _ends(start: int, stop: int, room: int) -> list[int]:
 def _relations(example: Example) -> set[str]:
     assert example.words is not None
     return {label(example, index) for index in range(len(example.words))} - {ROOT}
-
-
-class InputSample:
-    """Inputs drawn evenly from a corpus by a hash of the seed and the input's id.
-
-    Those of the lowest keys are held, up to the first that would be one too many. The choice
-    depends on nothing else, neither on the order nor on how the corpus is divided; no more of the
-    corpus is held than the sample.
-
-    most  tokens that are held at most
-    """
-
-    def __init__(self, *, seed: int, most: int) -> None:
-        self.seed, self.most, self.tokens = seed, most, 0
-        # A heap, the highest key first; numbered, as an input may come twice.
-        self._kept: list[tuple[int, str, int, Example]] = []
-        self._number = 0
-        self._below = 1 << 128  # the lowest key that was too many: no higher one may come after it
-
-    def consider(self, example: Example) -> None:
-        """Take one input into account."""
-        name = f"{self.seed}\0sample\0{example.document}\0{example.id}"
-        hashed = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16)
-        self._take(int.from_bytes(hashed.digest()), example)
-
-    def merge(self, other: Self) -> None:
-        """Take all into account that another sample was shown."""
-        held = other._kept + self._kept
-        self._kept, self.tokens, self._below = [], 0, min(self._below, other._below)
-        for key, *_, example in held:
-            self._take(-key, example)
-
-    def _take(self, key: int, example: Example) -> None:
-        if key >= self._below:
-            return
-        self._number += 1
-        heappush(self._kept, (-key, example.id, self._number, example))
-        self.tokens += len(example)
-        while self.tokens > self.most and len(self._kept) > 1:
-            highest, *_, dropped = heappop(self._kept)
-            self.tokens, self._below = self.tokens - len(dropped), -highest
-
-    def within(self, tokens: int) -> tuple[Example, ...]:
-        """Of what is held, inputs that have so many tokens, the shortest first; one at least.
-
-        They lie evenly in the order of the lengths: much that is said of heads depends on these.
-        """
-        held = sorted(self._kept, key=lambda one: (len(one[-1]), one[:3]))
-        for count in range(min(len(held), len(held) * tokens // self.tokens), 1, -1):
-            chosen = [held[(2 * at + 1) * len(held) // (2 * count)][-1] for at in range(count)]
-            if sum(map(len, chosen)) <= tokens:
-                return tuple(chosen)
-        return (held[len(held) // 2][-1],)

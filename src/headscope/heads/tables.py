@@ -7,19 +7,18 @@ number, what names a place (best_layer, …), and what says so (`tidy` = 0).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.claim import Claim, rank
 from headscope.core.control import controls
-from headscope.core.head_labels import all_claims, head_labels, label_rules
-from headscope.core.head_metrics import HeadMetric, first_metrics, head_metrics
+from headscope.core.head_labels import head_labels
+from headscope.core.head_names import first
 from headscope.core.question import parts
 from headscope.core.results import (
     derived_once,
@@ -27,14 +26,13 @@ from headscope.core.results import (
     estimate,
     estimates,
     head_name,
-    layer_number,
     layer_numbers,
-    naming_layers,
-    place_name,
+    own_name,
     shape,
 )
 from headscope.core.whole_file import write_whole
-from headscope.errors import InputError
+from headscope.core.wording import MISSING
+from headscope.page.tabulate import measured
 
 LEADING = [
     "model", "revision", "analysis", "metric", "layer", "head", "value", "n", "ci_low", "ci_high",
@@ -46,6 +44,10 @@ UNIT_COLUMNS = {"unit", "unit_other"}
 LABEL_COLUMNS = (
     "rank", "kind", "label", "text", "sentence", "value", "ci_low", "ci_high", "reference",
     "effect", "n", "analysis",
+)  # fmt: skip
+# What a caption says, a head's name, and whole sentences.
+UNPRINTED = (
+    "model", "revision", "analysis", "layer", "head", "name", "text", "sentence", "kind", "kinds",
 )  # fmt: skip
 
 
@@ -70,16 +72,8 @@ def write_tables(tree: xr.DataTree, folder: Path) -> list[Path]:
     returns  the paths written
     raises   UnwrittenError if the folder cannot be written
     """
-    added = {name: table for of in parts("tables") for name, table in of(tree).items()}
-    tables = {
-        **tidy(tree),
-        **{name: of for name, of in added.items() if len(of[0] if isinstance(of, tuple) else of)},
-        "heads": head_table(tree),
-        "head_labels": label_table(tree),
-    }
     written: dict[str, Callable[[str], object] | bytes] = {}
-    for name, given in tables.items():
-        table, note = given if isinstance(given, tuple) else (given, None)
+    for name, (table, note) in all_tables(tree).items():
         written[f"{name}.csv"] = partial(table.to_csv, index=False)
         if note is None:
             written[f"{name}.parquet"] = partial(table.to_parquet, index=False)
@@ -87,6 +81,53 @@ def write_tables(tree: xr.DataTree, folder: Path) -> list[Path]:
             written[f"{name}.md"] = markdown(table, note).encode()
             written[f"{name}.tex"] = latex(table, note).encode()
     return [write_whole(folder / name, write) for name, write in written.items()]
+
+
+@derived_once()
+def all_tables(tree: xr.DataTree) -> dict[str, tuple[pd.DataFrame, str | None]]:
+    """Every table by the name of its file; those in a paper's layout with their note, else None."""
+    added = {name: table for of in parts("tables") for name, table in of(tree).items()}
+    pairs = {name: of if isinstance(of, tuple) else (of, None) for name, of in added.items()}
+    ours = {"heads": (head_table(tree), None), "head_labels": (label_table(tree), None)}
+    return (
+        {name: (table, None) for name, table in tidy(tree).items()}
+        | {name: pair for name, pair in pairs.items() if len(pair[0])}
+        | ours
+    )
+
+
+def in_print(table: pd.DataFrame) -> pd.DataFrame:
+    """A table as texts: intervals in brackets beside their numbers, heads by their names.
+
+    Left out are empty columns, and those of UNPRINTED.
+    """
+    shown: dict[str, list[str]] = {}
+    if {"layer", "head"} <= set(table):
+        places = zip(table["layer"], table["head"], strict=True)
+        shown["layer" if table["head"].isna().all() else "head"] = [_place(*at) for at in places]
+    for name in map(str, table):
+        if name in UNPRINTED or name.endswith(("ci_low", "ci_high")):
+            continue
+        ends = [f"{name}_ci_"[6 * (name == "value") :] + end for end in ("low", "high")]
+        limits = [table.get(end, [np.nan] * len(table)) for end in ends]
+        values = table[name] + first() if name.endswith("layer") else table[name]
+        shown[name] = [_printed(*row) for row in zip(values, *limits, strict=True)]
+    told = {name: of for name, of in shown.items() if set(of) - {MISSING, ""}}
+    return pd.DataFrame({name.replace("_", " "): of for name, of in told.items()})
+
+
+def _place(layer: Any, head: Any) -> str:
+    name = MISSING if pd.isna(layer) else own_name(int(layer), 0 if pd.isna(head) else int(head))
+    return name.partition("·")[0] if pd.isna(head) else name
+
+
+def _printed(value: Any, low: float, high: float) -> str:
+    if isinstance(value, float):
+        cell = measured(value, low, high)
+        return f"{cell.text} {cell.small}".strip()
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return MISSING if pd.isna(value) else str(value)
 
 
 def markdown(table: pd.DataFrame, note: str) -> str:
@@ -99,12 +140,12 @@ def markdown(table: pd.DataFrame, note: str) -> str:
 
 def latex(table: pd.DataFrame, note: str) -> str:
     """The table as a LaTeX table with the rules of booktabs; the note is its caption."""
-    rows = [" & ".join(map(_tex, row)) + r" \\" for row in table.values.tolist()]
-    head = " & ".join(map(_tex, table.columns)) + r" \\"
+    rows = [" & ".join(map(tex, row)) + r" \\" for row in table.values.tolist()]
+    head = " & ".join(map(tex, table.columns)) + r" \\"
     start = rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}"
     before = [r"% \usepackage{booktabs}", r"\begin{table}", r"\centering"]
     body = [start, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
-    return "\n".join([*before, rf"\caption{{{_tex(note)}}}", *body, r"\end{table}"]) + "\n"
+    return "\n".join([*before, rf"\caption{{{tex(note)}}}", *body, r"\end{table}"]) + "\n"
 
 
 def head_table(tree: xr.DataTree) -> pd.DataFrame:
@@ -206,91 +247,6 @@ def _escaped(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", text)
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
+    """The text with LaTeX's own characters escaped."""
     return "".join(_TEX.get(c, c) for c in text).replace("−", "$-$").replace("–", "--")
-
-
-LABEL = ("label", "effect", "value", "ci_low", "ci_high", "reference", "n")
-FOUND = ("is_label", *LABEL, "sentence")
-MOST_NAMES = 24  # of an error
-
-
-@derived_once()
-def head_frame(tree: xr.DataTree, *numbers: str) -> pd.DataFrame:
-    """One row per head, in the order of layers and heads.
-
-    numbers  further numbers per head, each with its interval; names as in the data, group.variable
-             or group.variable.choice: "surface.attention.previous". Without any, those that come
-             first in the report of an experiment
-    returns  layer and head (from 0), name (L1·H1), labels (with their numbers, strongest first,
-             joined by "; "), kinds; label, effect, value, ci_low, ci_high, reference (shares
-             of 1) and n (documents) of the strongest label, missing for unlabelled heads; and each
-             number KEY with KEY_ci_low, KEY_ci_high
-    raises   InputError for a number that the run does not have, with near names
-    """
-    frame = head_table(tree).drop(columns=["model", "revision"])
-    firsts = [one.labels[0] if one.labels else None for one in head_labels(tree).values()]
-    for name in LABEL:
-        frame[name] = [None if first is None else first.row[name] for first in firsts]
-    frame = frame.astype({name: "Int64" if name == "n" else "float64" for name in LABEL[1:]})
-    for metric in _numbers(tree, numbers):
-        parts = metric.estimate
-        for end, values in (("", parts.value), ("_ci_low", parts.low), ("_ci_high", parts.high)):
-            frame[f"{metric.key}{end}"] = values.ravel()  # [layer · heads + head]
-    return frame
-
-
-def _numbers(tree: xr.DataTree, names: tuple[str, ...]) -> list[HeadMetric]:
-    every = head_metrics(tree)
-    known = {metric.key: metric for metric in every}
-    for name in names:
-        if name not in known:
-            raise InputError(f"no number {name!r} per head in this run; {_near(name, known)}")
-    return [known[name] for name in names] if names else first_metrics(every)
-
-
-@derived_once()
-def find_heads(tree: xr.DataTree, what: str) -> pd.DataFrame:
-    """The heads of which something is said, labels first, then the largest effect.
-
-    what     part of a label's name ("direct object", "previous token"), or exactly a relation of
-             the data ("obj") or a kind of label ("sink"); lower or upper case
-    returns  layer and head (from 0), name, is_label (whether the claim passes the rule of its kind
-             and departs from the control: others are only above an ordinary head), label, effect,
-             value, ci_low, ci_high, reference, n, sentence
-    raises   InputError where nothing of the kind is claimed of any head, with near names
-    """
-    asked, claims = what.strip().casefold(), all_claims(tree)
-    titles = {kind: rule.title for kind, rule in label_rules().items()}
-    said = {id(one): (one.name, one.about, one.kind, titles[one.kind]) for one in claims}
-    found = [
-        claim for claim in claims
-        if asked and (asked in claim.name.casefold() or asked in map(str.casefold, said[id(claim)]))
-    ]  # fmt: skip
-    if not found:
-        words = [word for some in said.values() for word in some if word]
-        near = _near(what, dict.fromkeys(claim.name for claim in claims), words)
-        raise InputError(f"no head of this run is said to do {what!r}; {near}")
-    labels = {label for one in head_labels(tree).values() for label in map(_same, one.labels)}
-    found.sort(key=lambda claim: (_same(claim) not in labels, rank(claim)))
-    with naming_layers(tree):
-        rows = [
-            {"layer": layer_number(one.layer), "head": one.head,
-             "name": place_name(one.layer, one.head), "is_label": _same(one) in labels, **one.row}
-            for one in found
-        ]  # fmt: skip
-    return pd.DataFrame(rows)[["layer", "head", "name", *FOUND]]
-
-
-def _same(claim: Claim) -> tuple[int, int, str, str]:
-    return claim.layer, claim.head, claim.kind, claim.name
-
-
-def _near(name: str, known: Iterable[str], more: Iterable[str] = ()) -> str:
-    """What may have been meant, of `known` or `more`, and what there is."""
-    names = list(known)
-    lower = {one.casefold(): one for one in (*names, *more)}
-    near = [lower[one] for one in get_close_matches(name.casefold(), lower, 3, 0.5)]
-    meant = f"did you mean {' or '.join(near)}? " if near else ""
-    there = ", ".join(names[:MOST_NAMES]) or "none"
-    return f"{meant}there are: {there}{', …' if len(names) > MOST_NAMES else ''}"

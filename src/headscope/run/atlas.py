@@ -33,10 +33,12 @@ from headscope.run.control import RANDOM, Control, control_of, control_results
 from headscope.run.gather import Engine, gather
 from headscope.run.gather_together import gather_together
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
-from headscope.run.manifest import Manifest, new_manifest, spec_of, versions
+from headscope.run.manifest import Manifest, new_manifest, spec_of
 from headscope.run.plan import Plan, corpus_ranks, make_plan, read_ranks
-from headscope.run.processes import TakingPart, check_shard, taking_part
+from headscope.run.processes import DIVIDED, TakingPart, check_shard, taking_part
 from headscope.run.settings import Settings, SettingsFields
+from headscope.run.shared_parts import WrittenElsewhereError
+from headscope.run.shared_plan import shared_plan
 from headscope.run.store import Run, RunFolder
 from headscope.run.worker_processes import check_engine
 
@@ -124,9 +126,7 @@ def atlas(
     raises     InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
     settings, execution = settings_of(Settings, settings, more), execution or Execution()
-    if output is None and execution.shard is not None:
-        raise InputError("found a shard and no run folder; wanted output=FOLDER, the same for all")
-    corpus, folder = corpus_of(corpus), folder_of(output, replace(execution, shard=None))
+    corpus, folder = corpus_of(corpus), folder_of(output, execution, divided=True)
     with taking_part(Path(output or "."), execution.shard) as own:
         return _atlas(
             load(model), corpus, folder, settings, execution,
@@ -139,11 +139,12 @@ def _atlas(
     execution: Execution, *, frequency: str | Path | None, control: str | Path | None,
     own: TakingPart | None,
 ) -> Run:  # fmt: skip
-    if own is not None:
-        own.tell(versions=versions())
     engine = engine_of(execution, model)
     possible, held_against = possible_analyses(model, settings), control_of(model, control)
-    plan = make_plan(model, corpus, settings, workers=execution.workers)
+    if own is None:
+        plan = make_plan(model, corpus, settings, workers=execution.workers)
+    else:
+        plan = shared_plan(model, corpus, settings, own)
     wanted = annotated_analyses(possible, plan, settings)
     names = long_analyses(wanted, model, plan, settings)
     scope = replace(
@@ -174,7 +175,10 @@ def _atlas(
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
             long=is_long(model, plan, settings),
         )  # fmt: skip
-        return _computed(run, model, job, plan, execution, engine=engine, control=held_against)
+        try:
+            return _computed(run, model, job, plan, execution, engine=engine, control=held_against)
+        except WrittenElsewhereError:
+            return run.elsewhere()
 
 
 def engine_of(execution: Execution, model: Model) -> Engine | None:
@@ -189,14 +193,19 @@ def engine_of(execution: Execution, model: Model) -> Engine | None:
     return partial(compute_on_dask, scheduler=where, workers=execution.workers, gpu=gpu)
 
 
-def folder_of(output: str | Path | None, execution: Execution) -> RunFolder | None:
+def folder_of(
+    output: str | Path | None, execution: Execution, *, divided: bool = False
+) -> RunFolder | None:
     """The run folder that is named, checked; None for a run in memory.
 
-    raises  InputError for a shard: only an atlas is divided among processes
+    divided  whether the work can be divided among processes
+    raises   InputError for a shard of other work, or without a folder
     """
-    if execution.shard is not None:
-        raise InputError("found a shard; wanted none: only an atlas is divided among processes")
+    if execution.shard is not None and not divided:
+        raise InputError(f"found a shard; wanted none: it is for {', '.join(DIVIDED)}")
     if output is None:
+        if execution.shard is not None:
+            raise InputError("found a shard and no run folder; wanted output=FOLDER, one for all")
         return None
     folder = RunFolder(output, keep_shards=execution.keep_shards)
     folder.check()
@@ -323,12 +332,8 @@ def _computed(
         return finished
     if run.own is None:
         merged = gather(run, model, job, plan, meter, workers=execution.workers, engine=engine)
-    elif (last := gather_together(run, model, job, plan, meter)) is not None:
-        merged = last
     else:
-        made = run.finished()
-        assert made is not None
-        return replace(made, elsewhere=True)
+        merged = gather_together(run, model, job, plan, meter)
     results = {
         a.name: with_token_names(with_n(a, plan.annotations), model.tokens)
         for a in one_by_one(merged, "intervals", "analyses", len(merged))

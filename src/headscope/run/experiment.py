@@ -34,7 +34,9 @@ from headscope.run.manifest import (
     new_manifest,
     training_history,
 )
+from headscope.run.processes import taking_part
 from headscope.run.settings import BATCH_TOKENS
+from headscope.run.shared_parts import WrittenElsewhereError
 from headscope.run.store import Run
 from headscope.tasks.task_data import TaskData
 
@@ -51,6 +53,7 @@ class ExperimentRequest:
     cut       how many examples were shortened
     counts    further counts for the manifest: what was skipped, or read in windows
     batch_tokens  of a usual forward pass, by which "auto" linear maps are chosen
+    divided   whether it is computed by `RunInProgress.parts`, so that processes can share it
     """
 
     command: str
@@ -63,6 +66,7 @@ class ExperimentRequest:
     cut: int = 0
     counts: Mapping[str, Any] = field(default_factory=dict)
     batch_tokens: int = BATCH_TOKENS
+    divided: bool = False
 
 
 T = TypeVar("T")
@@ -78,25 +82,30 @@ def run_experiment(
 ) -> Run:
     """The run of that request: opened if it is finished, else computed and kept.
 
-    compute    gives the results by group; `run.part` keeps what takes long
+    compute    gives the results by group; `run.part` and `run.parts` keep what takes long
     output     run folder; None: in memory
     execution  as for `atlas`, but for `workers` and `threads`: it runs in this process, in as many
                threads as torch has; "auto" linear maps are chosen when a run begins
     raises     RunFolderError where the folder holds something else; RunStopped on Ctrl-C
     """
     spec, execution = _spec(request), execution or Execution()
-    folder = folder_of(output, execution)
+    folder = folder_of(output, execution, divided=request.divided)
     begin = partial(_manifest, request, spec, execution)
     with (
+        taking_part(Path(output or "."), execution.shard) as own,
         evaluating(request.model.network),
-        run_in_progress(folder, spec, begin, overwrite=execution.overwrite) as run,
+        run_in_progress(folder, spec, begin, overwrite=execution.overwrite, own=own) as run,
     ):
         if (finished := run.finished()) is not None:
             return finished
-        with numbering_layers(request.model.shape.numbers):  # where an error or a result names one
-            results = compute(run)
-        run.manifest["analyses"] = sorted(name for name in results if not name.startswith(CONTROL))
-        return run.finish(results, title=f"headscope {request.command}")
+        try:
+            with numbering_layers(request.model.shape.numbers):  # of an error or a result
+                results = compute(run)
+            names = sorted(name for name in results if not name.startswith(CONTROL))
+            run.manifest["analyses"] = names
+            return run.finish(results, title=f"headscope {request.command}")
+        except WrittenElsewhereError:
+            return run.elsewhere()
 
 
 def in_parts(items: Iterable[T], size: Callable[[T], int], *, tokens: int) -> Iterator[list[T]]:

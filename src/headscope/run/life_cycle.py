@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from typing import Any
 
 import xarray as xr
@@ -16,11 +17,10 @@ import xarray as xr
 from headscope.core.whole_file import held
 from headscope.errors import RunFolderError, RunStopped, memory_told
 from headscope.run.manifest import Manifest, label, versions
-from headscope.run.merge_tree import Span
 from headscope.run.netcdf import tree_as_netcdf
 from headscope.run.processes import TakingPart, drop_all, records
 from headscope.run.settings import differences, fingerprint
-from headscope.run.shard_files import State, numbers_in
+from headscope.run.shared_parts import KeptParts, Member
 from headscope.run.store import RESULTS, Run, RunFolder, open_run
 
 Progress = Callable[[int, int], None]
@@ -55,28 +55,19 @@ class Meter:
         self.advance(size)
 
 
-class RunInProgress:
+class RunInProgress(KeptParts):
     """A run between its first file and its results.
 
-    folder    where it is kept; None: in memory
     manifest  of this run; written when the run begins and when it ends
-    spans     what is finished: parts, each by itself, and nodes of the tree that merges shards
-    own       this process, of several that fill the folder together; else None
     """
+
+    folder: RunFolder | None
 
     def __init__(
         self, folder: RunFolder | None, manifest: Manifest, own: TakingPart | None = None
     ) -> None:
-        self.folder, self.manifest, self.own = folder, manifest, own
-        self.spans = set[Span]()
-        if folder is not None:
-            folder.owner = manifest["fingerprint"]
-            self.spans = folder.named_spans() if own else folder.finished_spans()
-
-    @property
-    def done(self) -> set[int]:
-        """Numbers of the parts that are finished."""
-        return numbers_in(self.spans)
+        super().__init__(folder, manifest["fingerprint"], own)
+        self.manifest = manifest
 
     @property
     def linears(self) -> str:
@@ -91,6 +82,12 @@ class RunInProgress:
         self._clear()  # of a run that was killed when its results were written
         return open_run(self.folder.path)
 
+    def elsewhere(self) -> Run:
+        """The run that another process has written."""
+        run = self.finished()
+        assert run is not None
+        return replace(run, elsewhere=True)
+
     def refreshed(self) -> bool:
         """See what is finished by now, by any process; whether the results are."""
         assert self.folder is not None
@@ -98,14 +95,7 @@ class RunInProgress:
             self.manifest = self.folder.manifest() or self.manifest
             if self.folder.has_results(self.manifest.get("results_sha256")):
                 return True
-        self.spans = self.folder.named_spans()
-        self.folder.drop_merged(self.spans)  # a shard may have been computed twice
-        return False
-
-    def verify(self) -> None:
-        """Delete what is damaged, or of another run."""
-        assert self.folder is not None
-        self.spans = self.folder.finished_spans()
+        return super().refreshed()
 
     def _clear(self) -> None:
         assert self.folder is not None
@@ -115,31 +105,16 @@ class RunInProgress:
         self.folder.drop_shards()
         drop_all(self.folder.path)
 
-    def part(self, number: int, make: Callable[[], State]) -> State:
-        """Named arrays: what was kept under this number, else what `make` gives, then kept."""
-        if self.folder is None:
-            return make()
-        if (number, number) not in self.spans:
-            self.keep(number, make())
-        return self.kept(number)
-
-    def keep(self, number: int, state: State) -> None:
-        """Write the named arrays of a part to the folder, if there is one."""
-        if self.folder is not None:
-            self.folder.put_shard(number, state)
-        self.spans.add((number, number))
-
-    def kept(self, number: int) -> State:
-        """The named arrays of a finished part, from the folder."""
-        assert self.folder is not None
-        return self.folder.shard(number)
-
     def finish(self, results: Mapping[str, xr.Dataset], *, title: str, **attrs: str) -> Run:
         """Label the results, write them, and complete the manifest.
 
         results  by group
         attrs    further attributes of the root
+        raises   WrittenElsewhereError where another of several processes has done it
         """
+        if self.own is not None:
+            member = Member(self, (), lambda number: {}, len)
+            member.together(lambda: member.finishing() or None)
         tree = label(results, self.manifest, title=title, **attrs)
         if self.folder is None:
             return Run(tree, self.manifest)
@@ -219,8 +194,12 @@ def run_in_progress(
             if own and folder and not folder.begin(manifest):  # another process was faster
                 manifest = _manifest_of_spec(folder, spec, instead) or manifest
         run = RunInProgress(folder, manifest, own)
-        if own is None:
-            run.save_manifest() if begins else run.note_versions()
+        if own is not None:
+            own.tell(versions=versions())
+        elif begins:
+            run.save_manifest()
+        else:
+            run.note_versions()
         try:
             yield run
         except KeyboardInterrupt as error:

@@ -28,8 +28,9 @@ from headscope.core.progress import Advance, phase
 from headscope.corpus import Corpus, Document, EncodeCounts, Encoder, Example
 from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Passage
+from headscope.corpus.input_sample import InputSample
 from headscope.corpus.partitions import Partition, partitions_of
-from headscope.corpus.stored_inputs import InputSample, StoredInputChoice
+from headscope.corpus.stored_inputs import StoredInputChoice
 from headscope.errors import CorpusError, HeadscopeError, InputError
 from headscope.run.settings import Settings
 from headscope.run.worker_processes import follow_parent, shielded, stop_at_once

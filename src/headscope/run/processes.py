@@ -17,6 +17,7 @@ import os
 import platform
 import re
 import secrets
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,16 +30,18 @@ from headscope.core.whole_file import names_in, why_unwritten
 from headscope.errors import InputError, RunFolderError, RunStopped, UnwrittenError
 
 PROCESSES, LEASE, RECORD = "processes", ".lease", ".json"
+PLAN = "plan-"  # how the folder of what they have planned begins
 BEAT, SILENCE = 10.0, 120.0  # seconds; attributes of files are cached for 60 s by NFS
 ROOM = 4096  # bytes of a record: rewritten in place, it needs no room on a disk that is full
 MOST = 100_000  # processes of one run
+DIVIDED = ("atlas", "zoo", "ablate", "importance", "probe")  # commands whose runs they can fill
 LONGEST = 1000  # characters of an error in it
 ENDED = ("done", "failed", "refused", "stopped")  # states of a process that computes no more
 # Of what kind is what is read of a record.
 _KINDS: dict[str, type] = {
     **dict.fromkeys(("name", "shard", "host", "processor", "state", "doing", "error"), str),
     "started": str,
-    "machine": str, "pid": int, "shards": int, "seconds": float, "versions": dict,
+    "machine": str, "pid": int, "shards": int, "parts": int, "seconds": float, "versions": dict,
 }  # fmt: skip
 FINISH = "finish"  # the lease on merging all and writing the results
 
@@ -209,11 +212,15 @@ def taking_part(folder: Path, shard: tuple[int, int] | None) -> Iterator[TakingP
 
 @contextmanager
 def noting_failure(folder: Path, shard: tuple[int, int] | None) -> Iterator[None]:
-    """Inside the context nothing is written, unless something goes wrong: then a record of that."""
+    """Inside the context nothing is written, unless something goes wrong: then a record of that.
+
+    What `taking_part` has recorded inside is not recorded again.
+    """
     try:
         yield
     except Exception as error:
-        if shard is not None:
+        mine = _identity(os.getpid()).items()
+        if shard is not None and not any(mine <= one.items() for one in records(folder).values()):
             with suppress(Exception), taking_part(folder, shard):
                 raise error
         raise
@@ -311,4 +318,7 @@ def drop_all(folder: Path) -> None:
     """Delete the records and leases of a run folder: the run is finished, or begins anew."""
     names = names_in(folder / PROCESSES)
     ours = (LEASE, RECORD, ".probe")
+    for name in names:
+        if name.startswith(PLAN):
+            shutil.rmtree(folder / PROCESSES / name, ignore_errors=True)
     drop(*(folder / PROCESSES / name for name in names if name.endswith(ours)))

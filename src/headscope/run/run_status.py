@@ -93,7 +93,9 @@ def run_status(path: str | Path) -> RunStatus:
     if manifest is None and not processes:
         raise RunFolderError(f"{path} holds no run; wanted the -o of atlas")
     manifest = manifest or {}
-    shards: int | None = manifest.get("shards")
+    # Of what is no atlas the processes tell how many parts they know of by now.
+    shards = manifest.get("shards") or max((one.get("parts", 0) for one in processes), default=0)
+    shards = shards or None
     holder = holder_of(folder.path)
     rates = [
         one["shards"] / one["seconds"] for one in processes

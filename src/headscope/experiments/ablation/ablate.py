@@ -138,7 +138,7 @@ def ablate(
     request = ExperimentRequest(
         "ablate", model.model, corpus=of_task(data), examples=encoded.examples,
         settings=asdict(settings), seed=settings.seed, replicates=settings.replicates,
-        cut=encoded.cut, batch_tokens=settings.batch_tokens,
+        cut=encoded.cut, batch_tokens=settings.batch_tokens, divided=True,
     )  # fmt: skip
     return run_experiment(request, work.compute, output=output, execution=execution)
 
@@ -161,10 +161,12 @@ class _AblationRun:
         with linears(model.network, run.linears):
             stand_in = self._stand_in()
             way = choose_way(model, self.encoded.examples, [*alone, *self.groups], stand_in)
-            answers = self._answers(run, [*alone, *self.groups], stand_in, way, first=0)
+            answers = self._answers(
+                run, [*alone, *self.groups], stand_in, way, first=0, last=not settings.pairs
+            )
             if settings.pairs:
                 both = self._pairs(answers[: len(alone) + 1])
-                more = self._answers(run, both, stand_in, way, first=10_000)
+                more = self._answers(run, both, stand_in, way, first=10_000, last=True)
                 answers, self.groups = np.concatenate([answers, more[1:]]), self.groups + both
             begin("intervals")
             ablation = ablation_result(
@@ -209,7 +211,7 @@ class _AblationRun:
 
     def _answers(
         self, run: RunInProgress, asked: Sequence[Variant], stand_in: StandIn, way: Way, *,
-        first: int,
+        first: int, last: bool,
     ) -> Answers:  # fmt: skip
         """[variant + 1, example, output] kept part by part, numbered from `first`."""
         model, examples, settings = self.model.model, self.encoded.examples, self.settings
@@ -220,15 +222,18 @@ class _AblationRun:
             parts = in_parts(
                 small, lambda places: sum(len(examples[at]) for at in places), tokens=PART_TOKENS
             )
-            for number, some in enumerate(parts):
+            some = dict(enumerate(parts, start=first))
+            places = {number: [at for one in each for at in one] for number, each in some.items()}
 
-                def make(some: list[list[int]] = some) -> State:
-                    told = [sweep(model, examples, at, asked, answers) for at in some]
-                    return {"answers": np.concatenate(told, axis=1)}  # [variant + 1, place, output]
+            def make(number: int) -> State:
+                told = [sweep(model, examples, at, asked, answers) for at in some[number]]
+                return {"answers": np.concatenate(told, axis=1)}  # [variant + 1, place, output]
 
-                at = [place for places in some for place in places]
-                logits[:, at] = run.part(first + number, make)["answers"]
-                self.meter.advance(len(at))
+            states = run.parts(
+                places, make, lambda number: self.meter.advance(len(places[number])), last=last
+            )
+            for at, state in zip(places.values(), states, strict=True):
+                logits[:, at] = state["answers"]
         return logits
 
 

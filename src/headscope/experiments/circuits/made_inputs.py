@@ -43,9 +43,12 @@ class Repeats:
         return np.stack([example.input_ids for example in self.repeated])
 
 
-def repeats(model: Model, *, sequences: int, length: int, seed: int) -> Repeats:
+def repeats(
+    model: Model, *, sequences: int, length: int, seed: int, held_out: bool = False
+) -> Repeats:
     """Random tokens, each half of so many.
 
+    held_out  others than without, by the same seed
     raises  InputError for fewer than FEWEST sequences, a half shorter than LEAST_LENGTH, inputs
             that are longer than the model takes, or a vocabulary of fewer tokens
     """
@@ -68,12 +71,13 @@ def repeats(model: Model, *, sequences: int, length: int, seed: int) -> Repeats:
         )
     start = np.array([] if first is None else [first], np.int64)
     repeated, fresh = list[Example](), list[Example]()
+    of, called = ("held out",) * 2 if held_out else ("repeats", "sequence")
     for number in range(sequences):
-        drawn = generator(seed, "repeats", str(number)).choice(words, 2 * length, replace=False)
+        drawn = generator(seed, of, str(number)).choice(words, 2 * length, replace=False)
         half, other = drawn[:length], drawn[length:]
         for kind, second, into in (("repeated", half, repeated), ("fresh", other, fresh)):
             ids = np.concatenate([start, half, second])
-            into.append(example_of(ids, f"sequence {number}", kind, special=opening))
+            into.append(example_of(ids, f"{called} {number}", kind, special=opening))
     return Repeats(repeated, fresh, opening, length)
 
 

@@ -8,17 +8,19 @@ import xarray as xr
 
 from headscope.core.claim import Claim
 from headscope.core.head_labels import head_labels, untrained_words
+from headscope.core.intervals import stretch
 from headscope.core.results import (
     at,
     estimate,
     group,
     head_name,
+    largest_first,
     needed,
     own_name,
     place_name,
     shape,
 )
-from headscope.core.wording import capital, fixed, percent
+from headscope.core.wording import capital, fixed, number, percent
 from headscope.experiments.circuits import written_answers
 from headscope.experiments.circuits.claims import RULES
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of
@@ -36,7 +38,7 @@ def circuit_findings(tree: xr.DataTree) -> list[str]:
         return []
     told = [words for kind in RULES if (words := _kind_finding(tree, kind))]
     told = told or ["No head does what is asked here more surely than chance allows."]
-    told += [_path_finding(tree), _repeat_finding(tree), _needle_finding(tree)]
+    told += [_path_finding(tree), _repeat_finding(tree), _off_finding(tree), _needle_finding(tree)]
     told += written_answers.findings(tree)
     return [one for one in told if one]
 
@@ -70,13 +72,52 @@ def _repeat_finding(tree: xr.DataTree) -> str:
     )
 
 
+def _off_finding(tree: xr.DataTree) -> str:
+    """Without which kinds of heads the model copies worse than without random ones."""
+    dataset = needed(tree, NAME)
+    if "off_more" not in dataset:
+        return ""
+    more, again = estimate(dataset, "off_more"), estimate(dataset, "off_loss", half="again")
+    surely = more.value - stretch(more.value.size) * (more.value - more.low)
+    kinds = [one for one in np.argsort(-more.value, kind="stable").tolist() if surely[one] > 0]
+    told = [
+        f"{RULES[str(dataset['set'].values[one])].title} {number(*at(again, one, 1))} against "
+        f"{number(*at(again, one, 2))}"
+        for one in kinds
+    ]
+    many = int(dataset.attrs["switch_off"])
+    heads, others = (
+        ("head", "a random one") if many == 1 else (f"{many} heads", f"{many} random ones")
+    )
+    if not told:
+        return ""
+    return (
+        f"Random tokens that come again cost {number(*at(again, 0, 0))} nats each, and more with "
+        f"the best {heads} of a kind off than with {others} of the same layers: {'; '.join(told)}."
+    )
+
+
 def _needle_finding(tree: xr.DataTree) -> str:
     dataset = needed(tree, NAME)
     if "recall" not in dataset:
         return ""
     few = "" if "retrieval" in dataset else ": too few to tell which heads retrieve"
     runs = dataset.sizes["run"]
-    return f"Of {runs} needles in a haystack the model tells {dataset.attrs['answered']}{few}."
+    told = f"Of {runs} needles in a haystack the model tells {dataset.attrs['answered']}{few}."
+    return " ".join([told, *_other_scores(dataset)])
+
+
+def _other_scores(dataset: xr.Dataset) -> list[str]:
+    """Which heads the other scores of retrieval find, and how far they agree with it."""
+    told = []
+    for name, words in (("qr_score", "QRHead’s score"), ("locos", "LOCOS")):
+        if name in dataset and np.isfinite(values := dataset[name].values).any():
+            most = ", ".join(place_name(*where) for where in largest_first(values)[:NAMED])
+            value, low, high = at(estimate(dataset, "retrieval_rho", other=name))
+            ends = f" [{fixed(low, 2)}, {fixed(high, 2)}]" * bool(np.isfinite(low))
+            rho = f"; rank correlation with retrieval {fixed(value, 2)}{ends}"
+            told.append(f"By {words} most: {most}{rho * bool(np.isfinite(value))}.")
+    return told
 
 
 def _path_finding(tree: xr.DataTree) -> str:

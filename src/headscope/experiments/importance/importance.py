@@ -237,7 +237,7 @@ class ImportanceRun:
             "importance", self.model, corpus=corpus, examples=self.examples,
             settings={**asdict(settings), **about, "loss": self.objective.name},
             seed=settings.seed, replicates=settings.replicates, cut=cut,
-            batch_tokens=settings.batch_tokens,
+            batch_tokens=settings.batch_tokens, divided=True,
         )  # fmt: skip
         return run_experiment(request, self.compute, output=output, execution=execution)
 
@@ -248,12 +248,14 @@ class ImportanceRun:
         meter = Meter(len(self.examples), self.progress)
         result.check_gradients(self.model, self.examples, self.objective)
         everything = range(len(self.examples))
-        parts = in_parts(everything, lambda at: len(self.examples[at]), tokens=PART_TOKENS)
+        parts = [*in_parts(everything, lambda at: len(self.examples[at]), tokens=PART_TOKENS)]
         with linears(network, run.linears), frozen(network):
-            for number, places in enumerate(parts):
-                state = run.part(number, partial(self._part, places))
+            states = run.parts(
+                range(len(parts)), lambda number: self._part(parts[number]),
+                lambda number: meter.advance(len(parts[number])), last=True,
+            )  # fmt: skip
+            for places, state in zip(parts, states, strict=True):
                 totals.add(result.per_example(state), [self.examples[at].document for at in places])
-                meter.advance(len(places))
         gradients = result.gradients_result(totals, self.objective).assign_attrs(self.notes)
         found = result.importance_result(totals, self.methods, self.objective, steps=settings.steps)
         if self.effect is not None:

@@ -5,27 +5,14 @@ How the number of a claim is read off a run stands in `measures`.
 
 from dataclasses import dataclass
 
-from headscope.core.terms import CLARK, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, Source
+from headscope.core.terms import CLARK, COHEN, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, XIAO
 from headscope.papers import claim_engine
 from headscope.papers.claim_engine import Bound, ClaimGroup, PaperClaim, Published
 from headscope.papers.zoo import measures
 
 NEGLIGIBLE = 0.1  # Cohen 1988: a correlation below is less than small
 MODERATE = 0.3  # Cohen 1988: a medium correlation
-COHEN, XIAO = "Cohen 1988", "Xiao et al. 2024"
-REFERENCES = {
-    **{name: SOURCES[name] for name in (CLARK, KOBAYASHI20, KOBAYASHI21)},
-    XIAO: Source(
-        "Guangxuan Xiao, Yuandong Tian, Beidi Chen, Song Han, Mike Lewis. 2024. Efficient "
-        "Streaming Language Models with Attention Sinks. ICLR.",
-        "https://arxiv.org/abs/2309.17453",
-    ),
-    COHEN: Source(
-        "Jacob Cohen. 1988. Statistical Power Analysis for the Behavioral Sciences, second "
-        "edition. Lawrence Erlbaum.",
-        "https://doi.org/10.4324/9780203771587",
-    ),
-}
+REFERENCES = {name: SOURCES[name] for name in (CLARK, KOBAYASHI20, KOBAYASHI21, XIAO, COHEN)}
 
 
 @dataclass(frozen=True, slots=True)

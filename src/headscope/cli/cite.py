@@ -1,0 +1,36 @@
+"""`headscope cite`: the sources behind a run as BibTeX, and its methods in one paragraph."""
+
+from pathlib import Path
+
+from headscope.cli.options import json_flag
+from headscope.cli.terminal_output import complain, tell
+from headscope.cli.typed_command import Options, argument, flag, typed_command
+from headscope.errors import InputError
+
+
+class _CiteOptions(Options):
+    run: Path = argument()
+    bibtex: bool = flag("The entries alone.")
+    text: bool = flag("The paragraph alone.")
+    as_json: bool = json_flag()
+
+
+@typed_command("cite", _CiteOptions)
+def cite_command(given: _CiteOptions) -> None:
+    """Print how to cite the run folder RUN: a methods paragraph, then BibTeX of its sources.
+
+    The paragraph says what the run's manifest knows, and nothing else.
+
+    \b
+    headscope cite atlas-demo
+    headscope cite atlas-demo --bibtex > heads.bib
+    """
+    if given.bibtex and given.text:
+        raise InputError("found --bibtex and --text; wanted one of them, or neither for both")
+    from headscope.report.cite import cite
+
+    cited = cite(given.run)
+    if cited.unknown:
+        complain("without an entry, as a plug-in names them: " + "; ".join(cited.unknown))
+    shown = cited.bibtex if given.bibtex else cited.text if given.text else str(cited)
+    tell([shown], vars(cited) if given.as_json else None)

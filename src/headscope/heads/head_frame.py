@@ -1,0 +1,101 @@
+"""What is known of all heads as a data frame, and which heads do something that is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+import pandas as pd
+import xarray as xr
+
+from headscope.core.claim import Claim, rank
+from headscope.core.head_labels import all_claims, head_labels, label_rules
+from headscope.core.head_metrics import HeadMetric, first_metrics, head_metrics
+from headscope.core.results import derived_once, layer_number, naming_layers, place_name
+from headscope.errors import InputError
+from headscope.heads.tables import head_table
+
+LABEL = ("label", "effect", "value", "ci_low", "ci_high", "reference", "n")
+FOUND = ("is_label", *LABEL, "sentence")
+MOST_NAMES = 24  # of an error
+
+
+@derived_once()
+def head_frame(tree: xr.DataTree, *numbers: str) -> pd.DataFrame:
+    """One row per head, in the order of layers and heads.
+
+    numbers  further numbers per head, each with its interval; names as in the data, group.variable
+             or group.variable.choice: "surface.attention.previous". Without any, those that come
+             first in the report of an experiment
+    returns  layer and head (from 0), name (L1·H1), labels (with their numbers, strongest first,
+             joined by "; "), kinds; label, effect, value, ci_low, ci_high, reference (shares
+             of 1) and n (documents) of the strongest label, missing for unlabelled heads; and each
+             number KEY with KEY_ci_low, KEY_ci_high
+    raises   InputError for a number that the run does not have, with near names
+    """
+    frame = head_table(tree).drop(columns=["model", "revision"])
+    firsts = [one.labels[0] if one.labels else None for one in head_labels(tree).values()]
+    for name in LABEL:
+        frame[name] = [None if first is None else first.row[name] for first in firsts]
+    frame = frame.astype({name: "Int64" if name == "n" else "float64" for name in LABEL[1:]})
+    for metric in _numbers(tree, numbers):
+        parts = metric.estimate
+        for end, values in (("", parts.value), ("_ci_low", parts.low), ("_ci_high", parts.high)):
+            frame[f"{metric.key}{end}"] = values.ravel()  # [layer · heads + head]
+    return frame
+
+
+def _numbers(tree: xr.DataTree, names: tuple[str, ...]) -> list[HeadMetric]:
+    every = head_metrics(tree)
+    known = {metric.key: metric for metric in every}
+    for name in names:
+        if name not in known:
+            raise InputError(f"no number {name!r} per head in this run; {_near(name, known)}")
+    return [known[name] for name in names] if names else first_metrics(every)
+
+
+@derived_once()
+def find_heads(tree: xr.DataTree, what: str) -> pd.DataFrame:
+    """The heads of which something is said, labels first, then the largest effect.
+
+    what     part of a label's name ("direct object", "previous token"), or exactly a relation of
+             the data ("obj") or a kind of label ("sink"); lower or upper case
+    returns  layer and head (from 0), name, is_label (whether the claim passes the rule of its kind
+             and departs from the control: others are only above an ordinary head), label, effect,
+             value, ci_low, ci_high, reference, n, sentence
+    raises   InputError where nothing of the kind is claimed of any head, with near names
+    """
+    asked, claims = what.strip().casefold(), all_claims(tree)
+    titles = {kind: rule.title for kind, rule in label_rules().items()}
+    said = {id(one): (one.name, one.about, one.kind, titles[one.kind]) for one in claims}
+    found = [
+        claim for claim in claims
+        if asked and (asked in claim.name.casefold() or asked in map(str.casefold, said[id(claim)]))
+    ]  # fmt: skip
+    if not found:
+        words = [word for some in said.values() for word in some if word]
+        near = _near(what, dict.fromkeys(claim.name for claim in claims), words)
+        raise InputError(f"no head of this run is said to do {what!r}; {near}")
+    labels = {label for one in head_labels(tree).values() for label in map(_same, one.labels)}
+    found.sort(key=lambda claim: (_same(claim) not in labels, rank(claim)))
+    with naming_layers(tree):
+        rows = [
+            {"layer": layer_number(one.layer), "head": one.head,
+             "name": place_name(one.layer, one.head), "is_label": _same(one) in labels, **one.row}
+            for one in found
+        ]  # fmt: skip
+    return pd.DataFrame(rows)[["layer", "head", "name", *FOUND]]
+
+
+def _same(claim: Claim) -> tuple[int, int, str, str]:
+    return claim.layer, claim.head, claim.kind, claim.name
+
+
+def _near(name: str, known: Iterable[str], more: Iterable[str] = ()) -> str:
+    """What may have been meant, of `known` or `more`, and what there is."""
+    names = list(known)
+    lower = {one.casefold(): one for one in (*names, *more)}
+    near = [lower[one] for one in get_close_matches(name.casefold(), lower, 3, 0.5)]
+    meant = f"did you mean {' or '.join(near)}? " if near else ""
+    there = ", ".join(names[:MOST_NAMES]) or "none"
+    return f"{meant}there are: {there}{', …' if len(names) > MOST_NAMES else ''}"

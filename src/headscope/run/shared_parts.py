@@ -1,0 +1,257 @@
+"""Compute the parts of a run in many processes that share nothing but its folder.
+
+Each process begins with its own share of the parts and then takes what is left. It claims a part by
+a lease; leases save work and decide nothing: two that compute the same part write the same bits.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from headscope.core.whole_file import names_in
+from headscope.errors import HeadscopeError, RunFolderError, UnwrittenError
+from headscope.run.merge_tree import Span, text_of
+from headscope.run.processes import FINISH, LEASE, TakingPart
+from headscope.run.shard_files import LostShardError, ShardFiles, State, numbers_in
+
+LONGEST_PAUSE = 5.0  # seconds between two looks at what others do
+LOOKED_AT = 16  # leases of others at each look: the last of many processes would look at all of all
+T = TypeVar("T")
+
+
+class WrittenElsewhereError(HeadscopeError):
+    """Another process has written the results: nothing is left to do."""
+
+
+def order_of_work(shards: int, shard: tuple[int, int]) -> list[int]:
+    """Numbers of all shards in the order in which a process takes them.
+
+    Its own share first; then those of the others, from the next on, each from its middle: what
+    follows is read on from there, and its owner comes there last.
+
+    shard  i and n: the process has the i-th of n shares
+    """
+    at, of = shard[0] - 1, shard[1]
+    shares = [range(k * shards // of, (k + 1) * shards // of) for k in range(of)]
+    order = [*shares[at]]
+    for share in shares[at + 1 :] + shares[:at]:
+        order += [*share[len(share) // 2 :], *share[: len(share) // 2]]
+    return order
+
+
+def _pauses() -> Iterator[float]:
+    pause = 0.05
+    while True:
+        yield pause
+        pause = min(1.5 * pause, LONGEST_PAUSE)
+
+
+class KeptParts:
+    """The parts of a run that are finished.
+
+    folder  where they are kept; None: in memory
+    owner   fingerprint of the run
+    own     this process, of several that fill the folder together; else None
+    spans   what is finished: parts, each by itself, and nodes of the tree that merges shards
+    """
+
+    def __init__(self, folder: ShardFiles | None, owner: str, own: TakingPart | None) -> None:
+        self.folder, self.own, self.spans = folder, own, set[Span]()
+        if folder is not None:
+            folder.owner = owner
+            self.spans = folder.named_spans() if own else folder.finished_spans()
+
+    @property
+    def done(self) -> set[int]:
+        """Numbers of the parts that are finished."""
+        return numbers_in(self.spans)
+
+    def refreshed(self) -> bool:
+        """See what is finished by now, by any process; whether nothing is left to do."""
+        assert self.folder is not None
+        self.spans = self.folder.named_spans()
+        self.folder.drop_merged(self.spans)  # a shard may have been computed twice
+        return False
+
+    def verify(self) -> None:
+        """Delete what is damaged, or of another run."""
+        assert self.folder is not None
+        self.spans = self.folder.finished_spans()
+
+    def part(self, number: int, make: Callable[[], State]) -> State:
+        """Named arrays: what was kept under this number, else what `make` gives, then kept."""
+        if self.folder is None:
+            return make()
+        if (number, number) in self.spans:
+            try:
+                return self.kept(number)
+            except LostShardError:  # damaged, or the results are there and it is gone
+                if self.own is None:
+                    raise
+                self.verify()
+                if self.refreshed():
+                    raise WrittenElsewhereError from None
+        self.keep(number, make())
+        return self.kept(number)
+
+    def parts(
+        self, numbers: Collection[int], make: Callable[[int], State],
+        told: Callable[[int], object], *, what: str = "shard", last: bool = False,
+    ) -> Iterator[State]:  # fmt: skip
+        """Several parts, in their order, as `part` gives them one by one.
+
+        Of several processes each computes some of them first, until all are there.
+
+        make    gives one by its number
+        told    called with the number of each that is there
+        what    they are, as for `Member`
+        last    only results are left to compute then: of several processes one goes on
+        raises  WrittenElsewhereError in the others, once the results are there
+        """
+        if self.own is not None:
+            if what == "shard":
+                self.own.tell(parts=len(self.done.union(numbers)))
+            for number in self.done.intersection(numbers):
+                told(number)
+            member = Member(self, [*numbers], make, lambda new: [*map(told, new)], what)
+            member.together(
+                lambda: (member.all_there() and (not last or member.finishing())) or None
+            )
+        for number in numbers:
+            yield self.part(number, partial(make, number))
+            if self.own is None:
+                told(number)
+
+    def keep(self, number: int, state: State) -> None:
+        """Write the named arrays of a part to the folder, if there is one."""
+        if self.folder is not None:
+            self.folder.put_shard(number, state)
+        self.spans.add((number, number))
+
+    def kept(self, number: int) -> State:
+        """The named arrays of a finished part, from the folder."""
+        assert self.folder is not None
+        return self.folder.shard(number)
+
+
+@dataclass
+class Member:
+    """This process at work on the parts of a run.
+
+    parts  their numbers, in reading order
+    make   computes one
+    told   called with the numbers of those that came since the last call, whoever computed them
+    what   "shard", or "partition" of a corpus that is planned
+    """
+
+    run: KeptParts
+    parts: Sequence[int]
+    make: Callable[[int], State]
+    told: Callable[[set[int]], object]
+    what: str = "shard"
+    begun: float = field(default_factory=time.monotonic)
+    pauses: Iterator[float] = field(default_factory=_pauses)
+
+    def __post_init__(self) -> None:
+        assert self.run.own is not None
+        assert self.run.folder is not None
+        self.own: TakingPart = self.run.own
+        self.folder: ShardFiles = self.run.folder
+        self.order = [self.parts[at] for at in order_of_work(len(self.parts), self.own.shard)]
+        self.counted = self.there = self.run.done
+
+    def together(self, end: Callable[[], T | None]) -> T:
+        """Work with the others until `end` gives something.
+
+        raises  WrittenElsewhereError once another process has written the results
+        """
+        while not self.run.refreshed():
+            self.count()
+            try:
+                if (given := end()) is not None:
+                    return given
+                if self.step():
+                    continue
+            except LostShardError:  # damaged, or merged by another
+                self.own.release(FINISH)
+                self.run.verify()
+            except UnwrittenError:  # another has finished, and cleared away what was half written
+                if not self.run.refreshed():
+                    raise
+            self.wait()
+        raise WrittenElsewhereError("another process has written the results")
+
+    def all_there(self) -> bool:
+        """Whether nothing is left but the end."""
+        return self.there.issuperset(self.parts)
+
+    def finishing(self) -> bool:
+        """Whether this process, and no other, is to write the results from now on."""
+        if not self.own.claim(FINISH) or self.run.refreshed():
+            return False
+        self.own.tell(state="finishing", doing="merging, intervals, control")
+        return True
+
+    def count(self) -> None:
+        """Tell which parts there are by now, of all processes."""
+        self.there = self.run.done
+        new = self.there.intersection(self.parts) - self.counted
+        self.counted |= new
+        if new:
+            self.told(new)
+
+    def step(self) -> bool:
+        """Compute a part, or merge some, if there is anything to do."""
+        for span in [*self.merges(), *((number, number) for number in self._left())]:
+            with self.own.leased(self.lease(span)) as mine:
+                if mine and self.wanted(span, self.folder.named_spans()):
+                    self.work_on(span)
+                    self.pauses = _pauses()
+                    return True
+        return False
+
+    def lease(self, span: Span) -> str:
+        """The name of the lease on a part, or on a node of the tree."""
+        return text_of(span) if self.what == "shard" else f"{self.what}-{text_of(span)}"
+
+    def merges(self) -> Sequence[Span]:
+        """Parts that are to be merged by now: none."""
+        return ()
+
+    def work_on(self, span: Span) -> None:
+        """Compute a part."""
+        counted = self.what == "shard"
+        state = "computing" if counted else "planning"
+        self.own.tell(state=state, doing=f"{self.what} {span[0] + 1}")
+        self.run.keep(span[0], self.make(span[0]))
+        if counted:
+            now, told = time.monotonic(), self.own.told
+            seconds, self.begun = told["seconds"] + now - self.begun, now
+            self.own.tell(shards=told["shards"] + 1, seconds=round(seconds, 3), doing="")
+
+    def wanted(self, span: Span, spans: set[Span]) -> bool:
+        """Whether it is not there; another may have finished it since the last look."""
+        return not any(first <= span[0] and span[1] <= last for first, last in spans)
+
+    def _left(self) -> list[int]:
+        """Parts that are not there: those that nobody has claimed, and a few of the others."""
+        leased = {name for name in names_in(self.own.place) if name.endswith(LEASE)}
+        left = [number for number in self.order if number not in self.there]
+        taken = {number for number in left if self.lease((number, number)) + LEASE in leased}
+        few = random.sample(sorted(taken), min(LOOKED_AT, len(taken)))
+        return [*(number for number in left if number not in taken), *few]
+
+    def wait(self) -> None:
+        """Wait a moment for the others."""
+        if not self.own.file.exists() and not self.run.refreshed():
+            raise RunFolderError(
+                f"{self.own.file} was deleted: another command has taken the run over, or somebody "
+                "has cleared the folder; give the same command again: what is finished is kept"
+            )
+        self.own.tell(state="waiting", doing="for what other processes compute")
+        time.sleep(next(self.pauses))
