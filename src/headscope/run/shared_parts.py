@@ -117,7 +117,8 @@ class KeptParts:
         raises  WrittenElsewhereError in the others, once the results are there
         """
         if self.own is not None:
-            self.own.tell(parts=len(self.done.union(numbers)))
+            if what == "shard":
+                self.own.tell(parts=len(self.done.union(numbers)))
             for number in self.done.intersection(numbers):
                 told(number)
             member = Member(self, [*numbers], make, lambda new: [*map(told, new)], what)
