@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from html import unescape
@@ -43,11 +44,13 @@ from headscope.report.card_page import cards
 from headscope.report.example_views import example_views
 from headscope.report.run_facts import Manifest
 from headscope.run.store import Run, RunFolder
+from headscope.views.prompt_page import write_prompts
 
 # The files make one script: each may use only what stands before it.
 SCRIPTS = (
     "page.js", "fold.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js"
 )  # fmt: skip
+Beside = Sequence[tuple[str, str]]
 _TAG = re.compile(r"<[^>]*>")
 STYLES = ("report.css", "card.css")
 
@@ -116,16 +119,20 @@ def build_report(
     returns   the path of the page: self-contained, no request leaves it
     raises    UnwrittenError if the folder cannot be written
     """
-    return write_page(folder / "report.html", render(tree, manifest, panels=panels))
+    beside = write_prompts(tree, folder)
+    page = render(tree, manifest, panels=panels, beside=beside)
+    return write_page(folder / "report.html", page)
 
 
-def render(tree: xr.DataTree, manifest: Manifest, *, panels: PanelStore | None = None) -> str:
-    """The page as text."""
+def render(
+    tree: xr.DataTree, manifest: Manifest, *, panels: PanelStore | None = None, beside: Beside = ()
+) -> str:
+    """The page as text; `beside` are further pages in its folder, file name and title."""
     with derived_once(), naming_layers(tree):
-        return _render(tree, manifest, panels or PanelStore(tree))
+        return _render(tree, manifest, panels or PanelStore(tree), beside)
 
 
-def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
+def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore, beside: Beside) -> str:
     styles, known, plans = Styles(), pictures(), _plans()
     made = {
         plan.id: sections.section(plan, tree, known, panels, styles)
@@ -143,7 +150,7 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
     return render_page(
         template("report.html.j2"), style="\n".join([style_of(*STYLES), _size(tree), styles.css()]),
         script=script_of(SCRIPTS), framed=examples.framed, **_content(tree, manifest),
-        opening=opening, whole=whole, findings=told,
+        opening=opening, whole=whole, findings=told, beside=beside,
         sections=_by_themselves(plans, made, whole=whole),
         language=_language(plans, made, manifest), examples=examples,
         island=island({**heads.data(tree), "cards": cards(tree)}), views=island(examples.data),
