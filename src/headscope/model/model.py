@@ -25,13 +25,17 @@ from headscope.errors import ModelError, memory_told, told_as
 from headscope.model.batch import PUNCTUATION, Batch, Vocabulary, marks_of
 from headscope.model.checkpoint import FITS, Checkpoint, check_tokenizer, quietly
 from headscope.model.families.sites import other_layers, registered
-from headscope.model.identity import identity_errors, refuse_part, refuse_unlike
+from headscope.model.identity import (
+    identity_errors,
+    mixes_beside_attention,
+    refuse_part,
+    refuse_unlike,
+)
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.placement import DeviceMap, Placement, input_device
 from headscope.model.positions import FIELDS, Limit, limit_of
 from headscope.model.request import DEMO_PACKAGE
-from headscope.model.token_mixing import mixes_beside_attention
 from headscope.model.weights import parameters_sha256, refuse_incomplete, refuse_not_finite
 
 __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
