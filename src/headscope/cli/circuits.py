@@ -40,6 +40,10 @@ class _CircuitOptions(Options):
     text: tuple[Path, ...] = several("Plain text for haystacks; by default the bundled corpus.")
     needles: Positive = option("Haystacks with a needle.", 20)
     haystack: Natural | None = option("Tokens of each, 512 by default; 0 for none.")
+    steps: Natural = option(
+        "Also let the model write an answer of so many tokens at most, and count its steps as Wu "
+        "et al. do; 50 there, 0 for none.", 0,
+    )  # fmt: skip
     no_successors: bool = flag("Leave out which heads count on.")
     no_composition: bool = flag("Leave out which heads read which.")
     prompts: str = option(

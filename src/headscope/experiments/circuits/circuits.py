@@ -35,7 +35,7 @@ from headscope.experiments.circuits.pattern_scores import PatternScores
 from headscope.experiments.circuits.prompt_views import followed_heads, prompt_views
 from headscope.experiments.circuits.prompts import MADE, PromptSet, made_prompts, read_prompts
 from headscope.experiments.circuits.readout import decoder_of
-from headscope.experiments.circuits.retrieval import Needles, needles, retrieved
+from headscope.experiments.circuits.retrieval import Needles, needles, retrieved, written
 from headscope.experiments.circuits.switched_off import (
     SEQUENCES,
     best_heads,
@@ -85,6 +85,8 @@ class CircuitSettings(SettingsTable):
     replicates    groups of sequences at most, for intervals
     needles       haystacks with a needle
     haystack      tokens of each; None: 512, or none where the model takes less; 0: none
+    steps         tokens that the model may write as an answer, each step of which counts (Wu et al.
+                  2024: 50); 0: it writes none
     seed          of all that is made
     """
 
@@ -92,6 +94,7 @@ class CircuitSettings(SettingsTable):
     length: int = 50
     needles: int = 20
     haystack: int | None = None
+    steps: int = 0
     successors: bool = True
     composition: bool = True
     prompts: str = ""
@@ -103,10 +106,10 @@ class CircuitSettings(SettingsTable):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.batch_tokens < 1 or min(self.replicates, self.views) < 0:
+        if self.batch_tokens < 1 or min(self.replicates, self.views, self.steps) < 0:
             raise InputError(
-                f"found batch_tokens={self.batch_tokens}, replicates={self.replicates} and "
-                f"views={self.views}; wanted at least 1, 0 and 0"
+                f"found batch_tokens={self.batch_tokens}, replicates={self.replicates}, "
+                f"views={self.views} and steps={self.steps}; wanted at least 1, 0, 0 and 0"
             )
 
 
@@ -117,6 +120,7 @@ class CircuitFields(LoadingFields, total=False):
     length: int
     needles: int
     haystack: int | None
+    steps: int
     successors: bool
     composition: bool
     prompts: str
@@ -209,11 +213,7 @@ class CircuitRun:
             answers = self._answers()
             found = self._of_weights(weights)
             if self.needles is not None:
-                hidden = partial(
-                    retrieved, self.model, self.needles, range(len(self.needles.examples)),
-                    whole=WHOLE,
-                )  # fmt: skip
-                found |= run.part(len(parts), hidden)
+                found |= run.part(len(parts), partial(self._of_needles, weights, self.needles))
         patterns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
         of_heads = result.circuits_result(
             patterns, found, self.made, self.ordinals, self.needles,
@@ -292,6 +292,14 @@ class CircuitRun:
             found |= {"composition": score, "composition_above": above}
         return found
 
+    def _of_needles(self, weights: WeightMaps, hidden: Needles) -> State:
+        """[run, …] by name."""
+        runs, steps = range(len(hidden.examples)), self.settings.steps
+        found = retrieved(self.model, hidden, runs, weights.unembedding, whole=WHOLE)
+        if steps:
+            found |= written(self.model, hidden, runs, steps=steps, whole=WHOLE)
+        return found
+
     def _controls(self) -> Mapping[str, xr.Dataset]:
         """The groups of the control: the same of networks that have learned nothing."""
         if self.control is None:
@@ -314,8 +322,8 @@ class CircuitRun:
                 patterns = one._part(weights, list(range(OF_CONTROL)))
                 found = one._of_weights(weights)
                 if hidden is not None:  # all of its runs count: it answers none
-                    found |= retrieved(other, hidden, range(OF_CONTROL), whole=WHOLE)
-                    found["recall"] = np.ones(OF_CONTROL)
+                    found |= one._of_needles(weights, hidden)
+                    found |= {name: np.ones(OF_CONTROL) for name in found if "recall" in name}
                 about = {"model": name, "layers": other.shape.layers, "heads": other.shape.heads}
                 groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
                 groups[f"{CONTROL}/{name}/circuits"] = result.circuits_result(
@@ -360,7 +368,10 @@ def _needles(model: Model, corpus: CorpusLike | None, settings: CircuitSettings)
     if not haystack:
         return None
     text = demo_corpus() if corpus is None else corpus_of(corpus)
-    return needles(model, text, runs=settings.needles, haystack=haystack, seed=settings.seed)
+    return needles(
+        model, text, runs=settings.needles, haystack=haystack, seed=settings.seed,
+        room=settings.steps,
+    )  # fmt: skip
 
 
 def _held_out(model: Model, settings: CircuitSettings) -> Repeats | None:
