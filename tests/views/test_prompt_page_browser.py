@@ -32,9 +32,9 @@ def made(tokens=TOKENS, *, prompts=2, layers=3, heads=4, items=12, surely=((1, 2
     source = draw(*over, n)
     values = {
         "token_text": (("prompt", "token"), np.array([tokens] * prompts)),
-        "told": (("prompt", "token", "number"), told),
+        "told": (("prompt", "number", "token"), told.swapaxes(1, 2)),
         "outcome_text": (("prompt", "end"), np.array([[tokens[2], tokens[4]]] * prompts)),
-        "outcome": (("prompt", "end", "number"), np.abs(draw(prompts, 2, 3))),
+        "outcome": (("prompt", "number", "end"), np.abs(draw(prompts, 3, 2))),
         "choices": (("prompt", "end"), np.array([[1, 3]] * prompts)),
         "difference": (("prompt",), draw(prompts)),
         "direct": (("prompt", "layer", "head"), source.sum(-1)),

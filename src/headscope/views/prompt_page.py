@@ -220,10 +220,10 @@ def _prompt(one: xr.Dataset) -> dict[str, Any]:
     scale = np.where(scale > 0, scale, 1).astype(np.float32)
     codes = np.rint(source / scale[..., None] * SOURCE_STEPS)
     return {
-        "tokens": tokens[:size], "told": _plain(one["told"][:size]),
+        "tokens": tokens[:size], "told": _plain(one["told"].values[:, :size].T),
         "ends": [printable(text) for text in one["outcome_text"].values.tolist()],
         "choices": one["choices"].values.astype(int).tolist(),
-        "outcome": _plain(one["outcome"]), "difference": _plain(float(one["difference"])),
+        "outcome": _plain(one["outcome"].values.T), "difference": _plain(float(one["difference"])),
         "direct": _plain(one["direct"].values.ravel()),
         "lost": _plain(one["lost"].values.ravel()),
         "codes": packed(scale, codes.astype(np.int16), shares.astype(np.uint16)),

@@ -3,6 +3,7 @@ const WAYS = { q: "queries", k: "keys", v: "values" };
 const SOURCE_STEPS = 32767;
 const SHARE_STEPS = 65535;
 const LEAST_TOP = 0.25; // of the logit difference: the darkest shade stands for no less
+const LONGEST = 80; // characters of a prompt where it is named
 const LISTED = 5; // paths in each direction
 const at = (id) => document.getElementById(id);
 const chosen = { prompt: 0, unit: data.first, shows: "direct" };
@@ -164,7 +165,8 @@ function choose(change) {
   tellAddress();
 }
 
-at("which").append(...data.prompts.map(({ tokens, ends }, place) => element("option", { value: place }, `${place + 1}: ${tokens.join("")} → ${ends[0]}`)));
+const ending = (text) => (text.length > LONGEST ? `…${text.slice(-LONGEST)}` : text);
+at("which").append(...data.prompts.map(({ tokens, ends }, place) => element("option", { value: place }, `${place + 1}: ${ending(tokens.join(""))} → ${ends[0]}`)));
 at("which").addEventListener("change", () => choose({ prompt: Number(at("which").value) }));
 for (const input of document.querySelectorAll('input[name="shows"]')) input.addEventListener("change", () => choose({ shows: input.value }));
 document.addEventListener("click", (event) => {
