@@ -117,29 +117,38 @@ def zoo(
         taking_part(folder.path, execution.shard) as own,
         run_in_progress(folder, spec, new_manifest, overwrite=overwrite, own=own) as progress,
     ):
-        try:
-            each = _each if own is None else partial(_together, progress)
-            runs, failed = each(listed, job, begin)
-        except WrittenElsewhereError:
-            return _elsewhere(folder, listed)
-        if not runs:
-            if own is None and not any((folder.path / MODELS).iterdir()):
-                (folder.path / MODELS).rmdir()  # nothing began: another spec may
-                (folder.path / MANIFEST).unlink()
-            raise _none(failed)
-        progress.manifest |= {
-            "command": shlex.join(execution.command),
-            "models": {label: run.manifest["model"] for label, run in runs.items()},
-            "failed": {label: _one_line(error) for label, error in failed.items()},
-        }
-        if own is not None:
-            progress.manifest["written_by"] = own.name
-        progress.save_manifest()
-        if own is not None:
-            progress.clear()
-            for run in runs.values() if reports else ():
-                _report(run)
-        return Zoo(folder.path, runs, progress.manifest)
+        return _zoo_of(listed, job, begin, progress)
+
+
+def _zoo_of(
+    listed: Sequence[ListedModel], job: ZooJob, begin: Callable[[str], None],
+    progress: RunInProgress,
+) -> Zoo:  # fmt: skip
+    own, folder = progress.own, progress.folder
+    assert folder is not None
+    try:
+        each = _each if own is None else partial(_together, progress)
+        runs, failed = each(listed, job, begin)
+    except WrittenElsewhereError:
+        return _elsewhere(folder, listed)
+    if not runs:
+        if own is None and not any((folder.path / MODELS).iterdir()):
+            (folder.path / MODELS).rmdir()  # nothing began: another spec may
+            (folder.path / MANIFEST).unlink()
+        raise _none(failed)
+    progress.manifest |= {
+        "command": shlex.join(job.execution.command),
+        "models": {label: run.manifest["model"] for label, run in runs.items()},
+        "failed": {label: _one_line(error) for label, error in failed.items()},
+    }
+    if own is not None:
+        progress.manifest["written_by"] = own.name
+    progress.save_manifest()
+    if own is not None:
+        progress.clear()
+        for run in runs.values() if job.reports else ():
+            _report(run)
+    return Zoo(folder.path, runs, progress.manifest)
 
 
 def allowed_analyses(
