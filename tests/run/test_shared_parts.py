@@ -118,7 +118,7 @@ def test_a_damaged_part_is_computed_again(tiny, alone, folder):
     with pytest.raises(RunStopped):
         counted(tiny, folder, (1, 2), stop(103))
     for name in ("00001", "00101"):
-        (file,) = (folder / "shards").rglob(f"{name}-*")
+        (file,) = folder.glob(f"shards/*/{name}-*")
         file.write_bytes(file.read_bytes()[:-1])
     _, work = counted(tiny, folder, (1, 2))
     assert sorted(work.made) == [1, 101, 102, 103]
@@ -181,7 +181,8 @@ def test_an_experiment_of_two_processes_is_that_of_one(
         return make(mood, data(16), settings=settings, output=output, execution=how)
 
     alone = made(tmp_path / "alone", keep_shards=True)
-    parts = sorted(f.name.partition("-")[0] for f in (alone.path / "shards").rglob("*.shard"))
+    files = sorted(alone.path.glob("shards/*/*.shard"))
+    parts = [file.name.partition("-")[0] for file in files]
     assert len(parts) > 2
     left_by_the_dead(folder, parts[0], parts[-1], "finish")
     run = made(folder, shard=(2, 2))
