@@ -14,6 +14,7 @@ import hashlib
 import zlib
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -150,13 +151,13 @@ class ShardFiles:
         place = self.path / SHARDS
         return [
             f"{part}/{name}"
-            for part in sorted(names_in(place))
-            for name in sorted(names_in(place / part))
+            for part in names_in(place)
+            for name in names_in(place / part)
             if name.endswith(".shard")
         ]
 
     def _shard_files(self) -> list[Path]:
-        return [self.path / SHARDS / name for name in self._names()]
+        return [self.path / SHARDS / name for name in sorted(self._names())]
 
 
 def numbers_in(spans: Iterable[Span]) -> set[int]:
@@ -164,6 +165,7 @@ def numbers_in(spans: Iterable[Span]) -> set[int]:
     return {number for first, last in spans for number in range(first, last + 1)}
 
 
+@lru_cache(1 << 16)  # all names are looked at again and again
 def _span(name: str) -> Span | None:
     """Which shards a file is of; None for a strange one."""
     if not name.endswith(".shard"):
