@@ -166,7 +166,7 @@ def mood(tmp_path_factory):
 @pytest.mark.parametrize(
     ("make", "settings", "tokens"),
     [
-        (ablate, AblationSettings(pairs=2, replicates=5, batch_tokens=200), "ablation.ablate"),
+        (ablate, AblationSettings(replicates=5, batch_tokens=200), "ablation.ablate"),
         (
             importance,
             ImportanceSettings(replicates=5, methods=("gradient",)),
@@ -181,7 +181,7 @@ def test_an_experiment_of_two_processes_is_that_of_one(
 
     def made(output, **execution):
         how = hs.Execution(linears="stock", **execution)
-        return make(mood, data(16), settings=settings, output=output, execution=how)
+        return make(mood, data(12), settings=settings, output=output, execution=how)
 
     alone = made(tmp_path / "alone", keep_shards=True)
     files = sorted(alone.path.glob("shards/*/*.shard"))
