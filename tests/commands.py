@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -69,16 +69,8 @@ def until(condition: Callable[[], object], *, what: str, patience: float = PATIE
 
 def shard_files(run: Path) -> dict[str, tuple[int, int]]:
     """Name of each finished shard, with what changes if it is written again."""
-    try:
-        entries = list(os.scandir(run / "shards"))
-    except FileNotFoundError:
-        return {}
-    found = {}
-    for entry in entries:
-        if entry.name.endswith(".shard"):
-            stat = entry.stat()
-            found[entry.name] = (stat.st_ino, stat.st_mtime_ns)
-    return found
+    stats = {file.name: file.stat() for file in run.glob("shards/*/*.shard")}
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items()}
 
 
 def until_shards(run: Path, count: int, process: subprocess.Popen[str]) -> None:
@@ -91,12 +83,24 @@ def until_shards(run: Path, count: int, process: subprocess.Popen[str]) -> None:
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """The worker processes of a command (not the one that cleans up after them)."""
-    try:
-        children = psutil.Process(process.pid).children()
-        return [c for c in children if "spawn_main" in " ".join(c.cmdline())]
-    except psutil.Error:
-        return []
+    """The worker processes of a command: those that were forked from the one that imports."""
+    return [worker for server in servers_of(process) for worker in _children(server)]
+
+
+def servers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The process that a command's workers are forked from, if there is one."""
+    with suppress(psutil.Error):
+        return [
+            child for child in _children(psutil.Process(process.pid))
+            if "resource_tracker" not in " ".join(child.cmdline())
+        ]  # fmt: skip
+    return []
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    with suppress(psutil.Error):
+        return process.children()
+    return []
 
 
 def alive(process: psutil.Process) -> bool:

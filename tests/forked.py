@@ -1,7 +1,8 @@
 """How do tests start a command as a process without waiting for its imports, five seconds of each?
 
 A process is forked from the tests' own before the first of them, when all is imported and nothing
-was computed. Each command is forked from it in turn: it may be killed, and starts workers as ever.
+was computed. Each command is forked from it in turn: it may be killed, and starts workers as ever;
+only the process that these are forked from is no new interpreter either.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from commands import environment, until
 QUIET = (ResourceWarning, ImportWarning, PendingDeprecationWarning, DeprecationWarning)
 LARGEST = 1 << 16  # bytes of a request
 _origin: list[socket.socket] = []
+_spawn = multiprocessing.util.spawnv_passfds
 
 
 class Forked:
@@ -127,6 +129,7 @@ def _become(args: list[str], cwd: str, code: str | None, told: list[str]) -> Non
         for kind in QUIET:
             warnings.simplefilter("ignore", kind)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        multiprocessing.util.spawnv_passfds = _fork_server
         sys.modules["__main__"] = import_module("headscope.__main__")  # which workers import too
         run: Callable[[], object] = sys.modules["__main__"].main
         exec(code, {}) if code is not None else run()
@@ -140,3 +143,19 @@ def _become(args: list[str], cwd: str, code: str | None, told: list[str]) -> Non
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(ended)
+
+
+def _fork_server(path: str, args: list[str], passfds: list[int]) -> int:
+    """Start a Python process; the one that workers are forked from begins with our imports."""
+    if "forkserver" not in args[-1]:
+        return _spawn(path, args, passfds)
+    if pid := os.fork():
+        return pid
+    try:
+        for number in set(range(3, os.sysconf("SC_OPEN_MAX"))).difference(passfds):
+            with suppress(OSError):
+                os.close(number)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        exec(args[-1], {})
+    finally:
+        os._exit(0)

@@ -13,6 +13,7 @@ TRIALS = {
     "kills": "Kills and stops of the command and its workers, full disks, two commands at once.",
     "pages": "Hostile strings in every place of every page.",
     "together": "Kills of processes that fill one run folder together.",
+    "dask-kills": "Kills of workers, scheduler and command of a run on Dask.",
     "power-loss": "What was not synced is lost, at every point of every command that writes.",
     "short": "Short forms of those that fork, as the suite runs them.",
     "stateful": "A folder through runs, faults, damage and changed inputs, in any order.",

@@ -197,7 +197,7 @@ def two_workers(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
     def there() -> bool:
         with suppress(psutil.Error):
             children = psutil.Process(process.pid).children()
-            found[:] = [c for c in children if "spawn_main" in " ".join(c.cmdline())]
+            found[:] = [worker for child in children for worker in child.children()]
         return len(found) == 2 or process.poll() is not None
 
     until(there)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-BAD = ("wrong", "hang", "torn", "unclear error", "draft left", "draft left after")
+BAD = ("wrong", "hang", "torn", "unclear error", "draft left", "draft left after", "orphan")
 
 
 class Tally:

@@ -58,6 +58,7 @@ _WHERE = {
     "demo_corpus": "headscope.corpus",
     "direct_logits": "headscope.experiments.circuits.direct_logits",
     "finetune": "headscope.experiments.finetune.finetune",
+    "export_site": "headscope.report.site",
     "find_heads": "headscope.heads.head_frame",
     "flow": "headscope.analyses.flow.measure_one_text",
     "function_vectors": "headscope.experiments.circuits.head_paths",
@@ -79,6 +80,7 @@ _WHERE = {
     "switch_off": "headscope.experiments.circuits.switched_off",
     "view": "headscope.views.view_text",
     "view_arrays": "headscope.views.view_arrays",
+    "view_prompts": "headscope.views.prompt_page",
     "write_report": "headscope.report.build",
     "zoo": "headscope.papers.zoo.run_zoo",
 }

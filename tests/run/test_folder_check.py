@@ -54,7 +54,7 @@ def flip(file):
 
 @pytest.mark.parametrize(
     ("pattern", "says"),
-    [("manifest.json", "manifest"), ("atlas.nc", "results"), ("shards/00003-*", "shards")],
+    [("manifest.json", "manifest"), ("atlas.nc", "results"), ("shards/*/00003-*", "shards")],
 )
 def test_one_flipped_bit_is_named_and_nothing_is_touched(run, pattern, says):
     (file,) = run.glob(pattern)

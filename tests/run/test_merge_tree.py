@@ -78,7 +78,7 @@ def test_files_stay_few_and_a_stopped_run_goes_on_from_its_nodes(tiny, many, tmp
     most, folder = [], tmp_path / "run"
 
     def look(done, _total):
-        most.append(len(list((folder / "shards").glob("*.shard"))) if done else 0)
+        most.append(len(list(folder.glob("shards/*/*.shard"))) if done else 0)
         if done == 18:
             raise KeyboardInterrupt
 
@@ -86,8 +86,8 @@ def test_files_stay_few_and_a_stopped_run_goes_on_from_its_nodes(tiny, many, tmp
         run_of(tiny, folder, progress=look)
     assert max(most) <= FAN_IN + 1  # the shards below one node, and its elder sister
     assert files_of(folder).finished_spans() == {(0, 7), (8, 15), (16, 16), (17, 17)}
-    leaf = next((many.path / "shards").glob("00003-*"))
-    (folder / "shards" / leaf.name).write_bytes(leaf.read_bytes())
+    leaf = next(many.path.glob("shards/*/00003-*"))
+    (folder / "shards/00000" / leaf.name).write_bytes(leaf.read_bytes())
     computed = []
     run_of(tiny, folder, progress=lambda done, _total: computed.append(done))
     assert computed[0] == 18
@@ -104,7 +104,7 @@ def test_the_shards_below_a_damaged_node_are_computed_again(tiny, many, tmp_path
 
     with pytest.raises(hs.HeadscopeError, match="stopped"):
         run_of(tiny, folder, progress=stop)
-    (node,) = (folder / "shards").glob("00008..00015-*")
+    (node,) = folder.glob("shards/*/00008..00015-*")
     node.write_bytes(node.read_bytes()[:-1])
     done = []
     run_of(tiny, folder, progress=lambda count, _total: done.append(count))

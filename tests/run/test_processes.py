@@ -17,6 +17,7 @@ from commands import (
     QUICK,
     SHARDS,
     alive,
+    servers_of,
     shard_files,
     started,
     until,
@@ -105,27 +106,31 @@ def _has_imported(process, library):
 def test_ctrl_c_with_two_workers_leaves_no_process_behind(tmp_path, moment, sign):
     begun = started if moment == "importing" else forked
     with begun(*QUICK_RUN, "--workers", "2", cwd=tmp_path) as process:
-        until(lambda: len(workers_of(process)) == 2, what="two workers")
-        workers = workers_of(process)
+        until(lambda: servers_of(process), what="what the workers are forked from")
+        left = servers_of(process)
         if moment != "importing":
+            until(lambda: len(workers_of(process)) == 2, what="two workers")
+            workers = workers_of(process)
             until_shards(tmp_path / "run", 1, process)
             workers[0].suspend()
+            left += workers
         os.killpg(process.pid, sign)  # as a terminal and a scheduler do: to all of them
         _, complaint = process.communicate()
     assert process.returncode == 1
     assert complaint.startswith("headscope: stopped; ")
     assert complaint.count("\n") == 1, complaint
-    assert not any(map(alive, workers))
+    assert not any(map(alive, left[1:]))
+    until(lambda: not any(map(alive, left)), what="the end of what they are forked from")
 
 
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     with forked(*QUICK_RUN, "--workers", "2", cwd=tmp_path) as process:
         until(lambda: len(workers_of(process)) == 2, what="two workers")
-        workers = workers_of(process)
+        left = [*servers_of(process), *workers_of(process)]
         until_shards(tmp_path / "run", 1, process)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        until(lambda: not any(map(alive, workers)), what="the workers' end")
+        until(lambda: not any(map(alive, left)), what="the workers' end")
 
 
 def test_a_worker_that_dies_is_an_error_that_says_what_to_do(tmp_path):

@@ -120,7 +120,7 @@ def test_a_finished_run_is_only_opened(tiny, copy, short, monkeypatch):
 def test_a_damaged_shard_is_computed_again_and_no_other(tiny, copy, short, damage):
     before = shard_files(copy)
     name = sorted(before)[2]
-    file = copy / "shards" / name
+    file = copy / "shards/00000" / name
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content if damage == "flip" else content[:99])
@@ -153,7 +153,7 @@ def test_a_finished_run_keeps_no_shards_unless_asked(tiny, copy, short, tmp_path
     assert not (run.path / "shards").exists()
     assert results(run) == results(short)
     # One that was killed after its results were written: the same command removes the rest.
-    sorted((copy / "shards").iterdir())[0].unlink()
+    sorted((copy / "shards/00000").iterdir())[0].unlink()
     again(tiny, copy, keep_shards=False)
     assert not (copy / "shards").exists()
     assert hs.open_run(copy).report().is_file()
@@ -234,10 +234,10 @@ def test_a_patch_of_a_library_goes_on_and_the_manifest_says_so(tiny, copy, short
 
 def test_a_shard_of_another_seed_is_not_taken(tiny, copy, short, tmp_path):
     other = again(tiny, tmp_path / "other", replace(SHORT, seed=1))
-    foreign = sorted((other.path / "shards").iterdir())[2]
-    own = sorted((copy / "shards").iterdir())[2]
+    foreign = sorted((other.path / "shards/00000").iterdir())[2]
+    own = sorted((copy / "shards/00000").iterdir())[2]
     own.unlink()
-    shutil.copy(foreign, copy / "shards")
+    shutil.copy(foreign, copy / "shards/00000")
     (copy / "atlas.nc").unlink()
     again(tiny, copy)
     assert (copy / "atlas.nc").read_bytes() == results(short)

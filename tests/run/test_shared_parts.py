@@ -105,7 +105,7 @@ def test_what_a_dead_process_held_and_left_is_done_by_the_next(tiny, alone, fold
         counted(tiny, folder, (1, 2), stop(103))
     (first,) = (read_record(file) for file in records(folder))
     assert (first["state"], first["shards"], first["parts"]) == ("stopped", 7, 9)
-    assert next(run_status(folder).lines()) == "stopped: 7 of 9 shards are done"
+    assert next(run_status(folder).lines()) == "stopped: 7 of 9 parts are done"
     left_by_the_dead(folder, "00103", "finish")
     _, work = counted(tiny, folder, (2, 2))
     assert sorted(work.made) == [102, 103]
@@ -118,7 +118,7 @@ def test_a_damaged_part_is_computed_again(tiny, alone, folder):
     with pytest.raises(RunStopped):
         counted(tiny, folder, (1, 2), stop(103))
     for name in ("00001", "00101"):
-        (file,) = (folder / "shards").glob(f"{name}-*")
+        (file,) = folder.glob(f"shards/*/{name}-*")
         file.write_bytes(file.read_bytes()[:-1])
     _, work = counted(tiny, folder, (1, 2))
     assert sorted(work.made) == [1, 101, 102, 103]
@@ -181,7 +181,8 @@ def test_an_experiment_of_two_processes_is_that_of_one(
         return make(mood, data(16), settings=settings, output=output, execution=how)
 
     alone = made(tmp_path / "alone", keep_shards=True)
-    parts = sorted(name.partition("-")[0] for name in there(alone.path / "shards"))
+    files = sorted(alone.path.glob("shards/*/*.shard"))
+    parts = [file.name.partition("-")[0] for file in files]
     assert len(parts) > 2
     left_by_the_dead(folder, parts[0], parts[-1], "finish")
     run = made(folder, shard=(2, 2))

@@ -16,8 +16,9 @@ from headscope.core.whole_file import held, write_whole
 from headscope.errors import HeadscopeError, RunFolderError
 from headscope.run import store
 from headscope.run.manifest import storable
+from headscope.run.merge_tree import FAN_IN
 from headscope.run.netcdf import tree_as_netcdf, tree_of_netcdf
-from headscope.run.shard_files import pack, unpack
+from headscope.run.shard_files import IN_A_FOLDER, pack, unpack
 from headscope.run.store import RunFolder
 
 STATE = {"b/sums": np.arange(6.0).reshape(2, 3), "a/count": np.array([3], np.int64)}
@@ -31,7 +32,7 @@ def folder(tmp_path):
 
 
 def only_shard(folder):
-    (file,) = (folder.path / "shards").glob("*.shard")
+    (file,) = folder.path.glob("shards/*/*.shard")
     return file
 
 
@@ -61,11 +62,11 @@ RunFolder(sys.argv[1]).put_shard(0, {"a": np.zeros(3)})
 def test_what_a_killed_process_had_begun_to_write_is_removed(folder):
     command = [sys.executable, "-c", KILLED_WHILE_WRITING, str(folder.path)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    drafts = list(folder.path.glob("*/.part-*"))
+    drafts = list(folder.path.glob("shards/*/.part-*"))
     assert drafts
     assert folder.finished_shards() == set()
     folder.prepare(overwrite=False)
-    assert not list(folder.path.glob("*/.part-*"))
+    assert not list(folder.path.glob("shards/*/.part-*"))
 
 
 def test_a_state_comes_back_byte_for_byte():
@@ -74,6 +75,20 @@ def test_a_state_comes_back_byte_for_byte():
     for name, array in STATE.items():
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
+
+
+def test_rare_counts_come_back_with_their_shape_and_take_little_space():
+    """As of millions of bins, of which a text uses some hundreds."""
+    counts = np.zeros((3, 400, 700), np.int64)
+    counts[1, 7:9, 5] = -4, 1 << 40
+    content = pack({"a/pairs": counts, "a/none": np.zeros((1 << 17, 1), np.int32)})
+    assert len(content) < 2_000
+    found = unpack(content)
+    assert found.keys() == {"a/pairs", "a/none"}
+    np.testing.assert_array_equal(found["a/pairs"], counts)
+    assert (found["a/none"].shape, found["a/none"].dtype) == ((1 << 17, 1), np.int32)
+    found["a/pairs"] += 1  # may be written to
+    assert found["a/pairs"][0, 0, 0] == 1
 
 
 def test_equal_states_make_equal_bytes_whatever_their_order():
@@ -104,6 +119,25 @@ def test_a_strange_file_among_the_shards_is_no_shard(folder):
     (folder.path / "shards").mkdir()
     (folder.path / "shards" / "notes.shard").write_bytes(b"x")
     assert folder.finished_shards() == set()
+
+
+def test_no_folder_of_shards_grows_with_their_number(folder):
+    """As many shards and nodes begin in any other."""
+    assert sum(IN_A_FOLDER // FAN_IN**level for level in range(5)) < 5_000
+    spans = {(0, 0), (0, 7), (4088, 4095), (4096, 4096), (4096, 4103), (99_999, 99_999)}
+    for span in spans:
+        folder.put_span(span, STATE)
+    places = sorted(file.relative_to(folder.path).parts for file in folder.path.glob("*/*/*"))
+    assert [(place, name.partition("-")[0]) for _, place, name in places] == [
+        ("00000", "00000"), ("00000", "00000..00007"), ("00000", "04088..04095"),
+        ("04096", "04096"), ("04096", "04096..04103"), ("98304", "99999"),
+    ]  # fmt: skip
+    assert folder.named_spans() == spans
+    folder.drop_merged(spans)
+    assert folder.finished_spans() == spans - {(0, 0), (4096, 4096)}
+    assert folder.shard(99_999).keys() == STATE.keys()
+    folder.drop_shards()
+    assert not (folder.path / "shards").exists()
 
 
 def test_a_shard_of_another_run_is_not_taken(folder):

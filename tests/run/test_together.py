@@ -228,10 +228,10 @@ def test_what_a_dead_process_held_and_left_is_done_by_the_next(tiny, alone, fold
     for lease in ("00009", "00008..00010", "finish"):
         assert dead.claim(lease)
     dead.tell(state="computing", started="0")
-    file = next((folder / "shards").glob("00000..00007-*"))
-    late = folder / "shards" / file.name.replace("..00007", "")
+    file = next(folder.glob("shards/*/00000..00007-*"))
+    late = file.with_name(file.name.replace("..00007", ""))
     shutil.copy(file, late)
-    for draft in (".part-a", "shards/.part-b"):
+    for draft in (".part-a", "shards/00000/.part-b"):
         (folder / draft).write_bytes(b"half")
     run_of(tiny, folder, shard=(2, 2))
     assert (folder / "atlas.nc").read_bytes() == alone
@@ -242,7 +242,7 @@ def test_what_a_dead_process_held_and_left_is_done_by_the_next(tiny, alone, fold
 def test_a_damaged_file_is_noticed_where_it_is_merged(tiny, alone, folder, which):
     with pytest.raises(RunStopped):
         run_of(tiny, folder, shard=(1, 1), progress=stop_at(9))
-    (file,) = (folder / "shards").glob(f"{which}-*")
+    (file,) = folder.glob(f"shards/*/{which}-*")
     file.write_bytes(file.read_bytes()[:-1])
     run_of(tiny, folder, shard=(1, 1))
     assert (folder / "atlas.nc").read_bytes() == alone

@@ -40,6 +40,10 @@ class _CircuitOptions(Options):
     text: tuple[Path, ...] = several("Plain text for haystacks; by default the bundled corpus.")
     needles: Positive = option("Haystacks with a needle.", 20)
     haystack: Natural | None = option("Tokens of each, 512 by default; 0 for none.")
+    steps: Natural = option(
+        "Also let the model write an answer of so many tokens at most, and count its steps as Wu "
+        "et al. do; 50 there, 0 for none.", 0,
+    )  # fmt: skip
     no_successors: bool = flag("Leave out which heads count on.")
     no_composition: bool = flag("Leave out which heads read which.")
     prompts: str = option(
@@ -48,6 +52,7 @@ class _CircuitOptions(Options):
         metavar="NAME|FILE",
     )  # fmt: skip
     pairs: Positive = option("Prompts of a made set at most.", 32)
+    views: Natural = option("Prompts that a page shows head by head, at most; 0 for none.", 4)
     switch_off: Natural = option(
         "Switch so many heads off, the best of each kind, beside as many random ones: what it "
         "costs on random tokens that come again.", 0, metavar="N",

@@ -34,6 +34,7 @@ COMMANDS = {
     "head": "Tell what one head of a run is: labels, numbers, maps.",
     "report": "Rebuild report, figures and tables of a run.",
     "cite": "BibTeX of the sources behind a run, and its methods.",
+    "export": "A run as a folder of pages, for any web host or the disk.",
     "status": "How far a run is, and what each process does.",
     "slurm": "An array script that fills a run on a Slurm cluster.",
     "analyses": "List the analyses and their options.",

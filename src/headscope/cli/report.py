@@ -12,7 +12,7 @@ import click
 
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
-from headscope.cli.typed_command import Options, argument, typed_command
+from headscope.cli.typed_command import Options, argument, option, typed_command
 from headscope.errors import InputError, RunFolderError
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ LEFT_OUT = ("--debug", "--zero-based", "--overwrite")  # of a command that is gi
 
 class _ReportOptions(Options):
     run: Path = argument()
+    paper: Path | None = option(
+        "Also what a paper prints: figures as PDF in one and two columns, tables in LaTeX.",
+        metavar="DIR",
+    )
     as_json: bool = json_flag()
 
 
@@ -40,9 +44,16 @@ def report_command(given: _ReportOptions) -> None:
     folder = RunFolder(given.run)
     if not (folder.manifest() or {}).get("results_sha256") and all_shards_there(folder):
         _finish(folder)
-    report = open_run(given.run).report()
-    summary = {"run": str(given.run), "report": str(report)}
-    tell([f"report: {report}"], summary if given.as_json else None)
+    run = open_run(given.run)
+    report = run.report()
+    summary, lines = {"run": str(given.run), "report": str(report)}, [f"report: {report}"]
+    if given.paper is not None:
+        from headscope.report.paper import write_for_paper
+
+        written = write_for_paper(run, given.paper)
+        lines.append(f"for a paper: {len(written)} files in {given.paper}")
+        summary["paper"] = str(given.paper)
+    tell(lines, summary if given.as_json else None)
 
 
 def _finish(folder: RunFolder) -> None:

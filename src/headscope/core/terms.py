@@ -76,6 +76,8 @@ WANG = "Wang et al. 2023"
 NANDA = "Nanda 2023"
 GOULD = "Gould et al. 2024"
 WU = "Wu et al. 2024"
+ZHANG = "Zhang et al. 2025"
+GEMA = "Gema et al. 2026"
 TODD = "Todd et al. 2024"
 COHEN = "Cohen 1988"
 OURS = "headscope"
@@ -162,6 +164,12 @@ SOURCES = {
     WU: Source("Wenhao Wu, Yizhong Wang, Guangxuan Xiao, Hao Peng, Yao Fu", 2024,
         "Retrieval Head Mechanistically Explains Long-Context Factuality", "arXiv",
         "https://arxiv.org/abs/2404.15574", "misc"),
+    ZHANG: Source("Wuwei Zhang, Fangcong Yin, Howard Yen, Danqi Chen, Xi Ye", 2025, "Query-Focused "
+        "Retrieval Heads Improve Long-Context Reasoning and Re-ranking", "EMNLP",
+        "https://arxiv.org/abs/2506.09944"),
+    GEMA: Source("Aryo Pradipta Gema, Beatrice Alex, Pasquale Minervini", 2026,
+        "Logit-Contribution Scoring Identifies Non-Literal Retrieval Heads", "arXiv",
+        "https://arxiv.org/abs/2607.01002", "misc"),
     HUBERT: Source("Lawrence Hubert, Phipps Arabie", 1985, "Comparing partitions",
         "Journal of Classification", "https://doi.org/10.1007/BF01908075", "article", 2),
     KRUSKAL: Source("Joseph B. Kruskal", 1964, "Multidimensional scaling by optimizing goodness of "

@@ -14,15 +14,21 @@ class InputSample:
     depends on nothing else, neither on the order nor on how the corpus is divided; no more of the
     corpus is held than the sample.
 
-    most  tokens that are held at most
+    most   tokens that are held at most
+    below  the lowest key that was too many: no higher one may come after it
     """
 
-    def __init__(self, *, seed: int, most: int) -> None:
+    def __init__(self, *, seed: int, most: int, below: int = 1 << 128) -> None:
         self.seed, self.most, self.tokens = seed, most, 0
         # A heap, the highest key first; numbered, as an input may come twice.
         self._kept: list[tuple[int, str, int, Example]] = []
         self._number = 0
-        self._below = 1 << 128  # the lowest key that was too many: no higher one may come after it
+        self.below = below
+
+    @property
+    def held(self) -> list[Example]:
+        """The inputs that are held: a sample with the same `below` that considers them is this."""
+        return [example for *_, example in sorted(self._kept, key=lambda one: one[2])]
 
     def consider(self, example: Example) -> None:
         """Take one input into account."""
@@ -33,19 +39,19 @@ class InputSample:
     def merge(self, other: Self) -> None:
         """Take all into account that another sample was shown."""
         held = other._kept + self._kept
-        self._kept, self.tokens, self._below = [], 0, min(self._below, other._below)
+        self._kept, self.tokens, self.below = [], 0, min(self.below, other.below)
         for key, *_, example in held:
             self._take(-key, example)
 
     def _take(self, key: int, example: Example) -> None:
-        if key >= self._below:
+        if key >= self.below:
             return
         self._number += 1
         heappush(self._kept, (-key, example.id, self._number, example))
         self.tokens += len(example)
         while self.tokens > self.most and len(self._kept) > 1:
             highest, *_, dropped = heappop(self._kept)
-            self.tokens, self._below = self.tokens - len(dropped), -highest
+            self.tokens, self.below = self.tokens - len(dropped), -highest
 
     def within(self, tokens: int) -> tuple[Example, ...]:
         """Of what is held, inputs that have so many tokens, the shortest first; one at least.

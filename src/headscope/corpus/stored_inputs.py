@@ -68,6 +68,11 @@ class StoredInputChoice:
                 mine.take(key, example)
 
     @property
+    def held(self) -> list[Example]:
+        """All examples that may yet be chosen: a choice that considers them is this one."""
+        return [example for among in self._every for example in among.examples]
+
+    @property
     def _every(self) -> tuple[_LowestKeys, ...]:
         return self._sentences, self._fitting, self._longer, self._shorter
 

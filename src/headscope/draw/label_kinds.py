@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from headscope.core.claim import Claim, rank
 from headscope.core.head_labels import UNLABELLED, head_labels, label_rules
 from headscope.core.results import Floats, derived, shape
-from headscope.draw.marks import legend_of
+from headscope.draw.marks import LEGEND_START, legend_of
 from headscope.draw.style import MARKS, color
 
 FAINT, STRONG = "faint", "strong"
@@ -67,10 +67,13 @@ def label_kinds(tree: xr.DataTree) -> list[LabelKind]:
     return [*kinds, *([LabelKind(UNLABELLED, "grey", "", "", (), tuple(rest))] if rest else [])]
 
 
-def plot_kinds(axes: Axes, tree: xr.DataTree, x: Floats, y: Floats) -> None:
+def plot_kinds(
+    axes: Axes, tree: xr.DataTree, x: Floats, y: Floats, *, start: float = LEGEND_START
+) -> None:
     """Every head as the mark of its kind, with a legend of the kinds.
 
-    x, y  [unit] where each head lies
+    x, y   [unit] where each head lies
+    start  of the legend, in points right of the axes: 0 where no labels stand to their left
     """
     there = [kind for kind in label_kinds(tree) if kind.units]
     for kind in reversed(there):
@@ -79,7 +82,7 @@ def plot_kinds(axes: Axes, tree: xr.DataTree, x: Floats, y: Floats) -> None:
             x[own], y[own], mark, color=color(kind.hue), ms=6.6 if mark == "*" else 4.4, mew=0.4,
             mec=color("page"), alpha=1.0 if kind.claims else 0.6, zorder=3, label=kind.title,
         )  # fmt: skip
-    legend_of(axes, axes.lines[: -len(there) - 1 : -1], columns=2)
+    legend_of(axes, axes.lines[: -len(there) - 1 : -1], columns=2, start=start)
 
 
 def _title(claim: Claim) -> str:

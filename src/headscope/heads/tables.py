@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ import xarray as xr
 
 from headscope.core.control import controls
 from headscope.core.head_labels import head_labels
+from headscope.core.head_names import first
 from headscope.core.question import parts
 from headscope.core.results import (
     derived_once,
@@ -25,9 +27,12 @@ from headscope.core.results import (
     estimates,
     head_name,
     layer_numbers,
+    own_name,
     shape,
 )
 from headscope.core.whole_file import write_whole
+from headscope.core.wording import MISSING
+from headscope.page.tabulate import measured
 
 LEADING = [
     "model", "revision", "analysis", "metric", "layer", "head", "value", "n", "ci_low", "ci_high",
@@ -39,6 +44,10 @@ UNIT_COLUMNS = {"unit", "unit_other"}
 LABEL_COLUMNS = (
     "rank", "kind", "label", "text", "sentence", "value", "ci_low", "ci_high", "reference",
     "effect", "n", "analysis",
+)  # fmt: skip
+# What a caption says, a head's name, and whole sentences.
+UNPRINTED = (
+    "model", "revision", "analysis", "layer", "head", "name", "text", "sentence", "kind", "kinds",
 )  # fmt: skip
 
 
@@ -63,16 +72,8 @@ def write_tables(tree: xr.DataTree, folder: Path) -> list[Path]:
     returns  the paths written
     raises   UnwrittenError if the folder cannot be written
     """
-    added = {name: table for of in parts("tables") for name, table in of(tree).items()}
-    tables = {
-        **tidy(tree),
-        **{name: of for name, of in added.items() if len(of[0] if isinstance(of, tuple) else of)},
-        "heads": head_table(tree),
-        "head_labels": label_table(tree),
-    }
     written: dict[str, Callable[[str], object] | bytes] = {}
-    for name, given in tables.items():
-        table, note = given if isinstance(given, tuple) else (given, None)
+    for name, (table, note) in all_tables(tree).items():
         written[f"{name}.csv"] = partial(table.to_csv, index=False)
         if note is None:
             written[f"{name}.parquet"] = partial(table.to_parquet, index=False)
@@ -80,6 +81,53 @@ def write_tables(tree: xr.DataTree, folder: Path) -> list[Path]:
             written[f"{name}.md"] = markdown(table, note).encode()
             written[f"{name}.tex"] = latex(table, note).encode()
     return [write_whole(folder / name, write) for name, write in written.items()]
+
+
+@derived_once()
+def all_tables(tree: xr.DataTree) -> dict[str, tuple[pd.DataFrame, str | None]]:
+    """Every table by the name of its file; those in a paper's layout with their note, else None."""
+    added = {name: table for of in parts("tables") for name, table in of(tree).items()}
+    pairs = {name: of if isinstance(of, tuple) else (of, None) for name, of in added.items()}
+    ours = {"heads": (head_table(tree), None), "head_labels": (label_table(tree), None)}
+    return (
+        {name: (table, None) for name, table in tidy(tree).items()}
+        | {name: pair for name, pair in pairs.items() if len(pair[0])}
+        | ours
+    )
+
+
+def in_print(table: pd.DataFrame) -> pd.DataFrame:
+    """A table as texts: intervals in brackets beside their numbers, heads by their names.
+
+    Left out are empty columns, and those of UNPRINTED.
+    """
+    shown: dict[str, list[str]] = {}
+    if {"layer", "head"} <= set(table):
+        places = zip(table["layer"], table["head"], strict=True)
+        shown["layer" if table["head"].isna().all() else "head"] = [_place(*at) for at in places]
+    for name in map(str, table):
+        if name in UNPRINTED or name.endswith(("ci_low", "ci_high")):
+            continue
+        ends = [f"{name}_ci_"[6 * (name == "value") :] + end for end in ("low", "high")]
+        limits = [table.get(end, [np.nan] * len(table)) for end in ends]
+        values = table[name] + first() if name.endswith("layer") else table[name]
+        shown[name] = [_printed(*row) for row in zip(values, *limits, strict=True)]
+    told = {name: of for name, of in shown.items() if set(of) - {MISSING, ""}}
+    return pd.DataFrame({name.replace("_", " "): of for name, of in told.items()})
+
+
+def _place(layer: Any, head: Any) -> str:
+    name = MISSING if pd.isna(layer) else own_name(int(layer), 0 if pd.isna(head) else int(head))
+    return name.partition("·")[0] if pd.isna(head) else name
+
+
+def _printed(value: Any, low: float, high: float) -> str:
+    if isinstance(value, float):
+        cell = measured(value, low, high)
+        return f"{cell.text} {cell.small}".strip()
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return MISSING if pd.isna(value) else str(value)
 
 
 def markdown(table: pd.DataFrame, note: str) -> str:

@@ -63,13 +63,18 @@ class ExampleViews:
         return [_cut(text) for text in self.texts]
 
 
+def input_page(tree: xr.DataTree, kept: StoredInput, *, model: str, **more: Any) -> dict[str, Any]:
+    """The data of the page of one stored input, without vectors; `more` is of `payload`."""
+    data = payload(_shown(kept, model, layer_numbers(tree)), detail="none", **more)
+    return {**data, "title": kept.text}
+
+
 def example_views(tree: xr.DataTree, *, model: str) -> ExampleViews:
     """The views of the inputs that a run of `model` kept; empty for runs that kept none."""
     kept, pages, taken = stored_inputs(tree), list[dict[str, Any]](), 0
     style, script = page_style(), page_script()
     for one in kept:
-        data = payload(_shown(one, model, layer_numbers(tree)), detail="none")
-        data["title"] = one.text
+        data = input_page(tree, one, model=model)
         taken += sum(len(text) for text in data["stacks"][0]["measures"][0]["data"])
         if pages and taken > ROOM:
             break

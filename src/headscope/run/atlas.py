@@ -38,6 +38,7 @@ from headscope.run.plan import Plan, corpus_ranks, make_plan, read_ranks
 from headscope.run.processes import DIVIDED, TakingPart, check_shard, taking_part
 from headscope.run.settings import Settings, SettingsFields
 from headscope.run.shared_parts import WrittenElsewhereError
+from headscope.run.shared_plan import shared_plan
 from headscope.run.store import Run, RunFolder
 from headscope.run.worker_processes import check_engine
 
@@ -140,7 +141,10 @@ def _atlas(
 ) -> Run:  # fmt: skip
     engine = engine_of(execution, model)
     possible, held_against = possible_analyses(model, settings), control_of(model, control)
-    plan = make_plan(model, corpus, settings, workers=execution.workers)
+    if own is None:
+        plan = make_plan(model, corpus, settings, workers=execution.workers)
+    else:
+        plan = shared_plan(model, corpus, settings, own)
     wanted = annotated_analyses(possible, plan, settings)
     names = long_analyses(wanted, model, plan, settings)
     scope = replace(

@@ -12,7 +12,6 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from functools import partial
-from multiprocessing import get_context
 from multiprocessing.queues import Queue
 
 import numpy as np
@@ -27,7 +26,13 @@ from headscope.run.memory import keep_few_products, keep_freed_memory
 from headscope.run.merge_tree import Span, children
 from headscope.run.plan import Plan, Shard
 from headscope.run.shard_files import State
-from headscope.run.worker_processes import GUARD, follow_parent, shielded, stop_at_once
+from headscope.run.worker_processes import (
+    GUARD,
+    follow_parent,
+    shielded,
+    stop_at_once,
+    worker_context,
+)
 
 Keep = Callable[[int, State], None]
 Engine = Callable[[Callable[[], Model], ShardJob, Sequence[Shard], Keep], Iterator[Shard]]
@@ -185,7 +190,7 @@ def run_workers(
     again   loads the model in a process
     raises  HeadscopeError if a process dies; the shards kept so far stay
     """
-    context, count = get_context("spawn"), min(workers, len(shards))
+    context, count = worker_context(__name__), min(workers, len(shards))
     handed = context.Queue()  # as arguments of a process they would keep the next one waiting
     handed.cancel_join_thread()
     packed = pickle.dumps((again, job))

@@ -6,6 +6,7 @@ children are there, by leases as `shared_parts` says.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from headscope.core.progress import phase
@@ -14,7 +15,7 @@ from headscope.run.analysis import Analysis
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.gather import OnDisk, shard_sums
 from headscope.run.life_cycle import Meter, RunInProgress
-from headscope.run.merge_tree import Span, children, parent
+from headscope.run.merge_tree import FAN_IN, Span, children, parent
 from headscope.run.plan import Plan
 from headscope.run.shared_parts import Member
 
@@ -45,7 +46,9 @@ def gather_together(
 
 def complete_nodes(spans: set[Span], shards: int) -> list[Span]:
     """The nodes below the root that can be merged: not there, and all of their children are."""
-    ready = {parent(span, shards) for span in spans} - spans - {(0, shards - 1)}
+    there = Counter(parent(span, shards) for span in spans)
+    ready = {node for node, n in there.items() if n == FAN_IN or node[1] == shards - 1}
+    ready -= spans | {(0, shards - 1)}
     return sorted(node for node in ready if all(child in spans for child in children(node)))
 
 

@@ -79,7 +79,7 @@ class RunInProgress(KeptParts):
         digest = self.manifest.get("results_sha256")
         if self.folder is None or not self.folder.has_results(digest):
             return None
-        self._clear()  # of a run that was killed when its results were written
+        self.clear()  # of a run that was killed when its results were written
         return open_run(self.folder.path)
 
     def elsewhere(self) -> Run:
@@ -97,13 +97,23 @@ class RunInProgress(KeptParts):
                 return True
         return super().refreshed()
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Delete what only an unfinished run needs."""
         assert self.folder is not None
         with suppress(OSError):  # another process may do it too
             for draft in self.folder.drafts() if self.own else ():  # nobody writes any more
                 draft.unlink(missing_ok=True)
         self.folder.drop_shards()
         drop_all(self.folder.path)
+
+    def lead(self) -> None:
+        """Go on alone, of several processes, when nothing is left to share.
+
+        raises  WrittenElsewhereError in the others, once the results are there
+        """
+        if self.own is not None:
+            member = Member(self, (), lambda number: {}, len)
+            member.together(lambda: member.finishing() or None)
 
     def finish(self, results: Mapping[str, xr.Dataset], *, title: str, **attrs: str) -> Run:
         """Label the results, write them, and complete the manifest.
@@ -112,16 +122,14 @@ class RunInProgress(KeptParts):
         attrs    further attributes of the root
         raises   WrittenElsewhereError where another of several processes has done it
         """
-        if self.own is not None:
-            member = Member(self, (), lambda number: {}, len)
-            member.together(lambda: member.finishing() or None)
+        self.lead()
         tree = label(results, self.manifest, title=title, **attrs)
         if self.folder is None:
             return Run(tree, self.manifest)
         self._note_processes()
         self.manifest["results_sha256"] = self.folder.put_results(tree_as_netcdf(tree))
         self.save_manifest()
-        self._clear()  # results and manifest are synced: power may fail from here on
+        self.clear()  # results and manifest are synced: power may fail from here on
         return Run(tree, self.manifest, self.folder.path)
 
     def _note_processes(self) -> None:

@@ -6,6 +6,8 @@ who computed what, or when: any process may merge any node once its children are
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 FAN_IN = 8  # ours: a state is written once more for each 7 others; up to 8 shards need no node
 Span = tuple[int, int]  # the first and the last shard of a node; a shard by itself has both alike
 
@@ -19,6 +21,7 @@ def children(node: Span) -> list[Span]:
     return [(at, min(at + width - 1, last)) for at in range(first, last + 1, width)]
 
 
+@lru_cache(1 << 16)  # each of many processes asks for the same ones again and again
 def parent(node: Span, shards: int) -> Span:
     """The node that a node is merged into, of so many shards; of the root, itself."""
     first, last = node

@@ -17,6 +17,7 @@ import os
 import platform
 import re
 import secrets
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from headscope.core.whole_file import names_in, why_unwritten
 from headscope.errors import InputError, RunFolderError, RunStopped, UnwrittenError
 
 PROCESSES, LEASE, RECORD = "processes", ".lease", ".json"
+PLAN = "plan-"  # how the folder of what they have planned begins
 BEAT, SILENCE = 10.0, 120.0  # seconds; attributes of files are cached for 60 s by NFS
 ROOM = 4096  # bytes of a record: rewritten in place, it needs no room on a disk that is full
 MOST = 100_000  # processes of one run
@@ -316,4 +318,7 @@ def drop_all(folder: Path) -> None:
     """Delete the records and leases of a run folder: the run is finished, or begins anew."""
     names = names_in(folder / PROCESSES)
     ours = (LEASE, RECORD, ".probe")
+    for name in names:
+        if name.startswith(PLAN):
+            shutil.rmtree(folder / PROCESSES / name, ignore_errors=True)
     drop(*(folder / PROCESSES / name for name in names if name.endswith(ours)))

@@ -1,10 +1,11 @@
 """The sums of a run on disk: a file for each shard, and for each node of the tree that merges them.
 
-    RUN/shards/00012-HASH.shard         the sums of shard 12
-    RUN/shards/00008..00015-HASH.shard  the sums of shards 8 to 15, merged; then theirs are deleted
+    RUN/shards/00000/00012-HASH.shard         the sums of shard 12
+    RUN/shards/00000/00008..00015-HASH.shard  the sums of shards 8 to 15, merged; then theirs go
 
-Every file is written whole and named by the hash of its content, which begins with the fingerprint
-of its run; one of another run, or one that does not match its name, is deleted and made again.
+A folder holds what begins with one of so many shards, and is named by their first. Every file is
+written whole and named by the hash of its content, which begins with the fingerprint of its run;
+one of another run, or one that does not match its name, is deleted and made again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import hashlib
 import zlib
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,15 @@ import numpy as np
 
 from headscope.core.whole_file import names_in, write_whole
 from headscope.errors import HeadscopeError
-from headscope.run.merge_tree import Span, text_of
+from headscope.run.merge_tree import FAN_IN, Span, text_of
 
 SHARDS = "shards"
+IN_A_FOLDER = FAN_IN**4  # shards; with their nodes 4,681 files, where 10,000 are many
 State = dict[str, np.ndarray[Any, Any]]
+# Histograms of millions of bins, few of them used: of arrays of so MANY counts of which less than
+# one in so many (RARE) is not 0, a file has these, their places, and the shape.
+_MANY, _RARE = 1 << 16, 8
+_PLACES, _COUNTS, _SHAPE = "#places", "#counts", "#shape"
 
 
 class LostShardError(HeadscopeError):
@@ -57,14 +64,14 @@ class ShardFiles:
         return numbers_in(self.finished_spans())
 
     def shards(self) -> tuple[set[Span], list[str]]:
-        """What of the owner's is whole; names of damaged files, and of others'."""
+        """What of the owner's is whole; damaged files, and others', below the folder of shards."""
         whole, damaged = set[Span](), list[str]()
         for file in self._shard_files():
             span = _span(file.name)
             if span is not None and self._opened(file) is not None:
                 whole.add(span)
             elif file.exists():  # no other process has deleted it meanwhile
-                damaged.append(file.name)
+                damaged.append(f"{file.parent.name}/{file.name}")
         return whole, damaged
 
     def named_spans(self) -> set[Span]:
@@ -78,7 +85,7 @@ class ShardFiles:
     def put_span(self, span: Span, state: State) -> None:
         """Write the merged state of several shards, first and last; then theirs may go."""
         content = self._seal + pack(state)
-        write_whole(self.path / SHARDS / f"{text_of(span)}-{_digest(content)}.shard", content)
+        write_whole(self._place(span) / f"{text_of(span)}-{_digest(content)}.shard", content)
 
     def drop_merged(self, spans: Iterable[Span]) -> None:
         """Delete what lies inside another of the spans, but for shards that are to stay."""
@@ -88,10 +95,11 @@ class ShardFiles:
                 end = last
             elif first < last or not self.keep_shards:
                 inner.add((first, last))
-        for file in self._shard_files() if inner else ():
-            if _span(file.name) in inner:
-                with suppress(OSError):  # what stays is deleted with the next
-                    file.unlink()
+        for place in {self._place(span) for span in inner}:
+            for name in names_in(place):
+                if _span(name) in inner:
+                    with suppress(OSError):  # what stays is deleted with the next
+                        (place / name).unlink()
 
     def drop_shards(self) -> None:
         """Delete all shards that need not stay, as far as the system lets."""
@@ -100,7 +108,9 @@ class ShardFiles:
                 span = _span(file.name)
                 if not self.keep_shards or (span is not None and span[0] < span[1]):
                     file.unlink(missing_ok=True)
-            (self.path / SHARDS).rmdir()
+            for name in [*names_in(self.path / SHARDS), ""]:
+                with suppress(OSError):  # something else lies there
+                    (self.path / SHARDS / name).rmdir()
 
     def shard(self, number: int) -> State:
         """The state of a finished shard; LostShardError if it is gone or was changed since."""
@@ -108,9 +118,11 @@ class ShardFiles:
 
     def span(self, span: Span) -> State:
         """The merged state of several shards, likewise."""
-        for file in self._shard_files():
-            if not file.name.startswith(f"{text_of(span)}-"):
+        place = self._place(span)
+        for name in sorted(names_in(place)):
+            if _span(name) != span:
                 continue
+            file = place / name
             if (content := self._opened(file)) is None:
                 raise LostShardError(f"{file} is damaged; run the command again: it is recomputed")
             return unpack(content)
@@ -131,11 +143,21 @@ class ShardFiles:
         own = _digest(content) == file.stem.rpartition("-")[2] and content.startswith(self._seal)
         return content.removeprefix(self._seal) if own else None
 
+    def _place(self, span: Span) -> Path:
+        return self.path / SHARDS / f"{span[0] // IN_A_FOLDER * IN_A_FOLDER:05d}"
+
     def _names(self) -> list[str]:
-        return sorted(name for name in names_in(self.path / SHARDS) if name.endswith(".shard"))
+        """Below the folder of shards; listed again, as other processes write too."""
+        place = self.path / SHARDS
+        return [
+            f"{part}/{name}"
+            for part in names_in(place)
+            for name in names_in(place / part)
+            if name.endswith(".shard")
+        ]
 
     def _shard_files(self) -> list[Path]:
-        return [self.path / SHARDS / name for name in self._names()]
+        return [self.path / SHARDS / name for name in sorted(self._names())]
 
 
 def numbers_in(spans: Iterable[Span]) -> set[int]:
@@ -143,9 +165,12 @@ def numbers_in(spans: Iterable[Span]) -> set[int]:
     return {number for first, last in spans for number in range(first, last + 1)}
 
 
+@lru_cache(1 << 16)  # all names are looked at again and again
 def _span(name: str) -> Span | None:
     """Which shards a file is of; None for a strange one."""
-    ends = name.partition("-")[0].split("..")
+    if not name.endswith(".shard"):
+        return None
+    ends = name.rpartition("/")[2].partition("-")[0].split("..")
     if len(ends) > 2 or not all(end.isdecimal() for end in ends):
         return None
     return int(ends[0]), int(ends[-1])
@@ -156,10 +181,21 @@ def _digest(content: bytes) -> str:
 
 
 def pack(state: State) -> bytes:
-    """Named arrays as bytes: safetensors, compressed (histograms are mostly zeros)."""
+    """Named arrays as bytes: safetensors, compressed; of rare counts only what is not 0."""
     from safetensors.numpy import save
 
-    arrays = {name: np.ascontiguousarray(array) for name, array in sorted(state.items())}
+    arrays = dict[str, np.ndarray[Any, Any]]()
+    for name, array in sorted(state.items()):
+        arrays[name] = np.ascontiguousarray(array)
+        if array.dtype.kind in "iu" and array.size > _MANY:
+            flat = arrays[name].ravel()
+            there = np.flatnonzero(flat)
+            if there.size * _RARE < flat.size:
+                del arrays[name]
+                arrays |= {
+                    name + _PLACES: there, name + _COUNTS: flat[there],
+                    name + _SHAPE: np.array(array.shape),
+                }  # fmt: skip
     return zlib.compress(save(arrays), level=1)
 
 
@@ -167,4 +203,9 @@ def unpack(content: bytes) -> State:
     """The arrays that `pack` packed."""
     from safetensors.numpy import load
 
-    return load(zlib.decompress(content))
+    state: State = load(zlib.decompress(content))
+    for name in [name.removesuffix(_SHAPE) for name in state if name.endswith(_SHAPE)]:
+        there, counts, shape = (state.pop(name + part) for part in (_PLACES, _COUNTS, _SHAPE))
+        state[name] = np.zeros(shape, counts.dtype)
+        state[name].ravel()[there] = counts
+    return state

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
 
 from headscope.core.whole_file import names_in
 from headscope.errors import HeadscopeError, RunFolderError, UnwrittenError
@@ -20,6 +23,7 @@ from headscope.run.processes import FINISH, LEASE, TakingPart
 from headscope.run.shard_files import LostShardError, ShardFiles, State, numbers_in
 
 LONGEST_PAUSE = 5.0  # seconds between two looks at what others do
+COUNTED = ("shard", "model")  # parts of a run
 LOOKED_AT = 16  # leases of others at each look: the last of many processes would look at all of all
 T = TypeVar("T")
 
@@ -71,10 +75,15 @@ class KeptParts:
         """Numbers of the parts that are finished."""
         return numbers_in(self.spans)
 
+    def look(self) -> set[Span]:
+        """What is there now, by its name, of any process."""
+        assert self.folder is not None
+        return self.folder.named_spans()
+
     def refreshed(self) -> bool:
         """See what is finished by now, by any process; whether nothing is left to do."""
         assert self.folder is not None
-        self.spans = self.folder.named_spans()
+        self.spans = self.look()
         self.folder.drop_merged(self.spans)  # a shard may have been computed twice
         return False
 
@@ -102,6 +111,7 @@ class KeptParts:
     def parts(
         self, numbers: Collection[int], make: Callable[[int], State],
         told: Callable[[int], object], *, what: str = "shard", last: bool = False,
+        member: type[Member] | None = None,
     ) -> Iterator[State]:  # fmt: skip
         """Several parts, in their order, as `part` gives them one by one.
 
@@ -110,17 +120,17 @@ class KeptParts:
         make    gives one by its number
         told    called with the number of each that is there
         what    they are, as for `Member`
+        member  how this process works
         last    only results are left to compute then: of several processes one goes on
         raises  WrittenElsewhereError in the others, once the results are there
         """
         if self.own is not None:
-            self.own.tell(parts=len(self.done.union(numbers)))
+            if what in COUNTED:
+                self.own.tell(parts=len(self.done.union(numbers)))
             for number in self.done.intersection(numbers):
                 told(number)
-            member = Member(self, [*numbers], make, lambda new: [*map(told, new)], what)
-            member.together(
-                lambda: (member.all_there() and (not last or member.finishing())) or None
-            )
+            one = (member or Member)(self, [*numbers], make, lambda new: [*map(told, new)], what)
+            one.together(lambda: (one.all_there() and (not last or one.finishing())) or None)
         for number in numbers:
             yield self.part(number, partial(make, number))
             if self.own is None:
@@ -145,7 +155,7 @@ class Member:
     parts  their numbers, in reading order
     make   computes one
     told   called with the numbers of those that came since the last call, whoever computed them
-    what   "shard", or "partition" of a corpus that is planned
+    what   "shard" or "model"; or a means to these: "partition" of a corpus, "model-features"
     """
 
     run: KeptParts
@@ -158,11 +168,18 @@ class Member:
 
     def __post_init__(self) -> None:
         assert self.run.own is not None
-        assert self.run.folder is not None
         self.own: TakingPart = self.run.own
-        self.folder: ShardFiles = self.run.folder
-        self.order = [self.parts[at] for at in order_of_work(len(self.parts), self.own.shard)]
-        self.counted = self.there = self.run.done
+        parts = np.array(self.parts, np.int64)
+        self.order = parts[order_of_work(len(parts), self.own.shard)]
+        self.size = 1 + int(parts.max(initial=-1))
+        self.counted = self.there = self._mask(self.run.spans)
+
+    def _mask(self, spans: Iterable[Span]) -> np.ndarray[Any, Any]:
+        """[number] whether it lies in a span: of 100,000 parts a set would take 100 times more."""
+        mask = np.zeros(self.size, bool)
+        for first, last in spans:
+            mask[first : last + 1] = True
+        return mask
 
     def together(self, end: Callable[[], T | None]) -> T:
         """Work with the others until `end` gives something.
@@ -187,7 +204,7 @@ class Member:
 
     def all_there(self) -> bool:
         """Whether nothing is left but the end."""
-        return self.there.issuperset(self.parts)
+        return bool(self.there[self.order].all())
 
     def finishing(self) -> bool:
         """Whether this process, and no other, is to write the results from now on."""
@@ -198,17 +215,17 @@ class Member:
 
     def count(self) -> None:
         """Tell which parts there are by now, of all processes."""
-        self.there = self.run.done
-        new = self.there.intersection(self.parts) - self.counted
-        self.counted |= new
-        if new:
-            self.told(new)
+        self.there = self._mask(self.run.spans)
+        new = self.order[(self.there & ~self.counted)[self.order]]
+        self.counted = self.counted | self.there
+        if len(new):
+            self.told(set(new.tolist()))
 
     def step(self) -> bool:
         """Compute a part, or merge some, if there is anything to do."""
-        for span in [*self.merges(), *((number, number) for number in self._left())]:
+        for span in chain(self.merges(), ((number, number) for number in self._left())):
             with self.own.leased(self.lease(span)) as mine:
-                if mine and self.wanted(span, self.folder.named_spans()):
+                if mine and self.wanted(span, self.run.look()):
                     self.work_on(span)
                     self.pauses = _pauses()
                     return True
@@ -224,8 +241,8 @@ class Member:
 
     def work_on(self, span: Span) -> None:
         """Compute a part."""
-        counted = self.what == "shard"
-        state = "computing" if counted else "planning"
+        counted = self.what in COUNTED
+        state = "planning" if self.what == "partition" else "computing"
         self.own.tell(state=state, doing=f"{self.what} {span[0] + 1}")
         self.run.keep(span[0], self.make(span[0]))
         if counted:
@@ -239,11 +256,13 @@ class Member:
 
     def _left(self) -> list[int]:
         """Parts that are not there: those that nobody has claimed, and a few of the others."""
-        leased = {name for name in names_in(self.own.place) if name.endswith(LEASE)}
-        left = [number for number in self.order if number not in self.there]
-        taken = {number for number in left if self.lease((number, number)) + LEASE in leased}
-        few = random.sample(sorted(taken), min(LOOKED_AT, len(taken)))
-        return [*(number for number in left if number not in taken), *few]
+        before = self.lease((0, 0)).removesuffix(text_of((0, 0)))
+        names = (name for name in names_in(self.own.place) if name.startswith(before))
+        claimed = (name.removeprefix(before).removesuffix(LEASE) for name in names)
+        leased = self._mask((int(name), int(name)) for name in claimed if name.isdecimal())
+        left = self.order[~self.there[self.order]]
+        taken: list[int] = left[leased[left]].tolist()
+        return [*left[~leased[left]].tolist(), *random.sample(taken, min(LOOKED_AT, len(taken)))]
 
     def wait(self) -> None:
         """Wait a moment for the others."""

@@ -1,7 +1,7 @@
 """A run folder on disk: its manifest, its shards and its results; and a finished run.
 
     RUN/manifest.json   the spec, versions, model and corpus; written before the first shard
-    RUN/shards/         one file per finished shard, by the hash of its content; gone at the end
+    RUN/shards/*/       one file per finished shard, by the hash of its content; gone at the end
     RUN/processes/      of processes that fill the folder together; gone at the end
     RUN/atlas.nc        the labelled results, written last
 
@@ -141,7 +141,7 @@ class RunFolder(ShardFiles):
 
     def drafts(self) -> list[Path]:
         """What a process that was killed had begun to write."""
-        places = ("", "*/", "figures/*/")
+        places = ("", "*/", "figures/*/", f"{SHARDS}/*/")
         return [file for place in places for file in self.path.glob(f"{place}{DRAFT}*")]
 
     def _remove(self) -> None:
@@ -187,7 +187,8 @@ class RunFolder(ShardFiles):
 
     def _ours_without_manifest(self, file: Path) -> bool:
         if file.name in (SHARDS, self.parts) and file.is_dir():
-            return all(p.suffix == ".shard" or p.name.startswith(DRAFT) for p in file.iterdir())
+            files = (p for p in file.rglob("*") if not p.is_dir())
+            return all(p.suffix == ".shard" or p.name.startswith(DRAFT) for p in files)
         return file.name.startswith(".") or (file.name == PROCESSES and file.is_dir())
 
     def put_results(self, content: bytes) -> str:

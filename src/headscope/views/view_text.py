@@ -31,6 +31,15 @@ HEIGHT = 760  # pixels of the frame in a notebook
 Labels = Sequence[Sequence[Sequence[str]]]
 
 
+def frame_of(page: bytes, title: str) -> str:
+    """Markup of a frame that holds a page, for notebooks: pages do not disturb each other."""
+    return (
+        f'<iframe title="{escape(title)}" srcdoc="{escape(page.decode("utf-8"), quote=True)}" '
+        f'sandbox="allow-scripts allow-downloads" loading="lazy" '
+        f'style="width:100%;height:{HEIGHT}px;border:0"></iframe>'
+    )
+
+
 @dataclass(frozen=True)
 class View:
     """The model, head, neuron and matrix views of one example; a notebook displays them.
@@ -112,12 +121,7 @@ class View:
         return {kind: content for kind, content in made.items() if content is not None}
 
     def _frame(self) -> str:
-        page = escape(self.page.decode("utf-8"), quote=True)
-        return (
-            f'<iframe title="attention of {escape(self.shown.model)}" srcdoc="{page}" '
-            f'sandbox="allow-scripts allow-downloads" loading="lazy" '
-            f'style="width:100%;height:{HEIGHT}px;border:0"></iframe>'
-        )
+        return frame_of(self.page, f"attention of {self.shown.model}")
 
     def _image(self) -> bytes | None:
         """The plainest head's lines; None for more tokens than a picture holds."""

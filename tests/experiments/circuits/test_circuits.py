@@ -265,11 +265,19 @@ def test_a_model_that_sees_what_comes_is_refused():
 
 
 def test_the_head_that_attends_to_each_token_of_a_needle_retrieves_it():
-    """The induction head's argmax is the needle's next token at each step; no other head's is."""
-    run = hs.circuits(made.language_model(made.wired()), [TEXT], **PLAIN, needles=10, haystack=20)
+    """The induction head's argmax is the needle's next token at each step; no other head's is.
+
+    From each word of the question it gives all to what followed that word in the needle's sentence.
+    """
+    language = made.language_model(made.wired())
+    run = hs.circuits(language, [TEXT], **PLAIN, needles=10, haystack=20, steps=8)
     found = run["circuits"]
     assert float(found.recall.min()) > 0.8
     np.testing.assert_allclose(found.retrieval, [[0, 0], [1, 0]])
+    np.testing.assert_allclose(found.retrieval_steps, [[0, 0], [1, 0]])
+    np.testing.assert_allclose(found.qr_score[1], [1, 0], atol=1e-3)
+    assert float(found.locos[1, 0]) > 10 * float(np.abs(found.locos.values[0]).max())
+    assert float(found.locos[1, 1]) == pytest.approx(0, abs=1e-6)
     assert "retrieval" in {claim.kind for claim in head_labels(run.tree)[1, 0].labels}
     assert found.depth.values[[0, -1]].tolist() == [0, 1]
 

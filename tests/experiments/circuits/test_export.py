@@ -19,6 +19,7 @@ PLAIN = {
     "sequences": 10, "length": 4, "replicates": 10, "control": "none", "composition": False,
     "successors": False,
 }  # fmt: skip
+STREAMED = np.array([[0.9, 0.7, 0.8, 0.8], [0.5, 0.1, 0.4, 1]])
 SCORES = np.array([[0.1, 0.3, 0.5, 0.7], [0, 0.2, 1, 0]])
 
 
@@ -32,6 +33,7 @@ def grouped(tmp_path_factory):
         run = hs.circuits(model, [TEXT], output=folder, **PLAIN, needles=10, haystack=20)
     run.tree["circuits"]["retrieval"].values[:] = SCORES
     run.tree["circuits"]["retrieval_ci_low"].values[0, 0] = np.nan
+    assert np.isnan(run["circuits"]["needle_streaming"]).all()  # answers see fewer tokens
     return run, model.model
 
 
@@ -72,7 +74,26 @@ def test_the_json_says_it_of_every_head(grouped):
     assert (one["retrieval"], one["low"]) == (1.0, low[1, 2])
     assert [each["retrieval"] for each in found["query_heads"]] == SCORES.ravel().tolist()
     assert found["query_heads"][0]["low"] is None
-    assert found["gates"][3] == {"layer": 1, "key_value_head": 1, "mean": 0.5, "max": 1.0}
+    gate = {"layer": 1, "key_value_head": 1, "mean": 0.5, "max": 1.0}
+    assert found["gates"][3] == gate | {"streaming_mean": None, "streaming_min": None}
+
+
+def test_the_streaming_share_stands_beside_the_gates(grouped, monkeypatch):
+    """The mean of heads that share keys beside their mean, and the least beside the maximum."""
+    run, model = grouped
+    written = export.export_heads(run, model, ["duo"])
+    assert not any(path.name == "streaming_share.tsv" for path in written)
+    share = run.tree["circuits"]["needle_streaming"].values
+    monkeypatch.setattr(export, "WINDOW", "4+64")
+    share[..., 0] = STREAMED
+    written = export.export_heads(run, model, ["duo", "json"])
+    for over, wanted in (("mean", [[0.8, 0.8], [0.3, 0.7]]), ("max", [[0.7, 0.8], [0.1, 0.4]])):
+        found = np.loadtxt(run.path / f"gates-{over}/streaming_share.tsv", delimiter="\t")
+        np.testing.assert_allclose(found, wanted, rtol=1e-15)
+    told = json.loads((run.path / "retrieval_heads.json").read_text("utf-8"))
+    assert [one["streaming"] for one in told["query_heads"]] == STREAMED.ravel().tolist()
+    assert told["gates"][2]["streaming_min"] == 0.1
+    share[..., 0] = np.nan
 
 
 def test_a_run_that_says_nothing_of_retrieval_is_refused(grouped, tmp_path):

@@ -36,6 +36,12 @@ def test_the_report_shows_the_answers(run):
     page = run.report().read_text("utf-8")
     assert "Which heads write the answer, and which carry it?" in page
     assert page.count('id="written-answers-title"') == 1
+    assert page.count('<a href="prompts.html">Prompts, head by head</a>') == 2
+    own = (run.path / "prompts.html").read_bytes()
+    assert own == hs.view_prompts(run.path).page
+    assert b"<h1>No head surely writes or carries the answer</h1>" in own
+    assert run["prompts"].sizes["prompt"] == 4
+    assert set(run["prompts"]["followed"].values.tolist()) <= set(range(8))
     told = findings(run.tree)
     assert told[0].startswith("After 24 prompts (ioi) the answer lies ")
     assert any("rank heads alike by ρ = " in one for one in told)

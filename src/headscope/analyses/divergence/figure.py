@@ -80,7 +80,7 @@ def _by_layer(place: Floats, size: tuple[int, int], axes: Axes) -> None:
 
 
 def _by_kind(tree: xr.DataTree, place: Floats, axes: Axes) -> None:
-    plot_kinds(axes, tree, *place.T)
+    plot_kinds(axes, tree, *place.T, start=0.0)
     _bare(axes)
 
 

@@ -32,9 +32,10 @@ from headscope.experiments.circuits.made_inputs import (
 )
 from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.pattern_scores import PatternScores
+from headscope.experiments.circuits.prompt_views import followed_heads, prompt_views
 from headscope.experiments.circuits.prompts import MADE, PromptSet, made_prompts, read_prompts
 from headscope.experiments.circuits.readout import decoder_of
-from headscope.experiments.circuits.retrieval import Needles, needles, retrieved
+from headscope.experiments.circuits.retrieval import Needles, needles, retrieved, written
 from headscope.experiments.circuits.switched_off import (
     SEQUENCES,
     best_heads,
@@ -76,6 +77,7 @@ class CircuitSettings(SettingsTable):
     prompts       a set of `prompts.MADE`, or a table of prompts: which heads write and carry their
                   answers; "": none
     pairs         prompts of a made set at most
+    views         prompts that a page shows head by head, at most
     switch_off    how many heads of each kind, those that do it most, are switched off on other
                   sequences, beside as many at random; 0: none
     composition   whether all pairs of heads are looked at: dear in models of thousands of heads
@@ -83,6 +85,8 @@ class CircuitSettings(SettingsTable):
     replicates    groups of sequences at most, for intervals
     needles       haystacks with a needle
     haystack      tokens of each; None: 512, or none where the model takes less; 0: none
+    steps         tokens that the model may write as an answer, each step of which counts (Wu et al.
+                  2024: 50); 0: it writes none
     seed          of all that is made
     """
 
@@ -90,20 +94,22 @@ class CircuitSettings(SettingsTable):
     length: int = 50
     needles: int = 20
     haystack: int | None = None
+    steps: int = 0
     successors: bool = True
     composition: bool = True
     prompts: str = ""
     pairs: int = 32
+    views: int = 4
     switch_off: int = 0
     batch_tokens: int = 1024
     replicates: int = REPLICATES
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.batch_tokens < 1 or self.replicates < 0:
+        if self.batch_tokens < 1 or min(self.replicates, self.views, self.steps) < 0:
             raise InputError(
-                f"found batch_tokens={self.batch_tokens} and replicates={self.replicates}; wanted "
-                "at least 1 and 0"
+                f"found batch_tokens={self.batch_tokens}, replicates={self.replicates}, "
+                f"views={self.views} and steps={self.steps}; wanted at least 1, 0, 0 and 0"
             )
 
 
@@ -114,10 +120,12 @@ class CircuitFields(LoadingFields, total=False):
     length: int
     needles: int
     haystack: int | None
+    steps: int
     successors: bool
     composition: bool
     prompts: str
     pairs: int
+    views: int
     switch_off: int
     batch_tokens: int
     replicates: int
@@ -127,7 +135,7 @@ class CircuitFields(LoadingFields, total=False):
 @documented(CircuitSettings, Loading)
 def circuits(
     model: LanguageModel | str | Path,
-    corpus: CorpusLike | None = None,
+    corpus: CorpusLike | Needles | None = None,
     *,
     output: str | Path | None = None,
     settings: CircuitSettings | None = None,
@@ -138,7 +146,8 @@ def circuits(
     """Computes which heads of a decoder look back, copy, induce, count on, and read which others.
 
     model     a causal language model with its head: a folder, a hub id, or loaded
-    corpus    text for the haystacks: texts, files, …; by default the bundled corpus
+    corpus    text for the haystacks: texts, files, …; by default the bundled corpus; or needles
+              that are made
     output    run folder; an interrupted run of the same spec there goes on. None: in memory
     settings  whole; or its fields as keywords
     control   networks without training that read some of the inputs, so that nothing is said of a
@@ -205,11 +214,7 @@ class CircuitRun:
             answers = self._answers()
             found = self._of_weights(weights)
             if self.needles is not None:
-                hidden = partial(
-                    retrieved, self.model, self.needles, range(len(self.needles.examples)),
-                    whole=WHOLE,
-                )  # fmt: skip
-                found |= run.part(len(parts), hidden)
+                found |= run.part(len(parts), partial(self._of_needles, weights, self.needles))
         patterns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
         of_heads = result.circuits_result(
             patterns, found, self.made, self.ordinals, self.needles,
@@ -225,7 +230,7 @@ class CircuitRun:
         return {"circuits": of_heads, **answers, **self._controls()}
 
     def _answers(self) -> dict[str, xr.Dataset]:
-        """The group `writes`: which heads write and carry the answers of prompts."""
+        """The groups `writes`, which heads write and carry the answers, and `prompts`, of some."""
         if self.asked is None:
             return {}
         settings, language = self.settings, LanguageModel(self.model, "causal")
@@ -239,7 +244,14 @@ class CircuitRun:
             name: ("prompt", [str(getattr(one, name)) for one in self.asked.prompts])
             for name in ("text", "answer", "wrong", "corrupted", "item")
         }
-        return {"writes": found.assign_coords(texts)}
+        groups = {"writes": found.assign_coords(texts)}
+        if settings.views:
+            few = self.asked.part(slice(settings.views))
+            most = [found[name].values for name in ("direct_share", "effect") if name in found]
+            groups["prompts"] = prompt_views(
+                language, few, followed=followed_heads(*most), batch_tokens=how["batch_tokens"]
+            )
+        return groups
 
     def _parts(self, places: range) -> Any:
         return in_parts(places, lambda _: 2 * len(self.made.repeated[0]), tokens=PART_TOKENS)
@@ -281,6 +293,14 @@ class CircuitRun:
             found |= {"composition": score, "composition_above": above}
         return found
 
+    def _of_needles(self, weights: WeightMaps, hidden: Needles) -> State:
+        """[run, …] by name."""
+        runs, steps = range(len(hidden.examples)), self.settings.steps
+        found = retrieved(self.model, hidden, runs, weights.unembedding, whole=WHOLE)
+        if steps:
+            found |= written(self.model, hidden, runs, steps=steps, whole=WHOLE)
+        return found
+
     def _controls(self) -> Mapping[str, xr.Dataset]:
         """The groups of the control: the same of networks that have learned nothing."""
         if self.control is None:
@@ -303,8 +323,8 @@ class CircuitRun:
                 patterns = one._part(weights, list(range(OF_CONTROL)))
                 found = one._of_weights(weights)
                 if hidden is not None:  # all of its runs count: it answers none
-                    found |= retrieved(other, hidden, range(OF_CONTROL), whole=WHOLE)
-                    found["recall"] = np.ones(OF_CONTROL)
+                    found |= one._of_needles(weights, hidden)
+                    found |= {name: np.ones(OF_CONTROL) for name in found if "recall" in name}
                 about = {"model": name, "layers": other.shape.layers, "heads": other.shape.heads}
                 groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
                 groups[f"{CONTROL}/{name}/circuits"] = result.circuits_result(
@@ -343,13 +363,20 @@ def haystack_of(model: Model, settings: CircuitSettings) -> int:
     return usual if settings.haystack is None else settings.haystack
 
 
-def _needles(model: Model, corpus: CorpusLike | None, settings: CircuitSettings) -> Needles | None:
+def _needles(
+    model: Model, corpus: CorpusLike | Needles | None, settings: CircuitSettings
+) -> Needles | None:
     """The needles that are asked for; None for none."""
+    if isinstance(corpus, Needles):
+        return corpus
     haystack = haystack_of(model, settings)
     if not haystack:
         return None
     text = demo_corpus() if corpus is None else corpus_of(corpus)
-    return needles(model, text, runs=settings.needles, haystack=haystack, seed=settings.seed)
+    return needles(
+        model, text, runs=settings.needles, haystack=haystack, seed=settings.seed,
+        room=settings.steps,
+    )  # fmt: skip
 
 
 def _held_out(model: Model, settings: CircuitSettings) -> Repeats | None:

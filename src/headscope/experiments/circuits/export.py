@@ -1,11 +1,14 @@
 """Writes which heads retrieve for those who serve a model: gates of key-value heads, and JSON.
 
-duo, kvpress  folders `gates-mean` and `gates-max`, each with what DuoAttention (Xiao et al. 2024)
-              reads: `full_attention_heads.tsv` [layer, key-value head] from 0 to 1, `config.json`
+duo, kvpress  folders `gates-mean` and `gates-max`, each with what DuoAttention (Xiao et al. 2025)
+              reads: `full_attention_heads.tsv` [layer, key-value head] from 0 to 1, `config.json`;
+              and `streaming_share.tsv`, likewise
 json          `retrieval_heads.json`: every head and every key-value head
 
 The gate is the retrieval score of the query heads that share the key-value head, their mean or
-maximum; DuoAttention learns its gates, which are other numbers.
+maximum; DuoAttention learns its gates, which are other numbers. The streaming share is their mean,
+or beside the maximum the least: what a cache of first and latest tokens leaves of the head that
+looks beyond them most. It is there where answers see more tokens than these.
 """
 
 import json
@@ -29,7 +32,9 @@ from headscope.model.families.sites import find_sites
 from headscope.model.model import Model, evaluating, forward
 from headscope.run.store import Run, RunFolder
 
-STREAMING = {"sink_size": 128, "recent_size": 256}  # DuoAttention's own patterns; not measured
+STREAMING = {"sink_size": 128, "recent_size": 256}  # DuoAttention's own patterns
+WINDOW = "128+256"  # the same
+STREAMED = ("streaming", "streaming_ci_low", "streaming_ci_high")
 GATE = (
     "headscope's retrieval score, the share of a needle's tokens that are attended to most as they "
     "are told; not a gate that DuoAttention learned"
@@ -60,15 +65,18 @@ def export_heads(run: Run, model: Model, forms: Collection[str]) -> list[Path]:
             "without --export the same command makes the report of this run"
         )
     heads = _heads(run, groups := key_heads(model))
-    gates = heads.groupby(["layer", "key_value_head"])["retrieval"].agg(["mean", "max"])
+    shared = heads.groupby(["layer", "key_value_head"])
+    gates = shared["retrieval"].agg(["mean", "max"])
+    streaming = shared["streaming"].agg(["mean", "min"]).add_prefix("streaming_")
     about = {key: run.manifest["model"][key] for key in ("name", "revision", "sha256")}
-    files = _gates(gates, model, about) if set(forms) - {"json"} else {}
+    files = _gates(gates, streaming, model, about) if set(forms) - {"json"} else {}
     if "json" in forms:
         files["retrieval_heads.json"] = _json({
             **about, "layers": len(groups), "heads": dataset.sizes["head"],
             "key_value_heads": groups, "score": GATE, "threshold": RETRIEVED,
             "needles": dataset.sizes["run"], "answered": int(dataset.attrs["answered"]),
-            "query_heads": heads, "gates": gates.reset_index(),
+            "streaming_window": STREAMING, "query_heads": heads,
+            "gates": gates.join(streaming).reset_index(),
         })  # fmt: skip
     with held(run.path), RunFolder(run.path).listing():
         return [write_whole(run.path / name, write) for name, write in files.items()]
@@ -91,20 +99,26 @@ class _KeyHeads(dict[nn.Module, int]):
 
 
 def _heads(run: Run, groups: list[int]) -> pd.DataFrame:
-    """One row per head: layer, head, key_value_head, retrieval, low, high, label."""
+    """One row per head: layer, head, key_value_head, retrieval, low, high, streaming with its own,
+    label.
+    """
     names = {"retrieval": "retrieval", "retrieval_ci_low": "low", "retrieval_ci_high": "high"}
-    frame = run["circuits"][[*names]].to_dataframe(["layer", "head"])
-    frame = frame.rename(columns=names).reset_index()
+    streaming = {f"needle_{name}": name for name in STREAMED}
+    dataset = run["circuits"].sel(window=WINDOW)[[*names, *streaming]]
+    frame = dataset.to_dataframe(["layer", "head"]).drop(columns="window")
+    frame = frame.rename(columns=names | streaming).reset_index()
     many = len(frame) // len(groups)
     shared = [head * count // many for count in groups for head in range(many)]
     frame.insert(2, "key_value_head", shared)
     return frame.assign(label=with_label(run.tree, "retrieval").ravel())
 
 
-def _gates(gates: pd.DataFrame, model: Model, about: dict[str, str]) -> dict[str, Any]:
+def _gates(
+    gates: pd.DataFrame, streaming: pd.DataFrame, model: Model, about: dict[str, str]
+) -> dict[str, Any]:
     """The folders of DuoAttention's layout."""
     files: dict[str, Any] = {}
-    for over, column in gates.items():
+    for (over, column), (_, share) in zip(gates.items(), streaming.items(), strict=True):
         table = column.unstack()
         if table.isna().any(axis=None) or model.shape.others:
             raise ModelError(
@@ -116,6 +130,9 @@ def _gates(gates: pd.DataFrame, model: Model, about: dict[str, str]) -> dict[str
         rows = partial(np.savetxt, X=table, delimiter="\t")
         place = f"gates-{over}"
         files |= {f"{place}/full_attention_heads.tsv": rows, f"{place}/config.json": _json(config)}
+        if share.notna().all():
+            kept = partial(np.savetxt, X=share.unstack(), delimiter="\t")
+            files[f"{place}/streaming_share.tsv"] = kept
     return files
 
 

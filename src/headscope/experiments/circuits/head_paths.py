@@ -80,7 +80,7 @@ def path_patch(
     check([frozenset([*senders, *receivers])], layers=shape.layers, heads=shape.heads)
     asked = prompt_set(language, prompts, count=count, seed=seed)
     asked.need_pairs()
-    changes, gap = _paths(language, asked, senders, receivers, batch_tokens=batch_tokens)
+    changes, gap = path_changes(language, asked, senders, receivers, batch_tokens=batch_tokens)
     share = share_over(asked.items, changes, gap, replicates=replicates)
     told_as = "share of the logit difference that comes back through the path"
     variable = Variable(share, ("sender", "receiver", "via"), told_as, "1", WANG)
@@ -91,7 +91,7 @@ def path_patch(
     return labelled({"path": variable}, coords=names).assign_attrs(about(asked))
 
 
-def _paths(
+def path_changes(
     language: LanguageModel, asked: PromptSet, senders: Sequence[Head],
     receivers: Sequence[Head], *, batch_tokens: int,
 ) -> tuple[Float64, Float64]:  # fmt: skip
@@ -215,7 +215,7 @@ def function_vectors(
         mixed[asked_places(one.batch)] = mean_of_others[one.places, layer]
         return mixed
 
-    after, before = _one_by_one(
+    after, before = one_by_one(
         language, asked.corrupted, asked, instead, partial(_answered, asked),
         batch_tokens=batch_tokens,
     )  # fmt: skip
@@ -282,7 +282,7 @@ def knockouts(
         whole = torch.stack([base[at] for at in places])
         return to_float64((whole.exp() * (whole - told)).sum(-1))
 
-    after, _ = _one_by_one(
+    after, _ = one_by_one(
         language, asked.clean, asked, lambda kept, _, layer: kept.stand_ins[layer], divergence,
         batch_tokens=batch_tokens, how="uniform",
     )  # fmt: skip
@@ -293,7 +293,7 @@ def knockouts(
     }).assign_attrs(about(asked))  # fmt: skip
 
 
-def _one_by_one(
+def one_by_one(
     language: LanguageModel, examples: Sequence[Example], asked: PromptSet,
     instead: Callable[[WholePass, AskedBatch, int], torch.Tensor],
     measure: Callable[[Sequence[int], torch.Tensor], Float64], *, batch_tokens: int,

@@ -111,6 +111,14 @@ class PromptSet:
         """[prompt] name of the independent item that each is of."""
         return [prompt.item or str(at) for at, prompt in enumerate(self.prompts)]
 
+    def part(self, places: slice) -> PromptSet:
+        """Some of the prompts."""
+        cut: dict[str, Any] = {
+            name: getattr(self, name)[places]
+            for name in ("prompts", "clean", "corrupted", "right", "wrong")
+        }
+        return replace(self, **cut)
+
     def need_pairs(self) -> None:
         """Raises InputError for prompts without corrupted ones, or of other lengths than theirs."""
         if not self.corrupted:

@@ -9,20 +9,25 @@ import xarray as xr
 from headscope.core.accumulators import Float64, left_out, ratio
 from headscope.core.intervals import (
     ANY,
+    POSITIVE,
     SHARE,
     Estimate,
     estimate,
+    estimate_correlation,
     estimate_independent,
     estimate_share,
+    spearman_over_units,
     stretch,
 )
 from headscope.core.results import Variable, labelled
-from headscope.core.terms import ELHAGE, GOULD, OLSSON, OURS, WU
+from headscope.core.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WU, XIAO25, ZHANG
 from headscope.experiments.circuits.made_inputs import FEWEST, Ordinals, Repeats
-from headscope.experiments.circuits.retrieval import ANSWERED, Needles
+from headscope.experiments.circuits.retrieval import ANSWERED, WINDOWS, Needles
 
 PATTERNS, WAYS = ("previous_token", "duplicate_token", "induction"), ("query", "key", "value")
 OVER, OF_HEADS = ("layer", "head", "circuit"), ("layer", "head")
+OF_RUNS = ("hits", "qr_score", "locos", "streaming", "step_hits")
+OTHER_SCORES = ("qr_score", "locos")  # what else finds heads that retrieve
 
 
 def circuits_result(
@@ -55,12 +60,17 @@ def circuits_result(
     coords: dict[str, Any] = {"circuit": list(PATTERNS)}
     if hidden is not None:
         variables |= _retrieval(weights, hidden, replicates)
+        windows = [f"{first}+{last}" for first, last in WINDOWS]
+        coords |= {"window": windows, "other": list(OTHER_SCORES)}
     if "composition" in weights:
         variables |= _composition(weights)
         coords["way"] = list(WAYS)
     found = labelled(variables, coords=coords)
     answered = int((weights.get("recall", np.zeros(0)) > ANSWERED).sum())
-    counts = {"retrieval": answered, "successor": len(asked.words)}
+    wrote = int((weights.get("step_recall", np.zeros(0)) > ANSWERED).sum())
+    of_needles = ("retrieval", "needle_streaming", *OTHER_SCORES)
+    counts = dict.fromkeys(of_needles, answered)
+    counts |= {"retrieval_steps": wrote, "successor": len(asked.words)}
     for name in found.data_vars:
         if set(found[name].dims) & {"token", "reader", "step"}:
             found[name].attrs["tidy"] = 0
@@ -132,23 +142,65 @@ def _retrieval(
     weights: Mapping[str, Float64], hidden: Needles, replicates: int
 ) -> dict[str, Variable]:
     """Of the runs that the model answers; nothing of fewer than FEWEST."""
-    told = weights["recall"] > ANSWERED
-    kept = left_out([f"{run}" for run in np.flatnonzero(told)], replicates=replicates)
+    ids = np.full((len(hidden.right), max(map(len, hidden.right))), -1)
+    for row, right in zip(ids, hidden.right, strict=True):
+        row[: len(right)] = right
     variables = {
         "recall": Variable(
             weights["recall"], ("run",), "share of the needle that the model tells", "1", WU
         ),
         "depth": Variable(hidden.depth, ("run",), "share of the haystack before it", "1", WU),
-        "needle_ids": Variable(hidden.right, ("run", "step"), "the needles", "1", OURS),
+        "needle_ids": Variable(ids, ("run", "step"), "the needles", "1", OURS),
     }
+    told = weights["recall"] > ANSWERED
     if told.sum() >= FEWEST:
-        draws = np.tensordot(kept.T, weights["hits"][told], 1) / kept.sum(0)[:, None, None]
-        asked = hidden.right.shape[1] * kept.sum(0)[:, None, None]
-        variables["retrieval"] = Variable(
-            estimate_share(draws, asked), OF_HEADS, "share of the needle’s tokens that are "
-            "attended to most as they are told", "probability", WU,
+        draws, kept = _over_runs(weights, told, replicates)
+        asked = ((ids[told] >= 0).sum(1) @ kept)[:, None, None]
+        found = {
+            "retrieval": Variable(
+                estimate_share(draws["hits"], asked), OF_HEADS, "share of the needle’s tokens that "
+                "are attended to most as they are told", "probability", WU,
+            ),
+            "qr_score": Variable(
+                estimate(draws["qr_score"]), OF_HEADS, "attention from the question to the "
+                "needle’s sentence, above that from “N/A”", "probability", ZHANG,
+            ),
+            "locos": Variable(
+                estimate(draws["locos"]), OF_HEADS, "written for the told token from the needle, "
+                "above as many other tokens", "logits before the last norm’s scale", GEMA,
+            ),
+            "needle_streaming": Variable(
+                estimate(draws["streaming"], bounds=SHARE), (*OF_HEADS, "window"), "attention from "
+                "the answer to the first and the latest tokens", "probability", XIAO25,
+            ),
+        }  # fmt: skip
+        hits, *others = (draws[name][0].ravel() for name in ("hits", *OTHER_SCORES))
+        rho = [spearman_over_units(hits, other) for other in others]
+        variables |= found | {"retrieval_rho": Variable(
+            estimate_correlation(np.stack(rho, -1)), ("other",), "rank correlation with retrieval, "
+            "over heads", "1", OURS, "heads",
+        )}  # fmt: skip
+    wrote = weights.get("step_recall", np.zeros(0))
+    if (wrote > ANSWERED).sum() >= FEWEST:
+        steps = _over_runs(weights, wrote > ANSWERED, replicates)[0]["step_hits"]
+        variables["retrieval_steps"] = Variable(
+            estimate(steps, bounds=POSITIVE), OF_HEADS, "steps of a written answer that attend to "
+            "a token of the needle most and copy it, by the needle’s tokens", "1", WU,
         )  # fmt: skip
     return variables
+
+
+def _over_runs(
+    weights: Mapping[str, Float64], told: Any, replicates: int
+) -> tuple[dict[str, Float64], Float64]:
+    """[replicate + 1, …] means over the runs told; [run, replicate + 1] which of them count."""
+    kept = left_out([f"{run}" for run in np.flatnonzero(told)], replicates=replicates)
+    count = kept.sum(0)
+    parts = {name: weights[name][told] for name in OF_RUNS if name in weights}
+    return {
+        name: np.tensordot(kept.T, part, 1) / count.reshape(-1, *[1] * (part.ndim - 1))
+        for name, part in parts.items()
+    }, kept
 
 
 def _composition(weights: Mapping[str, Float64]) -> dict[str, Variable]:

@@ -6,12 +6,15 @@ token that it attends to most is w_t in the needle. A head's score is the share 
 tokens that it hits, the mean over runs that the model answers.
 
 The authors let the model write an answer, count its steps and keep runs of ROUGE-1 recall above
-0.5. Here the right answer is read, distinct tokens are counted, and runs are kept where more than
-half of the tokens are what the model holds most likely: where it answers rightly both are the same.
+0.5: see `written`. Here the right answer is read, distinct tokens are counted, and runs are kept
+where more than half of the tokens are what the model holds most likely: where it answers rightly
+both are the same. The same rows tell QRHead's score, LOCOS and the streaming share.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,7 +32,8 @@ from headscope.experiments.circuits.made_inputs import (
 )
 from headscope.experiments.importance.objectives import TokenLoss
 from headscope.model.batch import to_float64
-from headscope.model.instrument import Instrument
+from headscope.model.checkpoint import quietly
+from headscope.model.instrument import Instrument, Observer
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, evaluating, run_network
 from headscope.run.plan import encoder_for
@@ -38,8 +42,27 @@ from headscope.run.shard_files import State
 
 PLACES = ["Lisbon", "Cairo", "Oslo", "Lima", "Kyoto", "Accra", "Quito", "Riga", "Hanoi", "Sofia"]
 SAID = " The secret code of {place} is"
+NOTHING = " N/A"  # Zhang et al.: the query that asks for nothing
 STEPS = 8  # tokens of a needle
 ANSWERED = 0.5  # Wu et al.: of the needle's tokens
+WINDOWS = ((4, 64), (128, 256))  # first and latest tokens; Xiao et al. 2025: the second
+
+
+@dataclass(frozen=True)
+class Wording:
+    """A needle and its question.
+
+    said      the needle's sentence up to the answer
+    question  what asks for it at the end
+    answer    "": random tokens
+    """
+
+    said: str
+    question: str
+    answer: str = ""
+
+
+MADE = tuple(Wording(said, said) for said in (SAID.format(place=place) for place in PLACES))
 
 
 @dataclass(frozen=True)
@@ -47,27 +70,40 @@ class Needles:
     """Haystacks with a needle each, and its question and answer at the end.
 
     examples  what the model reads, the answer but for its last token
-    right     [run, step] the needle's tokens
-    places    [run, step] where they stand in the haystack
+    right     [run] each [step] the needle's tokens
+    places    [run] each [step] where they stand in the haystack
+    sentence  [run] tokens of the needle's sentence before them; behind them a full stop
+    question  [run] tokens of the question
     depth     [run] share of the haystack before the needle
     """
 
     examples: list[Example]
-    right: Ints
-    places: Ints
+    right: list[Ints]
+    places: list[Ints]
+    sentence: list[int]
+    question: list[int]
     depth: Float64
 
     def first(self, count: int) -> "Needles":
         """The first runs alone."""
-        one, few = self, slice(count)
-        return Needles(one.examples[few], one.right[few], one.places[few], one.depth[few])
+        return Needles(**{name: part[:count] for name, part in vars(self).items()})
+
+    def asked(self, run: int) -> Ints:
+        """The input of a run up to the end of its question."""
+        ids: Ints = self.examples[run].input_ids
+        return ids[: len(ids) - len(self.right[run]) + 1]
 
 
-def needles(model: Model, corpus: Corpus, *, runs: int, haystack: int, seed: int) -> Needles:
+def needles(
+    model: Model, corpus: Corpus, *, runs: int, haystack: int, seed: int, room: int = 0,
+    wordings: Sequence[Wording] = MADE,
+) -> Needles:  # fmt: skip
     """Needles at even depths of a haystack of so many tokens, from the corpus's documents in turn.
 
-    raises  InputError for fewer than FEWEST runs, a text that is shorter than the haystack, or
-            inputs that are longer than the model takes
+    room      tokens that are left for an answer of the model's own
+    wordings  of the runs in turn
+    raises    InputError for fewer than FEWEST runs, a text that is shorter than the haystack, or
+              inputs that are longer than the model takes
     """
     if runs < FEWEST:
         raise InputError(f"found {runs} needles; wanted {FEWEST} or more, or --haystack 0")
@@ -78,7 +114,7 @@ def needles(model: Model, corpus: Corpus, *, runs: int, haystack: int, seed: int
             f"or --haystack {len(text)} or less"
         )
     # So that a needle stands nowhere else.
-    asking = [one for place in PLACES for one in _ids(model, SAID.format(place=place))]
+    asking = [one for wording in wordings for one in _ids(model, wording.question)]
     words = np.setdiff1d(plain_tokens(model), [*text, *asking, *_ids(model, ".")])
     if len(words) < STEPS:
         raise InputError(
@@ -86,22 +122,26 @@ def needles(model: Model, corpus: Corpus, *, runs: int, haystack: int, seed: int
             f"{STEPS}; give a shorter text, or --haystack 0"
         )
     start = [] if first is None else [first]
-    found = Needles([], np.zeros((runs, STEPS), np.int64), np.zeros((runs, STEPS), np.int64),
-                    np.arange(runs) / max(runs - 1, 1))  # fmt: skip
+    found = Needles([], [], [], [], [], np.arange(runs) / max(runs - 1, 1))
     for run in range(runs):
-        draw = generator(seed, "needle", str(run))
+        draw, wording = generator(seed, "needle", str(run)), wordings[run % len(wordings)]
         code = draw.choice(words, STEPS, replace=False)
-        said = _ids(model, SAID.format(place=PLACES[run % len(PLACES)]))
+        if wording.answer:
+            code = np.array(_ids(model, wording.answer), np.int64)
+        said, question = _ids(model, wording.said), _ids(model, wording.question)
         begin = int(draw.integers(len(text) - haystack + 1))
         hay = text[begin : begin + haystack]
         cut = round(float(found.depth[run]) * haystack)
         before = [*start, *hay[:cut], *said]
-        ids = [*before, *code, *_ids(model, "."), *hay[cut:], *said, *code[:-1]]
-        found.right[run], found.places[run] = code, len(before) + np.arange(STEPS)
+        ids = [*before, *code, *_ids(model, "."), *hay[cut:], *question, *code[:-1]]
+        found.right.append(code)
+        found.places.append(len(before) + np.arange(len(code)))
+        found.sentence.append(len(said))
+        found.question.append(len(question))
         found.examples.append(
             example_of(np.array(ids, np.int64), f"needle {run}", "haystack", special=len(start))
         )
-    longest = padded_length(max(map(len, found.examples)))
+    longest = padded_length(max(map(len, found.examples)) + room)
     if longest > model.limit:
         raise InputError(
             f"a haystack of {haystack} tokens makes inputs of {longest}, and {model.name!r} takes "
@@ -130,32 +170,158 @@ def _tokens(model: Model, corpus: Corpus, wanted: int) -> Ints:
     return np.concatenate([np.zeros(0, np.int64), *parts()])
 
 
-def retrieved(model: Model, made: Needles, rows: Sequence[int], *, whole: int) -> State:
-    """[run, …] of some runs: `hits` [run, layer, head] the share of steps that each head hits, and
-    `recall` [run] that of the tokens that the model holds most likely.
+def retrieved(
+    model: Model, made: Needles, runs: Sequence[int], unembedding: torch.Tensor, *, whole: int
+) -> State:
+    """What the rows of question and answer tell of some runs, [run, layer, head].
 
-    whole  inputs of more tokens are read without whole maps
+    hits        share of the needle's tokens that are attended to most as they are told
+    qr_score    attention from the question to the needle's sentence, mean over the question's rows,
+                less that from the query “N/A” (Zhang et al. 2025)
+    locos       Σ_j α_tj u·f_h(x_j) for the token u that is to be told, over the needle, less as
+                many other tokens' mean share of it; mean over steps (Gema et al. 2026)
+    streaming   [.., window] attention from the answer to first and latest tokens; NaN where a step
+                sees no others
+    recall      [run] share of the tokens that the model holds most likely
+
+    unembedding  [token, model] see `WeightMaps`
+    whole        inputs of more tokens are read without whole maps
     """
-    network, found = model.network, list[State]()
-    for row in rows:
-        example, right = made.examples[row], made.right[row]
-        at = len(example) - STEPS + np.arange(STEPS)
-        told, batch = TokenLoss("needle", [at], [right]), model.batch([example])
-        hits: list[Float64] = []
-        queries = torch.from_numpy(at)[None].to(model.device)
-        places = torch.from_numpy(made.places[row]).to(model.device)
+    return _stacked([_Reading(model, made, run, whole).all(unembedding) for run in runs])
 
-        def look(
-            view: LayerView, queries: torch.Tensor = queries, places: torch.Tensor = places,
-            hits: list[Float64] = hits,
-        ) -> None:  # fmt: skip
-            most = view.rows(queries).argmax(-1)[0]  # [head, step]
-            hits.append(to_float64((most == places).double().mean(-1)))
 
-        with (
-            torch.inference_mode(), evaluating(network), told.asking(network, [0]),
-            Instrument(network, observers=[look], whole=whole),
-        ):  # fmt: skip
-            best = run_network(network, *batch.inputs).logits.argmax(-1).cpu().numpy()
-        found.append({"hits": np.stack(hits), "recall": np.mean(best.ravel() == right)})
-    return {name: np.stack([one[name] for one in found]) for name in ("hits", "recall")}
+class _Reading:
+    """Reads one run, in one pass and a few tokens."""
+
+    def __init__(self, model: Model, made: Needles, run: int, whole: int) -> None:
+        self.model, self.whole, device = model, whole, model.device
+        self.example, self.right = made.examples[run], made.right[run]
+        self.asked = made.asked(run)
+        self.hay = self.asked[: len(self.asked) - made.question[run]]
+        self.at = len(self.asked) - 1 + torch.arange(len(self.right), device=device)[:, None]
+        self.places = torch.from_numpy(made.places[run]).to(device)
+        ends = int(self.places[0]) - made.sentence[run], int(self.places[-1]) + 2  # a full stop
+        self.sentence = slice(*ends)
+
+    def all(self, unembedding: torch.Tensor) -> State:
+        """The numbers of `retrieved`."""
+        speaks, found = unembedding[self.right].to(self.model.device), list[State]()
+        batch = self.model.batch([self.example])
+        queries = torch.arange(len(self.hay), len(self.example), device=speaks.device)[None]
+        told = TokenLoss("needle", [self.at[:, 0].cpu().numpy()], [self.right])
+
+        def look(view: LayerView) -> None:
+            rows = view.rows(queries)[0]  # [head, question and answer, key]
+            answer = rows[:, -len(speaks) :]  # [head, step, key]
+            question = rows[:, : rows.shape[1] + 1 - len(speaks)]  # its last row tells w_1
+            parts = {
+                "hits": (answer.argmax(-1) == self.places).double().mean(-1),
+                "qr_score": question[..., self.sentence].sum(-1).mean(-1),
+                "locos": self._locos(view, answer, speaks), "streaming": self._streaming(answer),
+            }  # fmt: skip
+            found.append({name: to_float64(part) for name, part in parts.items()})
+
+        answer = watched(
+            self.model, look, *batch.inputs[:2], told, whole=self.whole, use_cache=True
+        )
+        best = answer.logits.argmax(-1).cpu().numpy().ravel()
+        every = _stacked(found)
+        every["qr_score"] -= self._of_nothing(getattr(answer, "past_key_values", None))
+        return every | {"recall": np.mean(best == self.right)}
+
+    def _locos(
+        self, view: LayerView, answer: torch.Tensor, speaks: torch.Tensor
+    ) -> torch.Tensor:  # [head]
+        assert view.values is not None
+        reads = torch.einsum("hdm,tm->htd", view.projection.weight.to(speaks), speaks)
+        worth = answer * (reads @ view.values[0].to(reads).mT)  # [head, step, key]
+        needle, size = worth[..., self.places].sum(-1), len(self.places)
+        others = self.at[:, 0] + 1 - size  # that a step sees
+        return (needle - (worth.sum(-1) - needle) * size / others).mean(-1)
+
+    def _streaming(self, answer: torch.Tensor) -> torch.Tensor:  # [head, window]
+        key, shares = torch.arange(answer.shape[-1], device=answer.device), []
+        for first, last in WINDOWS:
+            near = (key < first) | (key > self.at - last)  # [step, key]
+            seen = self.at[:, 0] >= first + last
+            shares.append((answer * near).sum(-1)[:, seen].mean(-1))
+        return torch.stack(shares, -1)
+
+    def _of_nothing(self, cache: Any) -> Float64:
+        """[layer, head] the attention from the query “N/A” in the question's place.
+
+        What the haystack leaves is taken from the pass before, if all of its keys were kept.
+        """
+        found, nothing = list[Float64](), _ids(self.model, NOTHING)
+
+        def look(view: LayerView) -> None:
+            rows = torch.arange(view.shape[2], device=self.model.device)[None, -len(nothing) :]
+            given = view.rows(rows)[0][..., self.sentence]
+            found.append(to_float64(given.sum(-1).mean(-1)))
+
+        kept = {type(layer).__name__ for layer in getattr(cache, "layers", ())} == {"DynamicLayer"}
+        ids, more = [*self.hay, *nothing], dict[str, Any](whole=self.whole)
+        if kept:
+            cache.crop(len(self.hay) - cache.get_seq_length())
+            more = {"whole": None, "past_key_values": cache}
+        given = torch.tensor([ids[-len(nothing) :] if kept else ids], device=self.model.device)
+        seen = torch.ones((1, len(ids)), device=self.model.device)
+        last = TokenLoss("nothing", [np.array([given.shape[1] - 1])], [np.zeros(1, np.int64)])
+        watched(self.model, look, given, seen, last, **more)
+        return np.stack(found)
+
+
+def watched(
+    model: Model, look: Observer, ids: torch.Tensor, seen: torch.Tensor, told: TokenLoss, *,
+    whole: int | None, **more: Any,
+) -> Any:  # fmt: skip
+    """One pass of one input whose layers are looked at; logits of the asked places only."""
+    network = model.network
+    with (
+        torch.inference_mode(), evaluating(network), told.asking(network, [0]),
+        Instrument(network, observers=[look], whole=whole),
+    ):  # fmt: skip
+        return run_network(network, ids, seen, **more)
+
+
+def written(model: Model, made: Needles, runs: Sequence[int], *, steps: int, whole: int) -> State:
+    """As Wu et al. count: the model writes the answer, and what it copies twice counts twice.
+
+    step_hits    [run, layer, head] steps that attend most to a token of the needle, and write it,
+                 by the needle's tokens: may pass 1
+    step_recall  [run] of the needle's tokens, those written (ROUGE-1)
+
+    steps  tokens of an answer at most; it ends with the line
+    """
+    return _stacked([_written(model, made, run, steps, whole) for run in runs])
+
+
+def _written(model: Model, made: Needles, run: int, steps: int, whole: int) -> State:
+    right, found = made.right[run], list[Float64]()
+    network: Any = model.network
+    ids = torch.from_numpy(asked := made.asked(run))[None].to(model.device)
+    with torch.inference_mode(), evaluating(network), quietly():
+        answer = network.generate(
+            ids, attention_mask=torch.ones_like(ids), max_new_tokens=steps, do_sample=False,
+            num_beams=1, pad_token_id=0,
+        )  # fmt: skip
+    told = answer[0, len(asked) :].cpu().numpy()
+    ends = [at for at, one in enumerate(told) if "\n" in model.tokenizer.decode([int(one)])]
+    told = told[: ends[0] + 1 if ends else None]  # the line's end is a step, as theirs
+    every, at = np.concatenate([asked, told[:-1]]), len(asked) - 1 + np.arange(len(told))
+    queries = torch.from_numpy(at)[None].to(model.device)
+
+    def look(view: LayerView) -> None:
+        most = view.rows(queries).argmax(-1)[0].cpu().numpy()  # [head, step]
+        copied = np.isin(most, made.places[run]) & (every[most] == told)
+        found.append(copied.sum(-1) / len(right))
+
+    batch = model.batch([example_of(every, f"answer {run}", "haystack")])
+    last = TokenLoss("answer", [at[-1:]], [told[-1:]])
+    watched(model, look, *batch.inputs[:2], last, whole=whole)
+    there = Counter(right.tolist()) & Counter(told.tolist())
+    return {"step_hits": np.stack(found), "step_recall": np.array(there.total() / len(right))}
+
+
+def _stacked(parts: Sequence[State]) -> State:
+    return {name: np.stack([one[name] for one in parts]) for name in parts[0]}

@@ -14,6 +14,7 @@ from headscope.core.results import (
     estimate,
     group,
     head_name,
+    largest_first,
     needed,
     own_name,
     place_name,
@@ -102,7 +103,21 @@ def _needle_finding(tree: xr.DataTree) -> str:
         return ""
     few = "" if "retrieval" in dataset else ": too few to tell which heads retrieve"
     runs = dataset.sizes["run"]
-    return f"Of {runs} needles in a haystack the model tells {dataset.attrs['answered']}{few}."
+    told = f"Of {runs} needles in a haystack the model tells {dataset.attrs['answered']}{few}."
+    return " ".join([told, *_other_scores(dataset)])
+
+
+def _other_scores(dataset: xr.Dataset) -> list[str]:
+    """Which heads the other scores of retrieval find, and how far they agree with it."""
+    told = []
+    for name, words in (("qr_score", "QRHead’s score"), ("locos", "LOCOS")):
+        if name in dataset and np.isfinite(values := dataset[name].values).any():
+            most = ", ".join(place_name(*where) for where in largest_first(values)[:NAMED])
+            value, low, high = at(estimate(dataset, "retrieval_rho", other=name))
+            ends = f" [{fixed(low, 2)}, {fixed(high, 2)}]" * bool(np.isfinite(low))
+            rho = f"; rank correlation with retrieval {fixed(value, 2)}{ends}"
+            told.append(f"By {words} most: {most}{rho * bool(np.isfinite(value))}.")
+    return told
 
 
 def _path_finding(tree: xr.DataTree) -> str:

@@ -1,6 +1,17 @@
 """Words of what heads do on made inputs."""
 
-from headscope.core.terms import ELHAGE, GOULD, OLSSON, OURS, WANG, WU, Term
+from headscope.core.terms import (
+    ELHAGE,
+    GEMA,
+    GOULD,
+    OLSSON,
+    OURS,
+    WANG,
+    WU,
+    XIAO25,
+    ZHANG,
+    Term,
+)
 
 TERMS = {
     "previous_token": Term("previous token, made inputs", "Attention of a token to the one before "
@@ -25,6 +36,18 @@ TERMS = {
     "retrieval": Term("retrieval", "The share of the tokens of a needle in a haystack that a head "
         "attends to most at the step that tells them; mean over the runs that the model answers.",
         f"{WU}; distinct tokens, not steps"),
+    "retrieval_steps": Term("retrieval, steps", "Steps of an answer that the model writes by "
+        "itself which attend to a token of the needle most and copy it, by the needle’s tokens; "
+        "above 1 where it says a token again.", WU),
+    "qr_score": Term("QRHead score", "Attention from the question to the needle’s sentence, above "
+        "that of the query “N/A” in its place.", ZHANG),
+    "locos": Term("LOCOS", "What a head writes for the right token from the needle, by the direct "
+        "way to the logits, above what it writes for it from as many other tokens.", GEMA),
+    "needle_streaming": Term("streaming share of answers", "What the first few and the latest "
+        "tokens get together, as a needle is told: a cache of a streaming head keeps only these.",
+        XIAO25),
+    "retrieval_rho": Term("agreement with retrieval", "Rank correlation over heads of another "
+        "score with retrieval.", OURS),
     "recall": Term("recall", "The share of a needle’s tokens that the model holds most likely.",
         f"{WU}; by the right answer so far"),
     "composition": Term("composition", "How much of what an earlier head writes a later one reads, "
@@ -44,4 +67,7 @@ LABELS = {
     "score": "{choice}", "null": "{choice}: same places, no repeat",
     "surely_above": "{choice}: surely above", "successor": "successor", "retrieval": "retrieval",
     "weight_copying": "copying by weights", "copying": "copying, share", "copied": "copying",
+    "retrieval_steps": "retrieval, steps", "qr_score": "QRHead", "locos": "LOCOS",
+    "needle_streaming": "answers to first and latest tokens, {choice}",
+    "retrieval_rho": "agreement with retrieval, {choice}",
 }  # fmt: skip

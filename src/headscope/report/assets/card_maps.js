@@ -13,12 +13,6 @@ async function unpackedMaps() {
   return typical.codes;
 }
 
-async function unzipped(text) {
-  const raw = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
 const sizeOf = ([place]) => data.cards.maps.inputs[place][0].length ** 2;
 
 function startOfMaps(unit) {

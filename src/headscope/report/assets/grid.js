@@ -2,7 +2,6 @@
 // label or by a number, and what is known of the head pointed at.
 const cells = [...document.querySelectorAll("#cells a")];
 const LABELS = "labels";
-const SIGNED_STEPS = 12; // shades of each sign
 
 function metricNow() {
   return data.metrics.find((metric) => metric.key === document.getElementById("metric").value);
@@ -70,17 +69,6 @@ function buildCells() {
   roving(cells, gridStep);
 }
 
-function gridStep(at, key) {
-  const [row, column] = [Math.floor(at / data.heads), at % data.heads];
-  if (key === "ArrowRight") return column + 1 < data.heads ? at + 1 : null;
-  if (key === "ArrowLeft") return column > 0 ? at - 1 : null;
-  if (key === "ArrowDown") return row + 1 < data.layers ? at + data.heads : null;
-  if (key === "ArrowUp") return row > 0 ? at - data.heads : null;
-  if (key === "Home") return row * data.heads;
-  if (key === "End") return row * data.heads + data.heads - 1;
-  return null;
-}
-
 function paint() {
   const metric = metricNow();
   cells.forEach((cell, unit) => (metric ? paintNumber(cell, unit, metric) : paintLabel(cell, unit)));
@@ -106,12 +94,6 @@ function metricKey(metric) {
 function keyPercent(metric, value) {
   const share = Math.min(Math.max(value / metric.top, -1), 1);
   return 100 * (metric.signed ? (share + 1) / 2 : Math.max(share, 0));
-}
-
-// Of numbers that may lie below 0: blue above and vermillion below, 0 is the page.
-function signedColor(step) {
-  const hue = step < 0 ? "vermillion" : "blue";
-  return `color-mix(in srgb, var(--${hue}) ${(100 * Math.abs(step)) / SIGNED_STEPS}%, var(--page))`;
 }
 
 function numberColor(metric, value) {

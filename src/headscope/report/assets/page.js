@@ -5,6 +5,7 @@ const kindOf = (unit) => data.kinds[data.kind[unit]];
 const listeners = [];
 const extras = []; // unit → what a card holds beside what every page can draw
 const page = { selected: null };
+const SIGNED_STEPS = 12; // shades of each sign
 
 // Counted from 1, or from 0; where only some layers attend, they have the model's own numbers.
 const layerName = (layer) => (data.numbers?.[layer] ?? layer) + data.countsFrom;
@@ -56,6 +57,12 @@ function rampColor(step) {
   return `var(--ramp-${step})`;
 }
 
+// Of numbers that may lie below 0: blue above and vermillion below, 0 is the page.
+function signedColor(step) {
+  const hue = step < 0 ? "vermillion" : "blue";
+  return `color-mix(in srgb, var(--${hue}) ${(100 * Math.abs(step)) / SIGNED_STEPS}%, var(--page))`;
+}
+
 // The mark of a kind of label.
 function glyph(kind) {
   const svg = drawing("svg", { class: "mark", viewBox: "-1.5 -1.5 3 3", "aria-hidden": "true" });
@@ -71,6 +78,12 @@ function rampKey(from, to, low, high, color = rampColor) {
     ramp.append(box);
   }
   return [element("span", {}, low), ramp, element("span", {}, high)];
+}
+
+async function unzipped(text) {
+  const raw = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
 const kindNodes = [...document.querySelectorAll("#key .kind")];
@@ -97,6 +110,18 @@ function roving(nodes, step) {
       current = at;
     });
   });
+}
+
+// Of a grid of layers by heads: where a key leads from a head.
+function gridStep(at, key) {
+  const [row, column] = [Math.floor(at / data.heads), at % data.heads];
+  if (key === "ArrowRight") return column + 1 < data.heads ? at + 1 : null;
+  if (key === "ArrowLeft") return column > 0 ? at - 1 : null;
+  if (key === "ArrowDown") return row + 1 < data.layers ? at + data.heads : null;
+  if (key === "ArrowUp") return row > 0 ? at - data.heads : null;
+  if (key === "Home") return row * data.heads;
+  if (key === "End") return row * data.heads + data.heads - 1;
+  return null;
 }
 
 for (const link of document.querySelectorAll("a[data-unit]")) {

@@ -1,0 +1,384 @@
+"""What do leases, planning and merging cost a run of a thousand processes, and where does it end?
+
+python -m benchmarks.scale [--processes N] [--shards N] [--cost S] [--folder F]
+python -m benchmarks.scale --two [--texts N]
+
+Simulated processes are threads of this process that run our own code (leases, merge tree, folders)
+on a real file system, one at a time. Only the clock is simulated: to compute a shard takes a stated
+cost, to wait takes what is waited, and what our code does takes the time it took here. So a figure
+per shard is that of a process by itself; all of their time together, against the run's, is the load
+of the file system, were it as fast as this one and served one call at a time.
+
+--two: two processes with --shard, one thread each, against one process with two threads; all real.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from headscope.run import gather_together, processes, shard_files, shared_parts
+from headscope.run.life_cycle import Meter, RunInProgress
+from headscope.run.plan import Shard
+from headscope.run.store import RunFolder
+
+MOST_FILES = 10_000  # in any one folder
+STACK = 256 << 10  # bytes of a thread
+
+
+class Clock:
+    """A simulated clock; of all processes the one whose time is next runs, alone."""
+
+    def __init__(self) -> None:
+        self.turns: list[tuple[float, int, threading.Semaphore]] = []
+        self.back = threading.Semaphore(0)
+        self.now, self.mine = 0.0, threading.local()
+        self.real = 0.0
+        self.spent, self.counts = Counter[str](), Counter[str]()
+
+    def begin(self, number: int, at: float) -> None:
+        """In a thread: wait for the first turn."""
+        self.mine.number, self.mine.turn, self.mine.at = number, threading.Semaphore(0), at
+        self._wait()
+
+    def _wait(self) -> None:
+        if hasattr(self.mine, "real"):
+            self.real += time.perf_counter() - self.mine.real
+        heapq.heappush(self.turns, (self.mine.at, self.mine.number, self.mine.turn))
+        self.back.release()
+        self.mine.turn.acquire()
+        self.mine.real = time.perf_counter()
+
+    def sleep(self, seconds: float) -> None:
+        """Let so many simulated seconds pass, beside what was spent since the turn began."""
+        self.mine.at = self.time() + seconds
+        self._wait()
+
+    def time(self) -> float:
+        """Simulated seconds, of the process whose turn it is."""
+        return float(self.mine.at + time.perf_counter() - self.mine.real)
+
+    def end(self) -> None:
+        """In a thread: no further turn."""
+        self.now = max(self.now, self.time())
+        self.real += time.perf_counter() - self.mine.real
+        self.back.release()
+
+    def run(self, processes: int) -> None:
+        """Give turns until all processes have ended."""
+        for _ in range(processes):
+            self.back.acquire()
+        while self.turns:
+            _, _, turn = heapq.heappop(self.turns)
+            turn.release()
+            self.back.acquire()
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        """Count what is done inside the context, and its real seconds."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent[what] += time.perf_counter() - start
+            self.counts[what] += 1
+
+    def timing(self, what: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, timed."""
+
+        def timed(*given: Any) -> Any:
+            with self.timed(what):
+                return plain(*given)
+
+        return timed
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """What is done inside the context takes no time."""
+        start = time.perf_counter()
+        yield
+        self.mine.real += time.perf_counter() - start
+
+
+class Sums:
+    """An analysis that is nothing but numbers."""
+
+    name = "sums"
+
+    def __init__(self, size: int) -> None:
+        self.values = np.zeros(size)
+
+    def reset(self) -> None:
+        self.values[:] = 0
+
+    def state(self) -> dict[str, np.ndarray[Any, Any]]:
+        return {"values": self.values}
+
+    def load(self, state: dict[str, np.ndarray[Any, Any]]) -> None:
+        self.values[:] = state["values"]
+
+    def merge(self, other: Sums) -> None:
+        self.values += other.values
+
+
+class Folder(RunFolder):
+    """A run folder whose looks and writes are timed, and which is measured now and then."""
+
+    clock: Clock
+    most: Counter[str]
+    every: int  # shards between two measures
+
+    def named_spans(self) -> set[tuple[int, int]]:
+        with self.clock.timed("look"):
+            return super().named_spans()
+
+    def put_shard(self, number: int, state: Any) -> None:
+        with self.clock.timed("write"):
+            super().put_shard(number, state)
+        if self.clock.counts["write"] % self.every == 0:
+            with self.clock.stopped():
+                self._measure()
+
+    def _measure(self) -> None:
+        files, sizes = Counter[str](), 0
+        for file in self.path.glob("*/**/*"):
+            with suppress(OSError):
+                if file.is_file():
+                    files[str(file.parent)] += 1
+                    sizes += file.stat().st_size * (file.suffix == ".shard")
+        states = sum(n for place, n in files.items() if not place.endswith(processes.PROCESSES))
+        for name, now in (("files", max(files.values())), ("states", states), ("bytes", sizes)):
+            self.most[name] = max(self.most[name], now)
+
+
+def simulate(folder: Path, count: int, shards: int, cost: float, size: int) -> dict[str, Any]:
+    """So many processes compute so many shards; real seconds of our code, files, bytes.
+
+    cost  seconds that a process computes a shard, of which each takes 0.5 to 1.5 times as long
+    size  numbers of eight bytes of a state
+    """
+    clock, draw = Clock(), np.random.default_rng(0)
+    state, costs = {"sums/values": draw.random(size)}, draw.uniform(0.5, 1.5, shards) * cost
+    plan = SimpleNamespace(shards=[Shard(n, n, n + 1, 1, "") for n in range(shards)])
+    job = SimpleNamespace(new_analyses=lambda: [Sums(size)])
+    Folder.clock, Folder.most, Folder.every = clock, Counter(), max(1, shards // 100)
+    ends = Counter[str]()
+    RunFolder(folder).write_manifest({"fingerprint": "scale", "spec": {}, "shards": shards})
+
+    def compute(_: object, shard: Shard) -> Any:
+        clock.sleep(float(costs[shard.number]))
+        return state
+
+    def work(number: int) -> None:
+        clock.begin(number, 0.01 * number)  # they do not all start at once
+        try:
+            with clock.timed("begin"):
+                own = processes.TakingPart(folder, (number + 1, count))
+                run = RunInProgress(Folder(folder), {"fingerprint": "scale"}, own)
+            (sums,) = gather_together.gather_together(run, None, job, plan, Meter(shards))  # type: ignore[arg-type]
+            assert np.allclose(sums.values, shards * state["sums/values"])  # type: ignore[attr-defined]
+            run.manifest |= {"spec": {}, "results_sha256": run.folder.put_results(b"")}  # type: ignore[union-attr]
+            run.save_manifest()
+            ends["wrote the results"] += 1
+            own.end("done")
+        except BaseException as error:
+            ends[type(error).__name__] += 1
+        finally:
+            clock.end()
+
+    with ExitStack() as stack:
+        for place, name, value in (
+            (processes.TakingPart, "_beat", lambda _: None),
+            (processes.TakingPart, "claim", clock.timing("lease", processes.TakingPart.claim)),
+            (processes.TakingPart, "release", clock.timing("lease", processes.TakingPart.release)),
+            (gather_together.OnDisk, "keep", clock.timing("merge", gather_together.OnDisk.keep)),
+            (gather_together, "Computer", lambda *_: None),
+            (gather_together, "shard_sums", compute),
+            (shared_parts, "time", SimpleNamespace(monotonic=clock.time, sleep=clock.sleep)),
+        ):
+            stack.enter_context(patch.object(place, name, value))
+        before = threading.stack_size(STACK)
+        for number in range(count):
+            threading.Thread(target=work, args=(number,), daemon=True).start()
+        threading.stack_size(before)
+        clock.run(count)
+    return {
+        "processes": count, "shards": shards, "cost": cost, "simulated": clock.now,
+        "ideal": float(costs.sum()) / count, "real": clock.real, "ends": dict(ends),
+        "spent": dict(clock.spent), "counts": dict(clock.counts), "most": dict(Folder.most),
+        "state": len(shard_files.pack(state)),
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }  # fmt: skip
+
+
+def told(found: dict[str, Any]) -> Iterator[str]:
+    """The figures in words."""
+    shards, most = found["shards"], found["most"]
+    yield (
+        f"{found['processes']:,} processes, {shards:,} shards of {found['cost']:g} s: "
+        f"{found['simulated']:,.0f} s simulated, {found['ideal']:,.0f} of them computing"
+    )
+    for what, seconds in sorted(found["spent"].items(), key=lambda one: -one[1]):
+        count = found["counts"][what]
+        yield (
+            f"{what:>8} {1e3 * seconds / shards:8.2f} ms a shard, {count / shards:6.2f} times, "
+            f"{1e3 * seconds / count:8.2f} ms each"
+        )
+    each = found["real"] / shards
+    yield f"{'all':>8} {1e3 * each:8.2f} ms a shard, {each / found['cost']:.2%} of computing it"
+    yield (
+        f"one such file system is busy {found['real'] / found['simulated']:.1%} of the run, and "
+        f"full at {found['cost'] / each:,.0f} processes"
+    )
+    yield (
+        f"at most {most['files']:,} files in a folder, {most['states']:,} states, "
+        f"{most['bytes'] / 2**20:,.1f} MiB of {found['state']:,} bytes each; "
+        f"memory of all {found['memory'] / 2**20:,.0f} MiB"
+    )
+    yield f"ends: {found['ends']}"
+
+
+# --- two processes against two threads --------------------------------------------------------
+
+# In a process of its own: `sys.argv` is the place of the clock, then the command.
+TIMED = """
+import json, os, sys, time
+from pathlib import Path
+from headscope.cli.main import main
+from headscope.run import atlas, gather, gather_together
+
+place, of = Path(sys.argv[1]), int(sys.argv[2])
+sys.argv = ["headscope", *sys.argv[3:]]
+shards = []
+
+def timed(make):
+    def whole(*given, **more):
+        (place / f"ready-{os.getpid()}").touch()
+        while len(list(place.glob("ready-*"))) < of:
+            time.sleep(0.01)
+        start, cpu = time.time(), time.process_time()
+        try:
+            return make(*given, **more)
+        finally:
+            found = [start, time.time(), time.process_time() - cpu, sum(shards), len(shards)]
+            (place / f"told-{os.getpid()}").write_text(json.dumps(found))
+    return whole
+
+def sums(*given, plain=gather.shard_sums):
+    start = time.thread_time() if of > 1 else time.perf_counter()
+    try:
+        return plain(*given)
+    finally:
+        shards.append((time.thread_time() if of > 1 else time.perf_counter()) - start)
+
+gather.shard_sums = gather_together.shard_sums = sums
+atlas.gather, atlas.gather_together = timed(gather.gather), timed(gather_together.gather_together)
+main()
+"""
+
+
+def two(folder: Path, texts: int, **shape: Any) -> dict[str, Any]:
+    """Two processes of one thread, then one of two: seconds, CPU seconds, and those of shards."""
+    from transformers import AutoTokenizer
+
+    from benchmarks.inputs import bert
+    from benchmarks.memory import write_text
+    from headscope.model.request import demo_place
+
+    write_text(folder / "texts.txt", texts)
+    bert(**shape).save_pretrained(folder / "model")
+    AutoTokenizer.from_pretrained(demo_place()).save_pretrained(folder / "model")
+    found = {}
+    for name, threads, shares in (
+        ("warm", "2", ()),
+        ("two", "1", ("1/2", "2/2")),
+        ("one", "2", ()),
+    ):
+        place = folder / name
+        place.mkdir()
+        given = [
+            "atlas", str(folder / "model"), "--text", str(folder / "texts.txt"), "--linears",
+            "stock", "--control", "none", "--no-report", "--shard-tokens", "2048", "--threads",
+            threads, "-o", str(place / "run"),
+        ]  # fmt: skip
+        begun = [
+            subprocess.Popen(
+                [sys.executable, "-c", TIMED, str(place), str(len(shares) or 1), *given, *share],
+                stdout=subprocess.DEVNULL,
+            )
+            for share in ([("--shard", each) for each in shares] or [()])
+        ]
+        codes = [process.wait() for process in begun]
+        if any(codes):
+            raise SystemExit("a run failed")
+        rows = np.array([json.loads(file.read_text()) for file in place.glob("told-*")])
+        found[name] = {
+            "seconds": float(rows[:, 1].max() - rows[:, 0].min()), "cpu": float(rows[:, 2].sum()),
+            "shard_cpu": float(rows[:, 3].sum()), "shards": int(rows[:, 4].sum()),
+        }  # fmt: skip
+    return found
+
+
+def told_of_two(found: dict[str, Any]) -> Iterator[str]:
+    """The figures in words."""
+    one, both = found["one"], found["two"]
+    for name, each in (("one process, two threads", one), ("two processes of one", both)):
+        yield f"{name:>26}: {each['seconds']:7.1f} s, {each['cpu']:7.1f} s of CPU time"
+    yield (
+        f"throughput of two processes: {one['seconds'] / both['seconds']:.3f} of one's, "
+        f"{one['cpu'] / both['cpu']:.3f} by CPU time"
+    )
+    engine = both["cpu"] - both["shard_cpu"]
+    yield (
+        f"engine: {1e3 * engine / both['shards']:.1f} ms of CPU time a shard, "
+        f"{engine / both['shard_cpu']:.2%} of its own; {os.getloadavg()[0]:.1f} processes wanted "
+        f"this machine's {os.cpu_count()} cores"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the figures; 1 where a limit is missed."""
+    parser = argparse.ArgumentParser("python -m benchmarks.scale", description=__doc__)
+    parser.add_argument("--processes", type=int, default=1000)
+    parser.add_argument("--shards", type=int, default=100_000)
+    parser.add_argument("--cost", type=float, default=60.0, help="seconds of a shard")
+    parser.add_argument("--size", type=int, default=512, help="numbers of a state")
+    parser.add_argument("--folder", type=Path, help="on the file system to be measured")
+    parser.add_argument("--two", action="store_true")
+    parser.add_argument("--texts", type=int, default=60)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        if given.two:
+            found = two(Path(name), given.texts)
+            lines, missed = told_of_two(found), False
+        else:
+            found = simulate(
+                Path(name) / "run", given.processes, given.shards, given.cost, given.size
+            )
+            lines, missed = told(found), found["most"]["files"] > MOST_FILES
+    print("\n".join(lines))
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=1))
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

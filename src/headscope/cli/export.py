@@ -1,0 +1,33 @@
+"""`headscope export`: a finished run as a folder of pages that any web host serves."""
+
+from pathlib import Path
+
+from headscope.cli.options import json_flag
+from headscope.cli.terminal_output import tell
+from headscope.cli.typed_command import Options, argument, flag, option, typed_command
+
+
+class _ExportOptions(Options):
+    run: Path = argument()
+    output: Path = option(
+        "The folder: a new one, or an empty one.", names="-o --output", required=True
+    )
+    overwrite: bool = flag("Replace an earlier export in the folder.")
+    as_json: bool = json_flag()
+
+
+@typed_command("export", _ExportOptions)
+def export_command(given: _ExportOptions) -> None:
+    """Write the run folder RUN as a static site: report, cards of heads, views, figures, tables.
+
+    All links are relative: the folder opens from the disk, and any web host serves it. It holds the
+    texts that the views show, and the names of model and files as they were given.
+
+    \b
+    headscope export atlas-demo -o site
+    """
+    from headscope.report.site import export_site
+
+    page = export_site(given.run, given.output, overwrite=given.overwrite)
+    summary = {"run": str(given.run), "site": str(given.output), "page": str(page)}
+    tell([f"site: {page}"], summary if given.as_json else None)

@@ -1,0 +1,161 @@
+"""Reads what every head does after single prompts, for a page that shows them.
+
+The parts are those of the other modules, each prompt by itself: the probability, rank and loss of
+every token that came; what each head writes to the answer, by source token (`direct_logits`); what
+of the logit difference is lost when a head is switched off (its mixture is zero, as in `ablate`);
+and the paths (`head_paths`) between some heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, zip_longest
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+
+from headscope.core.accumulators import Float64, Ints
+from headscope.core.head_names import Head
+from headscope.core.results import Variable, labelled, largest_first, printable
+from headscope.core.terms import OURS, WANG
+from headscope.corpus.document import Example
+from headscope.experiments.circuits.direct_logits import SOURCE, written
+from headscope.experiments.circuits.head_paths import VIA, one_by_one, path_changes
+from headscope.experiments.circuits.head_swaps import differences
+from headscope.experiments.circuits.prompts import PromptSet
+from headscope.experiments.importance.objectives import LanguageModel
+from headscope.model.batch import to_float64
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
+from headscope.model.model import evaluating, forward
+
+FOLLOWED = 10  # heads between which paths are followed
+TOLD = ("probability", "rank", "loss")  # of a token that came, or that could come
+OVER = "prompt layer head"
+
+
+def prompt_views(
+    model: LanguageModel, asked: PromptSet, *, followed: Sequence[Head] = (), batch_tokens: int
+) -> xr.Dataset:
+    """The group `prompts`: what stands on the page of the prompts `asked`.
+
+    followed  heads (layer, head) between which paths are followed; wants corrupted prompts
+    returns   token_text[prompt, token] and `told` of it, its probability, rank and loss after the
+              tokens before it; outcome_text[prompt, end] and outcome of the answer and the wrong
+              one, of `choices` the likeliest; difference[prompt] of their logits; direct, lost
+              [prompt, layer, head] and rest[prompt, part] in logits; source and attention
+              [prompt, layer, head, token] of the last token; and, where heads are followed, their
+              units, path[prompt, sender, receiver, via] and gap[prompt] in logits
+    raises    ModelError as `written` and `head_swaps`
+    """
+    told = written(model, asked.clean, asked, batch_tokens=batch_tokens)
+    without, whole = one_by_one(
+        model, asked.clean, asked, lambda kept, _, layer: kept.stand_ins[layer],
+        lambda places, logits: to_float64(differences(asked, places, logits)),
+        batch_tokens=batch_tokens,
+    )  # fmt: skip
+    lost = whole[:, None, None] - without
+    choices = list(zip(asked.right, asked.wrong, strict=True))
+    reads = [_read(model, *one) for one in zip(asked.clean, choices, strict=True)]
+    name, logits = partial(_text, model), "logits"
+    texts = zip_longest(*(map(name, one.input_ids) for one in asked.clean), fillvalue="")
+    rest = np.stack([told.mlps.sum(1), told.embedding, told.bias], 1)
+    both = told.sources, [one.attention for one in reads]
+    source, attention = (_padded(some).astype(np.float32) for some in both)
+    rows: list[tuple[str, Any, str, str, str, str]] = [
+        ("token_text", np.array(list(texts)).T, "prompt token", "the tokens", "1", OURS),
+        ("told", _padded([one.told for one in reads]), "prompt number token",
+         "of the token that came", "1", OURS),
+        ("choices", np.array([list(map(len, one)) for one in choices]), "prompt end",
+         "tokens that count as it", "1", OURS),
+        ("outcome_text", np.array([list(map(name, one.ends)) for one in reads]), "prompt end",
+         "what may follow", "1", OURS),
+        ("outcome", np.stack([one.outcome for one in reads]), "prompt number end",
+         "of what may follow", "1", OURS),
+        ("difference", told.difference, "prompt", "answer less wrong one", logits, SOURCE),
+        ("direct", told.heads, OVER, "written directly to the answer", logits, SOURCE),
+        ("rest", rest, "prompt part", "written by what is no head", logits, SOURCE),
+        ("lost", lost, OVER, "lost when the head is switched off", logits, OURS),
+        ("source", source, f"{OVER} token", "written to the answer from a token", logits, SOURCE),
+        ("attention", attention, f"{OVER} token", "of the last token", "probability", OURS),
+    ]  # fmt: skip
+    if followed:
+        path, gap = path_changes(model, asked, followed, followed, batch_tokens=batch_tokens)
+        units = np.array([layer * told.heads.shape[2] + head for layer, head in followed])
+        rows += [
+            ("followed", units, "sender", "heads between which paths go", "1", OURS),
+            ("path", path, "prompt sender receiver via", "that a path brings back", logits, WANG),
+            ("gap", gap, "prompt", "that the corrupted prompt takes", logits, WANG),
+        ]
+    coords = {"number": TOLD, "end": ("answer", "wrong"), "via": VIA,
+              "part": ("mlps", "embedding", "bias")}  # fmt: skip
+    variables = {name: Variable(value, dims.split(), *about) for name, value, dims, *about in rows}
+    dataset = labelled(variables, coords=coords).assign_attrs(prompts=asked.kind, tidy=0)
+    for variable in dataset.data_vars.values():
+        variable.attrs["tidy"] = 0
+    return dataset
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One plain pass over a prompt: `told` [number, token], `outcome` [number, end] of the tokens
+    `ends` that are likeliest of the answers and of the wrong ones, `attention` [layer, head, token]
+    of the last token.
+    """
+
+    told: Float64
+    ends: Ints
+    outcome: Float64
+    attention: Float64
+
+
+def _read(model: LanguageModel, example: Example, choices: Sequence[Ints]) -> _Reading:
+    rows, size, ids = list[torch.Tensor](), len(example), example.input_ids
+
+    def look(view: LayerView) -> None:
+        rows.append(view.attention[0, :, size - 1, :size])  # a batch may be padded
+
+    batch = model.model.batch([example])
+    with evaluating(model.model.network), Instrument(model.model.network, observers=[look]):
+        logits = forward(model.model.network, *batch.inputs, keep=False).logits[0, :size]
+    told = np.full((len(TOLD), size), np.nan)
+    for at in range(1, size):  # one row at a time: vocabularies are large
+        told[:, at : at + 1] = _numbers(logits[at - 1], ids[at : at + 1])
+    ends = np.array([some[int(logits[-1, some].argmax())] for some in choices])
+    return _Reading(told, ends, _numbers(logits[-1], ends), to_float64(torch.stack(rows)))
+
+
+def _text(model: LanguageModel, token: int) -> str:
+    written = model.model.tokenizer.decode([int(token)]).replace("\n", "↵")
+    return printable(written) or model.model.tokens([token])[0]
+
+
+def _numbers(logits: torch.Tensor, ids: Ints) -> Float64:
+    """[number, token] probability, rank from 1, and loss in nats of tokens; logits [vocabulary]."""
+    log_p = to_float64(logits.log_softmax(-1, dtype=torch.float64))
+    own = log_p[ids]
+    return np.stack([np.exp(own), 1.0 + (log_p > own[:, None]).sum(1), -own])
+
+
+def _padded(some: Sequence[Float64]) -> Float64:
+    """[prompt, …, token] of arrays [..., token]; NaN behind the tokens of a prompt."""
+    longest = max(rows.shape[-1] for rows in some)
+    return np.stack([
+        np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, longest - rows.shape[-1])],
+               constant_values=np.nan)
+        for rows in some
+    ])  # fmt: skip
+
+
+def followed_heads(*values: Float64) -> list[Head]:
+    """FOLLOWED heads (layer, head), in turn the largest of each of the values [layer, head].
+
+    They stand in the order of the layers.
+    """
+    most = (largest_first(np.abs(one)) for one in values)
+    order: dict[Any, None] = dict.fromkeys(chain.from_iterable(zip(*most, strict=True)))
+    return sorted(list(order)[:FOLLOWED])

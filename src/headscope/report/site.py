@@ -1,0 +1,94 @@
+"""Export a run as a static site: report, cards, views, tables and figures that any web host serves.
+
+All links are relative, so that the folder opens from the disk too. The only addresses outside are
+those of the papers that the report names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import headscope
+from headscope.core.head_labels import run_labels
+from headscope.core.results import derived_once, model_name, naming_layers, printable, shape
+from headscope.core.stored_maps import stored_inputs
+from headscope.core.whole_file import names_in, write_whole
+from headscope.draw.caption_words import over
+from headscope.draw.figures import pictures
+from headscope.errors import InputError
+from headscope.heads.head_card import head_card
+from headscope.page.shell import render_page, style_of, template, write_page
+from headscope.report import heads
+from headscope.report.build import write_report
+from headscope.report.card_page import build_card
+from headscope.report.cite import cite
+from headscope.report.example_views import input_page
+from headscope.run.store import LIST, Run, RunFolder
+from headscope.views.view_page import build_page
+
+OPENED = 5  # heads that the first page names
+
+
+def export_site(run: Run | str | Path, folder: str | Path, *, overwrite: bool = False) -> Path:
+    """Writes a finished run as a folder of pages; returns its index.html, which is written last.
+
+    run        or its folder; nothing of it is changed
+    overwrite  replace an earlier export: the files that it wrote, nothing else
+    raises     RunFolderError for a run that is not finished; InputError for a folder that holds
+               anything else; UnwrittenError where nothing can be written
+    """
+    run, place = run if isinstance(run, Run) else headscope.open_run(run), Path(folder)
+    _clear(place, overwrite=overwrite)
+    write_report(run, place)
+    with derived_once(), naming_layers(run.tree), RunFolder(place).listing():
+        layers, per_layer = shape(run.tree)
+        told = heads.telling(run.tree, count=OPENED)
+        first = divmod(told[0]["unit"] if told else 0, per_layer)
+        build_card(run.tree, head_card(run.tree, *first), place / "heads.html")
+        cited = cite(run)
+        write_whole(place / "sources.bib", cited.bibtex.encode())
+        page = template("site.html.j2")
+        return write_page(place / "index.html", render_page(
+            page, style=style_of("report.css", "card.css"), model=model_name(run.tree),
+            title=printable(run.tree.attrs.get("title", "headscope atlas")), n=over(run.tree),
+            layers=layers, heads=per_layer, telling=told, views=list(_views(run, place)),
+            lists=[(what.capitalize(), _by_name(place / what)) for what in ("figures", "tables")],
+            methods=cited.text,
+        ))  # fmt: skip
+
+
+def _clear(place: Path, *, overwrite: bool) -> None:
+    """Remove an earlier export, if that is asked; raise for a folder that holds anything else."""
+    if place.is_file():
+        raise InputError(f"{place} is a file; wanted a folder with -o")
+    written = RunFolder(place).listed()
+    ours = {LIST, *(Path(name).parts[0] for name in written)}
+    if foreign := set(names_in(place)) - ours:
+        raise InputError(f"{place} holds {min(foreign)!r}, of no export; choose another with -o")
+    if written and not overwrite:
+        raise InputError(f"{place} holds an export already; wanted a new folder, or --overwrite")
+    for name in [*written, LIST]:
+        (place / name).unlink(missing_ok=True)
+
+
+def _views(run: Run, place: Path) -> Iterator[tuple[str, str]]:
+    """Writes the page of each stored input; gives its address and its text."""
+    for at, kept in enumerate(stored_inputs(run.tree), start=1):
+        data = input_page(run.tree, kept, model=model_name(run.tree), labels=[run_labels(run.tree)])
+        name = f"views/{at:02d}.html"
+        write_whole(place / name, build_page(data))
+        yield name, printable(kept.text)
+
+
+def _by_name(folder: Path) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Files of a folder by their name, or the figure's title: (suffix, address) of each."""
+    rows: dict[str, list[tuple[str, str]]] = {}
+    titles = {name: picture.title for name, picture in pictures().items()}
+    for file in sorted(folder.rglob("*.*")):
+        name = file.relative_to(folder).with_suffix("").as_posix()
+        shown = titles.get(name) or printable(name.replace("_", " "))
+        address = quote(file.relative_to(folder.parent).as_posix())
+        rows.setdefault(shown, []).append((file.suffix[1:].upper(), address))
+    return list(rows.items())

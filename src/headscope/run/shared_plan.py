@@ -1,0 +1,122 @@
+"""Plan a run in many processes that share nothing but its folder: each plans some partitions.
+
+    RUN/processes/plan-KEY/shards/00003-HASH.shard   what partition 3 gives to the plan
+
+The key names all that decides a plan. Every process merges all partitions in their order, so that
+plan and digest are those of one process. A killed process costs the partition that it planned.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, astuple
+from typing import Any
+
+import numpy as np
+
+from headscope.core.progress import phase
+from headscope.corpus import Corpus, EncodeCounts, Example
+from headscope.corpus.contents import Annotations, Reason
+from headscope.corpus.document import Frame, FrameElement, Mention, Word
+from headscope.corpus.input_sample import InputSample
+from headscope.corpus.partitions import partitions_of
+from headscope.corpus.stored_inputs import StoredInputChoice
+from headscope.model.model import Model
+from headscope.run.manifest import deciding_versions, identity_of
+from headscope.run.plan import (
+    MOST_SAMPLED,
+    Plan,
+    PlanPart,
+    Shard,
+    encoder_for,
+    make_plan,
+    merged,
+    plan_partition,
+)
+from headscope.run.processes import PLAN, TakingPart
+from headscope.run.settings import Settings, fingerprint
+from headscope.run.shard_files import ShardFiles, State
+from headscope.run.shared_parts import KeptParts, WrittenElsewhereError
+from headscope.run.store import RESULTS
+
+
+def shared_plan(model: Model, corpus: Corpus, settings: Settings, own: TakingPart) -> Plan:
+    """The plan as `make_plan` gives it, made with other processes where there are partitions."""
+    partitions = partitions_of(corpus)
+    if len(partitions) == 1 or settings.limit is not None:
+        return make_plan(model, corpus, settings)
+    key = fingerprint({
+        "versions": deciding_versions(), "model": identity_of(model), "corpus": corpus.describe(),
+        "partitions": [[one.name, one.size] for one in partitions], "settings": settings.as_dict(),
+    })  # fmt: skip
+    encoder = encoder_for(model, settings)
+    parts = _PlanParts(ShardFiles(own.place / f"{PLAN}{key[:16]}"), key, own)
+    with phase("read", len(partitions), "partitions") as advance:
+        states = parts.parts(
+            range(len(partitions)),
+            lambda at: state_of_part(plan_partition(encoder, partitions[at], settings)),
+            lambda at: advance(1), what="partition",
+        )  # fmt: skip
+        try:
+            return merged(part_of_state(state, settings) for state in states)
+        except WrittenElsewhereError:  # and what was planned is deleted
+            return make_plan(model, corpus, settings)
+
+
+class _PlanParts(KeptParts):
+    def refreshed(self) -> bool:
+        """Likewise; nothing is planned together any more where the run has results."""
+        assert self.own is not None
+        return super().refreshed() or (self.own.place.parent / RESULTS).is_file()
+
+
+def state_of_part(part: PlanPart) -> State:
+    """What a partition gives to the plan, as arrays for a file."""
+    told = {
+        "shards": [astuple(shard) for shard in part.shards],
+        "counts": part.counts.as_dict(),
+        "annotated": part.annotations.documents, "relations": part.annotations.relations,
+        "stored": [_plain(example) for example in part.stored_inputs.held],
+        "sample": [_plain(example) for example in part.sample.held], "below": part.sample.below,
+        "listed": [*part.listed], "digests": part.digests, "longest": part.longest,
+    }  # fmt: skip
+    text = np.frombuffer(json.dumps(told).encode(), np.uint8)
+    return {"told": text, "token_counts": part.token_counts}
+
+
+def part_of_state(state: State, settings: Settings) -> PlanPart:
+    """What `state_of_part` has packed."""
+    told = json.loads(state["told"].tobytes())
+    counts = EncodeCounts(**told["counts"])
+    counts.reasons = {name: Reason(**reason) for name, reason in told["counts"]["reasons"].items()}
+    stored = StoredInputChoice(seed=settings.seed)
+    sample = InputSample(seed=settings.seed, most=MOST_SAMPLED, below=told["below"])
+    for choice, examples in ((stored, told["stored"]), (sample, told["sample"])):
+        for one in examples:
+            choice.consider(_example(one))
+    return PlanPart(
+        [Shard(*shard) for shard in told["shards"]], counts, state["token_counts"],
+        Annotations(Counter(told["annotated"]), Counter(told["relations"])), stored, sample,
+        settings.replicates, dict.fromkeys(told["listed"]), told["digests"], told["longest"],
+    )  # fmt: skip
+
+
+def _plain(example: Example) -> dict[str, Any]:
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in asdict(example).items()
+    }
+
+
+def _example(told: dict[str, Any]) -> Example:
+    for name in ("input_ids", "segment_ids", "special", "word_index"):
+        if told[name] is not None:
+            told[name] = np.array(told[name], np.bool_ if name == "special" else np.int64)
+    if told["words"] is not None:
+        told["words"] = tuple(Word(**word) for word in told["words"])
+    told["mentions"] = tuple(Mention(**mention) for mention in told["mentions"])
+    for frame in told["frames"]:
+        frame["elements"] = tuple(FrameElement(**element) for element in frame["elements"])
+    told["frames"] = tuple(Frame(**frame) for frame in told["frames"])
+    return Example(**told)

@@ -1,0 +1,95 @@
+"""Are the numbers on the page of prompts those of plain passes of the network?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import headscope as hs
+from experiments.circuits.decoders import decoder, pairs
+from experiments.circuits.test_patching import projections, sides
+from headscope.experiments.circuits.prompt_views import followed_heads, prompt_views
+from headscope.experiments.circuits.prompts import encode_prompts
+from reference.circuits import difference, patched
+
+FOLLOWED = [(0, 1), (1, 0), (1, 2)]
+
+
+@pytest.fixture(scope="module")
+def seen():
+    model, prompts = decoder("Llama"), pairs(7, 4, seed=3)
+    asked = encode_prompts(model.model.tokenizer, prompts)
+    return model, prompts, prompt_views(model, asked, followed=FOLLOWED, batch_tokens=200)
+
+
+def log_p(model, ids):
+    with torch.no_grad():
+        logits = model.model.network(input_ids=torch.as_tensor(ids)[None]).logits[0]
+    return logits.double().log_softmax(-1).numpy()
+
+
+def test_probability_rank_and_loss_of_every_token_and_of_the_answer(seen):
+    model, prompts, found = seen
+    for at, (clean, _, right, wrong) in enumerate(sides(model, prompts)):
+        told, n = log_p(model, clean), len(clean)
+        own = told[np.arange(n - 1), clean[1:]]
+        wanted = [np.exp(own), 1 + (told[:-1] > own[:, None]).sum(1), -own]
+        np.testing.assert_allclose(found["told"][at, :, 1:n], wanted, rtol=1e-4)
+        assert np.isnan(found["told"][at, :, 0]).all()
+        assert np.isnan(found["told"][at, :, n:]).all()
+        for end, token in enumerate((right, wrong)):
+            rank = 1 + (told[-1] > told[-1, token]).sum()
+            wanted = [np.exp(told[-1, token]), rank, -told[-1, token]]
+            np.testing.assert_allclose(found["outcome"][at, :, end], wanted, rtol=1e-4)
+        assert found["outcome_text"][at].values.tolist() == [f"w{right}", f"w{wrong}"]
+        assert "".join(found["token_text"][at].values) == prompts[at].text.replace(" ", "")
+
+
+def test_what_is_lost_without_a_head_is_what_w_o_makes_of_zeros(seen):
+    model, prompts, found = seen
+    net, heads = model.model.network, model.model.shape.heads
+    maps = projections(net)
+    for at, (clean, _, right, wrong) in enumerate(sides(model, prompts)):
+        whole = difference(net, clean, right, wrong)
+        nothing = torch.zeros(len(clean), maps[0].in_features)
+        wanted = [
+            [
+                whole - patched(net, one, clean, (right, wrong), head, heads, slice(None), nothing)
+                for head in range(heads)
+            ]
+            for one in maps
+        ]
+        np.testing.assert_allclose(found["lost"][at], wanted, atol=2e-5)
+        assert np.abs(wanted).max() > 0.01
+        assert float(found["difference"][at]) == pytest.approx(whole, abs=1e-5)
+
+
+def test_what_heads_write_adds_up_by_source_and_with_the_rest(seen):
+    model, prompts, found = seen
+    direct = hs.direct_logits(model, prompts)
+    np.testing.assert_allclose(found["direct"], direct["direct_of_prompt"], atol=1e-6)
+    np.testing.assert_allclose(found["source"].sum("token"), found["direct"], atol=1e-5)
+    whole = found["direct"].sum(("layer", "head")) + found["rest"].sum("part")
+    np.testing.assert_allclose(whole, found["difference"], atol=1e-4)
+    np.testing.assert_allclose(found["attention"].sum("token"), 1, atol=1e-5)
+    assert np.isnan(found["attention"][1, ..., 4:]).all()
+
+
+def test_paths_are_those_of_path_patch_in_logits(seen):
+    model, prompts, found = seen
+    assert found["followed"].values.tolist() == [layer * 4 + head for layer, head in FOLLOWED]
+    for at, prompt in enumerate(prompts):
+        one = hs.path_patch(model, [prompt], senders=FOLLOWED, receivers=FOLLOWED)
+        wanted = one["path"] * float(found["gap"][at])
+        np.testing.assert_allclose(found["path"][at], wanted, atol=2e-5)
+    assert np.nanmax(np.abs(found["path"])) > 1e-4
+
+
+def test_followed_heads_are_the_largest_of_each_number_in_turn():
+    written, moved = np.zeros((4, 4)), np.zeros((4, 4))
+    written.flat[[3, 9, 12]] = 3, -2, 1
+    moved.flat[[5, 9, 0]] = -3, 2, 1
+    assert followed_heads(written, moved)[:5] == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]
+    assert {(0, 3), (1, 1), (2, 1), (3, 0), (0, 0)} <= set(followed_heads(written, moved))
+    assert len(followed_heads(written, moved)) == 10
