@@ -16,8 +16,8 @@ import torch
 from benchmarks.inputs import Inputs, bert, fixed, treebank
 from benchmarks.pipelines import MIXING, Streamed, bare, fastest
 from benchmarks.timing import Row, interleave, options, table
+from headscope.analyses.flow import METHODS
 from headscope.analyses.flow.measure import DEFAULT
-from headscope.analyses.flow.methods import METHODS
 from headscope.model.linears import linears
 from headscope.run.compute import threads_of
 from headscope.run.memory import keep_few_products, keep_freed_memory

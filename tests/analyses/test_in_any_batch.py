@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from analyses.running import run
-from headscope.analyses.flow.methods import METHODS
+from headscope.analyses.flow import METHODS
 from headscope.model.batch import Vocabulary
 from headscope.run.contract_bench import tiny_examples
 from model.families.tiny import tiny

@@ -2,12 +2,11 @@
 
 import pytest
 
-from headscope.analyses.coreference import antecedents
 from headscope.analyses.coreference import measure as coreference
 from headscope.analyses.dependency import measure as dependency
 from headscope.analyses.features.claims import PAIRS
 from headscope.analyses.features.measure import FEATURES
-from headscope.analyses.flow.methods import METHODS as FLOWS
+from headscope.analyses.flow import METHODS as FLOWS
 from headscope.analyses.mixing.measure import METHODS
 from headscope.analyses.surface.measure import TARGETS
 from headscope.core.dictionary import UNITS, name, terms
@@ -42,7 +41,7 @@ def test_an_unknown_word_stands_for_itself():
 
 LANGUAGE = {
     *dependency.DIRECTIONS, dependency.CLEAN, *dependency.LEFT_OUT, *FEATURES, *PAIRS,
-    *coreference.MENTION_TYPES[1:], *antecedents.SYSTEMS, *antecedents.LEFT_OUT,
+    *coreference.MENTION_TYPES[1:], *coreference.SYSTEMS, *coreference.LEFT_OUT,
     "accuracy", "accuracy_strict", "offset_accuracy", "baseline", "held_out", "advantage",
     "score", "chance", "p_value",
 }  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from heads.test_notable_heads import plant
-from headscope.analyses.dependency.best_relations import best_relations
+from headscope.analyses.dependency.claims import best_relations
 from headscope.analyses.patterns.typical_maps import head_maps
 from headscope.core.card_part import TypicalMap
 from headscope.core.head_labels import head_labels

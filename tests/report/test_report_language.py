@@ -10,7 +10,7 @@ import pytest
 
 from headscope.analyses.coreference.tables import coreference_table
 from headscope.analyses.dependency.tables import syntax_table
-from headscope.analyses.features.tables import features_table
+from headscope.analyses.features.figure import features_table
 from headscope.analyses.frames.tables import frames_table
 from headscope.core.head_labels import head_labels, telling_heads
 from headscope.core.question import questions

@@ -10,7 +10,7 @@ import xarray as xr
 from benchmarks.precision import compared
 
 import headscope as hs
-from headscope.core.precision import HALF, precision_in_words, precision_of
+from headscope.core.wording import HALF, precision_in_words, precision_of
 from headscope.report.run_facts import facts
 
 

@@ -105,7 +105,7 @@ def test_what_a_dead_process_held_and_left_is_done_by_the_next(tiny, alone, fold
         counted(tiny, folder, (1, 2), stop(103))
     (first,) = (read_record(file) for file in records(folder))
     assert (first["state"], first["shards"], first["parts"]) == ("stopped", 7, 9)
-    assert next(run_status(folder).lines()) == "stopped: 7 of 9 shards are done"
+    assert next(run_status(folder).lines()) == "stopped: 7 of 9 parts are done"
     left_by_the_dead(folder, "00103", "finish")
     _, work = counted(tiny, folder, (2, 2))
     assert sorted(work.made) == [102, 103]

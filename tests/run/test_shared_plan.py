@@ -71,7 +71,7 @@ def test_a_plan_of_several_processes_is_that_of_one(demo, tmp_path, planned, mon
     dead = member(tmp_path, 1)
     assert dead.claim(f"partition-{stop[0]:05d}")
     dead.tell(state="planning", started="0")
-    (file,) = tmp_path.glob(f"processes/plan-*/shards/{found[1]:05d}-*")
+    (file,) = tmp_path.rglob(f"{found[1]:05d}-*.shard")
     file.write_bytes(file.read_bytes()[:-1])
     before = [*found]
     stop.clear()

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import headscope as hs
-from headscope.analyses.flow.methods import LABELS, METHODS
+from headscope.analyses.flow import LABELS, METHODS
 from headscope.cli.main import group
 from headscope.errors import InputError, ModelError
 from headscope.model.model import Model

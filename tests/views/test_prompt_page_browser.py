@@ -32,9 +32,9 @@ def made(tokens=TOKENS, *, prompts=2, layers=3, heads=4, items=12, surely=((1, 2
     source = draw(*over, n)
     values = {
         "token_text": (("prompt", "token"), np.array([tokens] * prompts)),
-        "told": (("prompt", "token", "number"), told),
+        "told": (("prompt", "number", "token"), told.swapaxes(1, 2)),
         "outcome_text": (("prompt", "end"), np.array([[tokens[2], tokens[4]]] * prompts)),
-        "outcome": (("prompt", "end", "number"), np.abs(draw(prompts, 2, 3))),
+        "outcome": (("prompt", "number", "end"), np.abs(draw(prompts, 3, 2))),
         "choices": (("prompt", "end"), np.array([[1, 3]] * prompts)),
         "difference": (("prompt",), draw(prompts)),
         "direct": (("prompt", "layer", "head"), source.sum(-1)),
@@ -150,7 +150,9 @@ def test_the_numbers_are_those_of_the_run_and_keys_lead_through_them(opened, tre
     page.get_by_role("heading", name="L3·H2", exact=True).wait_for()
     says = page.locator("#head-says").text_content()
     direct, lost = (float(found[name][0, 2, 1]) for name in ("direct", "lost"))
-    assert says.startswith(f"Writes {number(direct)} logits to Mary less John; switched off, ")
+    assert says.startswith(
+        f"Writes {number(direct)} logits to Mary less John and 2 more; switched off, "
+    )
     assert f"{abs(lost):.2f} are {'lost' if lost > 0 else 'gained'}." in says
     written = page.locator("#tokens td:nth-child(6)").all_text_contents()
     assert written == [number(value) for value in found["source"][0, 2, 1].values.tolist()]

@@ -10,7 +10,7 @@ import click
 from headscope.cli.options import CorpusOptions, ModelOptions, json_flag, read_corpus
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import Options, argument, group, typed_command
-from headscope.core.precision import precision_in_words
+from headscope.core.wording import precision_in_words
 from headscope.errors import HeadscopeError
 
 OK, WARN, BAD = "ok", "note", "BAD"

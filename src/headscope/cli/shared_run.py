@@ -47,17 +47,18 @@ class SharedRunOptions(RunOptions):
         """The same without a report where another process writes it, or is still there."""
         if self.shard is None or self.no_report or run.path is None:
             return self
-        return replace(self, no_report=run.elsewhere or not is_free(run.path))
+        last = not run.elsewhere and is_free(run.path, f"headscope report {run.path}")
+        return replace(self, no_report=not last)
 
 
-def is_free(output: Path) -> bool:
+def is_free(output: Path, instead: str) -> bool:
     """Whether a run folder is free within a minute: processes that have shared it soon see its end.
 
-    Else says what to do.
+    Else says what to do `instead`.
     """
     from headscope.core.whole_file import held
 
     with suppress(InputError), held(output, patience=60):
         return True
-    complain(f"another process is in {output}; when it has ended: headscope report {output}")
+    complain(f"another process is in {output}; when it has ended: {instead}")
     return False

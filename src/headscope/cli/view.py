@@ -91,7 +91,7 @@ def view_command(given: _ViewOptions) -> None:
     detail = heads_given("--detail", *heads) or given.detail
     opened = None if given.opened is None else heads_given("--open", given.opened)[0]
     window = _window(given.window)
-    from headscope.analyses.flow.methods import check_methods
+    from headscope.analyses.flow import check_methods
 
     flow = () if given.flow is None else check_methods(given.flow.split(","), also=["max_flow"])
     if given.measure not in (known := ("attention", "weighted_norm", *flow)):

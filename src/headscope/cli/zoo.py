@@ -12,8 +12,10 @@ import click
 from headscope.cli import options
 from headscope.cli.options import ModelOptions
 from headscope.cli.run_request import asked_corpus, run_settings
+from headscope.cli.shared_run import SharedRunOptions, is_free
 from headscope.cli.terminal_output import ProgressBar, annotate, complain, tell
 from headscope.cli.typed_command import argument, group, option, run_command
+from headscope.run.processes import noting_failure
 
 if TYPE_CHECKING:
     from headscope.papers.zoo.run_zoo import Zoo
@@ -29,6 +31,7 @@ class _ZooOptions(options.CorpusRunOptions):
     control: str = options.control_option("the claims", before="chance")
     loading: ModelOptions = group("The models")
     output: Path = options.output_option("Folder; re-running resumes.", "zoo")
+    how: SharedRunOptions = group()
 
 
 @run_command("zoo", _ZooOptions)
@@ -41,18 +44,19 @@ def zoo_command(given: _ZooOptions) -> None:
     headscope zoo bert-base-uncased roberta-base gpt2 --treebank dev.conllu -o zoo
     headscope zoo demo ./my-model --text wiki.txt -o zoo
     """
-    # Everything that can be wrong with the request is found before a model is loaded.
-    from headscope.papers.zoo.listed_models import listed_models
+    with noting_failure(given.output, given.how.shard):
+        # Everything that can be wrong with the request is found before a model is loaded.
+        from headscope.papers.zoo.listed_models import listed_models
 
-    listed_models(given.models)
-    settings = run_settings(given)
-    corpus = asked_corpus(given)
-    options.check_run_folder(given.output)
-    from headscope.papers.zoo.outcome import as_json
-    from headscope.papers.zoo.run_zoo import zoo
+        listed_models(given.models)
+        settings = run_settings(given)
+        corpus = asked_corpus(given)
+        options.check_run_folder(given.output)
+        from headscope.papers.zoo.outcome import as_json
+        from headscope.papers.zoo.run_zoo import zoo
 
-    for note in annotate(corpus, quiet=given.how.quiet):
-        complain(note)
+        for note in annotate(corpus, quiet=given.how.quiet):
+            complain(note)
 
     with ProgressBar(quiet=given.how.quiet) as bar:
 
@@ -67,7 +71,10 @@ def zoo_command(given: _ZooOptions) -> None:
             reports=not given.how.no_report, loading=asdict(given.loading),
             control=given.control,
         )  # fmt: skip
-    done.report()
+    if given.how.shard is None or (
+        not done.elsewhere and is_free(done.path, "give the command again, without --shard")
+    ):
+        done.report()
     page = str(done.path / "report.html")
     runs = {label: str(run.path) for label, run in done.runs.items()}
     summary = {"zoo": str(done.path), "report": page, "runs": runs}

@@ -273,11 +273,15 @@ class LogBins:
         """Number of bins, the one for everything below 2**first included."""
         return (self.last - self.first) * self.per_octave + 1
 
+    @property
+    def bits(self) -> tuple[int, int]:
+        """By how many places a float32's bits are shifted, and what is then the first bin's."""
+        return 23 - (self.per_octave.bit_length() - 1), (self.first + 127) * self.per_octave - 1
+
     def index(self, values: Array) -> npt.NDArray[np.int64]:
         """The bin of each value: 0 below 2**first (and for 0), len - 1 from 2**last on."""
-        shift = 23 - (self.per_octave.bit_length() - 1)
+        shift, start = self.bits
         bits = np.ascontiguousarray(values, np.float32).view(np.int32) >> shift
-        start = (self.first + 127) * self.per_octave - 1
         bins: npt.NDArray[np.int64] = np.clip(bits - start, 0, len(self) - 1).astype(np.int64)
         return bins
 

@@ -162,39 +162,29 @@ def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-
 
 
 @threaded
-def word_sums(attention, lengths, run, token, out):  # type: ignore[no-untyped-def]
-    """What every word gives to words: of its run, of others, of its id elsewhere; its own's bits.
+def histogram_cells(weight, norm, category, bins, cells, counts):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    """Where pairs of tokens fall in histograms by category, weight and norm of the key.
 
-    run, token  [example, token] int32     its run of words, 0 for what is no word; its id, or -1
-    out         [example, head, query, 4]  float32 out; stays as it is for what is no word
+    weight    [example, head, row, key] float32, from some queries
+    norm      [2, example, head, key] int64    which bin of the norm: a fine and a coarse one
+    category  [example, row, key] int64
+    bins      [2, 4] int64   of a fine and a coarse one: shift, start and number of the weight's
+                             bins, see `LogBins.bits`; number of the norm's
+    cells     [example, head, row, key] int64 out: cell of the fine histogram
+    counts    [example, cell] int64 out, added to: of the coarse histogram
     """
-    heads = attention.shape[1]
-    for row in prange(attention.shape[0] * heads):
-        b = row // heads
-        h = row - b * heads
-        n = lengths[b]
-        lanes = np.empty(LANES, np.float32)
-        parts = np.zeros((4, -(-n // LANES) * LANES), np.float32)
-        for i in range(n):
-            a, mine, me, total = attention[b, h, i], run[b, i], token[b, i], out[b, h, i]
-            if mine == 0:
-                continue
-            for j in range(n):
-                parts[0, j] = a[j] if run[b, j] == mine else np.float32(0)
-                parts[1, j] = a[j] if run[b, j] > 0 else np.float32(0)
-                parts[2, j] = a[j] if token[b, j] == me else np.float32(0)
-                parts[3, j] = -_xlog2x(a[j] if run[b, j] == mine else _ONE)
-            for c in range(4):
-                lanes[:] = np.float32(0)
-                for j in range(0, parts.shape[1], LANES):
-                    for k in range(LANES):
-                        lanes[k] += parts[c, j + k]
-                for half in (8, 4, 2, 1):
-                    for k in range(half):
-                        lanes[k] += lanes[k + half]
-                total[c] = lanes[0]
-            total[1] -= total[0]
-            total[2] -= a[i]
+    for b in prange(len(weight)):
+        place = np.empty(2, np.int64)
+        for h in range(weight.shape[1]):
+            for r in range(weight.shape[2]):
+                for j in range(weight.shape[3]):
+                    bits = _bits(weight[b, h, r, j])  # type: ignore[call-arg, var-annotated]
+                    for k in range(2):
+                        shift, start, number, norms = bins[k]
+                        at = min(max((bits >> shift) - start, 0), number - 1)
+                        place[k] = (category[b, r, j] * number + at) * norms + norm[k, b, h, j]
+                    cells[b, h, r, j] = place[0]
+                    counts[b, place[1]] += 1
 
 
 @threaded

@@ -1,9 +1,9 @@
-"""Compiled loops over the maps between words."""
+"""Compiled loops over attention between words."""
 
 import numpy as np
 from numba import prange
 
-from headscope.model.kernels import threaded
+from headscope.model.kernels import LANES, _xlog2x, threaded
 
 
 @threaded
@@ -62,3 +62,45 @@ def largest(maps, real, count, to, origin):  # type: ignore[no-untyped-def]
                         top[j] = a[j]
                         origin[b, h, j] = i
             to[b, h, i] = where
+
+
+@threaded
+def word_sums(attention, lengths, run, token, out):  # type: ignore[no-untyped-def]
+    """What every word gives to words: of its run, of others, of its id elsewhere; its own's bits.
+
+    run, token  [example, token] int32     its run of words, 0 for what is no word; its id, or -1
+    out         [example, head, query, 4]  float32 out; stays as it is for what is no word
+    """
+    heads = attention.shape[1]
+    for row in prange(attention.shape[0] * heads):
+        b = row // heads
+        h = row - b * heads
+        n = lengths[b]
+        size = -(-n // LANES) * LANES  # whole vectors
+        weights, mine, words, alike = np.zeros((4, size), np.float32)
+        lanes = np.empty((4, LANES), np.float32)
+        for i in range(n):
+            if run[b, i] == 0:
+                continue
+            for j in range(n):
+                weights[j] = attention[b, h, i, j]
+                mine[j] = run[b, j] == run[b, i]
+                words[j] = run[b, j] > 0
+                alike[j] = token[b, j] == token[b, i]
+            lanes[:] = np.float32(0)
+            for j in range(0, size, LANES):
+                for k in range(LANES):
+                    a = weights[j + k]
+                    lanes[0, k] += a * mine[j + k]
+                    lanes[1, k] += a * words[j + k]
+                    lanes[2, k] += a * alike[j + k]
+                    lanes[3, k] -= _xlog2x(a) * mine[j + k]
+            for half in (8, 4, 2, 1):
+                for c in range(4):
+                    for k in range(half):
+                        lanes[c, k] += lanes[c, k + half]
+            total = out[b, h, i]
+            for c in range(4):
+                total[c] = lanes[c, 0]
+            total[1] -= total[0]
+            total[2] -= attention[b, h, i, i]

@@ -25,7 +25,7 @@ from headscope.model.lags import Lags
 from headscope.model.linears import OutputProjection
 
 LN2 = float(np.log(2.0))
-_ROWS = 128
+_ROWS = 128  # of values, looked at in one go
 
 
 @dataclass(frozen=True)
@@ -155,23 +155,27 @@ class LayerView:
         if "gram" in vars(self):  # already paid for
             return self.gram.diagonal(dim1=1, dim2=2).transpose(1, 2).clamp_min(0).sqrt()
         examples, heads, tokens, _ = self.values.shape
-        parts = zip(self.projection.lengths, self._by_head, strict=True)
-        norms = torch.stack([torch.linalg.vector_norm(turn(rows), dim=-1) for turn, rows in parts])
-        real = norms[:, : examples * tokens]  # [head, example·key]
-        return real.view(heads, examples, tokens).transpose(0, 1)  # [example, head, key]
+        norms = self.values.new_empty(examples * tokens, heads)
+        for rows, values in self._row_blocks():
+            for h, turn in enumerate(self.projection.lengths):
+                turned = turn(values[:, h])[: len(norms[rows])]
+                norms[rows, h] = torch.linalg.vector_norm(turned, dim=-1)
+        return norms.view(examples, tokens, heads).transpose(1, 2).contiguous()
 
-    @cached_property
-    def _by_head(self) -> torch.Tensor:
-        """[head, row, dim] the values, head by head: row is example·key, filled up with zeros.
+    def _row_blocks(self) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Which rows, example·key, and their values [row, head, dim].
 
-        In whole blocks of rows, because every new number of rows is a product to compile and keep.
+        On the host in blocks of one size, the last filled up with zeros: what is made of a block
+        stays in the cache, and every new number of rows would be a product to compile and keep.
         """
         assert self.values is not None
-        examples, heads, tokens, dim = self.values.shape
-        rows = examples * tokens
-        by_head = self.values.new_zeros(heads, -(-rows // _ROWS) * _ROWS, dim)
-        by_head[:, :rows].view(heads, examples, tokens, dim).copy_(self.values.transpose(0, 1))
-        return by_head
+        flat = self.values.transpose(1, 2).flatten(0, 1)
+        size = _ROWS if flat.device.type == "cpu" else max(1, len(flat))
+        for start in range(0, len(flat), size):
+            values = flat[start : start + size]
+            if missing := size - len(values):
+                values = nn.functional.pad(values, (0, 0, 0, 0, 0, missing))
+            yield slice(start, min(start + size, len(flat))), values
 
     @cached_property
     def gram(self) -> torch.Tensor:
@@ -182,13 +186,14 @@ class LayerView:
         """[example, head g, head h, key] as `gram`, of f_h by another projection."""
         assert self.values is not None
         examples, heads, tokens, dim = self.values.shape
-        by_head = self._by_head
-        gram = by_head.new_zeros(heads, heads, by_head.shape[1])  # [head g, head h, row]
-        for g, product in enumerate(projection.products):
-            moved = product(by_head[g]).view(-1, g + 1, dim).transpose(0, 1)  # [h ≤ g, row, dim]
-            gram[g, : g + 1] = torch.linalg.vecdot(moved, by_head[: g + 1])
-        by_example = gram[..., : examples * tokens].view(heads, heads, examples, tokens)
-        return by_example.permute(2, 0, 1, 3).contiguous()  # [example, head g, head h, key]
+        gram = self.values.new_zeros(examples * tokens, heads, heads)
+        for rows, values in self._row_blocks():
+            for g, product in enumerate(projection.products):
+                moved = product(values[:, g]).view(-1, g + 1, dim)  # [row, h ≤ g, dim]
+                inner = moved.mul_(values[:, : g + 1]).sum(-1)
+                gram[rows, g, : g + 1] = inner[: len(gram[rows])]
+        by_example = gram.view(examples, tokens, heads, heads)
+        return by_example.permute(0, 2, 3, 1).contiguous()  # [example, head g, head h, key]
 
     def measured(self, measure: str) -> torch.Tensor:
         """[example, head, query, key] of MEASURES: "attention" α, or "weighted_norm" ‖α f(x_j)‖."""

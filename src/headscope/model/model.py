@@ -22,16 +22,15 @@ from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Example
 from headscope.corpus.tokenizer import unusable
 from headscope.errors import ModelError, memory_told, told_as
+from headscope.model import identity
 from headscope.model.batch import PUNCTUATION, Batch, Vocabulary, marks_of
 from headscope.model.checkpoint import FITS, Checkpoint, check_tokenizer, quietly
 from headscope.model.families.sites import other_layers, registered
-from headscope.model.identity import identity_errors, refuse_part, refuse_unlike
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.placement import DeviceMap, Placement, input_device
 from headscope.model.positions import FIELDS, Limit, limit_of
 from headscope.model.request import DEMO_PACKAGE
-from headscope.model.token_mixing import mixes_beside_attention
 from headscope.model.weights import parameters_sha256, refuse_incomplete, refuse_not_finite
 
 __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
@@ -177,14 +176,14 @@ class Model:
         }
 
     def _shape(self, layers: list[LayerView]) -> Shape:
-        refuse_part(self.network, layers[-1])
+        identity.refuse_part(self.network, layers[-1])
         last, sinks = layers[-1], any(view.sinks for view in layers)
         paths = list(dict.fromkeys(view.site.path for view in layers))
         numbers, others = other_layers(self.network, paths, len(layers))
         allows = frozenset.intersection(*(view.offers for view in layers))
         allows |= {"whole_rows"} if not sinks else frozenset()
         with evaluating(self.network):
-            beside = bool(others) or mixes_beside_attention(self.network, forward)
+            beside = bool(others) or identity.mixes_beside_attention(self.network, forward)
         allows |= frozenset() if beside else {"every_layer"}
         neurons = 0 if last.queries is None else last.queries.shape[-1]
         return Shape(
@@ -208,14 +207,14 @@ class Model:
     @cached_property
     def identity_fault(self) -> str:
         """Where that is more than rounding, in words: such a layer has no norms; else ""."""
-        return refuse_unlike(self._identity())
+        return identity.refuse_unlike(self._identity())
 
     def _identity(self) -> list[tuple[LayerView, float, float]]:
         ids = self.tokenizer("The cat sat, as cats do.", return_tensors="pt")["input_ids"]
         ids = ids.to(self.device)
         run = partial(forward, self.network, ids, torch.ones_like(ids))
         with evaluating(self.network):
-            return identity_errors(self.network, self.shape.stack, run)
+            return identity.identity_errors(self.network, self.shape.stack, run)
 
     @property
     def allows(self) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -12,8 +13,14 @@ from typing import Any
 
 import xarray as xr
 
+from headscope.core.claim import Claim
 from headscope.core.dictionary import terms, unit_label
-from headscope.core.head_labels import unclaimed_words, untrained_words
+from headscope.core.head_labels import (
+    NEARLY_NOTHING,
+    looks_untrained,
+    unclaimed_words,
+    untrained_words,
+)
 from headscope.core.head_metrics import head_metrics
 from headscope.core.progress import begin
 from headscope.core.question import Question, questions
@@ -21,6 +28,7 @@ from headscope.core.results import (
     LIMITS,
     counted,
     derived_once,
+    head_name,
     model_name,
     naming_layers,
     printable,
@@ -29,6 +37,7 @@ from headscope.core.results import (
 from headscope.core.terms import SOURCES, Term
 from headscope.draw.caption_words import INTERVALS, over
 from headscope.draw.figures import pictures, save_figures
+from headscope.draw.label_kinds import FAINT, STRONG, LabelKind
 from headscope.draw.panel import PanelStore
 from headscope.draw.style import house_style
 from headscope.errors import RunFolderError
@@ -39,12 +48,58 @@ from headscope.page.shell import island, render_page, script_of, style_of, templ
 from headscope.page.svg import Styles
 from headscope.page.tabulate import Table
 from headscope.report import heads, run_facts
-from headscope.report.answer import Finding, findings
 from headscope.report.card_page import cards
 from headscope.report.example_views import example_views
 from headscope.report.run_facts import Manifest
 from headscope.run.store import Run, RunFolder
 from headscope.views.prompt_page import write_prompts
+
+MOST, FEWEST = 6, 5  # sentences on kinds of labels; sentences below which maps are told of, too
+AT_ONCE = 2  # heads of a kind that say different things
+SHORT = 130  # characters of what is said of them
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence: what it is about, and what is said; the mark of its kind of label, if any."""
+
+    lead: str
+    text: str
+    hue: str = ""
+    outline: str = ""
+
+
+def findings(tree: xr.DataTree, sections: list[Section]) -> list[Finding]:
+    """The findings of an atlas: its kinds of labels, then what sections say to open the page.
+
+    returns  none where nothing can be claimed, or where the model looks untrained
+    """
+    if unclaimed_words(tree) or looks_untrained(tree):
+        return []
+    per_layer = shape(tree)[1]
+    kinds = [kind for kind in heads.kinds_of(tree) if kind.claims]
+    few = NEARLY_NOTHING * math.prod(shape(tree))
+    kinds.sort(key=lambda kind: (kind.look != STRONG, kind.count <= few))  # stable
+    told = [kind for kind in kinds if kind.look != FAINT][:MOST]
+    general = [Finding("", one.finding) for one in sections if one.opens and one.finding]
+    room = max(FEWEST - len(told) - len(general), 0)
+    told += [kind for kind in kinds if kind.look == FAINT][:room]
+    return [*(_of_kind(kind, per_layer) for kind in told), *general]
+
+
+def _of_kind(kind: LabelKind, per_layer: int) -> Finding:
+    many, title = kind.count, f"{kind.title[:1].upper()}{kind.title[1:]}"
+    lead = f"{title}, {many} heads" if many > 1 else ""
+    said = kind.claims[: AT_ONCE if kind.look == STRONG else 1]
+    first, *more = (_said(claim, per_layer) for claim in said)
+    text = "; ".join([first, *(one for one in more if len(first) + len(one) < SHORT)])
+    return Finding(lead, f"{text}.", kind.hue, heads.OUTLINES[kind.marker])
+
+
+def _said(claim: Claim, per_layer: int) -> str:
+    name = head_name(claim.layer * per_layer + claim.head, per_layer)
+    return f"{name}{':' if claim.sentence == claim.label else ''} {claim.sentence}"
+
 
 # The files make one script: each may use only what stands before it.
 SCRIPTS = (

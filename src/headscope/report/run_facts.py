@@ -10,8 +10,8 @@ import xarray as xr
 from headscope.core.control import controls
 from headscope.core.head_labels import unclaimed_words, untrained_words
 from headscope.core.intervals import FEWEST
-from headscope.core.precision import precision_in_words
 from headscope.core.results import printable, shape
+from headscope.core.wording import precision_in_words
 from headscope.draw.caption_words import over
 from headscope.page.shell import template
 from headscope.report import heads

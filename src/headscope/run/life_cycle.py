@@ -79,7 +79,7 @@ class RunInProgress(KeptParts):
         digest = self.manifest.get("results_sha256")
         if self.folder is None or not self.folder.has_results(digest):
             return None
-        self._clear()  # of a run that was killed when its results were written
+        self.clear()  # of a run that was killed when its results were written
         return open_run(self.folder.path)
 
     def elsewhere(self) -> Run:
@@ -97,7 +97,8 @@ class RunInProgress(KeptParts):
                 return True
         return super().refreshed()
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Delete what only an unfinished run needs."""
         assert self.folder is not None
         with suppress(OSError):  # another process may do it too
             for draft in self.folder.drafts() if self.own else ():  # nobody writes any more
@@ -121,7 +122,7 @@ class RunInProgress(KeptParts):
         self._note_processes()
         self.manifest["results_sha256"] = self.folder.put_results(tree_as_netcdf(tree))
         self.save_manifest()
-        self._clear()  # results and manifest are synced: power may fail from here on
+        self.clear()  # results and manifest are synced: power may fail from here on
         return Run(tree, self.manifest, self.folder.path)
 
     def _note_processes(self) -> None:

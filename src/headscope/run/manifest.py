@@ -18,9 +18,9 @@ import torch
 import xarray as xr
 
 import headscope
-from headscope.core.precision import precision_of
 from headscope.core.results import json_number, own_layers, printable
 from headscope.core.whole_file import sha256_of
+from headscope.core.wording import precision_of
 from headscope.model.model import Model, file_sha256
 from headscope.run.plan import Plan
 from headscope.run.settings import Settings, fingerprint

@@ -36,6 +36,7 @@ class RunStatus:
     processes  a record each, with `state` "dead" for one that ended without a word
     holder     who writes to the folder alone; "" for nobody
     command    that goes on with the run
+    unit       what they are: "parts", of what is no atlas
     """
 
     state: str
@@ -45,6 +46,7 @@ class RunStatus:
     processes: list[dict[str, Any]] = field(default_factory=list)
     holder: str = ""
     command: str = ""
+    unit: str = "shards"
 
     @property
     def seconds_left(self) -> float | None:
@@ -59,7 +61,7 @@ class RunStatus:
 
     def lines(self) -> Iterator[str]:
         """The same in words: the run in one line, then each process."""
-        of = "" if self.shards is None else f"{self.done} of {self.shards} shards are done"
+        of = "" if self.shards is None else f"{self.done} of {self.shards} {self.unit} are done"
         left = self.seconds_left
         if left and self.rate is not None:
             of += f", {60 * self.rate:.3g} a minute, {timedelta(seconds=round(left))} left"
@@ -69,17 +71,17 @@ class RunStatus:
         elif self.state == "stopped" and self.command:
             yield f"nobody computes; go on with it: {self.command}"
         for one in self.processes:
-            yield _line(one)
+            yield _line(one, self.unit)
 
 
-def _line(one: Mapping[str, Any]) -> str:
+def _line(one: Mapping[str, Any], unit: str) -> str:
     name = f"{one.get('shard', '?')} on {one.get('host', '?')}, process {one.get('pid', '?')}"
     what = str(one["state"])
     if what in ALIVE and one.get("doing"):
         what += f" ({one['doing']})"
     done = one.get("shards", 0)
     error = str(one.get("error") or "").replace("\n", " / ")
-    return f"  {name}: {what}; {done} shards" + (f"; {error}" if error else "")
+    return f"  {name}: {what}; {done} {unit}" + (f"; {error}" if error else "")
 
 
 def run_status(path: str | Path) -> RunStatus:
@@ -91,24 +93,34 @@ def run_status(path: str | Path) -> RunStatus:
     manifest = folder.manifest()
     processes = _processes(folder.path)
     if manifest is None and not processes:
-        raise RunFolderError(f"{path} holds no run; wanted the -o of atlas")
+        raise RunFolderError(f"{path} holds no run; wanted the -o of a command")
     manifest = manifest or {}
     # Of what is no atlas the processes tell how many parts they know of by now.
-    shards = manifest.get("shards") or max((one.get("parts", 0) for one in processes), default=0)
-    shards = shards or None
+    shards: int | None = manifest.get("shards") or None
+    unit = "shards" if shards or not manifest else "parts"
+    shards = shards or max((one.get("parts", 0) for one in processes), default=0) or None
     holder = holder_of(folder.path)
     rates = [
         one["shards"] / one["seconds"] for one in processes
         if one["state"] in ALIVE and one.get("shards") and one.get("seconds")
     ]  # fmt: skip
-    if manifest.get("results_sha256") and folder.has_results(manifest["results_sha256"]):
-        return RunStatus("finished", shards or 0, shards, None, processes)
+    alive = holder or any(one["state"] in ALIVE for one in processes)
+    written = folder.has_results(manifest.get("results_sha256"))
+    if written or (manifest.get("models") and not alive):  # a zoo has no results of its own
+        return RunStatus("finished", shards or 0, shards, None, processes, unit=unit)
     state = "stopped"
-    if holder or any(one["state"] in ALIVE for one in processes):
+    if alive:
         state = "running" if manifest else "planning"
     done = len(numbers_in(folder.named_spans()))
     return RunStatus(
-        state, done, shards, sum(rates) or None, processes, holder, manifest.get("command", "")
+        state,
+        done,
+        shards,
+        sum(rates) or None,
+        processes,
+        holder,
+        manifest.get("command", ""),
+        unit,
     )
 
 

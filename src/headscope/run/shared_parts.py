@@ -105,6 +105,7 @@ class KeptParts:
     def parts(
         self, numbers: Collection[int], make: Callable[[int], State],
         told: Callable[[int], object], *, what: str = "shard", last: bool = False,
+        member: type[Member] | None = None,
     ) -> Iterator[State]:  # fmt: skip
         """Several parts, in their order, as `part` gives them one by one.
 
@@ -113,18 +114,17 @@ class KeptParts:
         make    gives one by its number
         told    called with the number of each that is there
         what    they are, as for `Member`
+        member  how this process works
         last    only results are left to compute then: of several processes one goes on
         raises  WrittenElsewhereError in the others, once the results are there
         """
         if self.own is not None:
-            if what == "shard":
+            if what != "partition":
                 self.own.tell(parts=len(self.done.union(numbers)))
             for number in self.done.intersection(numbers):
                 told(number)
-            member = Member(self, [*numbers], make, lambda new: [*map(told, new)], what)
-            member.together(
-                lambda: (member.all_there() and (not last or member.finishing())) or None
-            )
+            one = (member or Member)(self, [*numbers], make, lambda new: [*map(told, new)], what)
+            one.together(lambda: (one.all_there() and (not last or one.finishing())) or None)
         for number in numbers:
             yield self.part(number, partial(make, number))
             if self.own is None:
@@ -149,7 +149,7 @@ class Member:
     parts  their numbers, in reading order
     make   computes one
     told   called with the numbers of those that came since the last call, whoever computed them
-    what   "shard", or "partition" of a corpus that is planned
+    what   "shard", "model", or "partition" of a corpus that is planned
     """
 
     run: KeptParts
@@ -237,7 +237,7 @@ class Member:
 
     def work_on(self, span: Span) -> None:
         """Compute a part."""
-        counted = self.what == "shard"
+        counted = self.what != "partition"
         state = "computing" if counted else "planning"
         self.own.tell(state=state, doing=f"{self.what} {span[0] + 1}")
         self.run.keep(span[0], self.make(span[0]))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from headscope.analyses.flow import LABELS, check_methods
 from headscope.analyses.flow.measure_one_text import LayerMatrices, check_stack
-from headscope.analyses.flow.methods import LABELS, check_methods
 from headscope.core.accumulators import Ints
 from headscope.corpus.document import Example
 from headscope.errors import InputError

@@ -19,7 +19,6 @@ from headscope.core import head_names
 from headscope.core.claim import Claim
 from headscope.core.head_labels import run_labels
 from headscope.core.results import (
-    Floats,
     derived_once,
     layer_numbers,
     model_name,
@@ -140,9 +139,9 @@ def opening(tree: xr.DataTree) -> tuple[str, str, list[Claim]]:
     title, said = [], []
     if writers:
         title.append(f"{_names(writers)} write{'s' * (len(writers) == 1)} the answer")
-        every = float(writes["direct_share"].sum())
-        said.append(f"{_shares(writers, 'writes')}; {_together(writers)}all heads of the "
-                    f"model {percent(every)}")  # fmt: skip
+        whole, every = sum(one.value for one in writers), float(writes["direct_share"].sum())
+        these = f"all {len(writers)} together {percent(whole)}, " if len(writers) > 1 else ""
+        said.append(f"{_shares(writers, 'writes')}; {these}all heads of the model {percent(every)}")
     if carriers:
         verb = f"carr{'ies' if len(carriers) == 1 else 'y'}"
         title.append(f"{_names(carriers)} {verb} {'it' if writers else 'the answer'}")
@@ -160,19 +159,12 @@ def _names(claims: Sequence[Claim]) -> str:
 
 def _shares(claims: Sequence[Claim], verb: str) -> str:
     """`L24·H4 writes 39 % [30, 45], L30·H2 25 % [23, 27]`, of the verb `writes`."""
-    shares = [
-        (place_name(one.layer, one.head), percent(one.value, one.low, one.high))
-        for one in claims[:NAMED]
+    told = [
+        f"{place_name(one.layer, one.head)}{'' if at else f' {verb}'} "
+        f"{percent(one.value, one.low, one.high)}"
+        for at, one in enumerate(claims[:NAMED])
     ]
-    return ", ".join(
-        f"{name} {'' if at else f'{verb} '}{words}" for at, (name, words) in enumerate(shares)
-    )
-
-
-def _together(claims: Sequence[Claim]) -> str:
-    if len(claims) == 1:
-        return ""
-    return f"all {len(claims)} together {percent(sum(one.value for one in claims))}, "
+    return ", ".join(told)
 
 
 def _said(one: xr.Dataset, writers: Sequence[Claim]) -> str:
@@ -206,7 +198,6 @@ def payload(tree: xr.DataTree, dataset: xr.Dataset, writers: Sequence[Claim]) ->
     """Everything that the page draws, as plain values for JSON; NaN becomes null."""
     layers, heads = shape(tree)
     prompts = [_prompt(dataset.isel(prompt=at)) for at in range(dataset.sizes["prompt"])]
-    units = dataset["followed"].values.tolist() if "followed" in dataset else []
     for at, made in enumerate(prompts):
         made["said"] = _said(dataset.isel(prompt=at), writers)
     most = np.abs(dataset["direct"].values).mean(0)
@@ -215,7 +206,7 @@ def payload(tree: xr.DataTree, dataset: xr.Dataset, writers: Sequence[Claim]) ->
         "layers": layers, "heads": heads, "countsFrom": head_names.first(),
         "rampSteps": RAMP_STEPS, "first": first[0],
         "labels": [text for row in run_labels(tree) for text in row], "prompts": prompts,
-        "followed": units,
+        "followed": dataset["followed"].values.tolist() if "followed" in dataset else [],
         **({"numbers": layer_numbers(tree)} if layer_numbers(tree) else {}),
     }  # fmt: skip
 
@@ -229,12 +220,12 @@ def _prompt(one: xr.Dataset) -> dict[str, Any]:
     scale = np.where(scale > 0, scale, 1).astype(np.float32)
     codes = np.rint(source / scale[..., None] * SOURCE_STEPS)
     return {
-        "tokens": tokens[:size], "told": _rows(one["told"].values[:size]),
+        "tokens": tokens[:size], "told": _plain(one["told"].values[:, :size].T),
         "ends": [printable(text) for text in one["outcome_text"].values.tolist()],
         "choices": one["choices"].values.astype(int).tolist(),
-        "outcome": _rows(one["outcome"].values), "difference": _short(float(one["difference"])),
-        "direct": [_short(value) for value in one["direct"].values.ravel().tolist()],
-        "lost": [_short(value) for value in one["lost"].values.ravel().tolist()],
+        "outcome": _plain(one["outcome"].values.T), "difference": _plain(float(one["difference"])),
+        "direct": _plain(one["direct"].values.ravel()),
+        "lost": _plain(one["lost"].values.ravel()),
         "codes": packed(scale, codes.astype(np.int16), shares.astype(np.uint16)),
         **(_paths(one) if "path" in one else {}),
     }  # fmt: skip
@@ -244,15 +235,14 @@ def _paths(one: xr.Dataset) -> dict[str, Any]:
     units, via = (one[name].values.tolist() for name in ("followed", "via"))
     path = one["path"].values
     rows = [
-        [units[sender], units[receiver], via[way], _short(float(path[sender, receiver, way]))]
+        [units[sender], units[receiver], via[way], _plain(path[sender, receiver, way])]
         for sender, receiver, way in np.argwhere(np.isfinite(path)).tolist()
     ]
-    return {"gap": _short(float(one["gap"])), "paths": sorted(rows, key=lambda row: -abs(row[3]))}
+    return {"gap": _plain(float(one["gap"])), "paths": sorted(rows, key=lambda row: -abs(row[3]))}
 
 
-def _rows(values: Floats) -> list[list[float | None]]:
-    return [[_short(value) for value in row] for row in values.tolist()]
-
-
-def _short(value: float) -> float | None:
-    return float(f"{value:.{FIGURES}g}") if np.isfinite(value) else None
+def _plain(values: Any) -> Any:
+    """An array as lists of numbers of FIGURES figures; None for NaN."""
+    if np.ndim(values):
+        return [_plain(value) for value in np.asarray(values).tolist()]
+    return float(f"{values:.{FIGURES}g}") if np.isfinite(values) else None

@@ -15,14 +15,15 @@ import xarray as xr
 
 from analyses.running import Plant, blocks, run
 from headscope import Model, atlas
-from headscope.analyses.coreference.antecedents import (
+from headscope.analyses.coreference.measure import (
     LEFT_OUT,
+    MENTION_TYPES,
     PRONOUNS,
     SYSTEMS,
+    Coreference,
     answer,
     mention_questions,
 )
-from headscope.analyses.coreference.measure import MENTION_TYPES, Coreference
 from headscope.core.accumulators import halves
 from headscope.core.dictionary import terms
 from headscope.corpus import CorefCorpus, Encoder

@@ -20,7 +20,7 @@ from analyses.sentences import (
     window,
 )
 from headscope.analyses.features.claims import PAIRS
-from headscope.analyses.features.measure_pairs import Pairs
+from headscope.analyses.features.measure import Pairs
 from headscope.core.dictionary import terms
 from headscope.corpus.document import Example
 from headscope.run.check_analysis import check_analysis

@@ -14,8 +14,8 @@ import torch
 import xarray as xr
 
 from analyses.running import flags, planted, run
+from headscope.analyses.flow import METHODS
 from headscope.analyses.flow.measure import DEFAULT, TARGETS, Flow
-from headscope.analyses.flow.methods import METHODS
 from headscope.errors import InputError
 from headscope.model.batch import Vocabulary
 from headscope.run.check_analysis import check_analysis

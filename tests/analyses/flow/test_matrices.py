@@ -10,8 +10,8 @@ import torch
 
 from analyses.flow.layers import families_layers
 from analyses.running import blocks, observe, planted
+from headscope.analyses.flow import METHODS, check_methods, why_not
 from headscope.analyses.flow.measure_matrices import layer_matrix
-from headscope.analyses.flow.methods import METHODS, check_methods, why_not
 from headscope.errors import InputError, ModelError
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument

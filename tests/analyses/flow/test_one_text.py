@@ -10,8 +10,8 @@ import torch
 from transformers import BatchEncoding
 
 import headscope as hs
+from headscope.analyses.flow import METHODS
 from headscope.analyses.flow.measure_one_text import max_flow
-from headscope.analyses.flow.methods import METHODS
 from headscope.errors import InputError, ModelError
 from headscope.model.model import Model
 from model.families.tiny import tiny

@@ -16,8 +16,14 @@ import headscope as hs
 from analyses.running import VOCABULARY, Plant, observe, run
 from analyses.running import planted as exact
 from corpus.framenet_release import Sentence, Unit, write_release
-from headscope.analyses.frames.measure import Frames, family_wise
-from headscope.analyses.frames.measure_links import QUANTILES, Links, links_of, places_of
+from headscope.analyses.frames.measure import (
+    QUANTILES,
+    Frames,
+    Links,
+    family_wise,
+    links_of,
+    places_of,
+)
 from headscope.corpus.document import Example, Frame, FrameElement, Word
 from headscope.model.batch import Batch
 from headscope.model.model import Model

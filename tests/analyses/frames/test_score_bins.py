@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headscope.analyses.frames.measure_links import QUANTILES, ScoreBins
+from headscope.analyses.frames.measure import QUANTILES, ScoreBins
 from headscope.core.accumulators import Counts
 
 

@@ -13,10 +13,18 @@ from tokenizers.processors import TemplateProcessing
 
 import headscope as hs
 from analyses.running import RANK, blocks, flags, observe, planted, run
-from headscope.analyses.norms.measure_relations import Cancellation
+from headscope.analyses.norms.measure_relations import (
+    BINS,
+    COARSE_NORM,
+    COARSE_WEIGHT,
+    NORM,
+    WEIGHT,
+    Cancellation,
+)
 from headscope.corpus.document import Example
 from headscope.model.batch import CATEGORIES, Batch, Vocabulary
 from headscope.model.instrument import AttentionCall
+from headscope.model.kernels import histogram_cells
 from headscope.model.model import Model
 from headscope.run.analysis import Scope
 from headscope.run.contract_bench import (
@@ -131,6 +139,25 @@ def test_without_ranks_there_is_no_frequency_effect() -> None:
 def test_exact_cancellation_counts_every_pair_once() -> None:
     found = run({"norms": {"cancellation": "all"}})["norms"].attention_value_norm_histogram
     assert float(found.sum()) == LAYERS * HEADS * (LENGTHS**2).sum()
+
+
+def test_a_pair_falls_into_the_cells_that_the_bins_name() -> None:
+    draw = np.random.default_rng(3)
+    weight = np.float32(draw.random((2, 3, 4, 9)) ** 30)
+    weight[0, 0, 0] = [0, 1, 2.0**-30, 2.0**-31, 2.0**-20, 1e-20, 0.5, np.nextafter(1, 0), 1e-45]
+    norm = np.float32(np.exp(draw.normal(0, 4, (2, 3, 9))))
+    category = draw.integers(0, 3, (2, 4, 9))
+    of_norm = np.stack([NORM.index(norm), COARSE_NORM.index(norm)])
+    size = len(COARSE_WEIGHT) * len(COARSE_NORM)
+    cells, counts = np.empty(weight.shape, np.int64), np.zeros((2, 3 * size), np.int64)
+    histogram_cells(weight, of_norm, category, BINS, cells, counts)
+    at = category[:, None]
+    fine = (at * len(WEIGHT) + WEIGHT.index(weight)) * len(NORM) + of_norm[0][:, :, None]
+    assert np.array_equal(cells, fine)
+    coarse = (at * len(COARSE_WEIGHT) + COARSE_WEIGHT.index(weight)) * len(COARSE_NORM)
+    coarse += of_norm[1][:, :, None]
+    wanted = [np.bincount(one.ravel(), minlength=3 * size) for one in coarse]
+    assert np.array_equal(counts, wanted)
 
 
 def test_sampled_cancellation_looks_at_the_same_share_of_every_length() -> None:

@@ -23,8 +23,8 @@ from headscope.corpus import (
     TreebankCorpus,
     Word,
 )
-from headscope.corpus.annotate import annotation_cache
-from headscope.corpus.annotate.annotation_cache import read_cache, write_cache
+from headscope.corpus.annotate import annotated
+from headscope.corpus.annotate.annotated import read_cache, write_cache
 from headscope.errors import InputError
 
 
@@ -112,7 +112,7 @@ def test_another_version_of_headscope_parses_again(write, monkeypatch):
     """It may cut texts into other pieces, whose numbers the file speaks of."""
     corpus = TextCorpus(write("One."))
     list(AnnotatedCorpus(corpus, Chain()))
-    monkeypatch.setattr(annotation_cache, "__version__", "99")
+    monkeypatch.setattr(annotated, "__version__", "99")
     list(AnnotatedCorpus(corpus, Chain()))
     assert SEEN == ["One.", "One."]
 

@@ -35,13 +35,13 @@ def test_probability_rank_and_loss_of_every_token_and_of_the_answer(seen):
         told, n = log_p(model, clean), len(clean)
         own = told[np.arange(n - 1), clean[1:]]
         wanted = [np.exp(own), 1 + (told[:-1] > own[:, None]).sum(1), -own]
-        np.testing.assert_allclose(found["told"][at, 1:n].values.T, wanted, rtol=1e-4)
-        assert np.isnan(found["told"][at, 0]).all()
-        assert np.isnan(found["told"][at, n:]).all()
+        np.testing.assert_allclose(found["told"][at, :, 1:n], wanted, rtol=1e-4)
+        assert np.isnan(found["told"][at, :, 0]).all()
+        assert np.isnan(found["told"][at, :, n:]).all()
         for end, token in enumerate((right, wrong)):
             rank = 1 + (told[-1] > told[-1, token]).sum()
             wanted = [np.exp(told[-1, token]), rank, -told[-1, token]]
-            np.testing.assert_allclose(found["outcome"][at, end], wanted, rtol=1e-4)
+            np.testing.assert_allclose(found["outcome"][at, :, end], wanted, rtol=1e-4)
         assert found["outcome_text"][at].values.tolist() == [f"w{right}", f"w{wrong}"]
         assert "".join(found["token_text"][at].values) == prompts[at].text.replace(" ", "")
 

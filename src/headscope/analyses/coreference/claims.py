@@ -9,7 +9,7 @@ distance from the value is stretched as that of a normal would be (Bonferroni).
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.language.claims import HELD_OUT, best_head_claims, by_norm
+from headscope.analyses.language.held_out import HELD_OUT, best_head_claims, by_norm
 from headscope.core.claim import Claim, LabelRule
 from headscope.core.dictionary import name as term_name
 from headscope.core.intervals import stretch

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from headscope.analyses.coreference.tables import SYSTEMS, coreference_table
 from headscope.analyses.language.held_out import chosen_where
-from headscope.analyses.language.section import language_section
+from headscope.analyses.language.tables import language_section
 from headscope.core.results import estimate, group, needed, own_name
 from headscope.core.wording import percent
 from headscope.draw.caption_words import INTERVALS, by_measure

@@ -53,5 +53,5 @@ QUESTION = Question(
         }),
     },
     claims="claims:claims", rules="claims:RULES", metrics="claims:metrics",
-    section="figure:SECTIONS", tables="tables:tables", card="best_relations:CARD",
+    section="figure:SECTIONS", tables="tables:tables", card="claims:CARD",
 )  # fmt: skip

@@ -1,13 +1,19 @@
-"""What is said of the heads that find the words of a relation: claims, their rule, numbers."""
+"""What is said of the heads that find the words of a relation: claims, numbers, a part of cards."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.language.claims import HELD_OUT, best_head_claims, by_norm
+from headscope.analyses.language.held_out import HELD_OUT, best_head_claims, by_norm
+from headscope.core.card_part import CardPart
 from headscope.core.claim import Claim, LabelRule
 from headscope.core.head_metrics import HeadMetric
 from headscope.core.relation_names import LEAST_WORDS, arrow, frequent_relations
-from headscope.core.results import documents, estimate, group, needed, printable
+from headscope.core.results import at, derived, documents, estimate, group, needed, printable, shape
 from headscope.core.terms import CLARK, OURS
 from headscope.core.wording import percent
 
@@ -52,12 +58,116 @@ def metrics(tree: xr.DataTree, variable: str) -> list[HeadMetric] | None:
         return None
     dependency, accuracies = needed(tree, NAME), []
     n = documents(tree, dependency["accuracy"])
-    for at in frequent_relations(dependency)[:MOST_RELATIONS]:
-        way = int(np.nan_to_num(dependency["best_direction"].values[at]))
-        here = dependency.isel(relation=at, direction=way)
-        relation, direction = str(dependency["relation"].values[at]), str(here["direction"].values)
+    for place in frequent_relations(dependency)[:MOST_RELATIONS]:
+        way = int(np.nan_to_num(dependency["best_direction"].values[place]))
+        here = dependency.isel(relation=place, direction=way)
+        relation, direction = str(here["relation"].values), str(here["direction"].values)
         key, label = f"accuracy.{direction}.{relation}", arrow(printable(relation), direction)
-        place = (NAME, "accuracy", {"relation": relation, "direction": direction})
+        chosen = (NAME, "accuracy", {"relation": relation, "direction": direction})
         parts = estimate(here, "accuracy")
-        accuracies.append(HeadMetric(f"{NAME}.{key}", label, "probability", parts, n, place))
+        accuracies.append(HeadMetric(f"{NAME}.{key}", label, "probability", parts, n, chosen))
     return accuracies
+
+
+RELATIONS_OF_HEAD = 5
+
+
+@dataclass(frozen=True, slots=True)
+class HeadRelation:
+    """How well a head finds one relation, in the direction in which it does better.
+
+    words     `direct object → verb`
+    value     the accuracy; ci_low, ci_high: its interval
+    held_out  of the best head of the relation: that of heads where they were not chosen; else NaN
+    baseline  that of the best fixed offset
+    rank      1 = the best of `of` heads at it
+    count     words asked about
+    """
+
+    relation: str
+    direction: str
+    words: str
+    value: float
+    ci_low: float
+    ci_high: float
+    baseline: float
+    rank: int
+    of: int
+    count: int
+    held_out: float
+
+    @property
+    def percent(self) -> str:
+        """The accuracy with its interval, in words; of the best head also that held out."""
+        told = f" ({percent(self.held_out)} held out)" if math.isfinite(self.held_out) else ""
+        return percent(self.value, self.ci_low, self.ci_high) + told
+
+
+def best_relations(tree: xr.DataTree, layer: int, head: int) -> list[HeadRelation]:
+    """The relations that a head finds farthest above the best fixed offset, best first.
+
+    Of 25 words or more, by accuracy − baseline; none that it finds no better. On the data that it
+    is scored on: a label asks for more (`label_rules`).
+    """
+    return relations_of_heads(tree).get((layer, head), [])[:RELATIONS_OF_HEAD]
+
+
+@derived
+def relations_of_heads(tree: xr.DataTree) -> dict[tuple[int, int], list[HeadRelation]]:
+    """(layer, head) -> all relations that it finds better than the fixed offset, best first."""
+    dataset = group(tree, "dependency")
+    if dataset is None:
+        return {}
+    names = [str(name) for name in dataset["direction"].values]
+    relations: dict[tuple[int, int], list[HeadRelation]] = {}
+    for place in frequent_relations(dataset):
+        here = dataset.isel(relation=place).transpose("layer", "head", ...)
+        accuracy = estimate(here, "accuracy")  # [layer, head, direction]
+        baseline, label = float(here["baseline"]), str(dataset["relation"].values[place])
+        best, held_out = float(here["best_accuracy"]), float(here["held_out"])
+        better = np.argwhere((accuracy.value > baseline).any(-1))  # [head that beats the offset, 2]
+        for layer, head in better.tolist():
+            way = int(np.nanargmax(accuracy.value[layer, head]))
+            every, ends = accuracy.value[..., way], at(accuracy, layer, head, way)
+            relations.setdefault((layer, head), []).append(
+                HeadRelation(
+                    label, names[way], arrow(printable(label), names[way]), *ends, baseline,
+                    int((every > ends[0]).sum()) + 1, int(np.isfinite(every).sum()),
+                    int(here["count"]), held_out if ends[0] >= best else math.nan,
+                )
+            )  # fmt: skip
+    for of_head in relations.values():
+        of_head.sort(key=lambda relation: (relation.baseline - relation.value, relation.relation))
+    return relations
+
+
+def _lines(tree: xr.DataTree, layer: int, head: int) -> Iterator[str]:
+    for one in best_relations(tree, layer, head):
+        rank = f"{one.rank} of {one.of} heads"
+        yield f"{one.words}, {one.percent}, baseline {percent(one.baseline)}; {rank}"
+
+
+def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
+    return {"relations": [asdict(one) for one in best_relations(tree, layer, head)]}
+
+
+def _page(tree: xr.DataTree) -> dict[str, Any]:
+    """relations [unit] rows of words, accuracy, baseline, rank."""
+    rows = [
+        [
+            [one.words, one.percent, percent(one.baseline), one.rank]
+            for one in best_relations(tree, *place)
+        ]
+        for place in np.ndindex(*shape(tree))
+    ]
+    return {"relations": rows}
+
+
+def _numbers(tree: xr.DataTree, layer: int, head: int) -> list[str]:
+    return [f".{one.direction}.{one.relation}" for one in best_relations(tree, layer, head)]
+
+
+CARD = CardPart(
+    place=10, title="Best relations, above the best fixed offset",
+    lines=_lines, data=_data, page=_page, numbers=_numbers,
+)  # fmt: skip

@@ -24,7 +24,7 @@ from headscope.analyses.dependency.relation_heads import (
 )
 from headscope.analyses.dependency.tables import syntax_table
 from headscope.analyses.language.held_out import chosen_where
-from headscope.analyses.language.section import language_section
+from headscope.analyses.language.tables import language_section
 from headscope.core.head_names import first
 from headscope.core.relation_names import LEAST_WORDS, TOTALS, frequent_relations
 from headscope.core.results import Floats, estimate, group, needed

@@ -39,7 +39,7 @@ CLS_QUESTION = Question(
     figures="figure:CLS_FIGURES",
 )  # fmt: skip
 PAIRS_QUESTION = Question(
-    name="pairs", package=__name__, title="Between words", place=150, measure="measure_pairs:Pairs",
+    name="pairs", package=__name__, title="Between words", place=150, measure="measure:Pairs",
     summary="attention between subject and verb, noun and pronoun",
     source="Kovaleva et al. 2019, §4.5", needs=frozenset({"attention", "words", "tags"}),
     options={"pairing": Option("product", ("product", "zip")), "measure": MEASURE},

@@ -1,7 +1,99 @@
 """The question flow: from which input tokens does a representation come, over all layers?"""
 
-from headscope.analyses.flow.methods import check_named
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from headscope.core.question import Option, Question
+from headscope.core.terms import ABNAR, FERRANDO, KOBAYASHI21, MODARRESSI, MOHEBBI, OURS, Term
+from headscope.errors import InputError
+
+if TYPE_CHECKING:
+    from headscope.model.layer import LayerView
+
+_ALL = {"attention", "values", "projection", "residual"}
+# method → its name, its source, and what the model must let be seen (`analysis.MODEL_NEEDS`)
+_METHODS: dict[str, tuple[str, str, set[str]]] = {
+    "rollout": ("attention rollout", "Abnar & Zuidema 2020", {"attention"}),
+    "weighted_norm": (
+        "weighted-norm rollout, no residual", "Kobayashi et al. 2020",
+        {"attention", "values", "projection"},
+    ),
+    "weighted_norm_residual": ("weighted-norm rollout", "Kobayashi et al. 2021", _ALL),
+    "globenc": ("GlobEnc rollout", "Modarressi et al. 2022", _ALL),
+    "alti": ("ALTI rollout", "Ferrando et al. 2022", _ALL),
+    "value_zeroing": (
+        "value-zeroing rollout", "Mohebbi et al. 2023", {"attention", "values"}
+    ),
+}  # fmt: skip
+METHODS = tuple(_METHODS)
+LABELS = {method: label for method, (label, _, _) in _METHODS.items()}
+SOURCES = {method: source for method, (_, source, _) in _METHODS.items()}
+NEEDS = {method: frozenset(needs) for method, (_, _, needs) in _METHODS.items()}
+
+TERMS = {
+    "flow": Term("information flow",
+        "How much of a token’s vector at a layer’s output comes from a kind of input token, over "
+        "all paths through the layers below; each input token counts as one kind, the first of "
+        "itself, previous, next and so on, so that the shares add up to 1.", ABNAR),
+    "rollout": Term("attention rollout", "Layers multiplied, each half mean attention over heads "
+        "and half the token itself, for the residual connection.", ABNAR),
+    "weighted_norm_residual": Term("weighted-norm rollout", "Layers multiplied, each with the norm "
+        "of what a token gives through all heads together, and of the residual connection’s vector "
+        "too where it gives to itself.", f"{KOBAYASHI21}; {ABNAR}"),
+    "globenc": Term("GlobEnc", "The weighted-norm rollout with each vector taken through both "
+        "normalisations of a layer, the feed-forward left out.", MODARRESSI),
+    "alti": Term("ALTI", "Layers multiplied, each with how much nearer to 0 (in the L1 norm) a "
+        "token’s vector after attention would be without what another token gives.", FERRANDO),
+    "value_zeroing": Term("value zeroing",
+        "Layers multiplied, each with how far the direction of a token’s vector at the layer’s "
+        "output turns when another token’s values are set to 0.", MOHEBBI),
+    "max_flow": Term("maximum flow", "How much could run from a token to a token of the input at "
+        "once, if every weight of every layer were a pipe of that width.", ABNAR),
+    "effective_tokens": Term("effective number of tokens",
+        "From how many input tokens a representation comes: 1 / Σ share², 1 where all comes from "
+        "one, n where n give the same.", OURS),
+}  # fmt: skip
+RESULT_LABELS = {"share": "share from {choice}", "cls_share": "share of [CLS] from {choice}"}
+
+
+def check_methods(given: Iterable[str], *, also: Iterable[str] = ()) -> tuple[str, ...]:
+    """The methods, each once; raises InputError for one that is not known, or for none."""
+    known = (*METHODS, *also)
+    names = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
+    if wrong := [name for name in names if name not in known] or not names:
+        told = repr(wrong[0]) if isinstance(wrong, list) else "no method"
+        raise InputError(f"found {told}; wanted methods among {', '.join(known)}")
+    return names
+
+
+def check_named(_: str, value: object) -> None:
+    """Raises InputError unless these are names of methods with commas between them."""
+    check_methods(str(value).split(","))
+
+
+def why_not(layer: LayerView, method: str) -> str:
+    """Why a layer has no matrix by this method, as the end of a sentence; "" if it has one."""
+    missing = sorted(NEEDS[method] - layer.offers)
+    pre_norm = layer.site.norm is None
+    reasons = {
+        f"this family does not show its {', '.join(missing)}": bool(missing),
+        "its queries and keys are not of the same tokens": (
+            layer.attention.shape[2] != layer.attention.shape[3]
+        ),
+        "its layers cannot be run again outside transformers' attention registry": (
+            method == "value_zeroing" and layer.given is None
+        ),
+        "its layers normalise before attention and no norm follows the sum, where it would be "
+        "weighted_norm_residual: ask for that, or for alti": method == "globenc" and pre_norm,
+        "the LayerNorms of its layers are not known": (
+            (method == "globenc" and None in (layer.site.post_norm, layer.site.closing_norm))
+            or (method == "alti" and not pre_norm and layer.site.post_norm is None)
+        ),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
 
 QUESTION = Question(
     name="flow", package=__name__, slow=True, place=50, measure="measure:Flow",
@@ -9,6 +101,6 @@ QUESTION = Question(
     source="Abnar & Zuidema 2020; Modarressi et al. 2022",
     needs=frozenset({"attention", "whole_rows", "every_layer"}),
     options={"methods": Option("rollout,weighted_norm_residual,globenc", check_value=check_named)},
-    figures="figure:FIGURES", section="figure:SECTIONS", terms="methods:TERMS",
-    labels="methods:RESULT_LABELS",
+    figures="figure:FIGURES", section="figure:SECTIONS", terms=TERMS,
+    labels=RESULT_LABELS,
 )  # fmt: skip

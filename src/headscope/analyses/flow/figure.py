@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.analyses.flow.methods import LABELS
+from headscope.analyses.flow import LABELS
 from headscope.core.dictionary import name
 from headscope.core.head_attention import SELF
 from headscope.core.results import estimate, needed

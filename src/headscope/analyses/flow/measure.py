@@ -1,12 +1,12 @@
 """From which input tokens does a token's representation come, layer by layer?
 
-Every method of `flow.methods` gives each layer a matrix of contributions; the product of the
+Every method of `flow` gives each layer a matrix of contributions; the product of the
 matrices up to a layer (rollout, Abnar & Zuidema 2020) says how much of each token at that layer's
 output comes from each token of the input. The tokens of the input are sorted into TARGETS, each
 into the first that applies, so that the shares of a token add up to 1.
 
 Mean over the tokens of an example, special ones included, then over examples. A method that a model
-does not allow is NaN; see `flow.methods.why_not`.
+does not allow is NaN; see `flow.why_not`.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,8 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analyses.flow import QUESTION
+from headscope.analyses.flow import NEEDS, QUESTION, check_methods, why_not
 from headscope.analyses.flow.measure_matrices import layer_matrix
-from headscope.analyses.flow.methods import NEEDS, check_methods, why_not
 from headscope.core.accumulators import Sums, ratio
 from headscope.core.head_attention import OFFSETS
 from headscope.core.intervals import POSITIVE, SHARE, Estimate, estimate
@@ -34,7 +33,7 @@ DEFAULT = ("rollout", "weighted_norm_residual", "globenc")
 class Flow(Analysis, question=QUESTION):
     """Where the representations of a layer's output come from, by several methods.
 
-    methods  names of `flow.methods` with commas between them; value_zeroing runs each layer once
+    methods  names of `flow` with commas between them; value_zeroing runs each layer once
              for every token, and alti takes about as long as the model
     """
 

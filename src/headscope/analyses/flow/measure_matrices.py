@@ -28,7 +28,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from headscope.analyses.flow.methods import why_not
+from headscope.analyses.flow import why_not
 from headscope.errors import ModelError
 from headscope.model import kernels
 from headscope.model.batch import Batch
@@ -42,7 +42,7 @@ def layer_matrix(layer: LayerView, batch: Batch, method: str) -> torch.Tensor:
 
     A token that nothing reaches stays itself, and so does padding.
 
-    raises  ModelError where the method has no meaning for this model, see `methods.why_not`
+    raises  ModelError where the method has no meaning for this model, see `flow.why_not`
     """
     if why := why_not(layer, method):
         raise ModelError(f"{method} is not there for {type(layer.site.attention).__name__}: {why}")

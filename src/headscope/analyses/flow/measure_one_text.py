@@ -16,8 +16,8 @@ import xarray as xr
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
+from headscope.analyses.flow import SOURCES, check_methods
 from headscope.analyses.flow.measure_matrices import layer_matrix
-from headscope.analyses.flow.methods import SOURCES, check_methods
 from headscope.core.accumulators import Float64
 from headscope.errors import InputError, ModelError
 from headscope.model.batch import Batch, to_float64

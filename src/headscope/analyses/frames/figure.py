@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from headscope.analyses.frames.tables import frames_table
-from headscope.analyses.language.section import language_section
+from headscope.analyses.language.tables import language_section
 from headscope.core.intervals import Estimate
 from headscope.core.results import estimate, largest_first, needed, place_name
 from headscope.core.wording import number

@@ -4,14 +4,17 @@ The best of 144 heads on some data is better there than anywhere else. So it is 
 half of the documents and scored on the other, both ways, and the two scores are pooled.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import xarray as xr
 
-from headscope.core.accumulators import Array, Float64, Ints, Sums, ratio
+from headscope.core.accumulators import Array, Bools, Float64, Ints, Sums, ratio
+from headscope.core.claim import LEAST_EFFECT, Claim, effects
 from headscope.core.intervals import Estimate, estimate_difference, estimate_share
-from headscope.core.results import Variable
+from headscope.core.results import Floats, Variable, at, best_places, documents, estimate, needed
+from headscope.core.wording import percent
 
 DIFFERENCES = ("advantage",)  # of two shares: no share itself
 WORDS = {
@@ -118,3 +121,47 @@ def chosen_where(held_out: Iterable[Estimate]) -> str:
 def _argmax(correct: Float64) -> Ints:
     """[column] the first of the largest of correct [unit, column]; -1 where all are 0."""
     return np.where(correct.any(0), correct.argmax(0), -1).astype(np.int64)
+
+
+HELD_OUT = (
+    "the head is the best of all for {what}, of {least} or more, and on documents that it was not "
+    "chosen on it beats {rival}: the interval of the advantage{corrected} lies above 0; effect "
+    "above 0.05"
+)
+
+
+def best_head_claims(
+    tree: xr.DataTree, analysis: str, cells: Sequence[int],
+    say: Callable[[int, str, str], tuple[str, str]], *, baseline: Floats, ahead: Bools,
+    about: Sequence[str] = (), brief: str = "",
+) -> list[Claim]:  # fmt: skip
+    """Claims about the best heads of those cells of one dimension where they beat their baseline,
+    with the share of heads on documents that they were not chosen on.
+
+    say       cell, its share and the baseline in words -> the claim's name, and its sentence
+    baseline  [cell] share without a model
+    ahead     [cell] whether heads are surely above it where they were not chosen
+    about     what the claims are about, by cell
+    """
+    dataset = needed(tree, analysis)
+    share = estimate(dataset, "held_out")
+    size, n = effects(share, baseline), documents(tree, dataset["accuracy"])
+    claims = []
+    for cell in cells:
+        known = np.isfinite(dataset["best_head"].values[cell])
+        if ahead[cell] and known and size[cell] > LEAST_EFFECT:
+            layer, head = int(best_places(dataset)[cell]), int(dataset["best_head"][cell])
+            ends, ordinary = at(share, cell), float(baseline[cell])
+            what, sentence = say(cell, percent(*ends), percent(ordinary))
+            claims.append(
+                Claim(
+                    layer, head, analysis, float(size[cell]), what, sentence, sentence, *ends,
+                    ordinary, n, analysis, about[cell] if about else "", brief=brief,
+                )
+            )  # fmt: skip
+    return claims
+
+
+def by_norm(dataset: xr.Dataset) -> str:
+    """What follows a number that is not by attention."""
+    return " (weighted norm)" if dataset.attrs.get("measure") == "weighted_norm" else ""

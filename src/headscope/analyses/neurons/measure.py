@@ -17,14 +17,20 @@ import xarray as xr
 
 from headscope.analyses.neurons import QUESTION
 from headscope.analyses.neurons.measure_keys import CONTRASTS, OWN, KeysSeen
-from headscope.analyses.neurons.measure_own_sentence import OwnSentence
 from headscope.analyses.neurons.measure_parts import (
     QUANTITIES,
     TARGETS,
     EmbeddingSources,
     TargetCorrelation,
 )
-from headscope.analyses.neurons.measure_sets import SET, chance, falling, important, mean_overlap
+from headscope.analyses.neurons.measure_sets import (
+    SET,
+    OwnSentence,
+    chance,
+    falling,
+    important,
+    mean_overlap,
+)
 from headscope.core.accumulators import Float64, Sums, ratio
 from headscope.core.intervals import ANY, POSITIVE, SHARE, Bounds, Estimate, estimate
 from headscope.core.results import Variable, labelled

@@ -19,9 +19,10 @@ from headscope.core.intervals import POSITIVE, estimate
 from headscope.core.results import Variable
 from headscope.corpus.document import Example
 from headscope.model.batch import CATEGORIES, Batch, to_float64
+from headscope.model.kernels import histogram_cells
 from headscope.model.layer import LayerView
 from headscope.run.analysis import AnalysisPart, Scope
-from headscope.run.rank_histograms import COARSE_RANK, RankHistograms, around, count_by_example
+from headscope.run.rank_histograms import COARSE_RANK, RankHistograms, around
 
 WEIGHT = LogBins(-30, 0, 16)
 NORM = LogBins(-5, 7, 64)
@@ -29,6 +30,10 @@ DRAWN_WEIGHT = LogBins(WEIGHT.first, WEIGHT.last, 2)
 DRAWN_NORM = LogBins(NORM.first, NORM.last, 8)
 COARSE_WEIGHT = LogBins(-20, 0, 1)
 COARSE_NORM = LogBins(-5, 6, 2)
+BINS = np.array([
+    (*WEIGHT.bits, len(WEIGHT), len(NORM)),
+    (*COARSE_WEIGHT.bits, len(COARSE_WEIGHT), len(COARSE_NORM)),
+])  # fmt: skip
 TOKEN_NORM = LogBins(-4, 6, 256)
 TOKEN_WEIGHT = LogBins(-14, 0, 256)
 COARSE_TOKEN_NORM = LogBins(-5, 6, 4)
@@ -60,19 +65,16 @@ class Cancellation(AnalysisPart):
         if layer.index == 0:
             self._choose(layer, batch)
         assert self._queries is not None
-        length = norm.float().cpu().numpy()[:, :, None]  # [example, head, 1, key]
-        of_norm, of_coarse = NORM.index(length), COARSE_NORM.index(length)
+        length = norm.float().cpu().numpy()
+        of_norm = np.stack([NORM.index(length), COARSE_NORM.index(length)])
         most = max(1, MOST_PAIRS // norm.numel())  # rows at a time
         for start in range(0, self._queries.shape[1], most):
             some = slice(start, start + most)
             weight = layer.rows(self._queries[:, some].to(norm.device)).float().cpu().numpy()
-            fine = WEIGHT.index(weight) * len(NORM) + of_norm  # [example, head, row, key]
-            coarse = COARSE_WEIGHT.index(weight) * len(COARSE_NORM) + of_coarse
-            category = self._category[:, None, some]  # [example, 1, row, key]; the last is dropped
-            cells = category * (len(WEIGHT) * len(NORM)) + fine
+            category = np.ascontiguousarray(self._category[:, some])
+            cells = np.empty(weight.shape, np.int64)
+            histogram_cells(weight, of_norm, category, BINS, cells, self._batch)
             self.pairs.add(cells[cells < self.pairs.counts.size])
-            coarse += category * self._coarse_cells
-            self._batch += count_by_example(coarse, self._batch.shape)
 
     def finish(self, batch: Batch) -> None:
         """Add the batch's coarse counts to the groups of its documents."""

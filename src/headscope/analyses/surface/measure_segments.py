@@ -22,7 +22,7 @@ from headscope.core.accumulators import Float64, Sums, ratio
 from headscope.core.head_attention import WORD_KINDS
 from headscope.core.intervals import SHARE, estimate
 from headscope.core.results import Variable
-from headscope.model import kernels
+from headscope.model import kernels_of_words
 from headscope.model.batch import Batch, to_float64
 from headscope.model.kernels import compiled
 from headscope.model.layer import LN2, LayerView
@@ -135,7 +135,7 @@ def _given(attention: torch.Tensor, run: torch.Tensor, batch: Batch) -> torch.Te
         out = np.zeros((*attention.shape[:3], len(WORD_KINDS) + 1), np.float32)
         ids = torch.where(run > 0, batch.input_ids, -1).int()
         maps = attention.contiguous().numpy()
-        kernels.word_sums(maps, batch.lengths, run.numpy(), ids.numpy(), out)
+        kernels_of_words.word_sums(maps, batch.lengths, run.numpy(), ids.numpy(), out)
         out[..., -1] *= LN2
         return torch.from_numpy(out)
     kinds = _kinds(run, batch.input_ids, torch.ones_like(attention[:, 0], dtype=torch.bool))

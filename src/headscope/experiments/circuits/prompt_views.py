@@ -9,8 +9,9 @@ and the paths (`head_paths`) between some heads.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled, largest_first, printable
 from headscope.core.terms import OURS, WANG
 from headscope.corpus.document import Example
-from headscope.experiments.circuits.direct_logits import SOURCE, Written, written
+from headscope.experiments.circuits.direct_logits import SOURCE, written
 from headscope.experiments.circuits.head_paths import VIA, one_by_one, path_changes
 from headscope.experiments.circuits.head_swaps import differences
 from headscope.experiments.circuits.prompts import PromptSet
@@ -34,7 +35,7 @@ from headscope.model.model import evaluating, forward
 
 FOLLOWED = 10  # heads between which paths are followed
 TOLD = ("probability", "rank", "loss")  # of a token that came, or that could come
-OVER = ("prompt", "layer", "head")
+OVER = "prompt layer head"
 
 
 def prompt_views(
@@ -58,77 +59,74 @@ def prompt_views(
         batch_tokens=batch_tokens,
     )  # fmt: skip
     lost = whole[:, None, None] - without
-    reads = [_read(model, example) for example in asked.clean]
-    logits = "logits"
-    variables = {
-        **_tokens(model, asked, [scores for scores, _ in reads]),
-        "difference": Variable(
-            told.difference, ("prompt",), "logit of the answer less that of the wrong one", logits,
-            SOURCE,
-        ),
-        "direct": Variable(told.heads, OVER, "written directly to the answer", logits, SOURCE),
-        "rest": Variable(
-            np.stack([told.mlps.sum(1), told.embedding, told.bias], 1), ("prompt", "part"),
-            "written by what is no head", logits, SOURCE,
-        ),
-        "lost": Variable(lost, OVER, "lost when the head is switched off", logits, OURS),
-        **_by_source(told, [attention for _, attention in reads]),
-    }  # fmt: skip
+    choices = list(zip(asked.right, asked.wrong, strict=True))
+    reads = [_read(model, *one) for one in zip(asked.clean, choices, strict=True)]
+    name, logits = partial(_text, model), "logits"
+    texts = zip_longest(*(map(name, one.input_ids) for one in asked.clean), fillvalue="")
+    rest = np.stack([told.mlps.sum(1), told.embedding, told.bias], 1)
+    both = told.sources, [one.attention for one in reads]
+    source, attention = (_padded(some).astype(np.float32) for some in both)
+    rows: list[tuple[str, Any, str, str, str, str]] = [
+        ("token_text", np.array(list(texts)).T, "prompt token", "the tokens", "1", OURS),
+        ("told", _padded([one.told for one in reads]), "prompt number token",
+         "of the token that came", "1", OURS),
+        ("choices", np.array([list(map(len, one)) for one in choices]), "prompt end",
+         "tokens that count as it", "1", OURS),
+        ("outcome_text", np.array([list(map(name, one.ends)) for one in reads]), "prompt end",
+         "what may follow", "1", OURS),
+        ("outcome", np.stack([one.outcome for one in reads]), "prompt number end",
+         "of what may follow", "1", OURS),
+        ("difference", told.difference, "prompt", "answer less wrong one", logits, SOURCE),
+        ("direct", told.heads, OVER, "written directly to the answer", logits, SOURCE),
+        ("rest", rest, "prompt part", "written by what is no head", logits, SOURCE),
+        ("lost", lost, OVER, "lost when the head is switched off", logits, OURS),
+        ("source", source, f"{OVER} token", "written to the answer from a token", logits, SOURCE),
+        ("attention", attention, f"{OVER} token", "of the last token", "probability", OURS),
+    ]  # fmt: skip
     if followed:
         path, gap = path_changes(model, asked, followed, followed, batch_tokens=batch_tokens)
         units = np.array([layer * told.heads.shape[2] + head for layer, head in followed])
-        variables |= {
-            "followed": Variable(units, ("sender",), "heads between which paths go", "1", OURS),
-            "path": Variable(
-                path, ("prompt", "sender", "receiver", "via"),
-                "of the logit difference that comes back through the path", logits, WANG,
-            ),
-            "gap": Variable(gap, ("prompt",), "what the corrupted prompt takes", logits, WANG),
-        }  # fmt: skip
+        rows += [
+            ("followed", units, "sender", "heads between which paths go", "1", OURS),
+            ("path", path, "prompt sender receiver via", "that a path brings back", logits, WANG),
+            ("gap", gap, "prompt", "that the corrupted prompt takes", logits, WANG),
+        ]
     coords = {"number": TOLD, "end": ("answer", "wrong"), "via": VIA,
               "part": ("mlps", "embedding", "bias")}  # fmt: skip
+    variables = {name: Variable(value, dims.split(), *about) for name, value, dims, *about in rows}
     dataset = labelled(variables, coords=coords).assign_attrs(prompts=asked.kind, tidy=0)
     for variable in dataset.data_vars.values():
         variable.attrs["tidy"] = 0
     return dataset
 
 
-def _read(model: LanguageModel, example: Example) -> tuple[torch.Tensor, Float64]:
-    """[token, vocabulary] log-probabilities of what comes next; [layer, head, token] last rows."""
-    rows, size = list[torch.Tensor](), len(example)  # a batch may be padded
+@dataclass(frozen=True)
+class _Reading:
+    """One plain pass over a prompt: `told` [number, token], `outcome` [number, end] of the tokens
+    `ends` that are likeliest of the answers and of the wrong ones, `attention` [layer, head, token]
+    of the last token.
+    """
+
+    told: Float64
+    ends: Ints
+    outcome: Float64
+    attention: Float64
+
+
+def _read(model: LanguageModel, example: Example, choices: Sequence[Ints]) -> _Reading:
+    rows, size, ids = list[torch.Tensor](), len(example), example.input_ids
 
     def look(view: LayerView) -> None:
-        rows.append(view.attention[0, :, size - 1, :size])
+        rows.append(view.attention[0, :, size - 1, :size])  # a batch may be padded
 
     batch = model.model.batch([example])
     with evaluating(model.model.network), Instrument(model.model.network, observers=[look]):
         logits = forward(model.model.network, *batch.inputs, keep=False).logits[0, :size]
-    return logits.log_softmax(-1, dtype=torch.float64), to_float64(torch.stack(rows))
-
-
-def _tokens(
-    model: LanguageModel, asked: PromptSet, scores: Sequence[torch.Tensor]
-) -> dict[str, Variable]:
-    """The tokens and what may follow, with probability, rank and loss."""
-    name, longest = partial(_text, model), max(map(len, asked.clean))
-    told = np.full((len(scores), longest, len(TOLD)), np.nan)
-    texts = np.full(told.shape[:2], "", object)
-    outcome, choices, ends = np.zeros((len(scores), 2, len(TOLD))), np.ones((len(scores), 2)), []
-    for at, (example, log_p) in enumerate(zip(asked.clean, scores, strict=True)):
-        ids = example.input_ids
-        texts[at, : len(ids)] = [name(one) for one in ids]
-        told[at, 1 : len(ids)] = _numbers(log_p[:-1], ids[1:])
-        best = [some[int(log_p[-1, some].argmax())] for some in (asked.right[at], asked.wrong[at])]
-        outcome[at] = _numbers(log_p[[-1, -1]], np.array(best))
-        ends.append([name(one) for one in best])
-        choices[at] = [len(asked.right[at]), len(asked.wrong[at])]
-    return {
-        "token_text": Variable(texts.astype(str), ("prompt", "token"), "the tokens", "1", OURS),
-        "told": Variable(told, ("prompt", "token", "number"), "of the token that came", "1", OURS),
-        "choices": Variable(choices, ("prompt", "end"), "tokens that count as it", "1", OURS),
-        "outcome_text": Variable(np.array(ends), ("prompt", "end"), "what may follow", "1", OURS),
-        "outcome": Variable(outcome, ("prompt", "end", "number"), "of what may follow", "1", OURS),
-    }
+    told = np.full((len(TOLD), size), np.nan)
+    for at in range(1, size):  # one row at a time: vocabularies are large
+        told[:, at : at + 1] = _numbers(logits[at - 1], ids[at : at + 1])
+    ends = np.array([some[int(logits[-1, some].argmax())] for some in choices])
+    return _Reading(told, ends, _numbers(logits[-1], ends), to_float64(torch.stack(rows)))
 
 
 def _text(model: LanguageModel, token: int) -> str:
@@ -136,27 +134,21 @@ def _text(model: LanguageModel, token: int) -> str:
     return printable(written) or model.model.tokens([token])[0]
 
 
-def _numbers(log_p: torch.Tensor, ids: Ints) -> Float64:
-    """[row, number] probability, rank from 1, and loss in nats of a token in each row."""
-    own = log_p.gather(1, torch.from_numpy(ids)[:, None].to(log_p.device))  # [row, 1]
-    ranks = 1.0 + (log_p > own).sum(1, keepdim=True)
-    return to_float64(torch.cat([own.exp(), ranks, -own], 1))
+def _numbers(logits: torch.Tensor, ids: Ints) -> Float64:
+    """[number, token] probability, rank from 1, and loss in nats of tokens; logits [vocabulary]."""
+    log_p = to_float64(logits.log_softmax(-1, dtype=torch.float64))
+    own = log_p[ids]
+    return np.stack([np.exp(own), 1.0 + (log_p > own[:, None]).sum(1), -own])
 
 
-def _by_source(told: Written, attention: Sequence[Float64]) -> dict[str, Variable]:
-    longest = max(rows.shape[-1] for rows in told.sources)
-    found = {}
-    for name, words, units, some in (
-        ("source", "written to the answer from a token", "logits", told.sources),
-        ("attention", "attention of the last token", "probability", attention),
-    ):
-        padded = [
-            np.pad(rows, [(0, 0), (0, 0), (0, longest - rows.shape[-1])], constant_values=np.nan)
-            for rows in some
-        ]
-        values = np.stack(padded).astype(np.float32)
-        found[name] = Variable(values, (*OVER, "token"), words, units, SOURCE)
-    return found
+def _padded(some: Sequence[Float64]) -> Float64:
+    """[prompt, …, token] of arrays [..., token]; NaN behind the tokens of a prompt."""
+    longest = max(rows.shape[-1] for rows in some)
+    return np.stack([
+        np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, longest - rows.shape[-1])],
+               constant_values=np.nan)
+        for rows in some
+    ])  # fmt: skip
 
 
 def followed_heads(*values: Float64) -> list[Head]:

@@ -38,7 +38,7 @@ LABELS = {
 }
 PROBES = Question(
     package=__name__, name="probes", place=340, figures="figure:FIGURES",
-    section="section:SECTIONS", opening="section:OPENING", terms=TERMS, labels=LABELS,
+    section="figure:SECTIONS", opening="figure:OPENING", terms=TERMS, labels=LABELS,
     tables="findings:tables", findings="findings:probe_findings",
     shown={"first": ("head_influence*",)},
 )  # fmt: skip

@@ -36,11 +36,13 @@ class ZooOutcome:
     path      folder of the zoo
     runs      by what the page calls the model, in the order in which they were named
     manifest  what was asked; `failed` says of every model that could not be read why
+    elsewhere whether another process has written it, of several that filled the folder together
     """
 
     path: Path
     runs: dict[str, Run]
     manifest: Mapping[str, Any] = field(repr=False)
+    elsewhere: bool = field(default=False, kw_only=True, repr=False)
 
     @cached_property
     def asked(self) -> dict[str, PaperRun]:

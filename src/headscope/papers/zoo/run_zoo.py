@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
 import pandas as pd
 
 from headscope.core.results import keeping_draws
@@ -33,13 +35,17 @@ from headscope.papers.zoo.page import render
 from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
 from headscope.run.atlas import Execution, atlas
 from headscope.run.control import NONE, RANDOM
-from headscope.run.life_cycle import run_in_progress
+from headscope.run.life_cycle import RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, deciding_versions, versions
+from headscope.run.processes import taking_part
 from headscope.run.settings import Settings, SettingsFields, fingerprint
-from headscope.run.store import MANIFEST, Run, RunFolder
+from headscope.run.shard_files import State
+from headscope.run.shared_parts import KeptParts, Member, WrittenElsewhereError
+from headscope.run.store import MANIFEST, Run, RunFolder, open_run
 
 ANALYSES = ("surface", "entropy", "norms", "mixing", "divergence", "dependency")
 MODELS = "models"
+PATIENCE = 60.0  # seconds until a process that has helped sees the end of a run
 MOST_HEADS = 400  # ours: pairs grow with the square; BERT-large has 384 heads
 
 
@@ -106,20 +112,43 @@ def zoo(
             "corpus": corpus.describe(), "command": "", "models": {}, "failed": {},
         }  # fmt: skip
 
-    with run_in_progress(folder, spec, new_manifest, overwrite=execution.overwrite) as progress:
-        runs, failed = _each(listed, job, begin)
-        if not runs:
-            if not any((folder.path / MODELS).iterdir()):  # nothing began: another spec may
-                (folder.path / MODELS).rmdir()
-                (folder.path / MANIFEST).unlink()
-            raise _none(failed)
-        progress.manifest |= {
-            "command": shlex.join(execution.command),
-            "models": {label: run.manifest["model"] for label, run in runs.items()},
-            "failed": {label: _one_line(error) for label, error in failed.items()},
-        }
-        progress.save_manifest()
-        return Zoo(folder.path, runs, progress.manifest)
+    overwrite = execution.overwrite
+    with (
+        taking_part(folder.path, execution.shard) as own,
+        run_in_progress(folder, spec, new_manifest, overwrite=overwrite, own=own) as progress,
+    ):
+        return _zoo_of(listed, job, begin, progress)
+
+
+def _zoo_of(
+    listed: Sequence[ListedModel], job: ZooJob, begin: Callable[[str], None],
+    progress: RunInProgress,
+) -> Zoo:  # fmt: skip
+    own, folder = progress.own, progress.folder
+    assert folder is not None
+    try:
+        each = _each if own is None else partial(_together, progress)
+        runs, failed = each(listed, job, begin)
+    except WrittenElsewhereError:
+        return _elsewhere(folder, listed)
+    if not runs:
+        if own is None and not any((folder.path / MODELS).iterdir()):
+            (folder.path / MODELS).rmdir()  # nothing began: another spec may
+            (folder.path / MANIFEST).unlink()
+        raise _none(failed)
+    progress.manifest |= {
+        "command": shlex.join(job.execution.command),
+        "models": {label: run.manifest["model"] for label, run in runs.items()},
+        "failed": {label: _one_line(error) for label, error in failed.items()},
+    }
+    if own is not None:
+        progress.manifest["written_by"] = own.name
+    progress.save_manifest()
+    if own is not None:
+        progress.clear()
+        for run in runs.values() if job.reports else ():
+            _report(run)
+    return Zoo(folder.path, runs, progress.manifest)
 
 
 def allowed_analyses(
@@ -177,9 +206,8 @@ def _one(entry: ListedModel, job: ZooJob, runs: Mapping[str, Run]) -> Run:
     """The run of one model; it keeps the draws, so that any mean of them has an interval."""
     given = entry.given
     model = load(given, **job.loading) if isinstance(given, str) else given
-    for label, run in runs.items():
-        if run.manifest["model"]["sha256"] == model.sha256:
-            raise ModelError(f"has the same weights as {label}")
+    if same := _same(model.sha256, runs):
+        raise same
     names = allowed_analyses(model, job.settings, job.annotated)
     options = {name: given for name, given in job.settings.options.items() if name in names}
     settings = replace(job.settings, analyses=names, options=options)
@@ -191,6 +219,101 @@ def _one(entry: ListedModel, job: ZooJob, runs: Mapping[str, Run]) -> Run:
     if job.reports and not run.has_report:
         run.report()
     return run
+
+
+def _report(run: Run) -> None:
+    """Its page; processes that have helped with it soon see its end."""
+    if not run.has_report:
+        assert run.path is not None
+        with held(run.path, patience=PATIENCE):
+            pass
+        run.report()
+
+
+class _ModelParts(KeptParts):
+    """Which models are done, whoever ran them; of one that failed the part says why."""
+
+    def __init__(self, progress: RunInProgress, listed: Sequence[ListedModel]) -> None:
+        assert progress.folder is not None
+        self.manifest, self.before = progress.folder.manifest, progress.folder.manifest()
+        names = [entry.folder for entry in listed]
+        owner = fingerprint({"spec": progress.manifest["spec"], "models": names})
+        super().__init__(progress.folder, owner, progress.own)
+        self.verify()  # there may be parts of a list of other models
+
+    def refreshed(self) -> bool:
+        """Likewise; the last process replaces the manifest."""
+        return super().refreshed() or self.manifest() != self.before
+
+
+@dataclass
+class _Helping(Member):
+    """A process that helps with the shards of others' models before it waits for them."""
+
+    tried: set[int] = field(default_factory=set)
+
+    def wait(self) -> None:
+        left = [at for at in self.order if at not in self.there and at not in self.tried]
+        if not left:
+            super().wait()
+            return
+        self.tried.add(left[0])
+        self.own.tell(state="computing", doing=f"model {left[0] + 1}, with others")
+        self.make(left[0])
+
+
+def _together(
+    progress: RunInProgress, listed: Sequence[ListedModel], job: ZooJob,
+    begin: Callable[[str], None],
+) -> tuple[dict[str, Run], dict[str, HeadscopeError]]:  # fmt: skip
+    """As `_each`, of several processes; WrittenElsewhereError but in the last one."""
+    quietly = replace(job, reports=False)
+
+    def make(number: int) -> State:
+        begin(listed[number].label)
+        try:
+            _one(listed[number], quietly, {})
+        except RunStopped:
+            raise
+        except Exception as error:
+            return {
+                "error": np.frombuffer(
+                    _one_line(_readable(error)).encode("utf-8", "replace"), np.uint8
+                )
+            }
+        return {}
+
+    parts, numbers = _ModelParts(progress, listed), range(len(listed))
+    states = parts.parts(numbers, make, lambda at: None, what="model", last=True, member=_Helping)
+    runs: dict[str, Run] = {}
+    failed: dict[str, HeadscopeError] = {}
+    for entry, state in zip(listed, states, strict=True):
+        if "error" in state:
+            failed[entry.label] = HeadscopeError(state["error"].tobytes().decode())
+            continue
+        run = open_run(job.folder / MODELS / entry.folder)
+        if same := _same(run.manifest["model"]["sha256"], runs):
+            failed[entry.label] = same
+        else:
+            runs[entry.label] = run
+    return runs, failed
+
+
+def _elsewhere(folder: RunFolder, listed: Sequence[ListedModel]) -> Zoo:
+    """The zoo that another process has written."""
+    manifest = folder.manifest() or {}
+    runs = {
+        entry.label: open_run(folder.path / MODELS / entry.folder)
+        for entry in listed if entry.label in manifest.get("models", ())
+    }  # fmt: skip
+    return Zoo(folder.path, runs, manifest, elsewhere=True)
+
+
+def _same(sha256: str, runs: Mapping[str, Run]) -> ModelError | None:
+    for label, run in runs.items():
+        if run.manifest["model"]["sha256"] == sha256:
+            return ModelError(f"has the same weights as {label}")
+    return None
 
 
 def _annotated(corpus: Corpus, limit: int | None) -> frozenset[str]:

@@ -2,6 +2,8 @@
 const WAYS = { q: "queries", k: "keys", v: "values" };
 const SOURCE_STEPS = 32767;
 const SHARE_STEPS = 65535;
+const LEAST_TOP = 0.25; // of the logit difference: the darkest shade stands for no less
+const LONGEST = 80; // characters of a prompt where it is named
 const LISTED = 5; // paths in each direction
 const at = (id) => document.getElementById(id);
 const chosen = { prompt: 0, unit: data.first, shows: "direct" };
@@ -13,6 +15,7 @@ const minus = (text) => text.replace("-", "−");
 const logits = (value) => (Math.abs(value) < 0.005 ? "0.00" : `${value > 0 ? "+" : ""}${minus(value.toFixed(2))}`);
 const share = (value) => (value === null ? "–" : value < 0.001 ? "<\u00a00.1\u00a0%" : `${(100 * value).toFixed(value < 0.0995 ? 1 : 0)}\u00a0%`);
 const trimmed = (token) => token.trim() || token.replace(/ /g, "␣");
+const endOf = (prompt, end) => trimmed(prompt.ends[end]) + (prompt.choices[end] > 1 ? ` and ${prompt.choices[end] - 1} more` : "");
 const topOf = (values) => Math.max(...values.map(Math.abs), 1e-9);
 const cells = [];
 
@@ -72,7 +75,7 @@ function buildGrid() {
 function paintGrid() {
   const prompt = promptNow();
   const values = prompt[chosen.shows];
-  const top = topOf(values);
+  const top = Math.max(topOf(values), LEAST_TOP * Math.abs(prompt.difference)); // where heads do little, it looks so
   cells.forEach((cell, unit) => {
     cell.style.backgroundColor = shade(values[unit], top);
     cell.replaceChildren(...(data.followed.includes(unit) ? [element("span", { class: "followed" })] : []));
@@ -105,7 +108,7 @@ async function paintHead() {
   at("head-name").textContent = headName(unit);
   const label = data.labels[unit] && data.labels[unit] !== "unlabelled" ? ` (over all prompts: ${data.labels[unit].replaceAll(" %", "\u00a0%")})` : "";
   at("head-says").replaceChildren(
-    element("b", {}, `Writes ${logits(prompt.direct[unit])} logits`), ` to ${trimmed(prompt.ends[0])} less ${trimmed(prompt.ends[1])}; switched off, `,
+    element("b", {}, `Writes ${logits(prompt.direct[unit])} logits`), ` to ${endOf(prompt, 0)} less ${endOf(prompt, 1)}; switched off, `,
     element("b", {}, `${Math.abs(prompt.lost[unit]).toFixed(2)} are ${prompt.lost[unit] < 0 ? "gained" : "lost"}`), `${label}.`,
   );
   const [parts, top] = [sources.parts(unit), sources.top];
@@ -162,7 +165,8 @@ function choose(change) {
   tellAddress();
 }
 
-at("which").append(...data.prompts.map(({ tokens, ends }, place) => element("option", { value: place }, `${place + 1}: ${tokens.join("")} → ${ends[0]}`)));
+const ending = (text) => (text.length > LONGEST ? `…${text.slice(-LONGEST)}` : text);
+at("which").append(...data.prompts.map(({ tokens, ends }, place) => element("option", { value: place }, `${place + 1}: ${ending(tokens.join(""))} → ${ends[0]}`)));
 at("which").addEventListener("change", () => choose({ prompt: Number(at("which").value) }));
 for (const input of document.querySelectorAll('input[name="shows"]')) input.addEventListener("change", () => choose({ shows: input.value }));
 document.addEventListener("click", (event) => {
