@@ -135,7 +135,7 @@ class CircuitFields(LoadingFields, total=False):
 @documented(CircuitSettings, Loading)
 def circuits(
     model: LanguageModel | str | Path,
-    corpus: CorpusLike | None = None,
+    corpus: CorpusLike | Needles | None = None,
     *,
     output: str | Path | None = None,
     settings: CircuitSettings | None = None,
@@ -146,7 +146,8 @@ def circuits(
     """Computes which heads of a decoder look back, copy, induce, count on, and read which others.
 
     model     a causal language model with its head: a folder, a hub id, or loaded
-    corpus    text for the haystacks: texts, files, …; by default the bundled corpus
+    corpus    text for the haystacks: texts, files, …; by default the bundled corpus; or needles
+              that are made
     output    run folder; an interrupted run of the same spec there goes on. None: in memory
     settings  whole; or its fields as keywords
     control   networks without training that read some of the inputs, so that nothing is said of a
@@ -362,8 +363,12 @@ def haystack_of(model: Model, settings: CircuitSettings) -> int:
     return usual if settings.haystack is None else settings.haystack
 
 
-def _needles(model: Model, corpus: CorpusLike | None, settings: CircuitSettings) -> Needles | None:
+def _needles(
+    model: Model, corpus: CorpusLike | Needles | None, settings: CircuitSettings
+) -> Needles | None:
     """The needles that are asked for; None for none."""
+    if isinstance(corpus, Needles):
+        return corpus
     haystack = haystack_of(model, settings)
     if not haystack:
         return None
