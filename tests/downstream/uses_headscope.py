@@ -1,14 +1,15 @@
-"""What a program that installed headscope sees of its types; `make types` checks it, nobody runs it.
+"""What a program that installed headscope sees of its types; `make types` checks it.
 
-mypy reads headscope here as it reads any installed package: only because of its py.typed.
+Nobody runs it. mypy reads headscope here as any installed package: only because of its py.typed.
 """
 
 from pathlib import Path
 from typing import assert_type
 
-import headscope as hs
 import pandas as pd
 import xarray as xr
+
+import headscope as hs
 
 run = hs.open_run("atlas-demo")
 assert_type(run, hs.Run)
