@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from forked import forked
 from made_models import small_bert
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,15 +52,17 @@ uncaptioned = broken:UNCAPTIONED
 unfounded = broken:UNFOUNDED
 greedy = broken:GREEDY
 """
-# What a user does, in one process, so that torch is imported once.
+# What a user does, in one process that finds the stranger's distribution.
 SESSION = """
 import json, sys, warnings
 from click.testing import CliRunner
+
+site, model, run = sys.argv[1:]
+sys.path.insert(0, site)
 from headscope.cli.main import group
 from headscope.draw import saving
 
 saving.RESOLUTION = 60  # as for all tests: see conftest.py
-model, run = sys.argv[1:]
 options = ["--demo", "--limit", "5", "--analyses", "surface,largest", "--replicates", "20"]
 asked = {
     "atlas": ["atlas", model, *options, "--linears", "stock", "--control", "none", "--output", run],
@@ -106,20 +109,13 @@ def installed(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def session(installed, monkeypatch_module) -> dict:
+def session(installed) -> dict:
     """What the commands said, and the run folder at `run`."""
     model, run = small_bert(installed / "model"), installed / "run"
-    monkeypatch_module.setenv("PYTHONPATH", str(installed / "site"))
-    code = [sys.executable, "-c", SESSION, str(model), str(run)]
-    done = subprocess.run(code, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return {**json.loads(done.stdout.splitlines()[-1]), "run": run}
-
-
-@pytest.fixture(scope="module")
-def monkeypatch_module():
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch
+    with forked(installed / "site", model, run, cwd=installed, code=SESSION) as process:
+        told, complaints = process.communicate()
+    assert process.returncode == 0, complaints
+    return {**json.loads(told.splitlines()[-1]), "run": run}
 
 
 def test_the_plug_in_of_the_docs_is_small():

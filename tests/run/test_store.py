@@ -77,6 +77,20 @@ def test_a_state_comes_back_byte_for_byte():
         np.testing.assert_array_equal(found[name], array)
 
 
+def test_rare_counts_come_back_with_their_shape_and_take_little_space():
+    """As of millions of bins, of which a text uses some hundreds."""
+    counts = np.zeros((3, 400, 700), np.int64)
+    counts[1, 7:9, 5] = -4, 1 << 40
+    content = pack({"a/pairs": counts, "a/none": np.zeros((1 << 17, 1), np.int32)})
+    assert len(content) < 2_000
+    found = unpack(content)
+    assert found.keys() == {"a/pairs", "a/none"}
+    np.testing.assert_array_equal(found["a/pairs"], counts)
+    assert (found["a/none"].shape, found["a/none"].dtype) == ((1 << 17, 1), np.int32)
+    found["a/pairs"] += 1  # may be written to
+    assert found["a/pairs"][0, 0, 0] == 1
+
+
 def test_equal_states_make_equal_bytes_whatever_their_order():
     assert pack(dict(reversed(STATE.items()))) == pack(STATE)
 

@@ -27,6 +27,10 @@ from headscope.run.merge_tree import FAN_IN, Span, text_of
 SHARDS = "shards"
 IN_A_FOLDER = FAN_IN**4  # shards; with their nodes 4,681 files, where 10,000 are many
 State = dict[str, np.ndarray[Any, Any]]
+# Histograms of millions of bins, few of them used: of arrays of so MANY counts of which less than
+# one in so many (RARE) is not 0, a file has these, their places, and the shape.
+_MANY, _RARE = 1 << 16, 8
+_PLACES, _COUNTS, _SHAPE = "#places", "#counts", "#shape"
 
 
 class LostShardError(HeadscopeError):
@@ -177,10 +181,21 @@ def _digest(content: bytes) -> str:
 
 
 def pack(state: State) -> bytes:
-    """Named arrays as bytes: safetensors, compressed (histograms are mostly zeros)."""
+    """Named arrays as bytes: safetensors, compressed; of rare counts only what is not 0."""
     from safetensors.numpy import save
 
-    arrays = {name: np.ascontiguousarray(array) for name, array in sorted(state.items())}
+    arrays = dict[str, np.ndarray[Any, Any]]()
+    for name, array in sorted(state.items()):
+        arrays[name] = np.ascontiguousarray(array)
+        if array.dtype.kind in "iu" and array.size > _MANY:
+            flat = arrays[name].ravel()
+            there = np.flatnonzero(flat)
+            if there.size * _RARE < flat.size:
+                del arrays[name]
+                arrays |= {
+                    name + _PLACES: there, name + _COUNTS: flat[there],
+                    name + _SHAPE: np.array(array.shape),
+                }  # fmt: skip
     return zlib.compress(save(arrays), level=1)
 
 
@@ -188,4 +203,9 @@ def unpack(content: bytes) -> State:
     """The arrays that `pack` packed."""
     from safetensors.numpy import load
 
-    return load(zlib.decompress(content))
+    state: State = load(zlib.decompress(content))
+    for name in [name.removesuffix(_SHAPE) for name in state if name.endswith(_SHAPE)]:
+        there, counts, shape = (state.pop(name + part) for part in (_PLACES, _COUNTS, _SHAPE))
+        state[name] = np.zeros(shape, counts.dtype)
+        state[name].ravel()[there] = counts
+    return state

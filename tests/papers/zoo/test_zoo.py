@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pandas as pd
@@ -10,8 +11,9 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2Model
 
-from counting import counts_from_0
+from counting import REMARK, counts_from_0
 from headscope.core.control import controls
+from headscope.core.head_names import counting_from
 from headscope.corpus import MemoryCorpus, TreebankCorpus
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
 from headscope.model.checkpoint import quietly
@@ -321,16 +323,14 @@ def test_a_hub_id_is_legible_as_a_folder():
 
 def test_names_on_the_page_count_from_0_if_asked(desk, found):
     """Of finished runs, which a zoo opens; what papers print stays."""
-
-    def page():
+    from_0 = counts_from_0(lambda: render(replace(found)))
+    with counting_from(0):
         again = zoo(
             [desk / "bert", str(desk / "nothing"), desk / HOSTILE, desk / "gpt"],
             TreebankCorpus([desk / "trees.conllu"]), output=found.path, replicates=20,
             execution=EXECUTION, reports=False,
         )  # fmt: skip
-        return render(again)
-
-    from_0 = counts_from_0(page)
+        assert REMARK.sub("", render(again)) == from_0
     assert "Layers and heads count from 0, as TransformerLens does" in from_0
     assert "at the depth of layers 5 to 9 of BERT-base" in from_0
     assert "that of BERT’s layers 5–9" in from_0
