@@ -38,6 +38,17 @@ TYPED = {
         "mixing-attnresln_n": ["18.8"],
         "mixing-attn_w": ["97.1", "96.41"], "alignment-9": ["25.0"], "data-tokens": ["121,134"],
     },
+    "olsson2022": {"prefix-5-5": ["0.932"], "prefix-7-10": ["0.910"], "prefix-7-2": ["0.833"]},
+    "wang2023": {
+        "writes-9-9": ["1.9583"], "writes-10-7": ["−1.4267"], "writes-11-1": ["−0.9117"],
+        "writes-10-0": ["0.6370"], "writes-8-10": ["0.4264"], "inhibiting-8-6": [],
+    },
+    "wu2024": {
+        "llama-2-7b-80k-16-19": ["0.94"], "llama-2-7b-80k-8-26": ["0.80"],
+        "llama-2-7b-80k-sparse": ["3.2", "3–6"], "llama-2-7b-80k-never": ["70.2", "45–73"],
+        "Mistral-7B-v0.2-hf-12-7": ["0.93"], "Mistral-7B-v0.2-hf-sparse": ["4.2", "3–6"],
+        "Yi-6B-200K-sparse": ["5.2", "3–6"], "Qwen1.5-14B-sparse": ["3.8", "3–6"],
+    },
 }  # fmt: skip
 
 

@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 from counting import names_in
 from headscope.cli.main import group
+from headscope.papers.own_models import own_model
 from headscope.papers.paper_data import KEYS
-from headscope.papers.run_paper import PAPERS, is_own
+from headscope.papers.run_paper import PAPERS
 from tasks.made import checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -162,7 +163,7 @@ def test_the_papers_own_model_is_known_by_name_shape_and_vocabulary(
         name=name, revision=revision, shape=SimpleNamespace(layers=12, heads=heads),
         network=SimpleNamespace(config=SimpleNamespace(vocab_size=tokens)),
     )  # fmt: skip
-    assert is_own(PAPERS["kobayashi2020"], model) is own
+    assert bool(own_model(PAPERS["kobayashi2020"].own, model)) is own
 
 
 def test_names_on_the_page_count_from_0_if_asked(done, desk):

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from headscope.cli import options
-from headscope.cli.options import IntervalOptions, ModelOptions, Positive, RunOptions
+from headscope.cli.options import IntervalOptions, ModelOptions, Positive
+from headscope.cli.shared_run import SharedRunOptions
 from headscope.cli.terminal_output import ProgressBar, complain, size_of
 from headscope.cli.typed_command import Options, argument, flag, group, option, run_command, several
 from headscope.core.head_names import first
 from headscope.errors import InputError
+from headscope.run.processes import noting_failure
 
 if TYPE_CHECKING:
     from headscope.experiments.probes.probe_plan import ProbeSettings
@@ -86,7 +88,7 @@ class _ProbeOptions(Options):
         "Run folder; re-running resumes.", "probe-{model}", metavar="RUN"
     )
     batch_tokens: Positive = option("Tokens of a forward pass at most.", 2048)
-    how: RunOptions = group()
+    how: SharedRunOptions = group()
 
 
 @run_command("probe", _ProbeOptions)
@@ -106,10 +108,11 @@ def probe_command(given: _ProbeOptions) -> None:
     from headscope.experiments.probes.probe import probe
     from headscope.model.model import load
 
-    data, features, atlas = given.data, given.features, given.training.atlas
-    settings = _settings(given)
-    settings.run_probes(words=data.words is not None)  # fail before the model is loaded
-    model = load(given.model, **asdict(given.loading))
+    with noting_failure(given.output, given.how.shard):
+        data, features, atlas = given.data, given.features, given.training.atlas
+        settings = _settings(given)
+        settings.run_probes(words=data.words is not None)  # fail before the model is loaded
+        model = load(given.model, **asdict(given.loading))
     with ProgressBar(quiet=given.how.quiet, unit="sentences") as progress:
         run = probe(
             model, data.train, data.test, dev=data.dev, words=data.words, output=given.output,

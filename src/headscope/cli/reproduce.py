@@ -22,7 +22,9 @@ WIDTH = 58  # characters of a claim in the summary
 
 
 class _ReproduceOptions(Options):
-    paper: Literal["clark2019", "kovaleva2019", "kobayashi2020"] = argument(metavar="PAPER")
+    paper: Literal[
+        "clark2019", "kovaleva2019", "kobayashi2020", "olsson2022", "wang2023", "wu2024"
+    ] = argument(metavar="PAPER")
     data: tuple[str, ...] = several(
         "Data of a kind: text, segments, treebank, coref, frames, glue, checkpoints, probe_train, "
         "probe_test, words, frequency, alignment, translator; repeatable.",
@@ -54,7 +56,7 @@ class _ReproduceOptions(Options):
 def reproduce_command(given: _ReproduceOptions) -> None:
     """Run everything that PAPER measured, and hold its numbers and claims against ours.
 
-    PAPER is clark2019, kovaleva2019 or kobayashi2020.
+    PAPER is clark2019, kovaleva2019 or kobayashi2020; of decoders olsson2022, wang2023 or wu2024.
     Every table, figure and claim is a line with a status: reproduced within its interval, direction
     holds, differs, or not run, with what it needs and where to get it. Data that are missing never
     stop the rest.

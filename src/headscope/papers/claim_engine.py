@@ -14,6 +14,7 @@ from typing import Any
 
 from headscope.core.results import json_number
 from headscope.core.wording import fixed
+from headscope.papers.own_models import OwnModel
 from headscope.papers.quantities import Measure, Measured, PaperRuns, Unmeasured
 
 # How a published value is known.
@@ -124,6 +125,7 @@ class PaperClaim:
     number     in words, what the number is
     bound      where the number must lie, of a claim that is held against a bound
     headline   how a sentence goes on after "In 4 of 5 models"; "" for none
+    model      which of the paper's models it is about, where it has several
     """
 
     key: str
@@ -137,6 +139,7 @@ class PaperClaim:
     number: str = ""
     bound: Bound | None = None
     headline: str = ""
+    model: str = ""
 
     @property
     def published_text(self) -> str:
@@ -174,18 +177,20 @@ class Paper:
     """A paper with everything that it published, in its order.
 
     source  its citation in terms.SOURCES
-    model   the model that the paper looked at
-    names   other names of that model
+    model   the model that is taken by itself
+    own     the models that the paper looked at
     doubt   what is not known about it
+    decoder  whether it asks for a decoder with its language-model head
     """
 
     name: str
     title: str
     source: str
     model: str
-    names: tuple[str, ...]
+    own: tuple[OwnModel, ...]
     groups: tuple[ClaimGroup, ...]
     doubt: str = ""
+    decoder: bool = False
 
     @property
     def claims(self) -> list[PaperClaim]:
@@ -305,6 +310,9 @@ def against_published(claim: PaperClaim, runs: PaperRuns, group: str = "") -> Cl
     within our 95 % interval, widened by how far the reading of a figure may be wrong; else its
     direction holds, or it differs. With another model or other data only the direction counts.
     """
+    if claim.model and runs.model and claim.model != runs.model:
+        reason = f"needs another model of the paper’s: --model {claim.model}"
+        return ClaimOutcome(claim, NOT_RUN, None, reason, (), group)
     try:
         for name in claim.measure.runs:
             runs.run(name)

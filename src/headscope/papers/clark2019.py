@@ -13,6 +13,7 @@ from headscope.core.wording import fixed
 from headscope.papers import clark2019_language as language
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
+from headscope.papers.own_models import BERT_CASED, BERT_UNCASED
 from headscope.papers.quantities import Measured, PaperRun, Unmeasured
 
 HALF = 0.5
@@ -240,7 +241,7 @@ CLUSTERS = ClaimGroup(
 
 PAPER = Paper(
     "clark2019", "What Does BERT Look At? An Analysis of BERT’s Attention", CLARK,
-    "google-bert/bert-base-uncased", ("bert-base-uncased", "bert-base-cased"),
+    BERT_UNCASED.id, (BERT_UNCASED, BERT_CASED),
     (NEIGHBOURS, SEPARATORS, BREADTH, language.TREEBANK, language.SYNTAX, language.COREFERENCE,
      language.PROBES, CLUSTERS),
     doubt="the paper hints at the cased model for its main figures, its released code at the "

@@ -14,6 +14,7 @@ from headscope.core.wording import fixed
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
 from headscope.papers.kobayashi2020_alignment import ALIGNMENT
+from headscope.papers.own_models import BERT_UNCASED
 from headscope.papers.quantities import Measured, PaperRun, Unmeasured
 
 FIGURE_3A = 0.03  # how far our reading of Figure 3a may be wrong
@@ -300,6 +301,6 @@ SEQUEL = ClaimGroup(
 
 PAPER = Paper(
     "kobayashi2020", "Attention is Not Only a Weight: Analyzing Transformers with Vector Norms",
-    KOBAYASHI20, "google-bert/bert-base-uncased", ("bert-base-uncased",),
+    KOBAYASHI20, BERT_UNCASED.id, (BERT_UNCASED,),
     (DATA, DISPERSION, WEIGHTS, VECTORS, CANCELLATION, FREQUENCY, ALIGNMENT, SEQUEL),
 )  # fmt: skip

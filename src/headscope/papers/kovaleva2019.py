@@ -11,6 +11,7 @@ from headscope.core.wording import fixed
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
 from headscope.papers.kovaleva2019_tasks import CHANGE, DISABLING, NAMES, SCORES, TASKS, points
+from headscope.papers.own_models import BERT_UNCASED
 from headscope.papers.quantities import Measure, Measured, PaperRun, Unmeasured, percent_text
 
 NEGLIGIBLE = 0.1  # ours: of what [SEP] draws
@@ -237,6 +238,6 @@ TOKENS = ClaimGroup(
 
 PAPER = Paper(
     "kovaleva2019", "Revealing the Dark Secrets of BERT", KOVALEVA,
-    "google-bert/bert-base-uncased", ("bert-base-uncased",),
+    BERT_UNCASED.id, (BERT_UNCASED,),
     (CLASSES, FRAMES, SCORES, CHANGE, FEATURES, TOKENS, DISABLING),
 )  # fmt: skip

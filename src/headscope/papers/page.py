@@ -235,7 +235,8 @@ def _facts(outcome: PaperOutcome) -> list[tuple[str, str]]:
         ("Model", printable(model["name"])),
         ("Revision", printable(model["revision"])),
         ("Weights, sha256", printable(model["sha256"])),
-        ("Architecture", "{architecture}, {layers} layers × {heads} heads".format_map(model)),
+        ("Architecture", "{architecture}, {layers} layers × {heads} heads".format_map(model)
+         if model["architecture"] else ""),
         ("The paper’s own", "; ".join(filter(None, (outcome.paper.model, outcome.paper.doubt)))),
         ("Data", "; ".join(data) or "none"),
         ("Limit", limit),

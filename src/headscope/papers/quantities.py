@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec
 
@@ -18,7 +18,7 @@ import xarray as xr
 
 from headscope.core.accumulators import Float64
 from headscope.core.control import controls
-from headscope.core.intervals import FEWEST, TAIL, Estimate, drawn_anew, estimate
+from headscope.core.intervals import FEWEST, TAIL, Estimate, drawn_anew, estimate, stretch
 from headscope.core.results import (
     DRAWS,
     SIZES,
@@ -28,6 +28,7 @@ from headscope.core.results import (
     largest_first,
     naming_layers,
     pick,
+    place_name,
 )
 from headscope.core.results import estimate as results_estimate
 from headscope.core.wording import fixed
@@ -85,6 +86,7 @@ class PaperRuns:
     """The runs that a claim may read, by name.
 
     own     whether the model is the paper's own
+    model   which of them, by its id on the hub
     absent  why other runs are missing, by name
     others  for keys of data that are not of the paper's kind, what they are instead
     """
@@ -94,10 +96,11 @@ class PaperRuns:
         runs: Mapping[str, Run],
         *,
         own: bool = False,
+        model: str = "",
         absent: Mapping[str, str] | None = None,
         others: Mapping[str, str] | None = None,
     ) -> None:
-        self.runs, self.own = dict(runs), own
+        self.runs, self.own, self.model = dict(runs), own, model
         self.absent, self.others = dict(absent or {}), dict(others or {})
 
     def __contains__(self, name: object) -> bool:
@@ -197,6 +200,24 @@ class PaperRun(Run):
         return Measured(
             value, low, high, **{"n": self.counted, "count": documents(self.tree), **more}
         )
+
+    def of_head(
+        self, draws: Float64, head: tuple[int, int], *, rank: int = 0, sign: int = 1,
+        above: float = 0.0,
+    ) -> Measured:  # fmt: skip
+        """The number of the paper's head (from 0), of draws [replicate + 1, layer, head].
+
+        In another model that of the `rank`-th, the largest or with sign −1 the least first; as it
+        was chosen by it, its interval is longer there, to hold for all heads at once.
+
+        above  the direction holds if the number, times the sign, lies surely above
+        """
+        place = paper_head(self, sign * draws[0], head, rank=rank)
+        number = self.measured(draws[(slice(None), *place)], detail=place_name(*place), head=place)
+        low = min(sign * end for end in number.ends)
+        far = 1.0 if self.beside.own else stretch(draws[0].size)
+        edge = sign * number.value - far * (sign * number.value - low)
+        return replace(number, holds=edge > above)
 
     def peak(
         self, curve: Float64, first: float, last: float, text: Callable[[float], str]
@@ -312,14 +333,18 @@ def layer_at(number: int, layers: int) -> int:
     return round((number - 1) * (layers - 1) / (PAPER_DEPTH - 1))
 
 
-def paper_head(run: PaperRun, values: Float64, head: tuple[int, int]) -> tuple[int, int]:
-    """The paper's head (from 0) in the paper's model; in another, the one of the largest value."""
+def paper_head(
+    run: PaperRun, values: Float64, head: tuple[int, int], *, rank: int = 0
+) -> tuple[int, int]:
+    """The paper's head (from 0) in the paper's model; in another, the one of the largest value, or
+    the next after so many.
+    """
     if run.beside.own and head[0] < values.shape[0] and head[1] < values.shape[1]:
         return head
     heads = largest_first(values)
-    if not heads:
-        raise Unmeasured("the number does not exist for any head")
-    return heads[0]
+    if len(heads) <= rank:
+        raise Unmeasured("the number does not exist for any head, or for so many")
+    return heads[rank]
 
 
 def percent_text(share: float, digits: int = 1) -> str:

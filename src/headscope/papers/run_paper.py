@@ -24,11 +24,21 @@ from headscope.core.settings_table import documented, keywords
 from headscope.core.whole_file import write_whole
 from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import save_picture
-from headscope.errors import InputError, RunFolderError
-from headscope.model.model import Model
+from headscope.errors import InputError, ModelError, RunFolderError
 from headscope.page.shell import write_page
-from headscope.papers import claim_engine, clark2019, kobayashi2020, kovaleva2019, paper_runs
+from headscope.papers import (
+    claim_engine,
+    clark2019,
+    decoder_runs,
+    kobayashi2020,
+    kovaleva2019,
+    olsson2022,
+    paper_runs,
+    wang2023,
+    wu2024,
+)
 from headscope.papers.claim_engine import ClaimOutcome, Paper
+from headscope.papers.own_models import own_model
 from headscope.papers.page import PaperOutcome, render, status_text
 from headscope.papers.paper_data import find_data
 from headscope.papers.quantities import Measured, PaperRuns
@@ -41,7 +51,15 @@ from headscope.run.store import RESULTS, Run, RunFolder
 from headscope.tasks.task_request import Loading, LoadingFields
 
 PAPERS: dict[str, Paper] = {
-    paper.name: paper for paper in (clark2019.PAPER, kovaleva2019.PAPER, kobayashi2020.PAPER)
+    paper.name: paper
+    for paper in (
+        clark2019.PAPER,
+        kovaleva2019.PAPER,
+        kobayashi2020.PAPER,
+        olsson2022.PAPER,
+        wang2023.PAPER,
+        wu2024.PAPER,
+    )
 }
 MAKERS: dict[str, RunMaker] = {
     "tuned": paper_runs.tuned, "scratch": paper_runs.scratch, "compare": paper_runs.compared,
@@ -50,6 +68,7 @@ MAKERS: dict[str, RunMaker] = {
         paper_runs.surface, paper_runs.norms, paper_runs.tokens, paper_runs.dependency,
         paper_runs.coreference, paper_runs.frames, paper_runs.words, paper_runs.split,
         paper_runs.gradients, paper_runs.probes, paper_runs.alignment,
+        decoder_runs.repeated, decoder_runs.ioi, decoder_runs.bag, decoder_runs.needle,
     )},
 }  # fmt: skip
 COLUMNS = (
@@ -57,8 +76,6 @@ COLUMNS = (
     "published_value", "mark", "difference", "direction", "direction_holds", "status", "reason",
     "shown", "other_data", "untrained", "untrained_value",
 )  # fmt: skip
-OWNER = "google-bert"  # of BERT on the hub
-VOCABULARY = {"bert-base-uncased": 30522, "bert-base-cased": 28996}  # tokens
 
 
 def find_paper(name: str) -> Paper:
@@ -90,7 +107,7 @@ def reproduce(
 ) -> PaperOutcome:
     """Runs everything that a paper measured, and holds its numbers and claims against ours.
 
-    paper        "clark2019", "kovaleva2019" or "kobayashi2020"
+    paper        "clark2019", "kovaleva2019", "kobayashi2020", "olsson2022", "wang2023", "wu2024"
     output       folder for the page and the runs; what is finished there is not computed again
     model        hub id, folder or "demo"; None: the paper's own
     data         {"text": "wiki.txt", "glue": "glue", …}: files by kind, see `paper_data.KEYS`
@@ -135,6 +152,7 @@ def reproduced(paper: Paper, workspace: Workspace, *, command: str = "") -> Pape
         "loading": dict(workspace.loading), "control": workspace.control,
     }  # fmt: skip
     folder = RunFolder(workspace.folder, parts="runs")
+    workspace.decoder = paper.decoder
 
     def new_manifest() -> Manifest:
         created = datetime.now(UTC).isoformat(timespec="seconds")
@@ -151,18 +169,16 @@ def reproduced(paper: Paper, workspace: Workspace, *, command: str = "") -> Pape
 
 
 def _outcome(paper: Paper, workspace: Workspace, command: str) -> PaperOutcome:
-    model, own = workspace.model, is_own(paper, workspace.model)
-    about = {
-        "name": model.name, "revision": model.revision, "sha256": model.sha256,
-        "architecture": model.architecture, "layers": model.shape.layers,
-        "heads": model.shape.heads,
-    }  # fmt: skip
-    runs, absent, seconds = make_runs(workspace, paper.runs, MAKERS)
+    about, own = _about(paper, workspace)
+    if about["architecture"]:
+        runs, absent, seconds = make_runs(workspace, paper.runs, MAKERS)
+    else:
+        runs, absent, seconds = {}, dict.fromkeys(paper.runs, about.pop("absent")), {}
     sources = workspace.data.sources.values()
     others = {source.key: source.elsewhere for source in sources}
-    results = PaperRuns(runs, own=own, absent=absent, others=others)
+    results = PaperRuns(runs, own=bool(own), model=own, absent=absent, others=others)
     return PaperOutcome(
-        paper, workspace.folder, about, own,
+        paper, workspace.folder, about, bool(own),
         [claim_engine.against_published(claim, results, group.id)
          for group in paper.groups for claim in group.claims],
         runs, absent,
@@ -172,16 +188,23 @@ def _outcome(paper: Paper, workspace: Workspace, command: str) -> PaperOutcome:
     )  # fmt: skip
 
 
-def is_own(paper: Paper, model: Model) -> bool:
-    """Whether a model is the paper's own, by its name, shape and size of vocabulary.
-
-    The name is an id of the hub, whole, or the last part of a local folder's.
+def _about(paper: Paper, workspace: Workspace) -> tuple[dict[str, Any], str]:
+    """The model, and which of the paper's own it is; why it is `absent` where that is a decoder of
+    the hub that nobody gave.
     """
-    owner, _, name = model.name.rstrip("/\\").replace("\\", "/").rpartition("/")
-    if name not in paper.names or (model.revision and owner not in ("", OWNER)):
-        return False
-    size = getattr(model.network.config, "vocab_size", None)
-    return (model.shape.layers, model.shape.heads, size) == (12, 12, VOCABULARY[name])
+    try:
+        model = workspace.model
+    except ModelError as error:
+        if not paper.decoder or workspace.model_name != paper.model:
+            raise
+        absent = f"needs {paper.model}, or another decoder as --model: {error}"
+        nothing = {"revision": "", "sha256": "", "architecture": "", "layers": 0, "heads": 0}
+        return {"name": paper.model, **nothing, "absent": absent}, paper.model
+    return {
+        "name": model.name, "revision": model.revision, "sha256": model.sha256,
+        "architecture": model.architecture, "layers": model.shape.layers,
+        "heads": model.shape.heads,
+    }, own_model(paper.own, model)  # fmt: skip
 
 
 def _check_data(workspace: Workspace, before: Sequence[Mapping[str, str]]) -> None:

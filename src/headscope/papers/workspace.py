@@ -13,6 +13,7 @@ from typing import Any
 from headscope.core.results import keeping_draws
 from headscope.corpus import Corpus
 from headscope.errors import HeadscopeError, RunStopped
+from headscope.experiments.importance.objectives import LanguageModel, load_language_model
 from headscope.model.model import Model, load
 from headscope.papers.claim_engine import failure
 from headscope.papers.paper_data import PaperData
@@ -36,6 +37,7 @@ class Workspace:
     keep_shards  leaves the shards of finished runs
     control   as for `atlas`: a line that networks without training satisfy too says so
     tell      called with a sentence when a run begins
+    decoder   whether the model is read with its language-model head
     """
 
     model_name: str
@@ -51,10 +53,18 @@ class Workspace:
     keep_shards: bool = False
     control: str = NONE
     tell: Callable[[str], None] = lambda text: None
+    decoder: bool = False
+
+    @cached_property
+    def language(self) -> LanguageModel:
+        """The model with its language-model head."""
+        return load_language_model(self.model_name, **self.loading)
 
     @cached_property
     def model(self) -> Model:
         """The model, loaded when the first run needs it."""
+        if self.decoder:
+            return self.language.model
         return load(self.model_name, **self.loading)
 
     @property

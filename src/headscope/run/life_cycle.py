@@ -106,6 +106,15 @@ class RunInProgress(KeptParts):
         self.folder.drop_shards()
         drop_all(self.folder.path)
 
+    def lead(self) -> None:
+        """Go on alone, of several processes, when nothing is left to share.
+
+        raises  WrittenElsewhereError in the others, once the results are there
+        """
+        if self.own is not None:
+            member = Member(self, (), lambda number: {}, len)
+            member.together(lambda: member.finishing() or None)
+
     def finish(self, results: Mapping[str, xr.Dataset], *, title: str, **attrs: str) -> Run:
         """Label the results, write them, and complete the manifest.
 
@@ -113,9 +122,7 @@ class RunInProgress(KeptParts):
         attrs    further attributes of the root
         raises   WrittenElsewhereError where another of several processes has done it
         """
-        if self.own is not None:
-            member = Member(self, (), lambda number: {}, len)
-            member.together(lambda: member.finishing() or None)
+        self.lead()
         tree = label(results, self.manifest, title=title, **attrs)
         if self.folder is None:
             return Run(tree, self.manifest)

@@ -23,6 +23,7 @@ from headscope.run.processes import FINISH, LEASE, TakingPart
 from headscope.run.shard_files import LostShardError, ShardFiles, State, numbers_in
 
 LONGEST_PAUSE = 5.0  # seconds between two looks at what others do
+COUNTED = ("shard", "model")  # parts of a run
 LOOKED_AT = 16  # leases of others at each look: the last of many processes would look at all of all
 T = TypeVar("T")
 
@@ -74,10 +75,15 @@ class KeptParts:
         """Numbers of the parts that are finished."""
         return numbers_in(self.spans)
 
+    def look(self) -> set[Span]:
+        """What is there now, by its name, of any process."""
+        assert self.folder is not None
+        return self.folder.named_spans()
+
     def refreshed(self) -> bool:
         """See what is finished by now, by any process; whether nothing is left to do."""
         assert self.folder is not None
-        self.spans = self.folder.named_spans()
+        self.spans = self.look()
         self.folder.drop_merged(self.spans)  # a shard may have been computed twice
         return False
 
@@ -119,7 +125,7 @@ class KeptParts:
         raises  WrittenElsewhereError in the others, once the results are there
         """
         if self.own is not None:
-            if what != "partition":
+            if what in COUNTED:
                 self.own.tell(parts=len(self.done.union(numbers)))
             for number in self.done.intersection(numbers):
                 told(number)
@@ -149,7 +155,7 @@ class Member:
     parts  their numbers, in reading order
     make   computes one
     told   called with the numbers of those that came since the last call, whoever computed them
-    what   "shard", "model", or "partition" of a corpus that is planned
+    what   "shard" or "model"; or a means to these: "partition" of a corpus, "model-features"
     """
 
     run: KeptParts
@@ -162,9 +168,7 @@ class Member:
 
     def __post_init__(self) -> None:
         assert self.run.own is not None
-        assert self.run.folder is not None
         self.own: TakingPart = self.run.own
-        self.folder: ShardFiles = self.run.folder
         parts = np.array(self.parts, np.int64)
         self.order = parts[order_of_work(len(parts), self.own.shard)]
         self.size = 1 + int(parts.max(initial=-1))
@@ -221,7 +225,7 @@ class Member:
         """Compute a part, or merge some, if there is anything to do."""
         for span in chain(self.merges(), ((number, number) for number in self._left())):
             with self.own.leased(self.lease(span)) as mine:
-                if mine and self.wanted(span, self.folder.named_spans()):
+                if mine and self.wanted(span, self.run.look()):
                     self.work_on(span)
                     self.pauses = _pauses()
                     return True
@@ -237,8 +241,8 @@ class Member:
 
     def work_on(self, span: Span) -> None:
         """Compute a part."""
-        counted = self.what != "partition"
-        state = "computing" if counted else "planning"
+        counted = self.what in COUNTED
+        state = "planning" if self.what == "partition" else "computing"
         self.own.tell(state=state, doing=f"{self.what} {span[0] + 1}")
         self.run.keep(span[0], self.make(span[0]))
         if counted:

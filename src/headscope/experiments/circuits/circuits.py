@@ -52,7 +52,7 @@ from headscope.experiments.importance.objectives import (
 from headscope.model.batch import to_float64
 from headscope.model.instrument import Instrument
 from headscope.model.linears import linears
-from headscope.model.model import Model, evaluating, run_network
+from headscope.model.model import Model, evaluating, forward
 from headscope.run.atlas import Execution
 from headscope.run.control import RANDOM, Control, control_of
 from headscope.run.experiment import ExperimentRequest, in_parts, run_experiment
@@ -135,7 +135,7 @@ class CircuitFields(LoadingFields, total=False):
 @documented(CircuitSettings, Loading)
 def circuits(
     model: LanguageModel | str | Path,
-    corpus: CorpusLike | None = None,
+    corpus: CorpusLike | Needles | None = None,
     *,
     output: str | Path | None = None,
     settings: CircuitSettings | None = None,
@@ -146,7 +146,8 @@ def circuits(
     """Computes which heads of a decoder look back, copy, induce, count on, and read which others.
 
     model     a causal language model with its head: a folder, a hub id, or loaded
-    corpus    text for the haystacks: texts, files, …; by default the bundled corpus
+    corpus    text for the haystacks: texts, files, …; by default the bundled corpus; or needles
+              that are made
     output    run folder; an interrupted run of the same spec there goes on. None: in memory
     settings  whole; or its fields as keywords
     control   networks without training that read some of the inputs, so that nothing is said of a
@@ -277,7 +278,7 @@ class CircuitRun:
             torch.inference_mode(), evaluating(network), told.asking(network, rows),
             Instrument(network, observers=[lambda view: scores.look(view, batch)]),
         ):  # fmt: skip
-            logits = run_network(network, *batch.inputs).logits
+            logits = forward(network, *batch.inputs, keep=False).logits
             right = to_float64(told.answers(logits, rows))
         return {"patterns": scores.whole, "right": right}
 
@@ -362,8 +363,12 @@ def haystack_of(model: Model, settings: CircuitSettings) -> int:
     return usual if settings.haystack is None else settings.haystack
 
 
-def _needles(model: Model, corpus: CorpusLike | None, settings: CircuitSettings) -> Needles | None:
+def _needles(
+    model: Model, corpus: CorpusLike | Needles | None, settings: CircuitSettings
+) -> Needles | None:
     """The needles that are asked for; None for none."""
+    if isinstance(corpus, Needles):
+        return corpus
     haystack = haystack_of(model, settings)
     if not haystack:
         return None

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -31,10 +32,16 @@ from headscope.experiments.probes.trees import TreebankSplit
 from headscope.experiments.probes.word_features import Extract, Features, Shape
 from headscope.model.linears import linears
 from headscope.model.model import Model, evaluating
+from headscope.run.experiment import in_parts
+from headscope.run.merge_tree import Span
+from headscope.run.processes import TakingPart
+from headscope.run.shard_files import State
+from headscope.run.shared_parts import KeptParts, Member, WrittenElsewhereError
 
 LIMIT_GB = 20.0  # ours
 FOLDER = "features"  # in a run folder
 KIND = np.dtype(np.float16)
+PIECE = 1 << 26  # ours: bytes of a file that one of several processes writes, and loses when killed
 NOTE_SECONDS = 5.0  # so much work is lost at most when the process is killed
 
 
@@ -80,10 +87,7 @@ class FeatureFile:
             with self.path.open("r+b" if done else "wb") as file:
                 file.seek(self._starts[self.batches[done][0]])
                 for at, batch in enumerate(self.batches[done:], start=done + 1):
-                    for number, array in zip(batch, compute(batch), strict=True):
-                        if array.shape != self.shapes[number]:
-                            raise ValueError(f"found {array.shape}; wanted {self.shapes[number]}")
-                        file.write(np.ascontiguousarray(array, KIND).tobytes())
+                    self._append(file, batch, compute)
                     progress(len(batch))
                     if at == len(self.batches) or time.monotonic() - noted > NOTE_SECONDS:
                         file.flush()
@@ -93,6 +97,25 @@ class FeatureFile:
                         noted = time.monotonic()
         except OSError as error:
             raise why_unwritten(error, self.path) from error
+
+    def put(self, compute: Callable[[Sequence[int]], Sequence[Features]]) -> None:
+        """Compute all and write it whole, as others may write the same."""
+
+        def write(draft: str) -> None:
+            with open(draft, "wb") as file:
+                for batch in self.batches:
+                    self._append(file, batch, compute)
+
+        write_whole(self.path, write)
+
+    def _append(
+        self, file: BinaryIO, batch: Sequence[int],
+        compute: Callable[[Sequence[int]], Sequence[Features]],
+    ) -> None:  # fmt: skip
+        for number, array in zip(batch, compute(batch), strict=True):
+            if array.shape != self.shapes[number]:
+                raise ValueError(f"found {array.shape}; wanted {self.shapes[number]}")
+            file.write(np.ascontiguousarray(array, KIND).tobytes())
 
     def read(self, number: int, part: int | None = None) -> Features:
         """An array, or one part of it along its first axis."""
@@ -123,6 +146,42 @@ class FeatureFile:
             return 0
         last = self.batches[done - 1][-1]
         return done if size >= self._starts[last] + size_of([self.shapes[last]]) else 0
+
+
+class FeaturePieces:
+    """Arrays in several files, each of which some process writes whole."""
+
+    def __init__(self, files: Sequence[FeatureFile]) -> None:
+        self.files = files
+        self._of = {number: file for file in files for batch in file.batches for number in batch}
+
+    def read(self, number: int, part: int | None = None) -> Features:
+        """As of `FeatureFile`."""
+        return self._of[number].read(number, part)
+
+
+Splits = Sequence[FeatureFile | FeaturePieces]
+
+
+class _PieceParts(KeptParts):
+    """Which pieces are there, whoever wrote them.
+
+    needed  whether anybody will read them
+    """
+
+    def __init__(
+        self, files: Sequence[FeatureFile], own: TakingPart, needed: Callable[[], bool]
+    ) -> None:
+        super().__init__(None, "", own)
+        self.files, self.needed = files, needed
+        self.spans = self.look()
+
+    def look(self) -> set[Span]:
+        return {(at, at) for at, file in enumerate(self.files) if file.path.is_file()}
+
+    def refreshed(self) -> bool:
+        self.spans = self.look()
+        return not self.needed()
 
 
 def size_of(shapes: Sequence[Shape]) -> int:
@@ -193,6 +252,7 @@ class FeatureFolder:
     linears  how the network is run
     keep     whether `drop` lets go of files without deleting them
     advance  called with how many more sentences were read
+    own      this process, of several that write them together; else None
     """
 
     folder: Path
@@ -201,12 +261,16 @@ class FeatureFolder:
     linears: str
     keep: bool = False
     advance: Callable[[int], None] = lambda count: None
-    _known: dict[str, list[FeatureFile]] = field(default_factory=dict)
+    own: TakingPart | None = None
+    _known: dict[str, Splits] = field(default_factory=dict)
 
-    def of(self, kind: str) -> list[FeatureFile]:
-        """Train, dev and test, one array for each sentence."""
+    def of(self, kind: str, needed: Callable[[], bool] = lambda: True) -> Splits:
+        """Train, dev and test, one array for each sentence.
+
+        needed  asked, of several processes, whether others have left nothing to do with them
+        """
         if kind not in self._known:
-            self._known[kind] = self._filled(kind)
+            self._known[kind] = self._filled(kind, needed)
         return self._known[kind]
 
     def drop(self, kind: str) -> None:
@@ -220,7 +284,7 @@ class FeatureFolder:
         """A file for the state of a training."""
         return self.folder / f"training-{name}"
 
-    def _filled(self, kind: str) -> list[FeatureFile]:
+    def _filled(self, kind: str, needed: Callable[[], bool]) -> Splits:
         model, settings = self.plan.model, self.plan.settings
         if kind == "random":
             model = word_features.randomised(model, seed=settings.seed)
@@ -230,27 +294,71 @@ class FeatureFolder:
             else word_features.attention_of(model, settings.pieces)
         )
         with evaluating(model.network), linears(model.network, self.linears):
+            if self.own is not None:
+                return self._together(kind, extract, self.own, needed)
             return [self._file(kind, split, extract) for split in self.plan.splits]
 
     def _file(self, kind: str, split: TreebankSplit, extract: Extract) -> FeatureFile:
-        examples = [sentence.example for sentence in split.sentences]
         file = FeatureFile(
             self.folder / f"{kind}-{split.name}.bin", shapes_of(kind, self.plan.model, split),
-            list(batches(examples, budget=self.plan.settings.batch_tokens)), f"{self.key} {kind}",
+            self._batches(split), f"{self.key} {kind}",
         )  # fmt: skip
         file.fill(lambda some: extract([split.sentences[at] for at in some]), progress=self.advance)
         return file
 
+    def _batches(self, split: TreebankSplit) -> list[list[int]]:
+        examples = [sentence.example for sentence in split.sentences]
+        return list(batches(examples, budget=self.plan.settings.batch_tokens))
+
+    def _pieces(self, kind: str, split: TreebankSplit) -> list[FeatureFile]:
+        shapes = shapes_of(kind, self.plan.model, split)
+        parts = in_parts(
+            self._batches(split), lambda batch: size_of([shapes[at] for at in batch]), tokens=PIECE
+        )
+        name = f"{kind}-{split.name}-{self.key[:12]}"
+        return [
+            FeatureFile(self.folder / f"{name}-{number:05d}.bin", shapes, part, self.key)
+            for number, part in enumerate(parts)
+        ]
+
+    def _together(
+        self, kind: str, extract: Extract, own: TakingPart, needed: Callable[[], bool]
+    ) -> Splits:
+        """The features in pieces, of which each process computes some."""
+        of_split = [(split, self._pieces(kind, split)) for split in self.plan.splits]
+        every = [(split, file) for split, files in of_split for file in files]
+
+        def make(number: int) -> State:
+            split, file = every[number]
+            file.put(lambda some: extract([split.sentences[at] for at in some]))
+            return {}
+
+        def told(numbers: set[int]) -> None:
+            self.advance(sum(len(batch) for at in numbers for batch in every[at][1].batches))
+
+        parts = _PieceParts([file for _, file in every], own, needed)
+        told(parts.done)
+        member = Member(parts, range(len(every)), make, told, f"{kind}-features")
+        with suppress(WrittenElsewhereError):
+            member.together(lambda: member.all_there() or None)
+        return [FeaturePieces(files) for _, files in of_split]
+
 
 @contextmanager
-def folder_of(place: FeaturePlace, run: Path | None, key: str) -> Iterator[Path]:
-    """The folder for the features of a run; deleted when the run has finished, unless kept."""
+def folder_of(
+    place: FeaturePlace, run: Path | None, key: str, *, shared: bool = False
+) -> Iterator[Path]:
+    """The folder for the features of a run; deleted when the run has finished, unless kept.
+
+    shared  whether several processes fill it
+    """
     if place.folder is None and run is None:
         with tempfile.TemporaryDirectory(prefix="headscope-features-") as made:
             yield Path(made)
         return
     folder = place.folder / f"headscope-{key[:12]}" if place.folder else Path(run or "") / FOLDER
-    with held(folder, instead="wait until it has finished, or give another --features"):
+    instead = "wait until it has finished, or give another --features"
+    with held(folder, instead=instead, shared=shared):
         yield folder
         if not place.keep:  # not when it was interrupted: the next run goes on from here
             shutil.rmtree(folder, ignore_errors=True)

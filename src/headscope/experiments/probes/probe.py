@@ -95,11 +95,14 @@ def probe(
         trained = sum(job.size for job in plan.jobs) * settings.epochs
         read = plan.sentences * len(plan.kinds)
         meter = Meter(trained + read + plan.layer_work * len(plan.layers), execution.progress)
-        with feature_files.folder_of(place, folder, key) as kept:
-            features = FeatureFolder(kept, key, plan, run.linears, place.keep, meter.advance)
+        with feature_files.folder_of(place, folder, key, shared=run.own is not None) as kept:
+            features = FeatureFolder(
+                kept, key, plan, run.linears, place.keep, meter.advance, run.own
+            )
             work = _ProbeRun(plan, run, meter, features)
             trials, spread = work.trials()
             structural = work.structural()
+            run.lead()  # nobody reads features any more
         return {"probes": probe_result(plan, trials, spread, structural)}
 
     return run_experiment(_request(plan), compute, output=output, execution=execution)
@@ -111,7 +114,7 @@ def _request(plan: ProbePlan) -> ExperimentRequest:
         "probe", plan.model, corpus=probe_plan.corpus_of(plan.splits),
         examples=[one.example for split in plan.splits for one in split.sentences],
         settings=plan.spec, seed=settings.seed, replicates=settings.replicates,
-        counts=probe_plan.counts_of(plan.splits), batch_tokens=settings.batch_tokens,
+        counts=probe_plan.counts_of(plan.splits), batch_tokens=settings.batch_tokens, divided=True,
     )  # fmt: skip
 
 
@@ -158,26 +161,59 @@ class _ProbeRun:
             rule = right_branching(plan.splits[2].sentences, tree=plan.settings.tree)
             trials[ProbeTraining("right_branching", 0, 0)] = rule
         for kind in (None, "model", "random"):
-            extra = plan.sentences if kind in plan.kinds else 0
-            for number, job in enumerate(plan.jobs):
-                if probe_plan.NETWORK.get(job.probe) != kind:
-                    continue
-                with self.meter.stage(job.size * plan.settings.epochs + extra):
-                    trials[job] = self.run.part(number, partial(trial, job, self.features))
-                extra = 0
+            jobs = {
+                number: job for number, job in enumerate(plan.jobs)
+                if probe_plan.NETWORK.get(job.probe) == kind
+            }  # fmt: skip
+            sizes = {number: job.size * plan.settings.epochs for number, job in jobs.items()}
             if kind == "model" and "attention" in plan.names:
-                spread = self.run.part(SPREAD, partial(head_spread, self.features))["spread"]
+                sizes[SPREAD] = 0
+
+            def make(number: int, jobs: dict[int, ProbeTraining] = jobs) -> State:
+                if number == SPREAD:
+                    return head_spread(self.features)
+                return trial(jobs[number], self.features)
+
+            states = self._stage(kind, sizes, make)
+            spread = states[SPREAD]["spread"] if SPREAD in states else spread
+            trials |= {job: states[number] for number, job in jobs.items()}
             if kind is not None:
                 self.features.drop(kind)
         return trials, spread
 
     def structural(self) -> dict[int, State]:
-        found, extra = {}, self.plan.sentences
-        for layer in self.plan.layers:
-            with self.meter.stage(self.plan.layer_work + extra):
-                found[layer] = self.run.part(STRUCTURAL + layer, partial(self._of_layer, layer))
-            extra = 0
-        return found
+        layers = self.plan.layers
+        sizes = {STRUCTURAL + layer: self.plan.layer_work for layer in layers}
+        states = self._stage("hidden", sizes, lambda number: self._of_layer(number - STRUCTURAL))
+        return {layer: states[STRUCTURAL + layer] for layer in layers}
+
+    def _stage(
+        self, kind: str | None, sizes: Mapping[int, int], make: Callable[[int], State]
+    ) -> dict[int, State]:
+        """The parts that read one kind of features, which are made where a part is missing.
+
+        sizes  of each part, as the meter counts
+        """
+        run, meter, here = self.run, self.meter, set[int]()
+
+        def made(number: int) -> State:
+            here.add(number)
+            with meter.stage(sizes[number]):
+                return make(number)
+
+        def told(number: int) -> None:
+            if number not in here:  # it was there, or another process has made it
+                with meter.stage(sizes[number]):
+                    pass
+
+        def needed() -> bool:
+            return not (run.own and run.refreshed()) and not run.done.issuperset(sizes)
+
+        if kind in self.plan.kinds:
+            with meter.stage(self.plan.sentences):
+                if needed():
+                    self.features.of(kind, needed)
+        return dict(zip(sizes, run.parts(sizes, made, told), strict=True))
 
     def _of_layer(self, layer: int) -> State:
         settings, features = self.plan.settings, self.features

@@ -1,0 +1,76 @@
+"""Olsson et al. (2022): heads that induce, in GPT-2 small, whose scores others have published."""
+
+from headscope.core.results import largest_first, place_name
+from headscope.core.terms import OLSSON
+from headscope.papers import quantities
+from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
+from headscope.papers.own_models import GPT2_SMALL
+from headscope.papers.quantities import Measured, PaperRun
+
+LEAST = 0.25  # ours, as of the label
+THIRD = "induction-head-detector, a third party’s code, with TransformerLens"
+PREFIX = (((5, 5), "0.932"), ((6, 9), "0.913"), ((7, 10), "0.910"), ((5, 1), "0.908"),
+          ((7, 2), "0.833"))  # fmt: skip
+
+
+def score_of(run: PaperRun, circuit: str, head: tuple[int, int], rank: int) -> Measured:
+    """The attention of the paper's head on random tokens; in another model, of the rank-th."""
+    draws = run.draws("circuits", "score", circuit=circuit)
+    return run.of_head(draws, head, rank=rank, above=LEAST)
+
+
+@quantities.reads("repeated")
+def _prefix(run: PaperRun, head: tuple[int, int], rank: int) -> Measured:
+    return score_of(run, "induction", head, rank)
+
+
+def _strongest(run: PaperRun, circuit: str) -> tuple[int, int]:
+    return largest_first(run.draws("circuits", "score", circuit=circuit)[0])[0]
+
+
+@quantities.reads("repeated")
+def _copied(run: PaperRun) -> Measured:
+    layer, head = _strongest(run, "induction")
+    copied = run.draws("circuits", "copied")[:, layer, head]
+    return run.measured(copied, above=0.5, detail=place_name(layer, head))
+
+
+@quantities.reads("repeated")
+def _earlier(run: PaperRun) -> Measured:
+    """Layers between the strongest head of each kind."""
+    first, then = (_strongest(run, kind) for kind in ("previous_token", "induction"))
+    detail = f"{place_name(*first)}, then {place_name(*then)}"
+    return Measured(then[0] - first[0], n=run.counted, holds=first[0] < then[0], detail=detail)
+
+
+@quantities.reads("repeated")
+def _told_again(run: PaperRun) -> Measured:
+    return run.measured(run.draws("circuits", "told_again"), above=0.5)
+
+
+INDUCTION = ClaimGroup(
+    "induction", "Induction heads",
+    "On random tokens that come twice a head attends to what came after the same token before "
+    "(prefix matching), and speaks for it (copying). Heads of GPT-2 small are called by layer and "
+    "head from 0, as there; in another model the five that do it most stand for them.", (
+        *(PaperClaim(f"prefix-{layer}-{head}", "GPT-2 small", f"Head {layer}.{head}: prefix "
+                     "matching", _prefix((layer, head), rank),
+                     (Published(text, "code", where=THIRD),), "share", "surely above 0.25")
+          for rank, ((layer, head), text) in enumerate(PREFIX)),
+        PaperClaim("copying", "Definition", "The head that matches most copies: attention to "
+                   "tokens that raise themselves most", _copied(), (), "%", "the interval lies "
+                   "above 50 %"),
+        PaperClaim("earlier", "Mechanism", "A head of the previous token stands before it: layers "
+                   "between the strongest two", _earlier(), direction="in an earlier layer"),
+        PaperClaim("told-again", "Behaviour", "The model tells what comes again: probability of "
+                   "the right token", _told_again(), (), "%", "the interval lies above 50 %"),
+    ),
+    (PaperFigure("repeated", "circuits"),),
+)  # fmt: skip
+
+
+PAPER = Paper(
+    "olsson2022", "In-context Learning and Induction Heads", OLSSON, GPT2_SMALL.id, (GPT2_SMALL,),
+    (INDUCTION,), decoder=True,
+    doubt="the paper’s own models were not released, but for GPT-2; it prints no score of a head",
+)  # fmt: skip

@@ -1,0 +1,87 @@
+"""Wu et al. (2024): heads that retrieve, of the seven models whose scores are public."""
+
+import numpy as np
+
+from headscope.core.accumulators import Float64
+from headscope.core.terms import WU
+from headscope.papers import quantities
+from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, Published
+from headscope.papers.own_models import OwnModel
+from headscope.papers.quantities import Measured, PaperRun, Unmeasured
+
+LEAST = 0.1  # Wu et al.: heads that retrieve
+FEW, NEVER = 0.1, 0.45  # ours and theirs: shares of heads
+WHERE = "head_score/*.json of the authors’ code"
+MODELS = {  # layers, heads; top heads; share of 0.1 or more, of exactly 0, in %
+    "yaofu/llama-2-7b-80k": (32, 32, (
+        ((16, 19), "0.94"), ((11, 15), "0.92"), ((8, 26), "0.80"), ((6, 9), "0.62"),
+        ((7, 12), "0.61"),
+    ), "3.2", "70.2"),
+    "yaofu/llama-2-13b-64k": (40, 40, (), "", ""),
+    "alpindale/Mistral-7B-v0.2-hf": (32, 32, (((18, 0), "0.94"), ((12, 7), "0.93")), "4.2", ""),
+    "mistralai/Mixtral-8x7B-v0.1": (32, 32, (), "", ""),
+    "01-ai/Yi-6B-200K": (32, 32, (), "5.2", ""),
+    "Qwen/Qwen1.5-14B": (40, 40, (), "3.8", ""),
+    "Qwen/Qwen1.5-14B-Chat": (40, 40, (), "", ""),
+}  # fmt: skip
+
+
+def _steps(run: PaperRun) -> Float64:
+    found = run.results("circuits")
+    if "retrieval_steps" not in found:
+        raise Unmeasured("needs 10 needles that the model tells in its own words: it tells fewer")
+    return run.draws("circuits", "retrieval_steps")
+
+
+@quantities.reads("needle")
+def _score(run: PaperRun, head: tuple[int, int], rank: int) -> Measured:
+    return run.of_head(_steps(run), head, rank=rank, above=LEAST)
+
+
+@quantities.reads("needle")
+def _sparse(run: PaperRun) -> Measured:
+    draws = _steps(run)
+    share = float((draws[0] >= LEAST).mean())
+    return run.jumping(
+        draws, lambda drawn: np.asarray((drawn >= LEAST).mean((1, 2))), holds=0 < share <= FEW
+    )
+
+
+@quantities.reads("needle")
+def _never(run: PaperRun) -> Measured:
+    share = float((_steps(run)[0] == 0).mean())
+    return Measured(share, n=run.counted, holds=share >= NEVER)
+
+
+def _known(text: str) -> tuple[Published, ...]:
+    return (Published(text, "code", where=WHERE),) if text else ()
+
+
+def _group(model: str) -> ClaimGroup:
+    _, _, top, sparse, never = MODELS[model]
+    key = model.rpartition("/")[2]
+    return ClaimGroup(
+        key.lower().replace(".", "-"), key,
+        "Steps of a written answer that attend most to a token of the needle and copy it, by the "
+        "needle’s tokens; layer and head from 0. In another model those with most stand for "
+        "them.", (
+            *(PaperClaim(f"{key}-{layer}-{head}", key, f"Retrieval score of head {layer}.{head}",
+                         _score((layer, head), rank), _known(text), "share", "surely above 0.1",
+                         model=model)
+              for rank, ((layer, head), text) in enumerate(top)),
+            PaperClaim(f"{key}-sparse", "§3.1", f"{key}: heads that retrieve, 0.1 or more",
+                       _sparse(), (*_known(sparse), Published("3–6")), "%",
+                       "some, and at most a tenth", model=model),
+            PaperClaim(f"{key}-never", "§3.1", f"{key}: heads that never do, exactly 0", _never(),
+                       (*_known(never), Published("45–73")), "%", "45 % or more", model=model),
+        ),
+    )  # fmt: skip
+
+
+PAPER = Paper(
+    "wu2024", "Retrieval Head Mechanistically Explains Long-Context Factuality", WU,
+    next(iter(MODELS)), tuple(OwnModel(name, *one[:2]) for name, one in MODELS.items()),
+    tuple(map(_group, MODELS)), decoder=True,
+    doubt="needles and questions are the authors’; haystacks are shorter and fewer (theirs: 1,000 "
+    "to 50,000 tokens, 600 runs), of your text or the bundled one",
+)  # fmt: skip

@@ -1,0 +1,162 @@
+"""Do the papers on decoders run on a stand-in, and are their lines held as they say?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+from experiments.circuits.decoders import english, network
+from headscope.errors import ModelError
+from headscope.experiments.circuits.prompts import input_ids
+from headscope.experiments.importance.objectives import LanguageModel
+from headscope.model.model import Model
+from headscope.papers import decoder_runs, olsson2022, workspace, wu2024
+from headscope.papers.claim_engine import DIFFERS, DIRECTION, NO_DIRECTION, NOT_RUN, REPRODUCED
+from headscope.papers.claim_engine import against_published as against
+from headscope.papers.own_models import OwnModel
+from headscope.papers.paper_data import PaperData
+from headscope.papers.quantities import PaperRuns
+from headscope.papers.run_paper import PAPERS, reproduced
+from headscope.papers.workspace import Workspace
+from headscope.run.store import Run
+from reference.circuits import difference, head_inputs, normed
+
+SMALL = {"SEQUENCES": 10, "LENGTH": 6, "PAIRS": 20, "HAYSTACK": 40, "NEEDLES": 10, "ROOM": 40,
+         "STEPS": 6}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def language():
+    """A random GPT-2 with biases of its values."""
+    net = network("GPT-2", vocab_size=len(english()), n_positions=256)
+    with torch.no_grad():
+        for block in net.transformer.h:
+            block.attn.c_attn.bias.normal_(generator=torch.Generator().manual_seed(0))
+    return LanguageModel(Model(net, english(), "stand-in", "", "stand-in"), "causal")
+
+
+@pytest.fixture(scope="module")
+def told(language, tmp_path_factory):
+    """Two papers on it, whatever needles it tells."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SMALL.items():
+            patch.setattr(decoder_runs, name, value)
+        patch.setattr("headscope.experiments.circuits.result.ANSWERED", -1)
+        patch.setattr(workspace, "load_language_model", lambda *_a, **_k: language)
+        patch.setattr("headscope.papers.run_paper._figures", lambda _outcome: None)
+        return {
+            name: reproduced(PAPERS[name], desk(tmp_path_factory.mktemp(name), "stand-in"))
+            for name in ("wang2023", "wu2024")
+        }
+
+
+def desk(folder, model):
+    return Workspace(model, PaperData([]), folder, replicates=10, threads=1, reports=False)
+
+
+def test_papers_on_decoders_run_on_a_stand_in(told):
+    for name, outcome in told.items():
+        assert not outcome.absent, name
+        verdicts = {one.verdict for one in outcome.claims}
+        assert verdicts <= {DIRECTION, DIFFERS, NO_DIRECTION}, name
+        assert (outcome.folder / "report.html").is_file()
+
+
+def test_a_random_network_does_what_no_paper_says(told):
+    """But for shares of heads that never retrieve: of a random one many never do."""
+    wang, wu = (told[name].claims for name in ("wang2023", "wu2024"))
+    assert not [one.claim.key for one in wang if one.verdict == DIRECTION]
+    assert not [
+        one.claim.key for one in wu if one.verdict == DIRECTION and "-never" not in one.claim.key
+    ]
+    runs = PaperRuns({"repeated": told["wang2023"].runs["ioi"]})
+    lines = [against(claim, runs) for claim in PAPERS["olsson2022"].claims]
+    assert {one.verdict for one in lines if one.claim.key != "earlier"} == {DIFFERS}
+
+
+def test_what_heads_write_leaves_value_biases_out(told, language):
+    """As TransformerLens: from the inputs of W_O less those biases, and the last norm's formula."""
+    net = language.model.network
+    ids = input_ids(english(), decoder_runs.BAG).tolist()
+    blocks, kept = net.transformer.h, []
+    hook = net.transformer.ln_f.register_forward_pre_hook(lambda _m, args: kept.append(args[0]))
+    given = head_inputs(net, [block.attn.c_proj for block in blocks], ids)
+    hook.remove()
+    mary, john = (english().convert_tokens_to_ids(name) for name in ("Mary", "John"))
+    ahead = net.lm_head.weight[mary] - net.lm_head.weight[john]
+    norm = net.transformer.ln_f
+    direct = told["wang2023"].runs["bag"]["writes"]["direct"].values
+    for layer, (block, z) in enumerate(zip(blocks, given, strict=True)):
+        width = len(z)
+        parts = (z - block.attn.c_attn.bias[2 * width :]).view(direct.shape[1], -1)
+        weight = block.attn.c_proj.weight.view(direct.shape[1], -1, width)
+        for head in range(direct.shape[1]):
+            part = normed(parts[head] @ weight[head], kept[0][0, -1], norm.weight, centred=True,
+                          epsilon=norm.eps)  # fmt: skip
+            assert direct[layer, head] == pytest.approx(float((part @ ahead).detach()), abs=1e-4)
+    found = told["wang2023"].runs["bag"]["writes"]["logit_difference"]
+    assert float(found) == pytest.approx(difference(net, ids, mary, john), abs=1e-4)
+
+
+def scores(own: bool, values: np.ndarray, model: str = "") -> PaperRuns:
+    """Runs whose retrieval scores are these, [replicate + 1, layer, head]."""
+    draws = {"retrieval_steps": (("layer", "head"), values[0]),
+             "retrieval_steps_draws": (("replicate", "layer", "head"), values)}  # fmt: skip
+    tree = xr.DataTree.from_dict({"/": xr.Dataset(attrs={"documents": 20}),
+                                  "circuits": xr.Dataset(draws)})  # fmt: skip
+    return PaperRuns({"needle": Run(tree, {})}, own=own, model=model)
+
+
+def test_a_line_is_of_its_models_head_and_of_the_best_ones_elsewhere():
+    values = np.full((21, 32, 32), 0.001)
+    values[:, 16, 19], values[:, 3, 2] = 0.94, 0.97
+    values[1:, (16, 3), (19, 2)] += 0.01 * (np.arange(20) % 2 - 0.5)[:, None]
+    first, second = PAPERS["wu2024"].claims[:2]
+    own = against(first, scores(True, values, "yaofu/llama-2-7b-80k"))
+    assert (own.verdict, own.measured.head) == (REPRODUCED, (16, 19))
+    other = [against(one, scores(False, values)) for one in (first, second)]
+    assert [one.verdict for one in other] == [DIRECTION, DIRECTION]
+    assert [one.measured.head for one in other] == [(3, 2), (16, 19)]
+    elsewhere = against(first, scores(True, values, "01-ai/Yi-6B-200K"))
+    assert elsewhere.verdict == NOT_RUN
+    assert "--model yaofu/llama-2-7b-80k" in elsewhere.reason
+
+
+def test_a_head_that_was_chosen_must_lie_surely_above_for_all_at_once():
+    """Of 1,024 heads the best of noise has an interval of its own above the bound, and no more."""
+    rng = np.random.default_rng(0)
+    values = np.full((21, 32, 32), 0.0)
+    values[:, 5, 5] = 0.13
+    values[1:, 5, 5] += 0.002 * rng.choice([-1, 1], 20)
+    own = replace(PAPERS["wu2024"].claims[0], measure=wu2024._score((5, 5), 0))
+    assert against(own, scores(True, values)).measured.holds
+    assert not against(own, scores(False, values)).measured.holds
+
+
+def test_a_model_that_cannot_be_had_leaves_every_line_not_run(tmp_path, monkeypatch):
+    def refuse(name, **_more):
+        raise ModelError(f"{name!r} is no model folder, and the hub cannot be reached")
+
+    monkeypatch.setattr(workspace, "load_language_model", refuse)
+    outcome = reproduced(PAPERS["wu2024"], desk(tmp_path / "out", PAPERS["wu2024"].model))
+    assert {one.verdict for one in outcome.claims} == {NOT_RUN}
+    assert outcome.claims[0].reason.startswith("needs yaofu/llama-2-7b-80k, or another decoder")
+    assert (
+        "--model 01-ai/Yi-6B-200K"
+        in {one.claim.model: one for one in outcome.claims}["01-ai/Yi-6B-200K"].reason
+    )
+    assert "the hub cannot be reached" in (outcome.folder / "report.html").read_text("utf-8")
+    with pytest.raises(ModelError, match="no model folder"):
+        reproduced(PAPERS["wu2024"], desk(tmp_path / "other", "./mine"))
+
+
+def test_every_model_with_public_scores_has_lines():
+    models = {claim.model for claim in PAPERS["wu2024"].claims}
+    assert len(models) == 7
+    assert models == {own.id for own in PAPERS["wu2024"].own}
+    assert all(isinstance(own, OwnModel) for own in PAPERS["olsson2022"].own)
+    assert olsson2022.PAPER.decoder
