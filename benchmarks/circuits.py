@@ -1,27 +1,47 @@
-"""How much faster than one pass per head is patching all heads of a decoder?
+"""What do patching, induction and retrieval cost beside plain passes, and beside other programs?
 
-python -m benchmarks.circuits [--rounds N] [--threads N] [--clock cpu]
+python -m benchmarks.circuits [--only NAME] [--rivals PYTHON] [--examples N] [--clock cpu] …
 
-On a random decoder of GPT-2's shape, 12 × 12 heads, with pairs of prompts of 16 tokens that differ
-in the last six, as IOI prompts do; one interleaved run, see `benchmarks.atlas`. One pass per head
-is transformers' own, with a hook on the input of W_O and all logits; it is measured on a few heads,
-and scaled.
+patching   all heads of a layer together, against one pass per head: transformers' own, with a hook
+           on the input of W_O and all logits, measured on a few heads and scaled. Pairs of prompts
+           of 16 tokens that differ in the last six, as IOI prompts do
+induction  scores of [BOS r r] of 101 tokens, against bare passes, TransformerLens and nnsight: each
+           in a process of its own (`circuit_worker`), for the seconds and the peak memory that it
+           tells. --rivals: the Python of an environment that has those two (transformer-lens,
+           nnsight, tokenizers); without it they are not run. Time grows evenly with --examples:
+           1000 is what a run of `headscope circuits` should take
+retrieval  the answer rows of a haystack of 8,192 tokens, against a bare pass of which the answer's
+           logits are kept; a model of SmolLM2-135M's shape, with fewer layers
+
+Random decoders, of GPT-2's shape (12 × 12 heads) but for the last; one interleaved run of each, see
+`benchmarks.atlas`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from benchmarks.inputs import VOCABULARY, twin
 from benchmarks.timing import Row, interleave, options, table
+from benchmarks.trained_decoder import tokenizer
 from headscope.corpus.document import Example
+from headscope.experiments.circuits.circuits import WHOLE
+from headscope.experiments.circuits.made_inputs import example_of
 from headscope.experiments.circuits.patching import patched_differences
 from headscope.experiments.circuits.prompts import Prompt, PromptSet
+from headscope.experiments.circuits.retrieval import STEPS, Needles, retrieved
 from headscope.experiments.importance.objectives import LanguageModel
 from headscope.model.model import Model
 from headscope.run.compute import threads_of
@@ -29,6 +49,11 @@ from headscope.run.compute import threads_of
 ONE = "one pass per head"
 TOKENS, COMMON = 16, 10
 MEASURED = 6  # heads of one pass each
+HALF = 50  # tokens that come again
+BARE = "bare"
+OURS, THEIRS = ("bare_asked", "headscope"), ("transformer_lens", "transformer_lens_maps", "nnsight")
+FEWER, SAME = 1 / 5, 1e-4  # of another program's time; apart from its scores
+HAYSTACK, LAYERS, SAID = 8192, 4, 6  # tokens of a question
 
 
 def decoder(**shape: Any) -> GPT2LMHeadModel:
@@ -112,19 +137,154 @@ def rows(network: Any, asked: PromptSet) -> list[Row]:
     ]
 
 
+def patching(given: argparse.Namespace) -> None:
+    """All heads of a layer together, and one by one."""
+    network = decoder()
+    for count in (1, 8):
+        asked = pairs(count, words=network.config.vocab_size)
+        timed = rows(network, asked)
+        interleave(timed, rounds=given.rounds, clock=given.clock)
+        print(f"**{count} pairs of {TOKENS} tokens**\n\n{table(timed, stock=ONE, fast=ONE)}\n")
+
+
+# --- induction, beside other programs -----------------------------------------------------------
+
+
+class Worker:
+    """A process that scores induction in one way, again and again.
+
+    seconds  by the clock, of all runs
+    peak     bytes, the largest of all runs
+    """
+
+    def __init__(self, python: str, way: str, folder: Path, given: argparse.Namespace) -> None:
+        script = Path(__file__).with_name("circuit_worker.py")
+        words = [python, script, way, folder / "model", folder / "ids.npy", str(given.threads)]
+        self.process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True,
+        )  # fmt: skip
+        self.way, self.clock, self.seconds, self.peak = way, given.clock, 0.0, 0
+
+    def _answer(self) -> Any:
+        assert self.process.stdout is not None
+        if not (line := self.process.stdout.readline()):
+            raise SystemExit(f"{self.way} failed; run circuit_worker.py by itself to see why")
+        return json.loads(line)
+
+    def run(self) -> None:
+        """Once more."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("again\n")
+        self.process.stdin.flush()
+        told = self._answer()
+        self.seconds += told[self.clock]
+        self.peak = max(self.peak, told["peak"])
+
+    def scores(self) -> Any:
+        """[layer, head], or None; the process ends."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self._answer()
+
+
+@contextmanager
+def workers(given: argparse.Namespace) -> Iterator[list[Worker]]:
+    """One of each way that can be run here."""
+    network, draw = decoder(), np.random.default_rng(0)
+    words = network.config.vocab_size
+    halves = np.stack([1 + draw.permutation(words - 1)[:HALF] for _ in range(given.examples)])
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        network.save_pretrained(folder / "model")
+        opening = np.zeros((given.examples, 1), np.int64)
+        np.save(folder / "ids.npy", np.concatenate([opening, halves, halves], 1))
+        ways = [(sys.executable, way) for way in (BARE, *OURS)]
+        ways += [(given.rivals, way) for way in THEIRS if given.rivals]
+        running = [Worker(python, way, folder, given) for python, way in ways]
+        try:
+            yield running
+        finally:
+            for one in running:
+                one.process.kill()
+                one.process.wait()
+
+
+def induction(given: argparse.Namespace) -> None:
+    """Ours, bare passes, and other programs."""
+    tokens = given.examples * (2 * HALF + 1)
+    with workers(given) as running:
+        limits = {BARE: 1.15} | (dict.fromkeys(THEIRS, FEWER) if given.rivals else {})
+        timed = [
+            Row(one.way, one.run, tokens, limits if one.way == "headscope" else {},
+                clock=lambda one=one: one.seconds)
+            for one in running
+        ]  # fmt: skip
+        interleave(timed, rounds=given.rounds, clock=given.clock)
+        found = {one.way: one.scores() for one in running}
+    print(f"**Induction, {given.examples} × {2 * HALF + 1} tokens**\n")
+    print(table(timed, stock=BARE, fast="headscope"))
+    print("\npeak memory, MiB:", *(f"{one.way} {one.peak / 2**20:,.0f}" for one in running))
+    for way in THEIRS:
+        if not given.rivals:
+            print(f"{way}: not run; it takes --rivals PYTHON")
+        elif found[way] is not None:
+            apart = float(np.abs(np.subtract(found[way], found["headscope"])).max())
+            print(
+                f"scores of {way} and ours: {apart:.1e} apart", "PASS" if apart <= SAME else "miss"
+            )
+    print()
+
+
+# --- retrieval ----------------------------------------------------------------------------------
+
+
+def retrieval(given: argparse.Namespace) -> None:
+    """The answer rows of a long haystack."""
+    torch.manual_seed(0)
+    shape: dict[str, Any] = {
+        "hidden_size": 576, "intermediate_size": 1536, "num_attention_heads": 9,
+        "num_key_value_heads": 3, "max_position_embeddings": 2 * HAYSTACK, "vocab_size": 49152,
+    }  # fmt: skip
+    network = LlamaForCausalLM(LlamaConfig(**shape, num_hidden_layers=LAYERS)).eval()
+    ids = np.random.default_rng(0).integers(5, shape["vocab_size"], HAYSTACK)
+    right, places = ids[100 : 100 + STEPS], 100 + np.arange(STEPS)
+    ids[1 - STEPS :] = right[:-1]
+    made = Needles(
+        [example_of(ids, "0", "haystack")], [right], [places], [SAID], [SAID], np.zeros(1)
+    )
+    model, plain = Model(network, tokenizer(), "random", "", ""), twin(network, "sdpa")
+    vars(model)["vocabulary"] = VOCABULARY
+    speaks = network.lm_head.weight.detach()
+
+    def bare() -> None:
+        with torch.inference_mode():
+            plain(input_ids=torch.from_numpy(ids)[None], logits_to_keep=STEPS, use_cache=False)
+
+    def ours() -> Any:
+        return retrieved(model, made, [0], speaks, whole=WHOLE)
+
+    timed = [
+        Row(BARE, bare, HAYSTACK),
+        Row("answer rows", ours, HAYSTACK, {BARE: 1.1}),
+    ]
+    interleave(timed, rounds=given.rounds, clock=given.clock)
+    told = table(timed, stock=BARE, fast=BARE)
+    print(f"**Retrieval, a haystack of {HAYSTACK:,} tokens, {LAYERS} layers**\n\n{told}\n")
+
+
+PARTS = {"patching": patching, "induction": induction, "retrieval": retrieval}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    given = options("circuits", __doc__, examples=None, rounds=3).parse_args(arguments)
+    parser = options("circuits", __doc__, examples=20, rounds=3)
+    parser.add_argument("--only", choices=list(PARTS), help="one of them; by default all")
+    parser.add_argument("--rivals", metavar="PYTHON", help="with transformer-lens and nnsight")
+    given = parser.parse_args(arguments)
     with threads_of(given.threads):
-        network = decoder()
-        for count in (1, 8):
-            asked = pairs(count, words=network.config.vocab_size)
-            timed = rows(network, asked)
-            interleave(timed, rounds=given.rounds, clock=given.clock)
-            print(
-                f"**{count} pairs of {TOKENS} tokens**\n\n{table(timed, stock=ONE, fast=ONE)}\n",
-                flush=True,
-            )
+        for part in [given.only] if given.only else PARTS:
+            PARTS[part](given)
 
 
 if __name__ == "__main__":

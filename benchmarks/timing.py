@@ -27,6 +27,7 @@ class Row:
     tokens   real tokens that one run is worth; below those of other rows where it is slow
     limits   {baseline's row: the largest ratio we allow ourselves}
     rounds   run in the first so many only; None for all
+    clock    seconds spent so far on work that another process does; None: as all rows
     seconds  of each round
     """
 
@@ -35,6 +36,7 @@ class Row:
     tokens: float
     limits: Mapping[str, float] = field(default_factory=dict)
     rounds: int | None = None
+    clock: Callable[[], float] | None = None
     seconds: list[float] = field(default_factory=list)
 
     def ratios(self, other: Row) -> list[float]:
@@ -76,13 +78,13 @@ def options(
 
 def interleave(rows: Sequence[Row], *, rounds: int, clock: str) -> None:
     """Fill in the seconds, after one round to warm up."""
-    now = CLOCKS[clock]
     for row in rows:
         row.run()
     for number in range(rounds):
         gc.collect()
         turn = [row for row in rows if row.rounds is None or number < row.rounds]
         for row in turn if number % 2 == 0 else reversed(turn):
+            now = row.clock or CLOCKS[clock]
             start = now()
             row.run()
             row.seconds.append(now() - start)

@@ -12,7 +12,18 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from benchmarks import atlas, circuits, flow, language, memory, opening, papers, planning, views
+from benchmarks import (
+    atlas,
+    circuit_worker,
+    circuits,
+    flow,
+    language,
+    memory,
+    opening,
+    papers,
+    planning,
+    views,
+)
 from benchmarks.inputs import bert, fixed, treebank, twin
 from benchmarks.pipelines import EVERYTHING, Streamed, bare, bare_padded, fused_gelu
 from benchmarks.timing import Row, interleave, table
@@ -20,6 +31,7 @@ from benchmarks.timing import Row, interleave, table
 from headscope import TextCorpus
 from headscope.analyses.surface.measure import TARGETS
 from headscope.model.batch import CATEGORIES
+from headscope.model.checkpoint import quietly
 from headscope.model.linears import linears
 
 TINY = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 48}
@@ -269,6 +281,21 @@ def test_planning_is_timed_beside_computing(tmp_path):
     documents = list(TextCorpus(tmp_path / "short.txt"))
     assert len(documents) == 30
     assert all(4 <= len(d.passages[0].text.split()) + 1 <= 21 for d in documents)
+
+
+def test_the_worker_scores_induction_as_the_maps_of_the_network_say(tmp_path):
+    """Reference: the maps that transformers returns."""
+    shape = {"n_layer": 2, "n_head": 4, "n_embd": 32, "vocab_size": 50, "n_positions": 24}
+    with quietly():
+        circuits.decoder(**shape).save_pretrained(tmp_path)
+        half = 1 + np.stack([np.random.default_rng(at).permutation(49)[:5] for at in range(12)])
+        ids = np.concatenate([np.zeros((12, 1), np.int64), half, half], 1)
+        found = circuit_worker.headscope(str(tmp_path), ids)()
+        eager = circuit_worker.network(str(tmp_path), "eager")
+    maps = eager(input_ids=torch.from_numpy(ids), output_attentions=True).attentions
+    places = np.arange(6, 11)
+    wanted = [layer[:, :, places, places - 4].mean((0, 2)).detach() for layer in maps]
+    np.testing.assert_allclose(found, np.stack(wanted), atol=1e-6)
 
 
 def test_one_pass_per_head_and_all_heads_together_give_the_same():

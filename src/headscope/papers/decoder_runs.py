@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
-import torch
 import xarray as xr
 from transformers import GPT2LMHeadModel
 
@@ -124,10 +123,8 @@ def _without_value_biases(network: Any) -> Any:
     if not isinstance(network, GPT2LMHeadModel):
         return network
     network = deepcopy(network)
-    blocks: Sequence[Any] = list(network.transformer.h)
-    for attention in (block.attn for block in blocks):
-        with torch.no_grad():
-            values = attention.c_attn.bias[-attention.embed_dim :]
-            attention.c_proj.bias += values @ attention.c_proj.weight
-            values.zero_()
+    for attention in (block.attn for block in network.transformer.h):
+        values = attention.c_attn.bias.data[-attention.embed_dim :]
+        attention.c_proj.bias.data += values @ attention.c_proj.weight.data
+        values.zero_()
     return network

@@ -52,7 +52,7 @@ from headscope.experiments.importance.objectives import (
 from headscope.model.batch import to_float64
 from headscope.model.instrument import Instrument
 from headscope.model.linears import linears
-from headscope.model.model import Model, evaluating, run_network
+from headscope.model.model import Model, evaluating, forward
 from headscope.run.atlas import Execution
 from headscope.run.control import RANDOM, Control, control_of
 from headscope.run.experiment import ExperimentRequest, in_parts, run_experiment
@@ -278,7 +278,7 @@ class CircuitRun:
             torch.inference_mode(), evaluating(network), told.asking(network, rows),
             Instrument(network, observers=[lambda view: scores.look(view, batch)]),
         ):  # fmt: skip
-            logits = run_network(network, *batch.inputs).logits
+            logits = forward(network, *batch.inputs, keep=False).logits
             right = to_float64(told.answers(logits, rows))
         return {"patterns": scores.whole, "right": right}
 

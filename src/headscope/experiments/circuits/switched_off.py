@@ -34,7 +34,7 @@ from headscope.experiments.circuits.made_inputs import Repeats, repeats
 from headscope.experiments.importance.objectives import LanguageModel, TokenLoss
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.batch import to_float64
-from headscope.model.model import Model, Shape, evaluating, run_network
+from headscope.model.model import Model, Shape, evaluating, forward
 from headscope.run.experiment import in_parts
 
 SEQUENCES = 30  # on which heads are off
@@ -168,7 +168,7 @@ def _losses(model: Model, made: Repeats, rows: Sequence[int], heard: _Mixtures) 
         torch.inference_mode(), listening(network, heard, alone=True),
         told.asking(network, range(len(rows))),
     ):  # fmt: skip
-        logits = run_network(network, *batch.inputs).logits.float()
+        logits = forward(network, *batch.inputs, keep=False).logits.float()
     wanted = torch.from_numpy(right.ravel()).to(logits.device)
     each = functional.cross_entropy(logits, wanted, reduction="none")
     return to_float64(each.view(len(rows), len(HALVES), -1).mean(-1))

@@ -1,0 +1,207 @@
+"""One way to score induction, in a process of its own: ours, a bare pass, or another program.
+
+    PYTHON circuit_worker.py WAY MODEL IDS THREADS
+
+It may be run by a Python that knows neither headscope nor the other benchmarks. MODEL is a folder
+with a GPT-2, IDS a .npy file of inputs [BOS r_1 … r_n r_1 … r_n]. For each line that it is sent it
+does the work once and prints, as JSON, its CPU and wall seconds and its peak memory; at the end of
+its input it prints the scores [layer, head], the mean attention α(i, i−n+1) of the second half, or
+null for a way that gives none.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+AT_ONCE = 10  # sequences of a forward pass
+Scores = np.ndarray[Any, Any] | None
+
+
+def network(folder: str, implementation: str = "sdpa") -> Any:
+    """The GPT-2."""
+    from transformers import GPT2LMHeadModel
+
+    return GPT2LMHeadModel.from_pretrained(folder, attn_implementation=implementation).eval()
+
+
+def batches(ids: Any, size: int = AT_ONCE) -> list[torch.Tensor]:
+    """[sequence, token] of so many sequences each."""
+    return [torch.from_numpy(ids[at : at + size]) for at in range(0, len(ids), size)]
+
+
+def induction(maps: torch.Tensor, half: int) -> torch.Tensor:
+    """[sequence, head] of maps [sequence, head, query, key]."""
+    return maps.diagonal(1 - half, dim1=2, dim2=3)[..., -half:].mean(-1)
+
+
+def bare(folder: str, ids: Any) -> Callable[[], Scores]:
+    """Forward passes, all logits, of which nothing is kept."""
+    model = network(folder)
+
+    def run() -> Scores:
+        with torch.inference_mode():
+            for some in batches(ids):
+                model(input_ids=some, use_cache=False)
+        return None
+
+    return run
+
+
+def bare_asked(folder: str, ids: Any) -> Callable[[], Scores]:
+    """The same with the logits of the second half alone, which is what we ask for."""
+    model, half = network(folder), ids.shape[1] // 2
+
+    def run() -> Scores:
+        with torch.inference_mode():
+            for some in batches(ids):
+                model(input_ids=some, use_cache=False, logits_to_keep=half)
+        return None
+
+    return run
+
+
+def headscope(folder: str, ids: Any) -> Callable[[], Scores]:
+    """What `headscope circuits` does with these inputs: three scores, and what is told again."""
+    from headscope.experiments.circuits.circuits import second_half
+    from headscope.experiments.circuits.made_inputs import Repeats, example_of
+    from headscope.experiments.circuits.pattern_scores import PatternScores
+    from headscope.model.batch import Vocabulary
+    from headscope.model.instrument import Instrument
+    from headscope.model.model import Model, run_network
+
+    model = Model(network(folder), None, "random", "", "")
+    vars(model)["vocabulary"] = Vocabulary(cls=None, sep=None, punctuation=())
+    examples = [example_of(row, str(at), "repeated", special=1) for at, row in enumerate(ids)]
+    made = Repeats(examples, [], 1, ids.shape[1] // 2)
+
+    def run() -> Scores:
+        found = []
+        for at in range(0, len(examples), AT_ONCE):
+            some = examples[at : at + AT_ONCE]
+            batch, scores = model.batch(some), PatternScores(made)
+            told, rows = second_half(made, some, places=made.length - 1), range(len(some))
+            look = [lambda view, scores=scores, batch=batch: scores.look(view, batch)]
+            with (
+                torch.inference_mode(), told.asking(model.network, rows),
+                Instrument(model.network, observers=look),
+            ):  # fmt: skip
+                told.answers(run_network(model.network, *batch.inputs).logits, rows)
+            found.append(scores.whole[..., 2])  # [sequence, layer, head]
+        return np.concatenate(found).mean(0)
+
+    return run
+
+
+def lens(folder: str) -> Any:
+    """TransformerLens's model; nothing is folded, as for the others."""
+    from tokenizers import Tokenizer, models
+    from transformer_lens.model_bridge import TransformerBridge
+    from transformers import PreTrainedTokenizerFast
+
+    words = {f"w{at}": at for at in range(10)}
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordLevel(words, unk_token="w1")), pad_token="w0",
+        unk_token="w1",
+    )  # fmt: skip
+    return TransformerBridge.boot_transformers(
+        "gpt2", hf_model=network(folder, "eager"), tokenizer=tokenizer
+    )
+
+
+def transformer_lens(folder: str, ids: Any) -> Callable[[], Scores]:
+    """TransformerLens: run_with_cache and its detector, a prompt at a time, as it takes them.
+
+    Its score is a mean over all queries of a prompt, not over the second half.
+    """
+    from transformer_lens.head_detector import detect_head
+
+    model = lens(folder)
+
+    def run() -> Scores:
+        for row in batches(ids, 1):
+            model.to_tokens = lambda _, row=row: row
+            with torch.inference_mode():
+                _, cache = model.run_with_cache(row, remove_batch_dim=True)
+                detect_head(model, "", "induction_head", cache=cache)
+        return None
+
+    return run
+
+
+def transformer_lens_maps(folder: str, ids: Any) -> Callable[[], Scores]:
+    """TransformerLens: run_with_cache of the maps alone, many at a time; the mean is ours."""
+    model, half = lens(folder), ids.shape[1] // 2
+
+    def run() -> Scores:
+        found = []
+        for some in batches(ids):
+            with torch.inference_mode():
+                _, cache = model.run_with_cache(
+                    some, names_filter=lambda name: name.endswith("hook_pattern")
+                )
+                layers = [cache["pattern", at] for at in range(model.cfg.n_layers)]
+                found.append(torch.stack([induction(one, half) for one in layers], 1))
+        return np.asarray(torch.cat(found).mean(0).numpy())
+
+    return run
+
+
+def nnsight(folder: str, ids: Any) -> Callable[[], Scores]:
+    """nnsight: a trace that saves the maps of every layer; the mean is ours."""
+    from nnsight import NNsight, save
+
+    model, half = NNsight(network(folder, "eager")), ids.shape[1] // 2
+    layers = model.transformer.h
+
+    def run() -> Scores:
+        found = []
+        for some in batches(ids):
+            with torch.inference_mode(), model.trace(input_ids=some, use_cache=False):
+                maps = save([layer.attn.output[1] for layer in layers])
+            found.append(torch.stack([induction(one, half) for one in maps], 1))
+        return np.asarray(torch.cat(found).mean(0).numpy())
+
+    return run
+
+
+WAYS = (bare, bare_asked, headscope, transformer_lens, transformer_lens_maps, nnsight)
+
+
+def peak() -> int:
+    """Bytes, since the last call, of this process; 0 where the system does not tell."""
+    status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+    if not (status.exists() and reset.exists()):
+        return 0
+    lines = dict(line.split(":", 1) for line in status.read_text("utf-8").splitlines())
+    reset.write_text("5", "utf-8")
+    return int(lines["VmHWM"].split()[0]) * 1024
+
+
+def main() -> None:
+    """Do the work once for every line."""
+    way, folder, file, threads = sys.argv[1:]
+    torch.set_num_threads(int(threads))
+    run = {one.__name__: one for one in WAYS}[way](folder, np.load(file))
+    scores: Scores = None
+    answers = sys.stdout
+    sys.stdout = sys.stderr  # what others print is no answer
+    for _ in sys.stdin:
+        peak()
+        start = time.process_time(), time.perf_counter()
+        scores = run()
+        spent = time.process_time() - start[0], time.perf_counter() - start[1]
+        told = {"cpu": spent[0], "wall": spent[1], "peak": peak()}
+        print(json.dumps(told), file=answers, flush=True)
+    print(json.dumps(None if scores is None else scores.tolist()), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
