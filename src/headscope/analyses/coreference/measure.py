@@ -27,7 +27,7 @@ LEFT_OUT = ("crosses_window", "no_antecedent", "same_head_word", "no_token")
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class PhraseFeatures:
     """What a noun phrase must agree in; None is unknown and agrees with everything."""
 
     person: int | None = None
@@ -45,17 +45,17 @@ class Agreement:
 PRONOUNS = {
     form: features
     for forms, features in {
-        "i me my mine myself": Agreement(1, "singular"),
-        "we us our ours ourselves ourself": Agreement(1, "plural"),
-        "you your yours ye": Agreement(2),
-        "yourself thou thee thy thine thyself": Agreement(2, "singular"),
-        "yourselves": Agreement(2, "plural"),
-        "he him his himself": Agreement(3, "singular", "masculine"),
-        "she her hers herself": Agreement(3, "singular", "feminine"),
-        "it its itself 't": Agreement(3, "singular", "neuter"),
-        "they them their theirs themselves 'em ’em these those": Agreement(3, "plural"),
-        "this that oneself": Agreement(3, "singular"),
-        "themself": Agreement(3),
+        "i me my mine myself": PhraseFeatures(1, "singular"),
+        "we us our ours ourselves ourself": PhraseFeatures(1, "plural"),
+        "you your yours ye": PhraseFeatures(2),
+        "yourself thou thee thy thine thyself": PhraseFeatures(2, "singular"),
+        "yourselves": PhraseFeatures(2, "plural"),
+        "he him his himself": PhraseFeatures(3, "singular", "masculine"),
+        "she her hers herself": PhraseFeatures(3, "singular", "feminine"),
+        "it its itself 't": PhraseFeatures(3, "singular", "neuter"),
+        "they them their theirs themselves 'em ’em these those": PhraseFeatures(3, "plural"),
+        "this that oneself": PhraseFeatures(3, "singular"),
+        "themself": PhraseFeatures(3),
     }.items()
     for form in forms.split()
 }
@@ -68,7 +68,7 @@ class DescribedMention:
     mention: Mention
     text: str
     head: str
-    features: Agreement
+    features: PhraseFeatures
 
     @classmethod
     def of(cls, mention: Mention, words: Sequence[Word]) -> Self:
@@ -76,7 +76,9 @@ class DescribedMention:
         text = " ".join(w.form for w in words[mention.first : mention.last + 1]).casefold()
         head = words[mention.head].form.casefold()
         noun = mention.kind in ("proper", "nominal")
-        return cls(mention, text, head, Agreement(3) if noun else PRONOUNS.get(head, Agreement()))
+        return cls(
+            mention, text, head, PhraseFeatures(3) if noun else PRONOUNS.get(head, PhraseFeatures())
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +143,9 @@ SIEVES: dict[str, Sieve] = {
     "any": lambda asked, other: True,
 }
 # The rule systems: each answers with the nearest mention that passes its strictest sieve that any
-# mention passes; without one it has no answer. Agreement is known of English pronouns (PRONOUNS)
+# mention passes; without one it has no answer. Features are known of English pronouns (PRONOUNS)
 # only, and that a proper or nominal mention is third person; the paper does not say where it took
-# it from.
+# them from.
 SYSTEMS = {"nearest": ("any",), "head_match": ("same_head",), "rule_based": tuple(SIEVES)}
 
 

@@ -227,7 +227,7 @@ def _attribution(
     """[example, layer, head] (z_clean - z_other) · ∂m/∂z at the other prompt: one backward pass."""
     kept = []
     for one, mode in ((clean, torch.no_grad()), (other, torch.enable_grad())):
-        mixtures = _Mixtures()
+        mixtures = _KeptMixtures()
         with (
             mode, frozen(network), listening(network, mixtures, alone=True),
             objective.asking(network, one.places),
@@ -242,7 +242,7 @@ def _attribution(
     return to_float64(torch.stack(worth, 1))
 
 
-class _Mixtures:
+class _KeptMixtures:
     """A listener that keeps every layer's mixtures as part of the graph of gradients."""
 
     def __init__(self) -> None:

@@ -101,7 +101,7 @@ def prompt_views(
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _PlainPass:
     """One plain pass over a prompt: `told` [number, token], `outcome` [number, end] of the tokens
     `ends` that are likeliest of the answers and of the wrong ones, `attention` [layer, head, token]
     of the last token.
@@ -113,7 +113,7 @@ class _Reading:
     attention: Float64
 
 
-def _read(model: LanguageModel, example: Example, choices: Sequence[Ints]) -> _Reading:
+def _read(model: LanguageModel, example: Example, choices: Sequence[Ints]) -> _PlainPass:
     rows, size, ids = list[torch.Tensor](), len(example), example.input_ids
 
     def look(view: LayerView) -> None:
@@ -126,7 +126,7 @@ def _read(model: LanguageModel, example: Example, choices: Sequence[Ints]) -> _R
     for at in range(1, size):  # one row at a time: vocabularies are large
         told[:, at : at + 1] = _numbers(logits[at - 1], ids[at : at + 1])
     ends = np.array([some[int(logits[-1, some].argmax())] for some in choices])
-    return _Reading(told, ends, _numbers(logits[-1], ends), to_float64(torch.stack(rows)))
+    return _PlainPass(told, ends, _numbers(logits[-1], ends), to_float64(torch.stack(rows)))
 
 
 def _text(model: LanguageModel, token: int) -> str:

@@ -109,12 +109,12 @@ def losses_off(
     passes, sums = list(product(parts, range(len(sets)), (1, 2))), list[torch.Tensor]()
     with evaluating(model.network):
         for rows in parts:
-            heard = _Mixtures(tokens)
+            heard = _MeanMixtures(tokens)
             losses[rows, :, 0] = _losses(model, made, rows, heard)[:, None]
             sums.append(torch.stack(heard.sums))  # [layer, head, dim]
         means = torch.stack(sums).sum(0) / (count * tokens)
         for rows, at, place in one_by_one(passes, "heads off", "passes", len(passes)):
-            heard = _Mixtures(tokens, means, off[rows, at, place])
+            heard = _MeanMixtures(tokens, means, off[rows, at, place])
             losses[rows, at, place] = _losses(model, made, rows, heard)
     return {"losses": losses}
 
@@ -130,7 +130,7 @@ def _others(heads: Sequence[Head], shape: Shape, draw: np.random.Generator) -> l
     return found
 
 
-class _Mixtures:
+class _MeanMixtures:
     """A listener that sums the mixtures of each layer, and puts means in the place of some.
 
     means  [layer, head, dim]
@@ -157,7 +157,7 @@ class _Mixtures:
         """Nothing is left to do."""
 
 
-def _losses(model: Model, made: Repeats, rows: Sequence[int], heard: _Mixtures) -> Float64:
+def _losses(model: Model, made: Repeats, rows: Sequence[int], heard: _MeanMixtures) -> Float64:
     """[sequence, half] cross-entropy of the tokens that were drawn, but for the first of a half."""
     first = made.opening + np.arange(made.length - 1)
     asked = np.concatenate([first, first + made.length])
