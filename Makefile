@@ -23,8 +23,10 @@ lint: .venv/dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 
+# Then as a program that has installed headscope sees it: by its py.typed.
 types: .venv/dev
 	.venv/bin/mypy
+	.venv/bin/mypy tests/downstream/uses_headscope.py
 
 # Which room may import which: the contracts are in pyproject.toml.
 contracts: .venv/dev

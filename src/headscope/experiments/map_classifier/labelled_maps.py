@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
+from typing import Any
 
 import numpy as np
 
@@ -93,12 +94,19 @@ class LabelledMaps:
 
 
 def bundled_labels(columns: str = "special") -> LabelledMaps:
-    """The labelled set that comes with headscope.
+    """The labelled set that comes with the source of headscope.
 
     columns  "special": labels by the definitions of `classes.CLASSES`; "any": the maps that were
              labelled by all their columns too, with those labels
+    raises   InputError in an installed package, which has no such maps: only a checkout has
     """
-    folder = resources.files(__package__) / "data"
+    folder = _maps_folder()
+    if not (folder / "labelled.npz").is_file():
+        raise InputError(
+            "the labelled maps are not installed: they are in the source distribution of "
+            "headscope; run this in a checkout of it (pip install -e .), or learn from your own "
+            "maps: --labels SESSION --without-bundled"
+        )
     with (folder / "labelled.npz").open("rb") as file, np.load(file, allow_pickle=False) as kept:
         roots, kinds = kept["roots"], kept["kinds"]
         sizes, largest = kept["sizes"].astype(int), kept["largest"]
@@ -115,6 +123,10 @@ def bundled_labels(columns: str = "special") -> LabelledMaps:
     there = [place for place, row in enumerate(rows) if row["any_label"]]
     again = [rows[place] | {k: rows[place][f"any_{k}"] for k in ANNOTATIONS} for place in there]
     return LabelledMaps([maps[place] for place in there], again)
+
+
+def _maps_folder() -> Any:
+    return resources.files(__package__) / "data"
 
 
 def labels_of(session: Session) -> LabelledMaps:
