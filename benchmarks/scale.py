@@ -1,6 +1,6 @@
 """What do leases, planning and merging cost a run of a thousand processes, and where does it end?
 
-python -m benchmarks.scale [--processes N] [--shards N] [--cost S] [--folder F]
+python -m benchmarks.scale [--processes N] [--shards N] [--left N] [--cost S] [--folder F]
 python -m benchmarks.scale --two [--texts N]
 
 Simulated processes are threads of this process that run our own code (leases, merge tree, folders)
@@ -36,6 +36,7 @@ import numpy as np
 
 from headscope.run import gather_together, processes, shard_files, shared_parts
 from headscope.run.life_cycle import Meter, RunInProgress
+from headscope.run.merge_tree import children
 from headscope.run.plan import Shard
 from headscope.run.store import RunFolder
 
@@ -168,17 +169,37 @@ class Folder(RunFolder):
             self.most[name] = max(self.most[name], now)
 
 
-def simulate(folder: Path, count: int, shards: int, cost: float, size: int) -> dict[str, Any]:
+def fill(folder: RunFolder, count: int, shards: int, left: int, state: dict[str, Any]) -> int:
+    """Write what is there when each process has so many shards of its share left; returns those."""
+    there, folder.owner = np.ones(shards, bool), "scale"
+    for at in range(1, count + 1):
+        end = at * shards // count
+        there[max(end - left, (at - 1) * shards // count) : end] = False
+    nodes = [(0, shards - 1)]
+    while nodes:
+        first, last = node = nodes.pop()
+        if there[first : last + 1].all() and node != (0, shards - 1):
+            folder.put_span(node, {key: (last - first + 1) * sums for key, sums in state.items()})
+        elif there[first : last + 1].any():
+            nodes += children(node)
+    return int((~there).sum())
+
+
+def simulate(
+    folder: Path, count: int, shards: int, cost: float, size: int, left: int | None = None
+) -> dict[str, Any]:
     """So many processes compute so many shards; real seconds of our code, files, bytes.
 
     cost  seconds that a process computes a shard, of which each takes 0.5 to 1.5 times as long
     size  numbers of eight bytes of a state
+    left  shards of each process that are simulated; those before are there; None: all
     """
     clock, draw = Clock(), np.random.default_rng(0)
     state, costs = {"sums/values": draw.random(size)}, draw.uniform(0.5, 1.5, shards) * cost
     plan = SimpleNamespace(shards=[Shard(n, n, n + 1, 1, "") for n in range(shards)])
     job = SimpleNamespace(new_analyses=lambda: [Sums(size)])
-    Folder.clock, Folder.most, Folder.every = clock, Counter(), max(1, shards // 100)
+    todo = shards if left is None else fill(RunFolder(folder), count, shards, left, state)
+    Folder.clock, Folder.most, Folder.every = clock, Counter(), max(1, todo // 50)
     ends = Counter[str]()
     RunFolder(folder).write_manifest({"fingerprint": "scale", "spec": {}, "shards": shards})
 
@@ -220,9 +241,10 @@ def simulate(folder: Path, count: int, shards: int, cost: float, size: int) -> d
         threading.stack_size(before)
         clock.run(count)
     return {
-        "processes": count, "shards": shards, "cost": cost, "simulated": clock.now,
-        "ideal": float(costs.sum()) / count, "real": clock.real, "ends": dict(ends),
-        "spent": dict(clock.spent), "counts": dict(clock.counts), "most": dict(Folder.most),
+        "processes": count, "shards": shards, "computed": clock.counts["write"], "cost": cost,
+        "simulated": clock.now, "ideal": cost * todo / count, "real": clock.real,
+        "ends": dict(ends), "spent": dict(clock.spent), "counts": dict(clock.counts),
+        "most": dict(Folder.most),
         "state": len(shard_files.pack(state)),
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }  # fmt: skip
@@ -230,9 +252,10 @@ def simulate(folder: Path, count: int, shards: int, cost: float, size: int) -> d
 
 def told(found: dict[str, Any]) -> Iterator[str]:
     """The figures in words."""
-    shards, most = found["shards"], found["most"]
+    shards, most = found["computed"], found["most"]
     yield (
-        f"{found['processes']:,} processes, {shards:,} shards of {found['cost']:g} s: "
+        f"{found['processes']:,} processes, {shards:,} of {found['shards']:,} shards of "
+        f"{found['cost']:g} s: "
         f"{found['simulated']:,.0f} s simulated, {found['ideal']:,.0f} of them computing"
     )
     for what, seconds in sorted(found["spent"].items(), key=lambda one: -one[1]):
@@ -360,6 +383,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--shards", type=int, default=100_000)
     parser.add_argument("--cost", type=float, default=60.0, help="seconds of a shard")
     parser.add_argument("--size", type=int, default=512, help="numbers of a state")
+    parser.add_argument("--left", type=int, help="shards of each process; those before are there")
     parser.add_argument("--folder", type=Path, help="on the file system to be measured")
     parser.add_argument("--two", action="store_true")
     parser.add_argument("--texts", type=int, default=60)
@@ -371,7 +395,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             lines, missed = told_of_two(found), False
         else:
             found = simulate(
-                Path(name) / "run", given.processes, given.shards, given.cost, given.size
+                Path(name) / "run",
+                given.processes,
+                given.shards,
+                given.cost,
+                given.size,
+                given.left,
             )
             lines, missed = told(found), found["most"]["files"] > MOST_FILES
     print("\n".join(lines))

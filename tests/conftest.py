@@ -16,8 +16,6 @@ import pytest
 # The shell, without a window's own pages, takes a third of the time for each page.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
-# Frames as soon as they are asked for: tests wait for hundreds of them.
-SWITCHES = ("--no-sandbox", "--disable-frame-rate-limit", "--disable-gpu-vsync")
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 # Read as triton is first imported, by torch; =0 runs the kernels of long inputs on a GPU.
 os.environ.setdefault("TRITON_INTERPRET", "1")
@@ -177,7 +175,7 @@ def browser():
     if CHROMIUM is None:
         without("no chromium on this machine")
     with sync_playwright() as player:
-        running = player.chromium.launch(executable_path=CHROMIUM, args=list(SWITCHES))
+        running = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield running
         running.close()
 

@@ -457,6 +457,16 @@ def test_the_python_of_the_circuits_page_runs(desk: Path) -> None:
     assert names["paths"]["path"].shape == (1, 1, 3)  # type: ignore[index]
 
 
+def test_the_python_of_the_tutorial_on_circuits_runs(desk: Path) -> None:
+    saved_english(desk / "my-decoder")
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/tutorial-circuits.md", "python"):
+        exec(compile(block, "tutorial-circuits.md", "exec"), names)
+    gap = float(names["direct"]["logit_difference"])  # type: ignore[index]
+    assert names["total"] == pytest.approx(gap, abs=1e-4)
+    assert names["off"]["off_loss"].sizes["off"] == 3  # type: ignore[index]
+
+
 def test_every_option_of_circuits_is_in_its_page() -> None:
     text = (ROOT / "docs/circuits.md").read_text("utf-8")
     own = {

@@ -32,6 +32,7 @@ def test_a_few_faults_of_every_kind_end_in_the_same_bits(tmp_path):
         "two drivers",
         "full disk",
         "together",
+        "dask",
         "all",
     } <= counts.keys()
     assert int(counts["all"]) > 15

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 
 import click
 
-from trials import kills, power_loss, shim, stateful, together
+from trials import dask_kills, kills, power_loss, shim, stateful, together
 from trials.desk import SCENARIOS
 from trials.file_operations import attempt_all, bench_of
 from trials.outcomes import Tally
@@ -23,4 +25,7 @@ def command(keep: Path) -> None:
             power_loss.attempt_all(bench, tally, every=9)
         kills.attempt_all(bench, tally, drivers=1, workers=0, pairs=1, disks=1)
         together.attempt_all(bench, tally, runs=1, kills=3, shards=20)
+        if find_spec("distributed"):
+            dask = dask_kills.Trial(bench, Random(1))
+            dask_kills.tell(tally, "dask", *dask.of_command(), bench)
         stateful.attempt_all(bench, tally, examples=2, steps=4)

@@ -150,7 +150,7 @@ def test_what_is_no_run_is_refused(headscope, tmp_path):
 def test_a_page_that_cannot_be_written_is_refused_in_words(headscope, small, tmp_path):
     (tmp_path / "file").write_text("")
     refused(headscope("head", small, "L1H1", "-o", "file/a.html"), "cannot write", "choose another")
-    refused(headscope("head", small, "L1H1", "--svg", "a.jpg"), "wanted a name in .svg or .png")
+    refused(headscope("head", small, "L1H1", "--svg", "a.jpg"), "a name in .svg, .png or .pdf")
 
 
 # --- text -----------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Does a Dask cluster give the bits of one process, also where its workers die?"""
 
+import asyncio
 import logging
 from contextlib import suppress
 
@@ -7,7 +8,7 @@ import numpy as np
 import psutil
 import pytest
 from click.testing import CliRunner
-from distributed import KilledWorker, LocalCluster
+from distributed import Client, KilledWorker, LocalCluster
 from distributed.client import FutureCancelledError
 
 import headscope as hs
@@ -98,6 +99,20 @@ def run_on(cluster, model, **more):
 
 def test_a_cluster_that_is_there_gives_the_same_and_keeps_nothing(cluster, tiny, short):
     assert run_on(cluster, tiny).tree.identical(short.tree)
+    assert dask_engine._JOBS == {}
+
+
+def test_an_end_does_not_wait_for_ever_for_a_scheduler_that_is_gone(cluster, monkeypatch):
+    async def never(*_, **__):
+        await asyncio.Event().wait()
+
+    job = dask_engine._Job("x", ("0", None, None))
+    with Client(cluster, set_as_default=False) as client:
+        with monkeypatch.context() as patched, dask_engine._handed(client, job, cluster):
+            assert "x" in dask_engine._JOBS
+            patched.setattr(Client, "_unregister_worker_plugin", never)
+            patched.setattr(dask_engine, "PATIENCE", "10ms")
+        client.unregister_worker_plugin("x")
     assert dask_engine._JOBS == {}
 
 

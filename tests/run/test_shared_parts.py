@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 
 import headscope as hs
+from forked import forked
 from headscope.corpus.document import Example
 from headscope.errors import InputError, RunStopped
 from headscope.experiments.ablation.ablate import AblationSettings, ablate
@@ -163,7 +166,7 @@ def mood(tmp_path_factory):
 @pytest.mark.parametrize(
     ("make", "settings", "tokens"),
     [
-        (ablate, AblationSettings(pairs=2, replicates=5, batch_tokens=200), "ablation.ablate"),
+        (ablate, AblationSettings(replicates=5, batch_tokens=200), "ablation.ablate"),
         (
             importance,
             ImportanceSettings(replicates=5, methods=("gradient",)),
@@ -178,7 +181,7 @@ def test_an_experiment_of_two_processes_is_that_of_one(
 
     def made(output, **execution):
         how = hs.Execution(linears="stock", **execution)
-        return make(mood, data(16), settings=settings, output=output, execution=how)
+        return make(mood, data(12), settings=settings, output=output, execution=how)
 
     alone = made(tmp_path / "alone", keep_shards=True)
     files = sorted(alone.path.glob("shards/*/*.shard"))
@@ -189,3 +192,38 @@ def test_an_experiment_of_two_processes_is_that_of_one(
     assert (folder / "atlas.nc").read_bytes() == (alone.path / "atlas.nc").read_bytes()
     assert there(folder) == {"atlas.nc", "manifest.json"}
     assert sum(run.manifest["processors"].values()) == len(parts)
+
+
+# --- real processes -----------------------------------------------------------------------------
+
+COUNTED = """
+import os, signal, sys
+from pathlib import Path
+sys.path[:0] = [{tests!r}]
+import headscope as hs
+from run.test_shared_parts import counted
+model = hs.load({model!r})
+
+def at(number):
+    if number == {fatal}:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+counted(model, Path("run"), ({share}, 2), at)
+"""
+
+
+def test_a_process_that_is_killed_costs_its_part(tiny, tiny_place, alone, tmp_path):
+    """It is killed in the middle; then two at once take over what it held."""
+    tests, model, folder = str(Path(__file__).parents[1]), str(tiny_place), tmp_path / "run"
+
+    def process(share, fatal=-1):
+        code = COUNTED.format(tests=tests, model=model, share=share, fatal=fatal)
+        return forked(cwd=tmp_path, code=code)
+
+    with process(1, fatal=1) as killed:
+        assert killed.wait() == -signal.SIGKILL
+    assert (folder / "processes/00001.lease").is_file()
+    with process(1) as first, process(2) as second:
+        assert (first.wait(), second.wait()) == (0, 0), second.communicate()
+    assert (folder / "atlas.nc").read_bytes() == alone
+    assert there(folder) == {"atlas.nc", "manifest.json"}

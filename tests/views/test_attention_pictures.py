@@ -320,8 +320,8 @@ def test_shapes_and_scales_of_the_wrong_kind_are_refused(tmp_path):
     with pytest.raises(InputError, match="above 0"):
         attention_map(TOKENS, make_maps()[0, 0], top=0.0)
     figure = attention_map(TOKENS, make_maps()[0, 0])
-    with pytest.raises(InputError, match=r"wanted a name in \.svg or \.png"):
-        save_picture(figure, tmp_path / "a.pdf")
+    with pytest.raises(InputError, match=r"wanted a name in \.svg, \.png or \.pdf"):
+        save_picture(figure, tmp_path / "a.gif")
     assert list(tmp_path.iterdir()) == []
 
 

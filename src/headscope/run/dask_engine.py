@@ -142,8 +142,12 @@ def _handed(client: Client, job: _Job, scheduler: str | None) -> Iterator[None]:
         yield
     finally:
         if scheduler is not None:
-            with suppress(Exception):  # of a cluster that is gone
-                client.unregister_worker_plugin(job.name)
+
+            async def let_go() -> None:
+                await client.unregister_worker_plugin(job.name)
+
+            with suppress(Exception):  # of a cluster that is gone, which may never answer
+                client.sync(let_go, callback_timeout=PATIENCE)
 
 
 def _check_gpus(client: Client, scheduler: str | None) -> None:

@@ -253,7 +253,8 @@ class _Helping(Member):
     tried: set[int] = field(default_factory=set)
 
     def wait(self) -> None:
-        left = [at for at in self.order if at not in self.there and at not in self.tried]
+        missing: list[int] = self.order[~self.there[self.order]].tolist()
+        left = [at for at in missing if at not in self.tried]
         if not left:
             super().wait()
             return
@@ -276,11 +277,8 @@ def _together(
         except RunStopped:
             raise
         except Exception as error:
-            return {
-                "error": np.frombuffer(
-                    _one_line(_readable(error)).encode("utf-8", "replace"), np.uint8
-                )
-            }
+            told = _one_line(_readable(error)).encode("utf-8", "replace")
+            return {"error": np.frombuffer(told, np.uint8)}
         return {}
 
     parts, numbers = _ModelParts(progress, listed), range(len(listed))
