@@ -56,6 +56,16 @@ def test_a_share_stands_before_two_dashes(telling):
     assert given[-5:] == ["--demo", "--shard", "2/2", "--", "--model"]
 
 
+@pytest.mark.parametrize("words", [
+    ["zoo", "a", "b", "--text", "t.txt"], ["ablate", "a", "--task", "rte"],
+    ["importance", "a", "--text", "t.txt"], ["probe", "a", "--train", "t", "--test", "t"],
+])  # fmt: skip
+def test_every_command_that_processes_share_is_taken(words):
+    last = script_of(*words, "--tasks", "3").splitlines()[-1]
+    said = f"headscope {words[0]} --quiet {' '.join(words[1:])}"
+    assert last.endswith(f'{said} --shard "$SLURM_ARRAY_TASK_ID/3"')
+
+
 def test_what_slurm_is_asked_stands_in_the_script():
     asked = ["--time", "4:00:00", "--mem", "16G", "--gpus", "a100:2", "--partition", "long,short"]
     lines = script_of("atlas", "demo", "--demo", "--tasks", "9", *asked, "--cpus", "3").splitlines()
