@@ -68,6 +68,7 @@ WRITING = {
 }
 RUNS = ("atlas", "compare", "ablate", "importance", "probe", "zoo", "circuits")
 PAGES = {"view", "head"}  # one file, written whole: who ends last is there
+SITES = {"export"}  # of a finished run: see report/test_site.py
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +116,7 @@ def test_no_command_that_writes_a_folder_is_left_out():
         for path, one in {name: command, **getattr(command, "commands", {})}.items():
             if any("-o" in parameter.opts for parameter in one.params):
                 found.add(path if one is command else f"{name} {path}")
-    assert found == set(WRITING) | PAGES
+    assert found == set(WRITING) | PAGES | SITES
 
 
 def test_a_report_waits_for_the_run_and_is_not_put_beside_other_results(headscope, desk):

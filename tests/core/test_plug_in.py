@@ -60,8 +60,10 @@ from click.testing import CliRunner
 site, model, run = sys.argv[1:]
 sys.path.insert(0, site)
 from headscope.cli.main import group
+from headscope.core import question
 from headscope.draw import saving
 
+question._announced.cache_clear()  # of the process that this one is forked from
 saving.RESOLUTION = 60  # as for all tests: see conftest.py
 options = ["--demo", "--limit", "5", "--analyses", "surface,largest", "--replicates", "20"]
 asked = {

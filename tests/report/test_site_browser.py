@@ -17,6 +17,7 @@ from click.testing import CliRunner
 import headscope as hs
 from headscope.cli.main import group
 from headscope.core.terms import SOURCES
+from headscope.core.whole_file import held
 from headscope.draw.figures import pictures
 from headscope.errors import InputError, RunFolderError
 from headscope.report.site import export_site
@@ -126,6 +127,13 @@ def test_every_page_opens_by_its_link(kind, site, hosted, watched):
 def test_a_card_is_opened_by_its_address(site, watched):
     page = watched(f"{site.as_uri()}/heads.html#L2H5", within=[site.as_uri()])
     assert "L2·H5" in page.locator("#card-title").text_content()
+
+
+def test_two_exports_do_not_share_a_folder(short, tmp_path):
+    place = tmp_path / "site"
+    with held(place), pytest.raises(RunFolderError, match="is writing to .*site"):
+        export_site(hs.open_run(short.path), place)
+    assert not place.exists()
 
 
 def test_what_is_no_export_is_left_alone(site, short, few_pictures, tmp_path):

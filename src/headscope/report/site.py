@@ -14,7 +14,7 @@ import headscope
 from headscope.core.head_labels import run_labels
 from headscope.core.results import derived_once, model_name, naming_layers, printable, shape
 from headscope.core.stored_maps import stored_inputs
-from headscope.core.whole_file import names_in, write_whole
+from headscope.core.whole_file import held, names_in, write_whole
 from headscope.draw.caption_words import over
 from headscope.draw.figures import pictures
 from headscope.errors import InputError
@@ -36,11 +36,17 @@ def export_site(run: Run | str | Path, folder: str | Path, *, overwrite: bool = 
 
     run        or its folder; nothing of it is changed
     overwrite  replace an earlier export: the files that it wrote, nothing else
-    raises     RunFolderError for a run that is not finished; InputError for a folder that holds
-               anything else; UnwrittenError where nothing can be written
+    raises     RunFolderError for a run that is not finished, or a folder that another process
+               writes to; InputError for one that holds anything else; UnwrittenError where nothing
+               can be written
     """
     run, place = run if isinstance(run, Run) else headscope.open_run(run), Path(folder)
-    _clear(place, overwrite=overwrite)
+    with held(place):
+        _clear(place, overwrite=overwrite)
+        return _written(run, place)
+
+
+def _written(run: Run, place: Path) -> Path:
     write_report(run, place)
     with derived_once(), naming_layers(run.tree), RunFolder(place).listing():
         layers, per_layer = shape(run.tree)
