@@ -131,7 +131,7 @@ def test_a_card_is_opened_by_its_address(site, watched):
 
 def test_two_exports_do_not_share_a_folder(short, tmp_path):
     place = tmp_path / "site"
-    with held(place), pytest.raises(RunFolderError, match="is writing to .*site"):
+    with held(place), pytest.raises(RunFolderError, match=r"is writing to .*site"):
         export_site(hs.open_run(short.path), place)
     assert not place.exists()
 
