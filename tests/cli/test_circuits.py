@@ -57,6 +57,7 @@ def test_what_has_no_head_or_sees_what_comes_is_refused(headscope, desk):
         (("decoder", "--length", "50"), "give a smaller --length"),
         (("decoder", "--length", "12", "--haystack", "20", "--text", "short.txt"), "the text has"),
         (("decoder", "--sequences", "3"), "wanted 10 or more"),
+        (("decoder", "--views", "2"), "found --views; wanted --prompts"),
         (("decoder", "--length", "12", "--control", "masked"), "masked"),
     ):
         done = headscope("circuits", *words, "-o", "run", "--linears", "stock")

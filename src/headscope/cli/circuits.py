@@ -7,6 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from click import get_current_context
+from click.core import ParameterSource
+
 from headscope.cli import options
 from headscope.cli.options import IntervalOptions, Natural, Positive, RunOptions
 from headscope.cli.terminal_output import ProgressBar, size_of
@@ -19,6 +22,7 @@ from headscope.cli.typed_command import (
     run_command,
     several,
 )
+from headscope.errors import InputError
 
 if TYPE_CHECKING:
     from headscope.run.store import Run
@@ -83,7 +87,9 @@ def circuits_command(given: _CircuitOptions) -> None:
     headscope circuits my-decoder --prompts ioi -o circuits
     """
     options.check_run_folder(given.output)
-    from headscope.errors import InputError
+    asked = get_current_context().get_parameter_source("views") is ParameterSource.COMMANDLINE
+    if asked and not given.prompts:
+        raise InputError("found --views; wanted --prompts ioi, or another NAME|FILE, beside it")
     from headscope.experiments.circuits.circuits import CircuitSettings, circuits, haystack_of
     from headscope.experiments.circuits.export import NO_HAYSTACK, export_heads
     from headscope.experiments.importance.objectives import load_language_model
