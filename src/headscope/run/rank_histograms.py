@@ -37,20 +37,15 @@ class RankHistograms(AnalysisPart):
         self.counts.add(at * len(RANK) * len(self.bins) + cells[counted])
         size = len(COARSE_RANK) * len(self.coarse_bins)
         cells = COARSE_RANK.index(rank) * len(self.coarse_bins) + self.coarse_bins.index(values)
-        cells = np.where(counted, cells, size)
-        counts = count_by_example(cells, (len(cells), size + 1))[:, :-1]
-        self.coarse.add(counts, batch.groups, at=(at,))
+        counts = [
+            np.bincount(row[there], minlength=size)
+            for row, there in zip(cells, counted, strict=True)
+        ]
+        self.coarse.add(np.array(counts), batch.groups, at=(at,))
 
     def correlations(self) -> tuple[Float64, Float64]:
         """Spearman's: [number], and [replicate + 1, number] from the coarse histograms."""
         return spearman(self.counts.counts), spearman(self.coarse.sums)
-
-
-def count_by_example(cells: npt.NDArray[np.int64], shape: tuple[int, int]) -> npt.NDArray[np.int64]:
-    """[example, cell] counts of cells given as [example, …]."""
-    row = np.arange(shape[0]).reshape(-1, *[1] * (cells.ndim - 1)) * shape[1]
-    size = shape[0] * shape[1]
-    return np.bincount((cells + row).ravel(), minlength=size)[:size].reshape(shape)
 
 
 def around(fine: Float64, coarse: Float64) -> Estimate:
