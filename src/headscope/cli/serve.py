@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from importlib.util import find_spec
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -12,6 +14,9 @@ from headscope.cli.options import ModelOptions, json_flag
 from headscope.cli.terminal_output import complain, say, tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
 from headscope.errors import HeadscopeError
+
+if TYPE_CHECKING:
+    from headscope.serve.server import LiveServer
 
 INSTALL = "pip install 'headscope[serve]'"
 USUAL_PORT, USUAL_HOST = 8899, "127.0.0.1"
@@ -49,7 +54,6 @@ def serve_command(given: _ServeOptions) -> None:
         raise HeadscopeError(
             f"headscope serve needs {' and '.join(missing)}, not installed here\n{INSTALL}"
         )
-    from headscope.serve.access import LOOPBACK
     from headscope.serve.server import LiveServer, bound
     from headscope.serve.start import is_run, live_app
 
@@ -57,28 +61,32 @@ def serve_command(given: _ServeOptions) -> None:
         from headscope.model.request import refuse_place
 
         refuse_place(given.what)
-    own = bound(given.host, given.port)
-    app = live_app(
-        given.what, longest=given.longest, text=given.text, pair=given.text_b or "",
-        clients=given.clients, **asdict(given.loading),
-    )  # fmt: skip
-    server = LiveServer(app, own, host=given.host)
-    if given.port not in (0, server.port):
-        complain(f"port {given.port} is in use: {server.port} is taken instead")
-    if given.host not in LOOPBACK:
-        complain(
-            f"--host {given.host}: whoever reaches this machine and has the address can use the "
-            "page, and it is not encrypted"
-        )
-    if app.absent:
-        complain(app.absent)
-
-    def ready() -> None:
-        lines = [f"live page: {server.address}", "Ctrl-C ends it; nothing is written"]
-        tell(lines, {"address": server.address} if given.as_json else None)
-        if not given.no_browser:
-            click.launch(server.address)
-
-    server.run(ready)
+    with closing(bound(given.host, given.port)) as own:
+        app = live_app(
+            given.what, longest=given.longest, text=given.text, pair=given.text_b or "",
+            clients=given.clients, **asdict(given.loading),
+        )  # fmt: skip
+        server = LiveServer(app, own, host=given.host)
+        _warn(given, server)
+        server.run(partial(_tell, given, server))
     if not given.as_json:
         say("ended")
+
+
+def _warn(given: _ServeOptions, server: LiveServer) -> None:
+    if given.port not in (0, server.port):
+        complain(f"port {given.port} is in use: {server.port} is taken instead")
+    if server.guard.everywhere:
+        complain(
+            f"--host {given.host}: whoever reaches this machine and has the address can use the "
+            "page, and nothing is encrypted"
+        )
+    if server.app.absent:
+        complain(server.app.absent)
+
+
+def _tell(given: _ServeOptions, server: LiveServer) -> None:
+    lines = [f"live page: {server.address}", "Ctrl-C ends it; nothing is written"]
+    tell(lines, {"address": server.address} if given.as_json else None)
+    if not given.no_browser:
+        click.launch(server.address)

@@ -93,6 +93,8 @@ def answer(read: Read, labels: Labels | None = None) -> bytes:
         data = payload(shown, labels=named, detail="none", pack=keep)
     for stack in data["stacks"]:
         _ask_for_all(stack)
+        if (last := stack["measures"][-1])["signed"]:  # what came of the change: after less before
+            last |= {"minuend": last["subtrahend"], "subtrahend": 0, "label": "change of attention"}
     head = json.dumps({"data": data, "outcome": read.outcome}, ensure_ascii=False, allow_nan=False)
     told_bytes = head.encode("utf-8")
     return b"".join([len(told_bytes).to_bytes(4, "little"), told_bytes, *parts])

@@ -74,21 +74,22 @@ class LiveApp:
     async def read(self, request: Request) -> Response:
         """What the model does with a text; an older text of the same page is dropped."""
         client, body = _client(request), await _body(request)
-        asked = read_request(body)
+        asked, model = read_request(body), self._model
 
         def work(ticket: Ticket) -> bytes:
             with memory_told(SHORTER):
-                return answer(self._model.read(asked, ticket.check), self.labels)
+                return answer(model.read(asked, ticket.check), self.labels)
 
         return await self._wait(request, self.line.put(client, "read", work, renews=True))
 
     async def head(self, request: Request) -> Response:
         """A head's exact weights and vectors."""
         client, asked = _client(request), head_request(await _body(request))
+        model = self._model
 
         def work(ticket: Ticket) -> bytes:
             with memory_told(SHORTER):
-                return head_answer(self._model.read(asked.text, ticket.check).shown, asked)
+                return head_answer(model.read(asked.text, ticket.check).shown, asked)
 
         kind = f"head {asked.stack} {asked.layer} {asked.head}"
         return await self._wait(request, self.line.put(client, kind, work))

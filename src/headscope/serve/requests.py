@@ -94,7 +94,7 @@ def _reading(given: Mapping[str, Any]) -> ReadRequest:
 
 
 def _texts(given: Mapping[str, Any]) -> tuple[str, str]:
-    text, pair = given.get("text"), given.get("pair") or ""
+    text, pair = given.get("text"), given.get("pair", "")
     if not isinstance(text, str) or not isinstance(pair, str):
         raise InputError(f"found a text that is no text; {WANTED}")
     if (length := len(text) + len(pair)) > MOST_CHARACTERS:

@@ -93,7 +93,7 @@ class LiveServer:
         ready  called before the first request is answered; the port takes connections already
         """
         self.app.line.start()
-        with closing(self.app.line), closing(self.own), suppress(KeyboardInterrupt):
+        with closing(self.app.line), suppress(KeyboardInterrupt):
             ready()
             self.web.run(sockets=[self.own])
 
