@@ -154,6 +154,9 @@ function listStacks() {
 
 function begin() {
   state.top = data.sides.some((side) => side.tokens.length > 40) ? 3 : 0;
-  painters.push(paintOutcome, paintChanges);
+  data.start.measure = 0; // so that an address says where it shows the change
   start();
+  painters.push(paintOutcome, paintChanges);
+  paintOutcome();
+  paintChanges();
 }
