@@ -94,7 +94,7 @@ const tokenText = (word) => {
 
 function paintChangeList() {
   const rows = Object.keys(changeNames).flatMap((way) => [...live.changes[way]].sort((one, two) => one.localeCompare(two, "en", { numeric: true })).map((word) => changeRow([nameOf(word)], way, () => setWay([word], "on"))));
-  for (const word of live.changes.zero) rows.push(changeRow(["value of ", element("bdi", {}, tokenText(word))], "zero", () => setZero(word, false)));
+  for (const word of live.changes.zero) rows.push(changeRow(["value of ‘", element("bdi", {}, tokenText(word)), "’"], "zero", () => setZero(word, false)));
   if (rows.length > 1) {
     const all = element("button", { type: "button", class: "ask" }, "undo all");
     all.addEventListener("click", () => {
