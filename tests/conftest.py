@@ -35,7 +35,8 @@ def pytest_collection_finish(session):
     gc.collect()
     gc.freeze()
     gc.set_threshold(30_000)
-    if any(hasattr(item.module, "forked") for item in session.items if hasattr(item, "module")):
+    modules = {item.module for item in session.items if hasattr(item, "module")}
+    if any(hasattr(one, name) for one in modules for name in ("forked", "called_apart")):
         from forked import begin
 
         begin()
