@@ -33,6 +33,7 @@ nb_execution_timeout = 120
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
 nb_merge_streams = True
+nb_output_stderr = "remove"  # bars of progress
 nb_ipywidgets_js = {}  # else pages with widgets ask another host for scripts
 
 html_theme = "pydata_sphinx_theme"
