@@ -219,6 +219,10 @@ def test_every_command_of_the_pages_runs(
         checkpoint(desk / "bert-rte", head=GLUE["rte"])
     if words[0] == "zoo":
         _write_zoo(desk)
+    if words[0] == "serve":
+        served = import_module("headscope.serve.server").LiveServer
+        monkeypatch.setattr(served, "run", lambda self, ready: ready())
+        words.append("--no-browser")
     if "my-decoder" in words:
         saved_english(desk / "my-decoder")
     if "my-language-model" in words:
@@ -510,6 +514,13 @@ def test_every_option_of_finetune_is_in_its_page() -> None:
 def test_every_option_of_view_is_in_its_page() -> None:
     text = (ROOT / "docs/view.md").read_text("utf-8")
     options = group.get_command(None, "view").params  # type: ignore[arg-type, union-attr]
+    missing = [o for p in options for o in p.opts if o.startswith("--") and o not in text]
+    assert not missing, f"undocumented: {missing}"
+
+
+def test_every_option_of_serve_is_in_its_page() -> None:
+    text = (ROOT / "docs/serve.md").read_text("utf-8")
+    options = group.get_command(None, "serve").params  # type: ignore[arg-type, union-attr]
     missing = [o for p in options for o in p.opts if o.startswith("--") and o not in text]
     assert not missing, f"undocumented: {missing}"
 
