@@ -219,6 +219,10 @@ def test_every_command_of_the_pages_runs(
         checkpoint(desk / "bert-rte", head=GLUE["rte"])
     if words[0] == "zoo":
         _write_zoo(desk)
+    if words[0] == "serve":
+        served = import_module("headscope.serve.server").LiveServer
+        monkeypatch.setattr(served, "run", lambda self, ready: ready())
+        words.append("--no-browser")
     if "my-decoder" in words:
         saved_english(desk / "my-decoder")
     if "my-language-model" in words:
@@ -333,7 +337,7 @@ def test_the_index_has_a_row_for_every_page_and_no_page_twice() -> None:
         line for line in (ROOT / "docs/README.md").read_text("utf-8").splitlines() if "|" in line
     ]
     linked = [page for row in rows for page in re.findall(r"\]\(([\w-]+\.md)\)", row)]
-    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md", "index.md"}
     assert sorted(linked) == sorted(set(linked))
     assert pages - set(linked) <= {"language.md", "python.md"}  # linked from running text
 
@@ -510,6 +514,13 @@ def test_every_option_of_finetune_is_in_its_page() -> None:
 def test_every_option_of_view_is_in_its_page() -> None:
     text = (ROOT / "docs/view.md").read_text("utf-8")
     options = group.get_command(None, "view").params  # type: ignore[arg-type, union-attr]
+    missing = [o for p in options for o in p.opts if o.startswith("--") and o not in text]
+    assert not missing, f"undocumented: {missing}"
+
+
+def test_every_option_of_serve_is_in_its_page() -> None:
+    text = (ROOT / "docs/serve.md").read_text("utf-8")
+    options = group.get_command(None, "serve").params  # type: ignore[arg-type, union-attr]
     missing = [o for p in options for o in p.opts if o.startswith("--") and o not in text]
     assert not missing, f"undocumented: {missing}"
 
