@@ -138,7 +138,7 @@ def find_embeddings(
 
 
 @cache
-def _layout(kind: type[nn.Module]) -> EmbeddingLayout | None:
+def _layout(kind: type) -> EmbeddingLayout | None:
     names = {base.__name__ for base in kind.__mro__}
     return next((row for row in LAYOUTS if not names.isdisjoint(row.model)), None)
 

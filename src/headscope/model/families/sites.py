@@ -238,7 +238,7 @@ def configurations(model: PreTrainedModel) -> list[Any]:
 
 
 @cache
-def _layouts(kind: type[nn.Module]) -> tuple[Layout, ...]:
+def _layouts(kind: type) -> tuple[Layout, ...]:
     """The rows that name this class or a base of it."""
     names = {
         name
