@@ -127,7 +127,7 @@ def find_embeddings(
     """
     by_path = {}
     for root, module in modules.items():
-        if (layout := _layout(type(module))) is None:
+        if (layout := _layout(type(module).__mro__)) is None:
             continue
         first = next((path for path in attentions if path.startswith(_under(root, ""))), None)
         if first is not None:
@@ -138,8 +138,8 @@ def find_embeddings(
 
 
 @cache
-def _layout(kind: type) -> EmbeddingLayout | None:
-    names = {base.__name__ for base in kind.__mro__}
+def _layout(bases: tuple[type, ...]) -> EmbeddingLayout | None:
+    names = {base.__name__ for base in bases}
     return next((row for row in LAYOUTS if not names.isdisjoint(row.model)), None)
 
 

@@ -238,18 +238,18 @@ def configurations(model: PreTrainedModel) -> list[Any]:
 
 
 @cache
-def _layouts(kind: type) -> tuple[Layout, ...]:
-    """The rows that name this class or a base of it."""
+def _layouts(bases: tuple[type, ...]) -> tuple[Layout, ...]:
+    """The rows that name one of a class and its bases."""
     names = {
         name
-        for base in kind.__mro__
+        for base in bases
         for name in (base.__name__, f"{base.__module__.rpartition('.')[2]}.{base.__name__}")
     }
     return tuple(layout for layout in LAYOUTS if not names.isdisjoint(layout.attention))
 
 
 def _listed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site | None:
-    for layout in _layouts(type(module)):
+    for layout in _layouts(type(module).__mro__):
         if not _holds(layout, module):
             continue
 
