@@ -117,10 +117,8 @@ def head_answer(shown: ExampleMaps, asked: HeadRequest) -> bytes:
 
     raises  InputError for a head that is not there
     """
-    if asked.stack >= len(shown.stacks):
-        raise InputError(f"found the stack {asked.stack + 1}; there are {len(shown.stacks)}")
-    stack, place = shown.stacks[asked.stack], (asked.layer, asked.head)
-    layers, heads = stack.attention.shape[:2]
-    if asked.layer >= layers or asked.head >= heads:
-        raise InputError(f"found the head {place}, from 0; there are {layers} × {heads}")
-    return bytes(block_of(stack, place, bits=BITS, pack=joined))
+    at, *place = asked.place
+    size = shown.stacks[at].attention.shape[:2] if at < len(shown.stacks) else (0, 0)
+    if place[0] >= size[0] or place[1] >= size[1]:
+        raise InputError(f"found the head {asked.place}, from 0; it is not there")
+    return bytes(block_of(shown.stacks[at], (place[0], place[1]), bits=BITS, pack=joined))

@@ -44,29 +44,23 @@ def open_model(name: str, **loading: Any) -> OpenedModel:
     loading  device, device_map, dtype, revision and trust_remote_code, as `headscope.load` has them
     raises   ModelError as `headscope.load`; also, before weights are read, where memory is short
     """
-    source = Checkpoint(
-        name, revision=loading["revision"], trust_remote_code=loading["trust_remote_code"]
-    )
+    own = {name: loading[name] for name in ("revision", "trust_remote_code")}
     with quietly():
-        config = source.config
+        config = Checkpoint(name, **own).config
         _refuse_too_large(name, config, loading)
     kinds = " ".join(getattr(config, "architectures", None) or [])
-    if not getattr(config, "is_encoder_decoder", False):
-        try:
-            return _with_head(name, kinds, loading)
-        except ModelError:
-            pass  # its head is not there, or not whole; or `load` says what else is wrong
-    return OpenedModel(load(name, **loading))
-
-
-def _with_head(name: str, kinds: str, loading: dict[str, Any]) -> OpenedModel:
-    if "ForSequenceClassification" in kinds:
-        task = task_of(name, "classes of the checkpoint", revision=loading["revision"])
-        model = load_for_task(name, task, **loading).model
-        return OpenedModel(model, CLASSES, task.labels or (task.name,))
-    if any(ending in kinds for ending in (*MASKED, *CAUSAL)):
-        language = load_language_model(name, **loading)
-        return OpenedModel(language.model, MASK if language.kind == "masked" else NEXT)
+    try:
+        if getattr(config, "is_encoder_decoder", False):
+            pass
+        elif "ForSequenceClassification" in kinds:
+            task = task_of(name, "classes of the checkpoint", revision=loading["revision"])
+            model = load_for_task(name, task, **loading).model
+            return OpenedModel(model, CLASSES, task.labels or (task.name,))
+        elif any(ending in kinds for ending in (*MASKED, *CAUSAL)):
+            language = load_language_model(name, **loading)
+            return OpenedModel(language.model, MASK if language.kind == "masked" else NEXT)
+    except ModelError:
+        pass  # its head is not there, or not whole; or `load` says what else is wrong
     return OpenedModel(load(name, **loading))
 
 
