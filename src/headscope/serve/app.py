@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.applications import Starlette
@@ -16,6 +17,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from headscope.errors import HeadscopeError, InputError, memory_told
+from headscope.run.store import MANIFEST, RESULTS
 from headscope.serve.access import refusal
 from headscope.serve.answers import Labels, answer, head_answer
 from headscope.serve.live_page import LivePage
@@ -159,3 +161,58 @@ async def _refused(_: Request, error: Exception) -> Response:
     told = f"failed with {type(error).__name__}: {str(error)[:200]}"
     print(f"headscope: {told!r}", file=sys.stderr)
     return refusal(500, f"{told}; wanted an answer: report this error of headscope")
+
+
+# --- of a model, or of a run and its model ---------------------------------------------------
+
+NO_MODEL: dict[str, Any] = {
+    "name": "no model", "size": "", "answers": "vectors", "longest": 0, "decodes": False,
+    "pairs": False, "changes": False, "mask": None,
+}  # fmt: skip
+
+
+def is_run(name: str) -> bool:
+    """Whether a folder holds a run, and no model."""
+    there = [(Path(name) / file).is_file() for file in (MANIFEST, RESULTS, "config.json")]
+    return any(there[:2]) and not there[2]
+
+
+def live_app(
+    name: str, *, longest: int, text: str | None = None, pair: str = "", clients: int = 32,
+    **loading: Any,
+) -> LiveApp:  # fmt: skip
+    """What serves a model, or a run's pages and its model.
+
+    name     of a model, or a run folder
+    longest  tokens of a text at most
+    text     that the page opens with, and its second text
+    clients  that may wait at once
+    loading  as `open_model` has it
+    raises   ModelError for a model that cannot be loaded; of a run, its pages are served without
+    """
+    line = WaitingLine(clients)
+    if not is_run(name):
+        model = _model(name, longest, loading)
+        return LiveApp(line, model, LivePage(model.about, text, pair))
+    pages = RunPages(Path(name))
+    told, absent, of_run = pages.model, "", None
+    try:
+        revision = loading["revision"] or told.get("revision") or None
+        of_run = _model(str(told.get("name", "")), longest, loading | {"revision": revision})
+        if of_run.model.sha256 != told.get("sha256"):
+            absent = (
+                f"The model {told['name']!r} has other weights by now than when the run was made: "
+                "what is typed here is read with other weights than the report tells of."
+            )
+    except HeadscopeError as error:
+        absent = f"The run's model cannot be loaded, its pages can be read: {error}"
+    about = of_run.about if of_run else NO_MODEL
+    page = LivePage(about, text, pair, run=True, absent=absent)
+    return LiveApp(line, of_run, page, None if absent else pages.labels(), pages, absent)
+
+
+def _model(name: str, longest: int, loading: dict[str, Any]) -> LiveModel:
+    from headscope.serve.live_model import LiveModel
+    from headscope.serve.open_model import open_model
+
+    return LiveModel(open_model(name, **loading), longest=longest)

@@ -20,7 +20,6 @@ from headscope.model.model import Model, load
 from headscope.run.memory import free_bytes
 from headscope.tasks.task_model import load_for_task, task_of
 
-GIGABYTE = 1e9
 # What a model answers, and of what its classes are called.
 NEXT, MASK, CLASSES, VECTORS = "next", "mask", "classes", "vectors"
 
@@ -70,20 +69,18 @@ def _refuse_too_large(name: str, config: Any, loading: dict[str, Any]) -> None:
     A device map may put a part elsewhere, and quantised weights are smaller than they look.
     """
     device, dtype = torch.device(loading["device"]), dtype_of(loading["dtype"])
-    free = free_bytes(device)
+    free, count = free_bytes(device), parameter_count(config)
     quantised = getattr(config, "quantization_config", None) is not None
-    if free is None or quantised or loading["device_map"] is not None:
+    if free is None or count is None or quantised or loading["device_map"] is not None:
         return
-    count = parameter_count(config)
     stored = getattr(config, "dtype", None) if dtype == "auto" else dtype
     size = stored.itemsize if isinstance(stored, torch.dtype) else 4
-    if count is None or count * size <= free:
-        return
-    raise ModelError(
-        f"{name!r} has {count / 1e6:,.0f} million parameters of {size} bytes, "
-        f"{count * size / GIGABYTE:.1f} GB, and {free / GIGABYTE:.1f} GB are free on {device}; "
-        "wanted a model that fits: --dtype bfloat16, --device-map auto, or a smaller one"
-    )
+    if count * size > free:
+        raise ModelError(
+            f"{name!r} has {count / 1e6:,.0f} million parameters of {size} bytes, "
+            f"{count * size / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free on {device}; wanted a "
+            "model that fits: --dtype bfloat16, --device-map auto, or a smaller one"
+        )
 
 
 def parameter_count(config: Any) -> int | None:
