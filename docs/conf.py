@@ -29,7 +29,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 
 # Notebooks run in this interpreter, each time: what is kept would not know that headscope changed.
 nb_execution_mode = "force"
-nb_execution_timeout = 120
+nb_execution_timeout = 300  # seconds for a cell, where others use the processors too
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
 nb_merge_streams = True
