@@ -40,7 +40,9 @@ def made(tokens=TOKENS, *, prompts=2, layers=3, heads=4, items=12, surely=((1, 2
         "direct": (("prompt", "layer", "head"), source.sum(-1)),
         "rest": (("prompt", "part"), draw(prompts, 3)),
         "lost": (("prompt", "layer", "head"), draw(*over)),
+        "lost_mean": (("prompt", "layer", "head"), draw(*over)),
         "source": (("prompt", "layer", "head", "token"), source),
+        "to_answer": (("prompt", "layer", "head", "token"), draw(*over, n)),
         "attention": (("prompt", "layer", "head", "token"), rng.dirichlet(np.ones(n), over)),
     }
     if paths:
