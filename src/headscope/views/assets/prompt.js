@@ -185,7 +185,7 @@ document.addEventListener("click", (event) => {
   if (!cells.includes(link) && !at("graph").contains(document.activeElement)) at("head-name").focus();
 });
 listeners.push((unit) => unit !== null && choose({ unit }));
-at("mean").hidden = !promptNow().mean;
+if (!promptNow().mean) at("mean").remove(); // of a run from before it was measured
 addEventListener("resize", () => promptNow().paths && paintGraph(promptNow()));
 buildGrid();
 const known = new Map(cells.map((_, unit) => [cardId(unit), unit]));
