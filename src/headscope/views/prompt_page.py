@@ -62,6 +62,10 @@ class PromptView:
         """Writes the page, whole or not at all; returns its path."""
         return write_whole(Path(path), self.page)
 
+    def __repr__(self) -> str:
+        many = self.tree["prompts"].sizes["prompt"]
+        return f"<headscope.PromptView {model_name(self.tree)}: {many} prompt{'s' * (many > 1)}>"
+
     def _repr_html_(self) -> str:
         return frame_of(self.page, f"prompts of {model_name(self.tree)}")
 
