@@ -11,6 +11,7 @@ import xarray as xr
 
 import headscope as hs
 from commands import WHOLE, WHOLE_SHARDS, shard_files
+from forked import called_apart
 from headscope.corpus import Document, Passage, Word
 from headscope.errors import CorpusError, HeadscopeError, InputError, RunFolderError
 from headscope.run.store import RunFolder
@@ -75,10 +76,17 @@ def test_the_number_of_threads_leaves_every_bit_as_it_is(demo, linears, analyses
     assert bits(one.tree) == bits(two.tree)
 
 
-def test_the_number_of_workers_leaves_every_bit_as_it_is(tiny, whole, tmp_path):
+def test_the_number_of_workers_leaves_every_bit_as_it_is(tiny_place, whole, tmp_path):
+    called_apart(run_by_two_workers, str(tiny_place), cwd=tmp_path)
+    assert (tmp_path / "run" / "atlas.nc").read_bytes() == results(whole)
+
+
+def run_by_two_workers(place):
     execution = hs.Execution(workers=2, linears="stock")  # threads by default
-    run = hs.atlas(tiny, hs.demo_corpus(), output=tmp_path, settings=SETTINGS, execution=execution)
-    assert results(run) == results(whole)
+    hs.atlas(
+        hs.load(place), hs.demo_corpus(), output="run", settings=SETTINGS, control="none",
+        execution=execution,
+    )  # fmt: skip
 
 
 def test_the_order_in_which_analyses_are_named_changes_nothing(tiny, tmp_path):

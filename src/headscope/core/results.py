@@ -48,7 +48,8 @@ def derived(function: Derive) -> Derive:
     def once(tree: xr.DataTree, *more: Any, **choice: Any) -> Any:
         known = _KNOWN.get()
         if known is None:
-            return function(tree, *more, **choice)
+            with derived_once():
+                return function(tree, *more, **choice)
         key = (function, id(tree), more, tuple(sorted(choice.items())))
         if key not in known:
             known[key] = (function(tree, *more, **choice), tree)  # holds the tree: its id stays
