@@ -34,8 +34,8 @@ contracts: .venv/dev
 
 # Any warning is an error, a link that leads nowhere is a warning. Nothing is fetched but the packages.
 site: .venv/docs
-	.venv/bin/python -m sphinx -W --keep-going -q -E -b html -d .venv/doctrees docs site
-	@echo "open $(CURDIR)/site/index.html"
+	.venv/bin/python -m sphinx -W --keep-going -q -E -b html -d build/doctrees docs build/site
+	@echo "open $(CURDIR)/build/site/index.html"
 
 check: lint types contracts test
 
@@ -47,7 +47,7 @@ bench: .venv/dev
 	.venv/bin/python -m benchmarks.atlas
 
 clean:
-	rm -rf .venv atlas-demo site
+	rm -rf .venv atlas-demo build
 
 # torch first, pinned: an open requirement would fetch the newest build with its CUDA libraries.
 .venv/torch: constraints.txt

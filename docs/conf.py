@@ -10,6 +10,7 @@ PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text("utf-8"))["pr
 
 project = PROJECT["name"]
 version = release = PROJECT["version"]
+repository = PROJECT["urls"]["Source"]
 author = PROJECT["authors"][0]["name"]
 project_copyright = author
 exclude_patterns = ["extensions"]
@@ -21,15 +22,17 @@ extensions = [
     "sphinx_design",
     "commands",
     "docstrings",
+    "repository_links",
 ]
 
 # Pages are Markdown that a code host shows too; headings are linked as there.
+smartquotes = False  # --text stays what is typed
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
 
 # Notebooks run in this interpreter, each time: what is kept would not know that headscope changed.
 nb_execution_mode = "force"
-nb_execution_timeout = 120
+nb_execution_timeout = 600  # seconds of a cell that hangs, on a busy machine too
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
 nb_merge_streams = True
@@ -47,6 +50,7 @@ html_copy_source = False
 html_theme_options = {
     "logo": {"text": project},
     "show_toc_level": 2,
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -256,6 +256,19 @@ def test_the_python_of_the_python_page_runs(desk: Path) -> None:
     assert (desk / "page.html").is_file()
 
 
+def test_the_python_of_the_tutorial_runs(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["atlas", "demo", "--demo", "-o", "atlas-demo", "--analyses", "dependency"]
+    words += ["--control", "none", "--no-report", *QUICK]
+    assert CliRunner().invoke(group, words).exit_code == 0
+    (python,) = blocks(ROOT / "docs/tutorial.md", "python")
+    capsys.readouterr()
+    exec(compile(python, "tutorial.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    shown = blocks(ROOT / "docs/tutorial.md", "text")[-1].splitlines()
+    number = re.compile(r"-?\d+|nan")  # here of fewer documents
+    assert [number.sub("", a).split() for a in lines] == [number.sub("", b).split() for b in shown]
+
+
 def test_the_python_of_the_view_page_runs(desk: Path) -> None:
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs/view.md", "python"):
@@ -302,23 +315,21 @@ def test_the_python_of_the_bertviz_page_runs(desk: Path) -> None:
         assert (desk / page).stat().st_size > 50_000
 
 
-def test_every_call_and_option_of_the_bertviz_page_is_there() -> None:
-    text = (ROOT / "docs/coming-from-bertviz.md").read_text("utf-8")
-    public = {"view": hs.view, "view_arrays": hs.view_arrays}
+@pytest.mark.parametrize("page", ["coming-from-bertviz", "coming-from"])
+def test_every_call_and_option_of_the_pages_for_others_is_there(page: str) -> None:
+    text = (ROOT / f"docs/{page}.md").read_text("utf-8")
     methods = {"save": View.save, "picture": View.picture, "page": View.page}
-    shown = re.findall(r"`((?:hs|view)\.[^`]+)`", text)
+    shown = [ast.parse(w, mode="eval") for w in re.findall(r"`((?:hs|view)\.[^`]+)`", text)]
     assert len(shown) >= 12
-    for words in shown:
-        found = ast.parse(words, mode="eval").body
-        called = found if isinstance(found, ast.Call) else None
-        name = called.func if called else found
-        assert isinstance(name, ast.Attribute)
-        of_view = ast.unparse(name.value) == "view"
-        target = (methods if of_view else public)[name.attr]
-        if called:
+    calls = {id(n.func): n for tree in shown for n in ast.walk(tree) if isinstance(n, ast.Call)}
+    for name in (n for tree in shown for n in ast.walk(tree) if isinstance(n, ast.Attribute)):
+        of_view = ast.unparse(name.value) != "hs"
+        target = methods[name.attr] if of_view else getattr(hs, name.attr)
+        if called := calls.get(id(name)):
             given = [None] * (of_view + len(called.args))
             inspect.signature(target).bind(*given, **{k.arg: k.value for k in called.keywords})
-    options = {o for p in group.get_command(None, "view").params for o in p.opts}  # type: ignore[arg-type, union-attr]
+    view = group.get_command(None, "view")  # type: ignore[arg-type]
+    options = {o for p in [*view.params, *group.params] for o in p.opts}  # type: ignore[union-attr]
     assert set(re.findall(r"--[a-z][a-z-]*", text)) <= options
 
 
