@@ -98,7 +98,7 @@ def estimate(dataset: xr.Dataset, variable: str, **choice: Any) -> Estimate:
 
 
 def _picked(dataset: xr.Dataset, name: str, choice: Mapping[str, Any]) -> Floats:
-    """What `pick` gives, in a twentieth of the time: it is asked for every claim."""
+    """What `pick` gives, in a tenth of the time: every claim asks."""
     variable = dataset.variables[name]
     values, dims = np.asarray(variable.values, np.float64), list(variable.dims)
     for dim, wanted in choice.items():
@@ -106,11 +106,11 @@ def _picked(dataset: xr.Dataset, name: str, choice: Mapping[str, Any]) -> Floats
         there = dim in dataset.variables
         labels = dataset.variables[dim].values if there else np.arange(values.shape[axis])
         found = np.flatnonzero(labels == wanted)
-        values = values.take(found[0] if len(found) else 0, axis)
+        values = np.asarray(values.take(found[0] if len(found) else 0, axis))
         if not len(found):
             values = np.full_like(values, np.nan)
         dims.pop(axis)
-    return np.asarray(values)
+    return values
 
 
 def surely(parts: Estimate) -> Floats:
