@@ -66,6 +66,7 @@ class LiveServer:
         self, app: LiveApp, own: socket.socket, *, host: str = LOOPBACK[0], token: str | None = None
     ) -> None:
         self.app, self.own, self.host = app, own, host
+        self.port = int(own.getsockname()[1])
         self.guard = Guard(app.starlette(), host=host, port=self.port, token=token)
         self.web = uvicorn.Server(
             uvicorn.Config(
@@ -74,11 +75,6 @@ class LiveServer:
                 limit_concurrency=MOST_CONNECTIONS,
             )
         )  # fmt: skip
-
-    @property
-    def port(self) -> int:
-        """Where it listens."""
-        return int(self.own.getsockname()[1])
 
     @property
     def address(self) -> str:

@@ -97,12 +97,10 @@ function take(fresh, part) {
   if (!opened) return begin();
   if (state.stack >= data.stacks.length) state.stack = 0;
   listStacks();
-  const find = (name) => stack().measures.findIndex((measure) => measure.name === name);
-  const differed = before.measures.some((one) => one.signed);
-  const differs = find("difference") >= 0;
-  state.measure = Math.max(find(differs && !differed ? "difference" : names.measure), 0);
-  const beside = names.beside === undefined ? -1 : find(names.beside);
+  const beside = names.beside === undefined ? -1 : measureOf(names.beside);
+  state.measure = Math.max(measureOf(names.measure), 0);
   state.beside = beside < 0 || beside === state.measure ? null : beside;
+  if (measureOf("difference") >= 0 && !before.measures.some((one) => one.signed)) showChange();
   if (state.level === "word" && !someWords()) state.level = "token";
   if (alike(before, stack())) keepBoard();
   at("levels").hidden = !someWords();
@@ -127,6 +125,22 @@ function fillStack(one, place, part, fresh) {
       return new Promise(() => {}); // of a text that is not shown any more
     }
   });
+}
+
+const measureOf = (name) => stack().measures.findIndex((measure) => measure.name === name);
+
+// Of all heads the change is seen best; of one, both maps side by side.
+function showChange() {
+  if (state.view === "model") Object.assign(state, { measure: measureOf("difference"), beside: null });
+  else if (state.view !== "neuron") Object.assign(state, { measure: 0, beside: measureOf("versus") });
+}
+
+let viewBefore = null;
+function followView() {
+  const [change, other] = [measureOf("difference"), measureOf("versus")];
+  const usual = state.measure === change || (state.measure === 0 && state.beside === other);
+  if (viewBefore !== state.view && change >= 0 && usual) showChange();
+  viewBefore = state.view;
 }
 
 const alike = (one, other) => one !== null && one.layers === other.layers && one.heads === other.heads && one.name === other.name;
@@ -154,6 +168,11 @@ function listStacks() {
 
 function begin() {
   state.top = data.sides.some((side) => side.tokens.length > 40) ? 3 : 0;
-  painters.push(paintOutcome, paintChanges);
+  data.start.measure = 0; // so that an address says where it shows the change
   start();
+  viewBefore = state.view;
+  painters.unshift(followView);
+  painters.push(paintOutcome, paintChanges);
+  paintOutcome();
+  paintChanges();
 }

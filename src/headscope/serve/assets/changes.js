@@ -56,6 +56,7 @@ function paintChanges() {
   write(at("layer-off"), `all of layer ${layerName(state.layer)} ${all ? "on" : "off"}`);
   paintChangeList();
   paintStrips();
+  foldRows();
   cells.forEach((cell, unit) => {
     const way = wayOf(headWord(state.stack, ...partOf(unit)));
     if (way === "on") delete cell.dataset.way;
@@ -66,6 +67,16 @@ function paintChanges() {
     if (way === "on") delete chip.dataset.way;
     else chip.dataset.way = way;
   }
+}
+
+// Of the change of attention, the layers before the first changed one show nothing.
+function foldRows() {
+  const layers = [...live.changes.off, ...live.changes.even].map((word) => word.split(".").map(Number)).filter(([place]) => place === state.stack).map(([, layer]) => layer);
+  const others = live.changes.zero.size > 0 || layers.length < live.changes.off.size + live.changes.even.size;
+  const from = measureNow().signed && !others && layers.length ? Math.min(...layers) : 0;
+  at("cells").querySelectorAll("[role=row]").forEach((row, place) => row.classList.toggle("folded", place > 0 && place - 1 < from));
+  const which = from > 1 ? `Layers ${layerName(0)} to ${layerName(from - 1)} stand` : `Layer ${layerName(0)} stands`;
+  write(at("folded"), from && state.view === "model" ? `${which} before the change: nothing moves there.` : "");
 }
 
 function nameOf(word) {
@@ -83,7 +94,7 @@ const tokenText = (word) => {
 
 function paintChangeList() {
   const rows = Object.keys(changeNames).flatMap((way) => [...live.changes[way]].sort((one, two) => one.localeCompare(two, "en", { numeric: true })).map((word) => changeRow([nameOf(word)], way, () => setWay([word], "on"))));
-  for (const word of live.changes.zero) rows.push(changeRow(["value of ", element("bdi", {}, tokenText(word))], "zero", () => setZero(word, false)));
+  for (const word of live.changes.zero) rows.push(changeRow(["value of ‘", element("bdi", {}, tokenText(word)), "’"], "zero", () => setZero(word, false)));
   if (rows.length > 1) {
     const all = element("button", { type: "button", class: "ask" }, "undo all");
     all.addEventListener("click", () => {
