@@ -23,7 +23,7 @@ from headscope.page.shell import render_page, style_of, template
 
 TOKEN = "token"
 HEADER = "x-headscope-token"
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 SAFE = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",

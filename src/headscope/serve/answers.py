@@ -87,7 +87,7 @@ def answer(read: Read, labels: Labels | None = None) -> bytes:
 
     shown = read.shown
     named: list[Labels] = [stack_labels(stack, shown.sides) for stack in shown.stacks]
-    if labels is not None and _fits(labels, shown):
+    if labels and (len(labels), len(labels[0])) == shown.stacks[0].attention.shape[:2]:
         named[0] = labels
     with numbering_layers(shown.stacks[0].numbers):
         data = payload(shown, labels=named, detail="none", pack=keep)
@@ -95,13 +95,8 @@ def answer(read: Read, labels: Labels | None = None) -> bytes:
         _ask_for_all(stack)
         if (last := stack["measures"][-1])["signed"]:  # what came of the change: after less before
             last |= {"minuend": last["subtrahend"], "subtrahend": 0, "label": "change of attention"}
-    head = json.dumps({"data": data, "outcome": read.outcome}, ensure_ascii=False, allow_nan=False)
-    told_bytes = head.encode("utf-8")
-    return b"".join([len(told_bytes).to_bytes(4, "little"), told_bytes, *parts])
-
-
-def _fits(labels: Labels, shown: ExampleMaps) -> bool:
-    return (len(labels), len(labels[0])) == shown.stacks[0].attention.shape[:2]
+    head = json.dumps({"data": data, "outcome": read.outcome}, allow_nan=False).encode()
+    return b"".join([len(head).to_bytes(4, "little"), head, *parts])
 
 
 def _ask_for_all(stack: dict[str, Any]) -> None:

@@ -85,7 +85,7 @@ def _object(body: bytes) -> Mapping[str, Any]:
     return given
 
 
-def _texts(given: Mapping[str, Any]) -> tuple[str, ...]:
+def _texts(given: Mapping[str, Any]) -> tuple[str, str]:
     text, pair = given.get("text"), given.get("pair", "")
     if not isinstance(text, str) or not isinstance(pair, str):
         raise InputError(f"found a text that is no text; {WANTED}")
@@ -94,7 +94,7 @@ def _texts(given: Mapping[str, Any]) -> tuple[str, ...]:
             f"found {length:,} characters; wanted {MOST_CHARACTERS:,} at most: shorten the text"
         )
     # Half of a surrogate pair is no text, and tokenizers refuse it.
-    return tuple(one.encode("utf-8", "replace").decode() for one in (text, pair))
+    return text.encode("utf-8", "replace").decode(), pair.encode("utf-8", "replace").decode()
 
 
 def _places(name: str, given: Any) -> Changed:
