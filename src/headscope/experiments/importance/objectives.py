@@ -131,7 +131,8 @@ class TokenLoss:
                 f"the language-model head gave {tuple(logits.shape)} for {len(right)} asked "
                 "places; please report this model"
             )
-        parts = zip(logits.split(ROWS), right.to(logits.device).split(ROWS), strict=True)
+        rows = torch.split(logits, ROWS), torch.split(right.to(logits.device), ROWS)
+        parts = zip(*rows, strict=True)
         return torch.cat([functional.cross_entropy(*one, reduction="none") for one in parts])
 
     def _means(self, values: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
