@@ -87,12 +87,16 @@ def estimate(dataset: xr.Dataset, variable: str, **choice: Any) -> Estimate:
 
     returns  arrays of the dimensions left, NaN throughout if the choice is not in the data
     """
-    value = pick(dataset[variable], **choice)
-    limits = [
-        pick(dataset[variable + end], **choice) if variable + end in dataset else value * np.nan
-        for end in LIMITS
-    ]
-    arrays = [np.asarray(part.values, dtype=np.float64) for part in (value, *limits)]
+    place, there = dict[str, int](), True
+    for dim, wanted in choice.items():
+        found = np.flatnonzero(dataset[dim].values == wanted)
+        place[dim], there = int(found[0]) if found.size else 0, there and bool(found.size)
+    # Variables alone: to give each array its coordinates takes most of the time.
+    variables, arrays = dataset.variables, list[Floats]()
+    for name in (variable, *(variable + end for end in LIMITS)):
+        known = there and name in variables
+        values = variables[name if known else variable].isel(place).values
+        arrays.append(np.asarray(values if known else np.full(values.shape, np.nan), np.float64))
     return Estimate(*arrays)
 
 
