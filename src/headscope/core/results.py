@@ -87,17 +87,30 @@ def estimate(dataset: xr.Dataset, variable: str, **choice: Any) -> Estimate:
 
     returns  arrays of the dimensions left, NaN throughout if the choice is not in the data
     """
-    place, there = dict[str, int](), True
+    value = _picked(dataset, variable, choice)
+    limits = [
+        _picked(dataset, variable + end, choice)
+        if variable + end in dataset
+        else np.full_like(value, np.nan)
+        for end in LIMITS
+    ]
+    return Estimate(value, *limits)
+
+
+def _picked(dataset: xr.Dataset, name: str, choice: Mapping[str, Any]) -> Floats:
+    """What `pick` gives, in a tenth of the time: every claim asks."""
+    variable = dataset.variables[name]
+    values, dims = np.asarray(variable.values, np.float64), list(variable.dims)
     for dim, wanted in choice.items():
-        found = np.flatnonzero(dataset[dim].values == wanted)
-        place[dim], there = int(found[0]) if found.size else 0, there and bool(found.size)
-    # Variables alone: to give each array its coordinates takes most of the time.
-    variables, arrays = dataset.variables, list[Floats]()
-    for name in (variable, *(variable + end for end in LIMITS)):
-        known = there and name in variables
-        values = variables[name if known else variable].isel(place).values
-        arrays.append(np.asarray(values if known else np.full(values.shape, np.nan), np.float64))
-    return Estimate(*arrays)
+        axis = dims.index(dim)
+        there = dim in dataset.variables
+        labels = dataset.variables[dim].values if there else np.arange(values.shape[axis])
+        found = np.flatnonzero(labels == wanted)
+        values = np.asarray(values.take(found[0] if len(found) else 0, axis))
+        if not len(found):
+            values = np.full_like(values, np.nan)
+        dims.pop(axis)
+    return values
 
 
 def surely(parts: Estimate) -> Floats:
