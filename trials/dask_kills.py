@@ -24,7 +24,7 @@ from trials import shim
 from trials.desk import OUT, SCENARIOS, Scenario
 from trials.file_operations import Bench, bench_of, compared, contents
 from trials.forked import Ended, begun, ended, forked, headscope
-from trials.kills import alive, until
+from trials.kills import alive, until, without_strays
 from trials.outcomes import BAD, Tally
 from trials.together import fresh
 
@@ -58,6 +58,7 @@ def command(workers: int, commands: int, schedulers: int, seed: int, keep: Path)
 
 
 def tell(tally: Tally, name: str, outcome: str, what: str, bench: Bench) -> None:
+    outcome, what = without_strays(outcome, what)
     tally.add(name, outcome, what, files=bench.desk / OUT)
     click.echo(f"{name}: {outcome}; {what}")
 
