@@ -246,11 +246,11 @@ class CircuitRun:
         }
         groups = {"writes": found.assign_coords(texts)}
         if settings.views:
-            few = self.asked.part(slice(settings.views))
             most = [found[name].values for name in ("direct_share", "effect") if name in found]
             groups["prompts"] = prompt_views(
-                language, few, followed=followed_heads(*most), batch_tokens=how["batch_tokens"]
-            )
+                language, self.asked, shown=settings.views, followed=followed_heads(*most),
+                batch_tokens=how["batch_tokens"],
+            )  # fmt: skip
         return groups
 
     def _parts(self, places: range) -> Any:
