@@ -10,7 +10,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # Compiled files are kept even where the environment says otherwise: many tests start processes.
 TESTS := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive NUMBA_NUM_THREADS=2 .venv/bin/python -m pytest
 
-.PHONY: atlas test lint types contracts check format bench clean
+.PHONY: atlas test lint types contracts site check format bench clean
 
 atlas: .venv/atlas
 	.venv/bin/headscope atlas demo --demo -o atlas-demo
@@ -32,6 +32,11 @@ types: .venv/dev
 contracts: .venv/dev
 	.venv/bin/lint-imports
 
+# Any warning is an error, a link that leads nowhere is a warning. Nothing is fetched but the packages.
+site: .venv/docs
+	.venv/bin/python -m sphinx -W --keep-going -q -E -b html -d build/doctrees docs build/site
+	@echo "open $(CURDIR)/build/site/index.html"
+
 check: lint types contracts test
 
 format: .venv/dev
@@ -42,7 +47,7 @@ bench: .venv/dev
 	.venv/bin/python -m benchmarks.atlas
 
 clean:
-	rm -rf .venv atlas-demo
+	rm -rf .venv atlas-demo build
 
 # torch first, pinned: an open requirement would fetch the newest build with its CUDA libraries.
 .venv/torch: constraints.txt
@@ -59,4 +64,9 @@ clean:
 # In one command: the pipeline pins spaCy's minor version.
 .venv/dev: .venv/atlas
 	$(PIP) install --quiet "$(TORCH)" --editable ".[annotate,train,dev]" "$(ENGLISH)"
+	@touch $@
+
+# A notebook trains.
+.venv/docs: .venv/atlas
+	$(PIP) install --quiet "$(TORCH)" --editable ".[docs,train]"
 	@touch $@

@@ -15,7 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+BROWSERS = ("chromium", "chromium-browser", "chromium-headless-shell")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 HOVERS = 30  # tokens
 PATIENCE = 120_000  # ms, for pages of hundreds of megabytes
 SCREEN = {"width": 1280, "height": 800}

@@ -35,10 +35,34 @@ def pytest_collection_finish(session):
     gc.collect()
     gc.freeze()
     gc.set_threshold(30_000)
-    if any(hasattr(item.module, "forked") for item in session.items if hasattr(item, "module")):
+    _compute_less()
+    modules = {item.module for item in session.items if hasattr(item, "module")}
+    if any(hasattr(one, name) for one in modules for name in ("forked", "called_apart")):
         from forked import begin
 
         begin()
+
+
+def _compute_less():
+    """In commands that are forked from here, too: their results are to be equal."""
+    from headscope.analyses.divergence import clustering
+    from headscope.run import compute
+
+    # Before every run, six passes of its largest batch tell which linear maps are faster.
+    choose = compute.choose
+    compute.choose = lambda *of, asked: choose(*of, asked="stock" if asked == "auto" else asked)
+    # That clusters are stable is told by a tenth of a run's time: as well by few draws of heads.
+    clustering.DRAWS = 5
+
+
+@pytest.fixture(scope="module")
+def all_draws():
+    """For tests that look at how stable clusters are."""
+    from headscope.analyses.divergence import clustering
+
+    few, clustering.DRAWS = clustering.DRAWS, 50
+    yield
+    clustering.DRAWS = few
 
 
 @pytest.fixture(scope="session")

@@ -75,6 +75,22 @@ def forked(*args: object, cwd: Path, code: str | None = None) -> Iterator[Forked
         process.folder.cleanup()
 
 
+def called_apart(function: Callable[..., None], *args: object, cwd: Path) -> str:
+    """Call a test module's own function in a process, as one whose workers need no imports.
+
+    Fails if it raises.
+
+    args     what `repr` tells whole
+    returns  what was written to stderr
+    """
+    given = ", ".join(map(repr, args))
+    code = f"import {function.__module__} as tests\ntests.{function.__name__}({given})"
+    with forked(cwd=cwd, code=code) as process:
+        _, complaint = process.communicate()
+        assert process.returncode == 0, complaint
+    return complaint
+
+
 def begin() -> None:
     """Fork the process that all others come from; it ends with this one."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

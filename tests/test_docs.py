@@ -46,7 +46,7 @@ QUICKLY = {
         "--no-report",
     ],
     "importance": ["--replicates", "3", "--no-report"],
-    "reproduce": ["--limit", "2"],
+    "reproduce": ["--limit", "2", "--no-report"],  # a page of the paper, none of its runs
     "probe": ["--replicates", "3", "--structural-epochs", "1", "--no-report"],
 }
 # What a line about these files is about; without `--analyses` it would run all that there are.
@@ -219,6 +219,10 @@ def test_every_command_of_the_pages_runs(
         checkpoint(desk / "bert-rte", head=GLUE["rte"])
     if words[0] == "zoo":
         _write_zoo(desk)
+    if words[0] == "serve":
+        served = import_module("headscope.serve.server").LiveServer
+        monkeypatch.setattr(served, "run", lambda self, ready: ready())
+        words.append("--no-browser")
     if "my-decoder" in words:
         saved_english(desk / "my-decoder")
     if "my-language-model" in words:
@@ -250,6 +254,19 @@ def test_the_python_of_the_python_page_runs(desk: Path) -> None:
     for block in blocks(ROOT / "docs/python.md", "python"):
         exec(compile(block, "python.md", "exec"), names)
     assert (desk / "page.html").is_file()
+
+
+def test_the_python_of_the_tutorial_runs(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["atlas", "demo", "--demo", "-o", "atlas-demo", "--analyses", "dependency"]
+    words += ["--control", "none", "--no-report", *QUICK]
+    assert CliRunner().invoke(group, words).exit_code == 0
+    (python,) = blocks(ROOT / "docs/tutorial.md", "python")
+    capsys.readouterr()
+    exec(compile(python, "tutorial.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    shown = blocks(ROOT / "docs/tutorial.md", "text")[-1].splitlines()
+    number = re.compile(r"-?\d+|nan")  # here of fewer documents
+    assert [number.sub("", a).split() for a in lines] == [number.sub("", b).split() for b in shown]
 
 
 def test_the_python_of_the_view_page_runs(desk: Path) -> None:
@@ -298,23 +315,21 @@ def test_the_python_of_the_bertviz_page_runs(desk: Path) -> None:
         assert (desk / page).stat().st_size > 50_000
 
 
-def test_every_call_and_option_of_the_bertviz_page_is_there() -> None:
-    text = (ROOT / "docs/coming-from-bertviz.md").read_text("utf-8")
-    public = {"view": hs.view, "view_arrays": hs.view_arrays}
+@pytest.mark.parametrize("page", ["coming-from-bertviz", "coming-from"])
+def test_every_call_and_option_of_the_pages_for_others_is_there(page: str) -> None:
+    text = (ROOT / f"docs/{page}.md").read_text("utf-8")
     methods = {"save": View.save, "picture": View.picture, "page": View.page}
-    shown = re.findall(r"`((?:hs|view)\.[^`]+)`", text)
+    shown = [ast.parse(w, mode="eval") for w in re.findall(r"`((?:hs|view)\.[^`]+)`", text)]
     assert len(shown) >= 12
-    for words in shown:
-        found = ast.parse(words, mode="eval").body
-        called = found if isinstance(found, ast.Call) else None
-        name = called.func if called else found
-        assert isinstance(name, ast.Attribute)
-        of_view = ast.unparse(name.value) == "view"
-        target = (methods if of_view else public)[name.attr]
-        if called:
+    calls = {id(n.func): n for tree in shown for n in ast.walk(tree) if isinstance(n, ast.Call)}
+    for name in (n for tree in shown for n in ast.walk(tree) if isinstance(n, ast.Attribute)):
+        of_view = ast.unparse(name.value) != "hs"
+        target = methods[name.attr] if of_view else getattr(hs, name.attr)
+        if called := calls.get(id(name)):
             given = [None] * (of_view + len(called.args))
             inspect.signature(target).bind(*given, **{k.arg: k.value for k in called.keywords})
-    options = {o for p in group.get_command(None, "view").params for o in p.opts}  # type: ignore[arg-type, union-attr]
+    view = group.get_command(None, "view")  # type: ignore[arg-type]
+    options = {o for p in [*view.params, *group.params] for o in p.opts}  # type: ignore[union-attr]
     assert set(re.findall(r"--[a-z][a-z-]*", text)) <= options
 
 
@@ -333,7 +348,7 @@ def test_the_index_has_a_row_for_every_page_and_no_page_twice() -> None:
         line for line in (ROOT / "docs/README.md").read_text("utf-8").splitlines() if "|" in line
     ]
     linked = [page for row in rows for page in re.findall(r"\]\(([\w-]+\.md)\)", row)]
-    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md", "index.md"}
     assert sorted(linked) == sorted(set(linked))
     assert pages - set(linked) <= {"language.md", "python.md"}  # linked from running text
 
@@ -510,6 +525,13 @@ def test_every_option_of_finetune_is_in_its_page() -> None:
 def test_every_option_of_view_is_in_its_page() -> None:
     text = (ROOT / "docs/view.md").read_text("utf-8")
     options = group.get_command(None, "view").params  # type: ignore[arg-type, union-attr]
+    missing = [o for p in options for o in p.opts if o.startswith("--") and o not in text]
+    assert not missing, f"undocumented: {missing}"
+
+
+def test_every_option_of_serve_is_in_its_page() -> None:
+    text = (ROOT / "docs/serve.md").read_text("utf-8")
+    options = group.get_command(None, "serve").params  # type: ignore[arg-type, union-attr]
     missing = [o for p in options for o in p.opts if o.startswith("--") and o not in text]
     assert not missing, f"undocumented: {missing}"
 

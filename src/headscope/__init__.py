@@ -76,6 +76,7 @@ _WHERE = {
     "prune": "headscope.experiments.ablation.prune",
     "register": "headscope.run.analysis",
     "reproduce": "headscope.papers.run_paper",
+    "run_figure": "headscope.draw.figures",
     "run_summary": "headscope.report.run_facts",
     "switch_off": "headscope.experiments.circuits.switched_off",
     "view": "headscope.views.view_text",

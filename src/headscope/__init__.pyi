@@ -20,6 +20,7 @@ from headscope.corpus import TextCorpus as TextCorpus
 from headscope.corpus import TreebankCorpus as TreebankCorpus
 from headscope.corpus import corpus_of as corpus_of
 from headscope.corpus import demo_corpus as demo_corpus
+from headscope.draw.figures import run_figure as run_figure
 from headscope.draw.panel import Panel as Panel
 from headscope.draw.panel import Picture as Picture
 from headscope.errors import HeadscopeError as HeadscopeError

@@ -10,6 +10,7 @@ import pytest
 from headscope.cli.ablate import group_named
 from headscope.cli.main import group
 from headscope.errors import InputError
+from headscope.run.netcdf import tree_as_netcdf, tree_of_netcdf
 from headscope.run.store import RunFolder
 from tasks.made import AMOUNT, MOOD, checkpoint, rows, write_tsv
 
@@ -162,8 +163,6 @@ def test_prune_without_a_train_split_says_that_heads_were_chosen_by_what_is_scor
 
 
 def test_prune_takes_the_importance_of_a_run(headscope, desk):
-    import io
-
     import numpy as np
     import xarray as xr
 
@@ -171,16 +170,14 @@ def test_prune_takes_the_importance_of_a_run(headscope, desk):
     wrong = headscope(*PRUNE, "-o", "pruned", "--importance", "run")
     assert wrong.code == 2
     assert "headscope importance" in wrong.err
-    tree = xr.load_datatree(desk / "run/atlas.nc", engine="h5netcdf")
+    tree = tree_of_netcdf(desk / "run/atlas.nc")
     values = np.arange(12.0).reshape(2, 3, 2)
     tree["importance"] = xr.DataTree(
         xr.Dataset({"head_importance": (("layer", "head", "variant"), values)},
                    coords={"variant": ["michel", "attattr"]})
     )  # fmt: skip
-    buffer = io.BytesIO()
-    tree.to_netcdf(buffer, engine="h5netcdf")
     folder = RunFolder(desk / "run")
-    manifest = folder.manifest() | {"results_sha256": folder.put_results(buffer.getvalue())}
+    manifest = folder.manifest() | {"results_sha256": folder.put_results(tree_as_netcdf(tree))}
     folder.write_manifest(manifest)
     more = ("--orders", "alone", "--importance", "run", "--by", "attattr", "--method", "attattr")
     done = headscope(*PRUNE, "-o", "pruned", "--remove", "2", *more, "--json")

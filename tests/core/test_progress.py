@@ -148,3 +148,15 @@ def test_a_notebook_shows_phases_without_being_asked(monkeypatch, capsys):
         advance(14)
     ((name, total, bar),) = bars
     assert (name, total, bar.done) == ("read", None, (14, "closed"))
+
+
+def test_a_quick_phase_leaves_nothing_in_a_notebook(stderr, monkeypatch):
+    monkeypatch.setattr("headscope.core.progress.in_notebook", lambda: True)
+    shown = stderr()
+    with phase("load"):
+        pass
+    assert list(one_by_one(range(3), "read", "documents", 3)) == [0, 1, 2]
+    assert shown.getvalue() == ""
+    monkeypatch.setattr("headscope.core.progress.NOTICED", 0.0)
+    with phase("read", 3, "documents"):
+        assert "read:   0%" in shown.getvalue()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,14 @@ from headscope.analyses.frames.measure import Frames
 from headscope.corpus import Document, Encoder, FramesCorpus, Passage
 from headscope.corpus.document import Example, Frame, FrameElement
 from headscope.corpus.framenet_exemplars import overlapping, word_spans, words_at
-from headscope.model.batch import Batch
+from headscope.model.batch import Batch, Vocabulary
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, forward, load
 from headscope.run.analysis import Scope
 
 TOLERANCE = 1e-5
+SIZE = 30
 ZIP = {"pairing": "zip", "permutations": 1}
 # What our reader does not take of the 150, and why.
 NOT_READ = {
@@ -83,31 +85,51 @@ def _passage(row: dict[str, Any], text: str) -> Passage:
     return Passage(name, words=words_at(text, spans), frames=(frame,))
 
 
-def _seen(model: Model, examples: list[Example], size: int, *, alone: bool) -> list[Frames]:
-    """The analysis of each batch if they are to stand alone, else of all sentences together."""
-    scope = Scope(model.shape.layers, model.shape.heads, len(examples), replicates=2)
-    found = [Frames(scope, **ZIP)]
+@pytest.fixture(scope="module")
+def seen(
+    model: Model, examples: list[Example], oracle: dict[str, Any]
+) -> tuple[Frames, list[Frames]]:
+    """The analysis of all sentences together, and of each by itself at the best head alone."""
+    top = oracle["per_sentence_top_head"]
+    together = Frames(
+        Scope(model.shape.layers, model.shape.heads, len(examples), replicates=2), **ZIP
+    )
+    alone = [Frames(Scope(1, 1, replicates=0), **ZIP) for _ in examples]
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    for start in range(0, len(examples), size):
-        batch = Batch.of(examples[start : start + size], model.vocabulary, replicates=2)
-        if alone and start:
-            found.append(Frames(scope, **ZIP))
-        observer = partial(_observe, found[-1], batch)
-        with Instrument(model.network, observers=[observer]):
+    for start in range(0, len(examples), SIZE):
+        some = slice(start, start + SIZE)
+        batch = Batch.of(examples[some], model.vocabulary, replicates=2)
+        each = list(zip(alone[some], examples[some], strict=True))
+        observers = [
+            partial(_observe, together, batch),
+            partial(_observe_each, each, model.vocabulary, top["layer"], top["head"]),
+        ]
+        with Instrument(model.network, observers=observers):
             forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
     torch.set_num_threads(before)
-    return found
+    return together, alone
 
 
 def _observe(analysis: Frames, batch: Batch, view: LayerView) -> None:
     analysis.observe(view, batch)
 
 
+def _observe_each(
+    each: list[tuple[Frames, Example]], vocabulary: Vocabulary, layer: int, head: int,
+    view: LayerView,
+) -> None:  # fmt: skip
+    if view.index == layer:
+        for row, (analysis, example) in enumerate(each):
+            own = view.attention[row : row + 1, head : head + 1]
+            alone = Batch.of([example], vocabulary, replicates=0)
+            analysis.observe(replace(view, index=0, attention=own, _scans={}), alone)
+
+
 def test_heads_score_as_in_the_authors_code(
-    model: Model, examples: list[Example], oracle: dict[str, Any]
+    seen: tuple[Frames, list[Frames]], oracle: dict[str, Any]
 ) -> None:
-    (found,) = (one.result() for one in _seen(model, examples, size=30, alone=False))
+    found = seen[0].result()
     assert int(found.sentences) == 150
     for ours, theirs in (("score", "mean_score"), ("score_reversed", "mean_score_reversed")):
         print(f"{ours}: {np.abs(found[ours] - np.array(oracle[theirs])).max():.1e}")
@@ -115,21 +137,22 @@ def test_heads_score_as_in_the_authors_code(
 
 
 def test_every_sentence_scores_as_in_the_authors_code(
-    model: Model, examples: list[Example], oracle: dict[str, Any]
+    seen: tuple[Frames, list[Frames]], oracle: dict[str, Any]
 ) -> None:
-    top = oracle["per_sentence_top_head"]
-    found = [
-        float(one.result().score[top["layer"], top["head"]])
-        for one in _seen(model, examples, size=1, alone=True)
-    ]
-    np.testing.assert_allclose(found, top["scores"], rtol=0, atol=TOLERANCE)
+    found = [one.result().score.item() for one in seen[1]]
+    wanted = oracle["per_sentence_top_head"]["scores"]
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=TOLERANCE)
+
+
+@pytest.fixture(scope="module")
+def read(shared: Path) -> dict[str, Passage]:
+    corpus = FramesCorpus(shared / "data" / "framenet15", core="sets")
+    return {p.id: p for document in corpus for p in document.passages}
 
 
 def test_the_reader_finds_the_sentences_with_their_targets_and_links(
-    shared: Path, oracle: dict[str, Any], texts: dict[tuple[str, str], str]
+    read: dict[str, Passage], oracle: dict[str, Any], texts: dict[tuple[str, str], str]
 ) -> None:
-    corpus = FramesCorpus(shared / "data" / "framenet15", core="sets")
-    read = {p.id: p for document in corpus for p in document.passages}
     wanted = [_passage(row, texts[row["sid"], row["lu"]]) for row in oracle["input"]["sentences"]]
     assert {p.id for p in wanted} - set(read) == set(NOT_READ)
     for passage in wanted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from html import escape
 from itertools import pairwise
 
 import matplotlib as mpl
@@ -16,6 +17,8 @@ from headscope.draw.figures import draw, pictures, save_figures
 from headscope.draw.marks import LineEnd, bin_edges, end_labels
 from headscope.draw.saving import picture_bytes
 from headscope.draw.style import COLORS, DOUBLE, MARKS, SINGLE, ramp
+from headscope.errors import InputError
+from headscope.run.store import Run
 from recorded import ALONE, DECODER, GENERAL, recorded
 
 TREES = {
@@ -181,3 +184,16 @@ def test_marks_that_share_a_colour_never_stand_for_two_things_in_one_figure():
     for words in together:
         assert len({MARKS[word] for word in words}) == len(words)
         assert len({MARKS[word][1] for word in words}) == len(words)  # the second cue
+
+
+def test_a_run_shows_a_figure_with_its_caption_and_names_all_that_there_are():
+    run = Run(tree_of("6x12"), {})
+    figure = run.figure("surface_by_layer", columns=1)
+    caption = pictures()["surface_by_layer"].caption(run.tree)
+    assert figure.get_figwidth() == SINGLE
+    assert escape(caption) in figure._repr_html_()
+    assert draw(run.tree, "surface_by_layer")._repr_html_() is None  # for a paper
+    with pytest.raises(InputError, match="surface_by_layer"):
+        run.figure("surface")
+    with pytest.raises(InputError, match="wanted coreference"):
+        run.figure("coreference")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from accessible import faults
 from headscope.report.build import build_report
 from recorded import BOTH, hostile, manifest_of, recorded
 
@@ -242,15 +243,30 @@ def test_the_menu_of_numbers_is_searched(opened):
     assert names[0] in page.locator("#panel .number").text_content()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+# Rows of a table whose elements have the same classes and styles are one to axe, which takes long.
+NO_ROW_TWICE = """() => {
+  const seen = new Set(), rows = [...document.querySelectorAll("tbody tr")];
+  for (const row of rows) {
+    const looks = (one) => one.tagName + one.getAttribute("class") + one.getAttribute("style");
+    const look = [row.closest("table"), row, ...row.querySelectorAll("*")].map(looks).join("|");
+    if (seen.has(look)) row.remove();
+    seen.add(look);
+  }
+  return [rows.length, document.querySelectorAll("tbody tr").length];
+}"""
+
+
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_report_passes_axe_and_nothing_is_below_nine_pixels(opened, axe, scheme, width):
-    page = opened(width, scheme)
+def test_the_report_passes_axe_and_nothing_is_below_nine_pixels(opened, axe, width):
+    page = opened(width)
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-    page.evaluate(axe)
-    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
     small = """[...document.querySelectorAll("main *")].filter((one) => one.checkVisibility()
       && [...one.childNodes].some((part) => part.nodeType === 3 && part.textContent.trim())
       && parseFloat(getComputedStyle(one).fontSize) < 9).map((one) => one.outerHTML)"""
-    assert page.evaluate(small) == []
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        assert page.evaluate(small) == []
+    before, after = page.evaluate(NO_ROW_TWICE)
+    assert before > 100
+    assert 10 < after < 40
+    assert faults(page, axe) == []

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from forked import called_apart
 from headscope.corpus import (
     Document,
     MemoryCorpus,
@@ -18,6 +19,7 @@ from headscope.corpus import (
 )
 from headscope.corpus.partitions import Partition
 from headscope.errors import CorpusError
+from headscope.model.model import load
 from headscope.run.plan import Reader, corpus_ranks, encoder_for, make_plan, read_ranks
 from headscope.run.settings import Settings
 
@@ -164,8 +166,12 @@ def test_a_reader_opens_the_partition_of_a_shard_and_no_other(demo, monkeypatch)
         assert same([e for part in parts for e in part], everything_)
 
 
-def test_several_processes_make_the_plan_of_one(demo):
-    corpus = Divided()
+def test_several_processes_make_the_plan_of_one(tmp_path):
+    called_apart(several_make_the_plan_of_one, cwd=tmp_path)
+
+
+def several_make_the_plan_of_one():
+    demo, corpus = load("demo"), Divided()
     alone, together = (make_plan(demo, corpus, SMALL, workers=n) for n in (1, 2))
     assert together.shards == alone.shards
     assert together.digest == alone.digest

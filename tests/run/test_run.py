@@ -11,6 +11,7 @@ import xarray as xr
 
 import headscope as hs
 from commands import WHOLE, WHOLE_SHARDS, shard_files
+from forked import called_apart
 from headscope.corpus import Document, Passage, Word
 from headscope.errors import CorpusError, HeadscopeError, InputError, RunFolderError
 from headscope.run.store import RunFolder
@@ -75,10 +76,17 @@ def test_the_number_of_threads_leaves_every_bit_as_it_is(demo, linears, analyses
     assert bits(one.tree) == bits(two.tree)
 
 
-def test_the_number_of_workers_leaves_every_bit_as_it_is(tiny, whole, tmp_path):
+def test_the_number_of_workers_leaves_every_bit_as_it_is(tiny_place, whole, tmp_path):
+    called_apart(run_by_two_workers, str(tiny_place), cwd=tmp_path)
+    assert (tmp_path / "run" / "atlas.nc").read_bytes() == results(whole)
+
+
+def run_by_two_workers(place):
     execution = hs.Execution(workers=2, linears="stock")  # threads by default
-    run = hs.atlas(tiny, hs.demo_corpus(), output=tmp_path, settings=SETTINGS, execution=execution)
-    assert results(run) == results(whole)
+    hs.atlas(
+        hs.load(place), hs.demo_corpus(), output="run", settings=SETTINGS, control="none",
+        execution=execution,
+    )  # fmt: skip
 
 
 def test_the_order_in_which_analyses_are_named_changes_nothing(tiny, tmp_path):
@@ -288,7 +296,7 @@ def test_shards_whose_manifest_is_gone_are_not_trusted(tiny, copy):
     assert not set(shard_files(copy).items()) & set(before.items())
 
 
-def test_ctrl_c_says_what_is_kept_and_the_run_goes_on(tiny, tmp_path, whole):
+def test_ctrl_c_says_what_is_kept_and_the_run_goes_on(tiny, tmp_path, short):
     def interrupt(done, total):
         if done == 3:
             raise KeyboardInterrupt
@@ -296,14 +304,14 @@ def test_ctrl_c_says_what_is_kept_and_the_run_goes_on(tiny, tmp_path, whole):
     with pytest.raises(
         HeadscopeError, match=f"stopped; 3 of {WHOLE_SHARDS} shards are finished and kept"
     ):
-        again(tiny, tmp_path, SETTINGS, progress=interrupt)
+        again(tiny, tmp_path, progress=interrupt)
     before = shard_files(tmp_path)
     assert len(before) == 3
     with pytest.raises(RunFolderError, match="is not finished; run its command again"):
         hs.open_run(tmp_path)
-    again(tiny, tmp_path, SETTINGS)
+    again(tiny, tmp_path)
     assert before.items() <= shard_files(tmp_path).items()
-    assert (tmp_path / "atlas.nc").read_bytes() == results(whole)
+    assert (tmp_path / "atlas.nc").read_bytes() == results(short)
 
 
 def test_a_failure_leaves_threads_and_model_as_they_were(tiny):

@@ -330,6 +330,12 @@ def test_a_really_full_disk_leaves_whole_shards_only(tiny_disk):
     assert not list(folder.path.glob("*/.part-*"))
 
 
+def by_xarray(path: Path) -> xr.DataTree:
+    """As `xarray.load_datatree` does, which the oldest xarray that is allowed has not."""
+    with xr.open_datatree(path, engine="h5netcdf") as tree:
+        return tree.map_over_datasets(xr.Dataset.load)
+
+
 def test_results_are_written_and_read_as_by_xarray(tmp_path):
     one = xr.Dataset(
         {
@@ -344,8 +350,8 @@ def test_results_are_written_and_read_as_by_xarray(tmp_path):
     ours, theirs = tmp_path / "ours.nc", tmp_path / "theirs.nc"
     ours.write_bytes(tree_as_netcdf(tree))
     tree.to_netcdf(theirs, engine="h5netcdf")
-    wanted = xr.load_datatree(theirs, engine="h5netcdf")
-    for read in (xr.load_datatree(ours, engine="h5netcdf"), tree_of_netcdf(theirs)):
+    wanted = by_xarray(theirs)
+    for read in (by_xarray(ours), tree_of_netcdf(theirs)):
         assert read.identical(wanted)
         for node, other in zip(read.subtree, wanted.subtree, strict=True):
             for name, variable in node.variables.items():
@@ -361,7 +367,7 @@ def test_a_word_that_hdf5_cannot_hold_is_kept_all_but_that(tmp_path):
     kept = storable(words)
     file = tmp_path / "words.nc"
     file.write_bytes(tree_as_netcdf(xr.DataTree.from_dict({"/words": kept.drop_vars("word")})))
-    assert xr.load_datatree(file, engine="h5netcdf")["words/relation"].values[0] == "\ufffd"
+    assert by_xarray(file)["words/relation"].values[0] == "\ufffd"
     assert kept["word"].values.tolist() == ["a\ufffdb", "c"]
     assert (kept["word"].attrs, kept.attrs) == ({"of": "x\ufffdy"}, {"versus": "\ufffd"})
     assert "relation" in kept.indexes

@@ -21,6 +21,7 @@ from headscope.errors import HeadscopeError
 COMMANDS = {
     "atlas": "Run all analyses over a corpus; ends in a report.",
     "view": "What every head does in one text, as a page.",
+    "serve": "A live page: type a text, switch heads off; a run’s pages.",
     "finetune": "Teach a model a task; record how its layers change.",
     "ablate": "Switch heads off: which does a task need?",
     "importance": "Gradients: how much a loss depends on each head.",

@@ -25,7 +25,7 @@ class Displayed:
 def facts_table(title: str, facts: Mapping[str, str]) -> str:
     """A title and a table of facts, as notebooks show them; all is escaped."""
     rows = "".join(
-        f"<tr><th style='text-align:left'>{escape(name)}</th>"
+        f"<tr><th style='text-align:left;padding-right:1em'>{escape(name)}</th>"
         f"<td style='text-align:left'>{escape(value)}</td></tr>"
         for name, value in facts.items()
     )

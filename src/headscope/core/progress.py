@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 Advance = Callable[[int], object]
 Item = TypeVar("Item")
 FIRST_LINE = 60.0  # seconds without a word, where there is no terminal
+NOTICED = 1.0  # seconds: in a notebook each bar leaves an empty line behind
 USUAL = {"ncols": 80, "nrows": 24}  # of a terminal that claims to have none
 UNCOUNTED = "{desc} [{elapsed}]"
 
@@ -46,9 +47,10 @@ class Phases:
         if self._lines:
             return self._lines_of(name, total, unit, done)
         counted = {"unit": f" {unit}"} if unit else {"bar_format": UNCOUNTED}
+        delay = NOTICED if in_notebook() else 0.0
         bar = self._bar = _bars()(
-            desc=name, total=total, initial=done, leave=False, file=sys.stderr, **_width(),
-            **counted,
+            desc=name, total=total, initial=done, leave=False, delay=delay, file=sys.stderr,
+            **_width(), **counted,
         )  # fmt: skip
         return lambda count: bar.update(count) if bar is self._bar else None
 

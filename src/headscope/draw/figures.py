@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import xarray as xr
-from matplotlib.figure import Figure
 
 from headscope.core.progress import one_by_one
 from headscope.core.question import parts
@@ -11,7 +10,8 @@ from headscope.core.results import derived_once
 from headscope.core.whole_file import write_whole
 from headscope.draw.head_grid import OVERVIEW
 from headscope.draw.panel import PanelStore, Picture
-from headscope.draw.saving import save_picture
+from headscope.draw.saving import ShownFigure, save_picture
+from headscope.errors import InputError
 
 
 def pictures() -> dict[str, Picture]:
@@ -25,7 +25,7 @@ def pictures() -> dict[str, Picture]:
 @derived_once()
 def draw(
     tree: xr.DataTree, name: str, *, columns: int | None = None, panels: PanelStore | None = None
-) -> Figure:
+) -> ShownFigure:
     """The figure called `name`, at double journal width, or at single width with `columns=1`.
 
     panels  the run's panels, where they are made already
@@ -42,6 +42,20 @@ def draw(
             "with numbers to draw; run the atlas with these analyses"
         )
     return panels.figure(picture, columns=columns)
+
+
+@derived_once()
+def run_figure(tree: xr.DataTree, name: str, *, columns: int | None = None) -> ShownFigure:
+    """The figure called `name` with its caption, as a notebook shows it; options as of `draw`.
+
+    raises  InputError for an unknown name, and where the run lacks what the figure needs
+    """
+    try:
+        figure = draw(tree, name, columns=columns)
+    except (KeyError, ValueError) as error:
+        raise InputError(str(error.args[0])) from None
+    figure.caption = pictures()[name].caption(tree)
+    return figure
 
 
 @derived_once()

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.transforms import Bbox, ScaledTranslation
 
-from headscope.draw.saving import Vector, vector
+from headscope.draw.saving import ShownFigure, Vector, vector
 from headscope.draw.style import DOUBLE, SINGLE, house_style
 
 LEGEND_ROW = 11.0  # points between axes and title that a row of legend needs
@@ -82,7 +82,7 @@ class PanelStore:
             self._made[picture.name] = picture.panels(self.tree) if there else []
         return self._made[picture.name]
 
-    def figure(self, picture: Picture, *, columns: int | None = None) -> Figure:
+    def figure(self, picture: Picture, *, columns: int | None = None) -> ShownFigure:
         """A picture at double journal width, or at single width with `columns=1`."""
         width = DOUBLE if picture.wide else None
         return compose(self.of(picture), columns=columns or picture.columns, width=width)
@@ -116,7 +116,9 @@ class _SteadyLayout(ConstrainedLayoutEngine):
             axes.set_in_layout(True)  # `set_position` takes axes out of it
 
 
-def compose(panels: Sequence[Panel], *, columns: int = 2, width: float | None = None) -> Figure:
+def compose(
+    panels: Sequence[Panel], *, columns: int = 2, width: float | None = None
+) -> ShownFigure:
     """A figure of the panels, lettered a, b, … where there is more than one.
 
     columns  panels per row
@@ -129,7 +131,7 @@ def compose(panels: Sequence[Panel], *, columns: int = 2, width: float | None = 
     with house_style():
         starts = range(0, len(panels), columns)
         heights = [each * max(p.height for p in panels[at : at + columns]) for at in starts]
-        figure = Figure(figsize=(inches, sum(heights)), layout=_SteadyLayout())
+        figure = ShownFigure(figsize=(inches, sum(heights)), layout=_SteadyLayout())
         grid = figure.subplots(rows, columns, squeeze=False, height_ratios=heights)
         axes = grid.ravel()  # [row*column]
         for place, panel in zip(axes, panels, strict=False):

@@ -6,10 +6,12 @@ import io
 import struct
 import warnings
 import zlib
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partialmethod
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +52,26 @@ class Vector:
 
 
 class ShownFigure(Figure):
-    """A figure that a notebook shows, also where pyplot is not set up for it."""
+    """A figure that a notebook shows, also where pyplot is not set up for it; below it `caption`.
+
+    caption  how to read it; "": none
+    """
+
+    caption = ""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         width, height = self.get_size_inches() * CSS_DPI
         return picture_bytes(self, "png"), {"width": round(width), "height": round(height)}
+
+    def _repr_html_(self) -> str | None:
+        if not self.caption:
+            return None  # the picture alone
+        png, size = self._repr_png_()
+        return (
+            f'<figure style="margin:0;max-width:{size["width"]}px"><img alt="" style="width:100%" '
+            f'src="data:image/png;base64,{b64encode(png).decode()}">'
+            f'<figcaption style="font-size:90%">{escape(self.caption)}</figcaption></figure>'
+        )
 
 
 def save_picture(figure: Figure, path: Path) -> Path:

@@ -54,16 +54,14 @@ def marks_of(tokenizer: Any, markers: str) -> frozenset[int]:
 
     markers  letters that stand for a space before a word
     """
-    marks = []
-    for name, token in tokenizer.get_vocab().items():
+    marks, vocabulary = [], tokenizer.get_vocab()
+    for name in [name for name in vocabulary if not _LETTERS.search(name)]:  # few of many
         text = name.lstrip(markers)
         text = text[2:] if text[:2] == "##" and len(text) > 2 else text
-        if not text or _LETTERS.search(text):
-            continue
         if not text.isascii() and len(text) <= MOST_BYTES:  # byte-level names are no text
             text = tokenizer.convert_tokens_to_string([name]).strip()
         if text and all(unicodedata.category(letter)[0] in "PS" for letter in text):
-            marks.append(token)
+            marks.append(vocabulary[name])
     return frozenset(marks)
 
 

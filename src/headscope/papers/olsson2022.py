@@ -2,6 +2,7 @@
 
 from headscope.core.results import largest_first, place_name
 from headscope.core.terms import OLSSON
+from headscope.core.wording import percent
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
 from headscope.papers.own_models import GPT2_SMALL
@@ -37,10 +38,18 @@ def _copied(run: PaperRun) -> Measured:
 
 @quantities.reads("repeated")
 def _earlier(run: PaperRun) -> Measured:
-    """Layers between the strongest head of each kind."""
-    first, then = (_strongest(run, kind) for kind in ("previous_token", "induction"))
-    detail = f"{place_name(*first)}, then {place_name(*then)}"
-    return Measured(then[0] - first[0], n=run.counted, holds=first[0] < then[0], detail=detail)
+    """Layers between the strongest head of each kind; it holds of heads that surely are such."""
+    kinds = ("previous_token", "induction")
+    first, then = (_strongest(run, kind) for kind in kinds)
+    places = zip(kinds, (first, then), strict=True)
+    sure = all(score_of(run, kind, place, 0).holds for kind, place in places)
+    layers = len(run.draws("circuits", "copied")[0])
+    detail = (
+        f"{place_name(*first)}, then {place_name(*then)}; of two heads at random in "
+        f"{percent((1 - 1 / layers) / 2)} of draws"
+    )
+    holds = sure and first[0] < then[0]
+    return Measured(then[0] - first[0], n=run.counted, holds=holds, detail=detail)
 
 
 @quantities.reads("repeated")

@@ -6,7 +6,7 @@ those of the papers that the report names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -22,7 +22,7 @@ from headscope.heads.head_card import head_card
 from headscope.page.shell import render_page, style_of, template, write_page
 from headscope.report import heads
 from headscope.report.build import write_report
-from headscope.report.card_page import build_card
+from headscope.report.card_page import render_card
 from headscope.report.cite import cite
 from headscope.report.example_views import input_page
 from headscope.run.store import LIST, Run, RunFolder
@@ -49,20 +49,46 @@ def export_site(run: Run | str | Path, folder: str | Path, *, overwrite: bool = 
 def _written(run: Run, place: Path) -> Path:
     write_report(run, place)
     with derived_once(), naming_layers(run.tree), RunFolder(place).listing():
+        write_page(place / "heads.html", cards_page(run))
+        write_whole(place / "sources.bib", cite(run).bibtex.encode())
+        views = []
+        for name, text, page in site_views(run):
+            write_whole(place / name, page)
+            views.append((name, text))
+        return write_page(place / "index.html", index_page(run, views, place))
+
+
+def index_page(run: Run, views: Sequence[tuple[str, str]], place: Path) -> str:
+    """The first page of a site, which leads to all others.
+
+    views  address and text of each page of a stored input
+    place  the folder whose figures and tables are listed
+    """
+    with derived_once(), naming_layers(run.tree):
         layers, per_layer = shape(run.tree)
-        told = heads.telling(run.tree, count=OPENED)
-        first = divmod(told[0]["unit"] if told else 0, per_layer)
-        build_card(run.tree, head_card(run.tree, *first), place / "heads.html")
-        cited = cite(run)
-        write_whole(place / "sources.bib", cited.bibtex.encode())
-        page = template("site.html.j2")
-        return write_page(place / "index.html", render_page(
-            page, style=style_of("report.css", "card.css"), model=model_name(run.tree),
-            title=printable(run.tree.attrs.get("title", "headscope atlas")), n=over(run.tree),
-            layers=layers, heads=per_layer, telling=told, views=list(_views(run, place)),
+        return render_page(
+            template("site.html.j2"), style=style_of("report.css", "card.css"),
+            model=model_name(run.tree), n=over(run.tree), layers=layers, heads=per_layer,
+            title=printable(run.tree.attrs.get("title", "headscope atlas")),
+            telling=heads.telling(run.tree, count=OPENED), views=views,
             lists=[(what.capitalize(), _by_name(place / what)) for what in ("figures", "tables")],
-            methods=cited.text,
-        ))  # fmt: skip
+            methods=cite(run).text,
+        )  # fmt: skip
+
+
+def cards_page(run: Run) -> str:
+    """The page of the cards of all heads; it opens with the one that tells most."""
+    with derived_once(), naming_layers(run.tree):
+        told = heads.telling(run.tree, count=OPENED)
+        first = divmod(told[0]["unit"] if told else 0, shape(run.tree)[1])
+        return render_card(run.tree, head_card(run.tree, *first))
+
+
+def site_views(run: Run) -> Iterator[tuple[str, str, bytes]]:
+    """The page of each stored input: its address, its text, the page."""
+    for at, kept in enumerate(stored_inputs(run.tree), start=1):
+        data = input_page(run.tree, kept, model=model_name(run.tree), labels=[run_labels(run.tree)])
+        yield f"views/{at:02d}.html", printable(kept.text), build_page(data)
 
 
 def _clear(place: Path, *, overwrite: bool) -> None:
@@ -77,15 +103,6 @@ def _clear(place: Path, *, overwrite: bool) -> None:
         raise InputError(f"{place} holds an export already; wanted a new folder, or --overwrite")
     for name in [*written, LIST]:
         (place / name).unlink(missing_ok=True)
-
-
-def _views(run: Run, place: Path) -> Iterator[tuple[str, str]]:
-    """Writes the page of each stored input; gives its address and its text."""
-    for at, kept in enumerate(stored_inputs(run.tree), start=1):
-        data = input_page(run.tree, kept, model=model_name(run.tree), labels=[run_labels(run.tree)])
-        name = f"views/{at:02d}.html"
-        write_whole(place / name, build_page(data))
-        yield name, printable(kept.text)
 
 
 def _by_name(folder: Path) -> list[tuple[str, list[tuple[str, str]]]]:

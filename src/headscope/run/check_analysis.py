@@ -124,14 +124,14 @@ def check_shards_do_not_matter(bench: Bench) -> None:
     a, b, c = (bench.run(part, size=2) for part in cuts)
     before = copied(b)
     left = _merged(bench, _merged(bench, a, b), c)
-    bench.same_state(copied(b), before, "merge() with an analysis", tolerance=0)
+    bench.same_state(b.state(), before, "merge() with an analysis", tolerance=0)
     bench.same_result(bench.result(left), bench.measured(size=2), "cutting into shards")
     for other, what in (
         (_merged(bench, a, _merged(bench, b, c)), "merging in another order"),
         (_merged(bench, c, _merged(bench, b, a)), "merging from the other side"),
         (_merged(bench, left, bench.fresh()), "merging with one that saw nothing"),
     ):
-        bench.same_state(copied(other), copied(left), what, tolerance=MERGE_TOLERANCE)
+        bench.same_state(other.state(), left.state(), what, tolerance=MERGE_TOLERANCE)
 
 
 def _merged(bench: Bench, one: Analysis, other: Analysis) -> Analysis:
@@ -162,14 +162,14 @@ def check_state_is_the_whole_state(bench: Bench) -> None:
     saved = copied(whole)
     bench.claim(bool(saved), "keeps nothing in accumulators: use self.sums(…) in __init__")
     other = bench.copy(whole)
-    bench.same_state(copied(other), saved, "saving and loading")
+    bench.same_state(other.state(), saved, "saving and loading")
     for analysis in (whole, other):
         bench.observe(analysis, second)
-    bench.same_state(copied(other), copied(whole), "saving and loading half-way")
+    bench.same_state(other.state(), whole.state(), "saving and loading half-way")
     result = bench.result(whole)
     what = "saving and loading half-way (something is kept outside the accumulators?)"
     bench.same_result(bench.result(other), result, what, tolerance=0)
-    bench.same_state(copied(other), copied(whole), "result()")
+    bench.same_state(other.state(), whole.state(), "result()")
     bench.same_result(bench.result(whole), result, "calling result() twice", tolerance=0)
 
 

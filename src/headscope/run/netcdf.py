@@ -20,11 +20,23 @@ class _OpenedOnce(h5py.File):  # type: ignore[misc]  # h5py has no types
         self._known = dict[str, Any]()
         super().__init__(file, mode, track_order=True)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str | h5py.Reference) -> Any:
+        if isinstance(name, h5py.Reference):
+            return self._referred(name)
         known = self._known.get(name)
         if known is None or known.name is None:  # one without a name was deleted
             known = self._known[name] = super().__getitem__(name)
         return known
+
+    def _referred(self, reference: h5py.Reference) -> Any:
+        """Opened by its name: of what is opened by reference, HDF5 looks for the name each time."""
+        found = super().__getitem__(reference)
+        if self.mode != "r":
+            return found
+        address = str(h5py.h5o.get_info(found.id).addr)
+        if address not in self._known:
+            self._known[address] = self[found.name]
+        return self._known[address]
 
 
 def tree_as_netcdf(tree: xr.DataTree) -> bytes:

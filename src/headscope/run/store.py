@@ -37,6 +37,7 @@ from headscope.run.shard_files import SHARDS, ShardFiles
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from matplotlib.figure import Figure
 
 MANIFEST, RESULTS = "manifest.json", "atlas.nc"
 # Of what kind the parts of a manifest are that anything reads; and of a run that has results.
@@ -295,6 +296,15 @@ class Run:
         """The heads that do something, say "direct object"; see `headscope.find_heads`."""
         found: pd.DataFrame = headscope.find_heads(self.tree, what)
         return found
+
+    def figure(self, name: str, *, columns: int | None = None) -> Figure:
+        """A figure of the report with its caption, by the name of its file: "best_heads".
+
+        columns  of a journal: 1 or 2; None: what suits the figure
+        raises   InputError for what is not there, with all names
+        """
+        shown: Figure = headscope.run_figure(self.tree, name, columns=columns)
+        return shown
 
     def report(self, path: str | Path | None = None) -> Path:
         """(Re)build tables, figures and report.html from the results; returns report.html.

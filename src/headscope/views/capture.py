@@ -1,7 +1,7 @@
 """Run a model on one example and keep the attention maps and vectors of every stack."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +37,7 @@ def capture_example(
     *,
     window: tuple[int, int] | None = None,
     flow: Sequence[str] = (),
+    reading: Callable[..., Instrument] = Instrument,
 ) -> captured_example.ExampleMaps:
     """Run a model on one example and keep its maps.
 
@@ -46,6 +47,7 @@ def capture_example(
                MOST_TOKENS. The model reads all of them
     flow       names of flow methods, and "max_flow": which tokens each layer's output comes from,
                as further maps of the first stack
+    reading    makes the instrument, of the network, observers and stacks; it may change attention
     raises     InputError for empty text, more tokens than the model takes, a window outside it, an
                unknown flow; ModelError for a flow that has no meaning for the model
     """
@@ -67,7 +69,7 @@ def capture_example(
         left_out.append("The decoder is not shown: give what it reads as the second text.")
     if model.shape.sinks:
         left_out.append("What a row lacks of 1 goes to no token: to a learned sink.")
-    stacks = _stacks(model, example, decoder_ids, windows, flows)
+    stacks = _stacks(model, example, decoder_ids, windows, flows, reading=reading)
     shown = tuple(side.part(cut) for side, cut in zip(sides, windows, strict=True))
     return captured_example.ExampleMaps(model.name, shown, stacks, " ".join(filter(None, left_out)))
 
@@ -213,6 +215,8 @@ def _stacks(
     decoder_ids: Ints | None,
     windows: Sequence[slice],
     flows: Sequence[str],
+    *,
+    reading: Callable[..., Instrument],
 ) -> tuple[StackMaps, ...]:
     batch = model.batch([example])
     n = len(example)  # a batch may be padded
@@ -233,7 +237,7 @@ def _stacks(
     with (
         evaluating(model.network),
         torch.inference_mode(),
-        Instrument(model.network, observers=[look], stacks=list(wanted)),
+        reading(model.network, observers=[look], stacks=list(wanted)),
     ):
         if decoder_ids is None:
             forward(model.network, ids, mask, segments)

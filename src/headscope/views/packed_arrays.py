@@ -15,7 +15,7 @@ room: the heads that are asked for, or as many as fit.
 
 import base64
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,21 +34,37 @@ FINE = 300_000  # numbers of vectors that are kept with 16 bits each; more take 
 SIGNED: dict[int, type[np.signedinteger[Any]]] = {8: np.int8, 16: np.int16}
 Heads = Sequence[tuple[int, int]]
 Detail = str | Heads
+Pack = Callable[..., Any]  # of arrays, what stands for them in the data of a page; see `packed`
 
 
-def coded_maps(maps: Floats, *, scale: float | Floats, levels: float) -> list[str]:
+def packed(*arrays: Array) -> str:
+    """Join arrays, little endian, compress them with gzip and write them in base64."""
+    # Filtered: in such noise short matches cost more than they save (4 % smaller).
+    gzip = zlib.compressobj(7, zlib.DEFLATED, 31, 9, zlib.Z_FILTERED)
+    compressed = gzip.compress(joined(*arrays)) + gzip.flush()
+    return base64.b64encode(compressed).decode("ascii")
+
+
+def joined(*arrays: Array) -> bytes:
+    """The bytes of arrays one after the other, little endian."""
+    return b"".join(a.astype(a.dtype.newbyteorder("<"), copy=False).tobytes() for a in arrays)
+
+
+def coded_maps(
+    maps: Floats, *, scale: float | Floats, levels: float, pack: Pack = packed
+) -> list[Any]:
     """Pack maps into one text per layer: [head, key, query] bytes, as columns pack a little better.
 
     maps   [layer, head, query, key] at least 0
     scale  the value of the largest code: one for all, or [layer, head]
     """
     top = np.broadcast_to(np.asarray(scale, np.float32), maps.shape[:2])  # [layer, head]
-    packed_layers = []
+    layers = []
     for layer, largest in zip(maps, top, strict=True):  # one layer at a time, to hold little
         share = np.clip(layer / largest[:, None, None], 0, 1)  # [head, query, key]
         codes = np.rint(np.sqrt(share) * levels).astype(np.uint8)
-        packed_layers.append(packed(codes.transpose(0, 2, 1)))  # [head, key, query]
-    return packed_layers
+        layers.append(pack(codes.transpose(0, 2, 1)))  # [head, key, query]
+    return layers
 
 
 def coded_head(
@@ -58,7 +74,8 @@ def coded_head(
     bias: Floats | None,
     *,
     bits: int = 8,
-) -> str:
+    pack: Pack = packed,
+) -> Any:
     """Pack one head: its exact weights, and its vectors and bias where it has them.
 
     weights  [query, key] probabilities
@@ -74,27 +91,19 @@ def coded_head(
     if bias is not None:
         scale, codes = _signed(bias.reshape(1, -1), bits)  # [1], [1, query·key]
         parts += [scale, codes]
-    return packed(*parts)
+    return pack(*parts)
 
 
-def coded_norms(norms: Floats) -> tuple[str, Floats]:
+def coded_norms(norms: Floats, *, pack: Pack = packed) -> tuple[Any, Floats]:
     """Pack norms [layer, head, key]; returns the text and the scale of each head [layer, head]."""
     scale = largest_of(norms[:, :, None])  # as a map of one query
     codes = np.rint(norms / scale[..., None] * EXACT).astype(np.uint16)
-    return packed(codes), scale
+    return pack(codes), scale
 
 
 def levels_for(weights: int) -> float:
     """Steps of the code for an example of so many weights; fewer where the page would be large."""
     return next(levels for levels, most in LEVELS if most is None or weights <= most)
-
-
-def packed(*arrays: Array) -> str:
-    """Join arrays, little endian, compress them with gzip and write them in base64."""
-    raw = b"".join(a.astype(a.dtype.newbyteorder("<"), copy=False).tobytes() for a in arrays)
-    # Filtered: in such noise short matches cost more than they save (4 % smaller).
-    gzip = zlib.compressobj(7, zlib.DEFLATED, 31, 9, zlib.Z_FILTERED)
-    return base64.b64encode(gzip.compress(raw) + gzip.flush()).decode("ascii")
 
 
 def largest_of(maps: Floats) -> Floats:
@@ -173,14 +182,14 @@ def _chosen(
                     f"found detail for {in_both(layer_number(layer), head)}; there are {layers} "
                     f"layers × {count} heads"
                 )
-        return given, [_block(stack, head, bits) for head in given]
+        return given, [block_of(stack, head, bits=bits) for head in given]
     if asked not in ("auto", "all", "none"):
         raise InputError(f"detail is {asked!r}; wanted auto, all, none, or heads (layer, head)")
     if asked == "none":
         return [], []
     heads, blocks, size = list[tuple[int, int]](), list[str](), 0
     for place in order:
-        block = _block(stack, place, bits)
+        block = block_of(stack, place, bits=bits)
         size += len(block)
         if asked == "auto" and size > room and len(heads) >= least:
             break
@@ -210,9 +219,11 @@ def _bits(stack: StackMaps, asked: Detail) -> int:
     return 16 if count * (queries + stack.vectors.keys.shape[2]) * dim <= FINE else 8
 
 
-def _block(stack: StackMaps, place: tuple[int, int], bits: int) -> str:
+def block_of(stack: StackMaps, place: tuple[int, int], *, bits: int, pack: Pack = packed) -> Any:
+    """`coded_head` of one head (layer, head) of a stack."""
     weights, vectors = stack.attention[place], stack.vectors
     if vectors is None:
-        return coded_head(weights, None, None, None, bits=bits)
+        return coded_head(weights, None, None, None, bits=bits, pack=pack)
     bias = None if vectors.bias is None else vectors.bias[place]
-    return coded_head(weights, vectors.queries[place], vectors.keys[place], bias, bits=bits)
+    queries, keys = vectors.queries[place], vectors.keys[place]
+    return coded_head(weights, queries, keys, bias, bits=bits, pack=pack)

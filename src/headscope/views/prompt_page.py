@@ -1,8 +1,9 @@
 """Make the page of prompts: what every head writes to the answer, and what is lost without it.
 
 The numbers are those of the groups `prompts` and `writes` of a run of circuits. What a head writes
-by source token is on the page as 16-bit codes, value = code / 32767 · scale with a scale for each
-head and prompt, attention as code / 65535.
+by source token, to the answer less the rival, to the answer and to the rival, is on the page as
+16-bit codes, value = code / 32767 · scale with a scale for each head and prompt, attention as
+code / 65535.
 """
 
 from __future__ import annotations
@@ -61,6 +62,10 @@ class PromptView:
         """Writes the page, whole or not at all; returns its path."""
         return write_whole(Path(path), self.page)
 
+    def __repr__(self) -> str:
+        many = self.tree["prompts"].sizes["prompt"]
+        return f"<headscope.PromptView {model_name(self.tree)}: {many} prompt{'s' * (many > 1)}>"
+
     def _repr_html_(self) -> str:
         return frame_of(self.page, f"prompts of {model_name(self.tree)}")
 
@@ -103,7 +108,8 @@ def build_page(tree: xr.DataTree) -> bytes:
         page = render_page(
             template("prompt.html.j2", PACKAGE), title=title, lede=lede, layers=layers,
             style="\n".join(styles),
-            script="\n".join([script_of(("page.js",)), asset("prompt.js", PACKAGE)]),
+            script="\n".join([script_of(("page.js",)), asset("prompt_graph.js", PACKAGE),
+                              asset("prompt.js", PACKAGE)]),
             heads=heads, model=model_name(tree), island=island(payload(tree, dataset, named)),
             paths=dataset.sizes.get("sender", 0), after=needed(tree, "writes").attrs["logits"],
         )  # fmt: skip
@@ -215,7 +221,12 @@ def _prompt(one: xr.Dataset) -> dict[str, Any]:
     tokens = [printable(text) for text in one["token_text"].values.tolist()]
     size = int(np.isfinite(one["attention"].values[0, 0]).sum())
     shares = np.rint(one["attention"].values[..., :size].clip(0, 1) * SHARE_STEPS)
-    source = one["source"].values[..., :size].astype(np.float64)  # [layer, head, token]
+    both = one["source"].values[..., :size].astype(np.float64)  # [layer, head, token]
+    source, lost = both[None], {"lost": _plain(one["lost"].values.ravel())}
+    if "to_answer" in one:  # runs of headscope before it had it
+        answer = one["to_answer"].values[..., :size]
+        source = np.stack([both, answer, answer - both])  # [target, layer, head, token]
+        lost["mean"] = _plain(one["lost_mean"].values.ravel())
     scale = np.abs(source).max(-1)
     scale = np.where(scale > 0, scale, 1).astype(np.float32)
     codes = np.rint(source / scale[..., None] * SOURCE_STEPS)
@@ -224,8 +235,8 @@ def _prompt(one: xr.Dataset) -> dict[str, Any]:
         "ends": [printable(text) for text in one["outcome_text"].values.tolist()],
         "choices": one["choices"].values.astype(int).tolist(),
         "outcome": _plain(one["outcome"].values.T), "difference": _plain(float(one["difference"])),
-        "direct": _plain(one["direct"].values.ravel()),
-        "lost": _plain(one["lost"].values.ravel()),
+        "writes": [_plain(some.ravel()) for some in [one["direct"].values, *source.sum(-1)[1:]]],
+        **lost,
         "codes": packed(scale, codes.astype(np.int16), shares.astype(np.uint16)),
         **(_paths(one) if "path" in one else {}),
     }  # fmt: skip

@@ -10,7 +10,16 @@ from headscope.core.head_names import Head, counting_note, first
 from headscope.page.shell import island, render_page, script_of, style_of, template
 from headscope.views import packed_arrays
 from headscope.views.captured_example import ExampleMaps, NamedMaps, StackMaps
-from headscope.views.packed_arrays import LEVELS, Detail, coded_maps, largest_of, plainest, short
+from headscope.views.packed_arrays import (
+    LEVELS,
+    Detail,
+    Pack,
+    coded_maps,
+    largest_of,
+    packed,
+    plainest,
+    short,
+)
 
 VERSION = 2
 FEW_TOKENS = 128
@@ -24,6 +33,7 @@ def payload(
     labels: Sequence[Sequence[Sequence[str]]] | None = None,
     detail: Detail = "auto",
     head: Head | None = None,
+    pack: Pack = packed,
 ) -> dict[str, Any]:
     """Everything that the page draws, as plain values for JSON.
 
@@ -31,12 +41,13 @@ def payload(
     detail  heads (layer, head) that come with exact weights and vectors; "all", "none", or "auto":
             as many as fit, those with the largest weights between ordinary tokens first
     head    (layer, head) of the first stack that the page opens with; None: with all heads
+    pack    of arrays, what stands for them; by default they are compressed text
     raises  InputError for a head that is not there
     """
     tokens = max(len(side) for side in shown.sides)
     room, least = (SMALL, LEAST_HEADS) if tokens <= FEW_TOKENS else (LARGE, 0)
     levels = packed_arrays.levels_for(sum(stack.attention.size for stack in shown.stacks))
-    coded = [_measures(stack, levels) for stack in shown.stacks]
+    coded = [_measures(stack, levels, pack) for stack in shown.stacks]
     taken = sum(len(text) for measures in coded for one in measures for text in one.get("data", ()))
     left = max(room - taken, 0) // len(shown.stacks)
     stacks, among, sinks = [], shown.sides_for_views, shown.sinks
@@ -88,20 +99,20 @@ def _precision(levels: float, *, detail: bool) -> str:
     return f"Weights on this page are rounded: 0.25 may be off by {1 / (2 * levels):.1g}{exact}."
 
 
-def _measures(stack: StackMaps, levels: float) -> list[dict[str, Any]]:
+def _measures(stack: StackMaps, levels: float, pack: Pack) -> list[dict[str, Any]]:
     attention = NamedMaps("attention", "attention α", "probability", stack.attention)
-    measures = [_stored(attention, stack, levels)]
+    measures = [_stored(attention, stack, levels, pack)]
     if stack.value_norm is not None and (weighted := stack.weighted_norm) is not None:
-        norm, norm_scale = packed_arrays.coded_norms(stack.value_norm)
+        norm, norm_scale = packed_arrays.coded_norms(stack.value_norm, pack=pack)
         measures.append({
             "name": "weighted_norm", "label": "weighted norm ‖αf(x)‖", "unit": "1", "signed": False,
             "scale": short(largest_of(weighted)), "norm": norm, "norm_scale": short(norm_scale),
         })  # fmt: skip
-    measures += [_stored(maps, stack, levels) for maps in stack.measures]
+    measures += [_stored(maps, stack, levels, pack) for maps in stack.measures]
     if stack.versus is not None:
         other = stack.versus
         largest = float(np.abs(stack.attention - other.maps).max()) or 1.0
-        measures.append(_stored(other, stack, levels))
+        measures.append(_stored(other, stack, levels, pack))
         measures.append({
             "name": "difference", "label": f"difference from {other.label}", "unit": other.unit,
             "signed": True, "scale": largest, "minuend": 0, "subtrahend": len(measures) - 1,
@@ -109,7 +120,7 @@ def _measures(stack: StackMaps, levels: float) -> list[dict[str, Any]]:
     return measures
 
 
-def _stored(measure: NamedMaps, stack: StackMaps, levels: float) -> dict[str, Any]:
+def _stored(measure: NamedMaps, stack: StackMaps, levels: float, pack: Pack) -> dict[str, Any]:
     """Probabilities have the scale 1, other maps the largest value of each head.
 
     Maps of a whole layer are stored once, in the finest steps: they are few and small.
@@ -122,7 +133,7 @@ def _stored(measure: NamedMaps, stack: StackMaps, levels: float) -> dict[str, An
         "name": measure.name, "label": measure.label, "unit": measure.unit, "signed": False,
         **({"heads": 1} if of_layer else {}), "levels": levels,
         "scale": 1 if isinstance(scale, float) else short(scale),
-        "data": coded_maps(measure.maps, scale=scale, levels=levels),
+        "data": coded_maps(measure.maps, scale=scale, levels=levels, pack=pack),
     }  # fmt: skip
 
 
@@ -135,7 +146,7 @@ SCRIPTS = (
     "thumbnails.js", "model.js", "lines.js", "head.js", "matrix.js", "neuron_data.js",
     "neuron_why.js", "neuron_paint.js", "neuron.js", "figure_paper.js",
     "figure_lines.js", "figure_maps.js", "figure_neurons.js", "figure.js", "in_address.js",
-    "page.js",
+    "page.js", "begin.js",
 )  # fmt: skip
 STYLES = ("view.css", "neuron.css", "figure.css")
 

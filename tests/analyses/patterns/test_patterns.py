@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from safetensors.torch import save
 
 from analyses.running import run
 from headscope.analyses.patterns.classes import NAMES
 from headscope.analyses.patterns.measure import PLACES, RANKS, SECOND
+from headscope.analyses.patterns.measure_marked import FILES as MARKED
+from headscope.analyses.patterns.measure_marked import MarkedClassifier, read_marked
 from headscope.analyses.patterns.measure_network import (
     FILES,
     SIDE,
@@ -162,7 +165,43 @@ def test_another_classifier_is_used_and_named(tmp_path) -> None:
     assert dataset.attrs["classifier_sha256"] == read_classifier(tmp_path)[1]
 
 
-@pytest.mark.parametrize("content", [None, b"", b"no weights"])
+def test_large_weights_are_kept_to_half_a_step_of_their_output_channel(tmp_path) -> None:
+    """The step is 1/127 of the channel's largest weight; smaller tensors are halves of a float."""
+    for network, files, read in (
+        (Classifier(), FILES, read_classifier), (MarkedClassifier(), MARKED, read_marked)
+    ):  # fmt: skip
+        for weight in network.parameters():
+            torch.nn.init.normal_(weight)
+        files.write(network, {}, tmp_path)
+        assert (tmp_path / files.weights).stat().st_size < 0.32 * 4 * sum(
+            weight.numel() for weight in network.parameters()
+        )
+        kept = read(tmp_path)[0].state_dict()
+        for name, given in network.state_dict().items():
+            inputs = 1 if name.startswith("weights") else (1, 2, 3)
+            off = (kept[name] - given).abs()
+            if given.dim() < 2:
+                assert not off.any(), name
+            elif given.numel() < 10_000:
+                assert (off <= 2**-11 * given.abs() + 1e-7).all(), name
+            else:
+                most = given.abs().amax(inputs, keepdim=True)
+                assert (off <= most / 254 * 1.001).all(), name
+                assert off.any(), name
+
+
+def test_a_classifier_of_full_weights_is_read_as_it_is(tmp_path) -> None:
+    """As `patterns train` wrote them before it rounded."""
+    given = {name: tensor.contiguous() for name, tensor in Classifier().state_dict().items()}
+    (tmp_path / "weights.safetensors").write_bytes(save(given))
+    for name, tensor in read_classifier(tmp_path)[0].state_dict().items():
+        assert torch.equal(tensor, given[name])
+
+
+NO_SCALE = save({"layers.0.weight": torch.ones(16, 3, 3, 3, dtype=torch.int8)})
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no weights", NO_SCALE])
 def test_what_is_no_classifier_is_refused(tmp_path, content) -> None:
     if content is not None:
         (tmp_path / "weights.safetensors").write_bytes(content)

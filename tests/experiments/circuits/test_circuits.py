@@ -275,6 +275,8 @@ def test_the_head_that_attends_to_each_token_of_a_needle_retrieves_it():
     assert float(found.recall.min()) > 0.8
     np.testing.assert_allclose(found.retrieval, [[0, 0], [1, 0]])
     np.testing.assert_allclose(found.retrieval_steps, [[0, 0], [1, 0]])
+    told = " ".join(circuit_findings(run.tree))
+    assert "Left to itself it writes 10; by its steps most: L2·H1 1.00" in told
     np.testing.assert_allclose(found.qr_score[1], [1, 0], atol=1e-3)
     assert float(found.locos[1, 0]) > 10 * float(np.abs(found.locos.values[0]).max())
     assert float(found.locos[1, 1]) == pytest.approx(0, abs=1e-6)
@@ -283,11 +285,13 @@ def test_the_head_that_attends_to_each_token_of_a_needle_retrieves_it():
 
 
 def test_a_model_that_answers_nothing_has_no_retrieval_heads():
-    run = hs.circuits(made.language_model(made.small()), [TEXT], **PLAIN, needles=10, haystack=20)
+    small = made.language_model(made.small())
+    run = hs.circuits(small, [TEXT], **PLAIN, needles=10, haystack=20, steps=4)
     assert "retrieval" not in run["circuits"]
     assert float(run["circuits"].recall.max()) < 0.5
     told = " ".join(circuit_findings(run.tree))
     assert "Of 10 needles in a haystack the model tells 0: too few to tell which heads" in told
+    assert "Left to itself it writes 0: too few to count steps." in told
 
 
 def test_a_needle_lies_where_it_is_said_to_lie():

@@ -11,16 +11,21 @@ from experiments.circuits.decoders import decoder, pairs
 from experiments.circuits.test_patching import projections, sides
 from headscope.experiments.circuits.prompt_views import followed_heads, prompt_views
 from headscope.experiments.circuits.prompts import encode_prompts
-from reference.circuits import difference, patched
+from reference.circuits import difference, head_inputs, head_inputs_of_all, normed, patched
 
+EVERY = pairs(7, 4, 5, seed=3)
 FOLLOWED = [(0, 1), (1, 0), (1, 2)]
 
 
 @pytest.fixture(scope="module")
 def seen():
-    model, prompts = decoder("Llama"), pairs(7, 4, seed=3)
-    asked = encode_prompts(model.model.tokenizer, prompts)
-    return model, prompts, prompt_views(model, asked, followed=FOLLOWED, batch_tokens=200)
+    model = decoder("Llama")
+    asked = encode_prompts(model.model.tokenizer, EVERY)
+    return (
+        model,
+        EVERY[:2],
+        prompt_views(model, asked, shown=2, followed=FOLLOWED, batch_tokens=200),
+    )
 
 
 def log_p(model, ids):
@@ -46,21 +51,27 @@ def test_probability_rank_and_loss_of_every_token_and_of_the_answer(seen):
         assert "".join(found["token_text"][at].values) == prompts[at].text.replace(" ", "")
 
 
-def test_what_is_lost_without_a_head_is_what_w_o_makes_of_zeros(seen):
+@pytest.mark.parametrize("name", ["lost", "lost_mean"])
+def test_what_is_lost_without_a_head_is_what_w_o_makes_of_zeros_or_its_mean(seen, name):
     model, prompts, found = seen
     net, heads = model.model.network, model.model.shape.heads
     maps = projections(net)
+    texts = [ids for clean, corrupted, _, _ in sides(model, EVERY) for ids in (clean, corrupted)]
+    every = [head_inputs_of_all(net, maps, ids) for ids in texts]  # [text][layer] [token, model]
+    means = [torch.cat(layer).mean(0) for layer in zip(*every, strict=True)]
     for at, (clean, _, right, wrong) in enumerate(sides(model, prompts)):
         whole = difference(net, clean, right, wrong)
-        nothing = torch.zeros(len(clean), maps[0].in_features)
         wanted = [
             [
-                whole - patched(net, one, clean, (right, wrong), head, heads, slice(None), nothing)
+                whole - patched(
+                    net, one, clean, (right, wrong), head, heads, slice(None),
+                    (mean * (name == "lost_mean")).expand(len(clean), -1),
+                )
                 for head in range(heads)
             ]
-            for one in maps
-        ]
-        np.testing.assert_allclose(found["lost"][at], wanted, atol=2e-5)
+            for one, mean in zip(maps, means, strict=True)
+        ]  # fmt: skip
+        np.testing.assert_allclose(found[name][at], wanted, atol=2e-5)
         assert np.abs(wanted).max() > 0.01
         assert float(found["difference"][at]) == pytest.approx(whole, abs=1e-5)
 
@@ -74,6 +85,25 @@ def test_what_heads_write_adds_up_by_source_and_with_the_rest(seen):
     np.testing.assert_allclose(whole, found["difference"], atol=1e-4)
     np.testing.assert_allclose(found["attention"].sum("token"), 1, atol=1e-5)
     assert np.isnan(found["attention"][1, ..., 4:]).all()
+
+
+def test_what_heads_write_to_the_answer_alone_lies_above_the_mean_of_all_tokens(seen):
+    model, prompts, found = seen
+    net, heads, kept = model.model.network, model.model.shape.heads, []
+    ahead = net.lm_head.weight - net.lm_head.weight.mean(0)
+    maps, norm = projections(net), net.model.norm
+    hook = norm.register_forward_pre_hook(lambda _m, args: kept.append(args[0]))
+    for at, (clean, _, right, _) in enumerate(sides(model, prompts)):
+        for layer, (one, z) in enumerate(
+            zip(maps, head_inputs(net, maps, clean.tolist()), strict=True)
+        ):
+            own = one.weight.view(len(one.weight), heads, -1)  # [model, head, dim]
+            parts = torch.einsum("mhd,hd->hm", own, z.view(heads, -1))
+            parts = normed(parts, kept[-1][0, -1], norm.weight, centred=False,
+                           epsilon=norm.variance_epsilon)  # fmt: skip
+            told = found["to_answer"][at, layer].sum("token")
+            np.testing.assert_allclose(told, (parts @ ahead[right]).detach(), atol=1e-5)
+    hook.remove()
 
 
 def test_paths_are_those_of_path_patch_in_logits(seen):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.circuits.decoders import english, words
+from experiments.circuits.decoders import english, english_decoder, words
 from headscope.errors import CorpusError, InputError
 from headscope.experiments.circuits import prompts as P
+from headscope.experiments.circuits.direct_logits import prompt_set
 
 
 @pytest.mark.parametrize("kind", P.MADE)
@@ -62,6 +63,8 @@ def test_a_table_of_prompts_is_read(tmp_path):
     path.write_text("prompt\tanswer\twrong\tcorrupted\nhot is\tcold\tsmall\tbig is\n", "utf-8")
     (prompt,) = P.read_prompts(path, english()).prompts
     assert prompt == P.Prompt("hot is", " cold", " small", "big is")
+    asked = prompt_set(english_decoder("GPT-2"), str(path), count=1, seed=0)
+    assert asked.prompts == (prompt,)  # as every function takes it
     path.write_text("prompt\tanswer\nhot is\tcold\n", "utf-8")
     with pytest.raises(CorpusError, match="has no column 'wrong'; wanted prompt, answer, wrong"):
         P.read_prompts(path, english())

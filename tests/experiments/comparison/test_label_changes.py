@@ -60,10 +60,11 @@ def test_of_two_random_networks_nothing_is_found(unknowing, held, monkeypatch):
     assert findings(free.tree)
     assert labels_finding(free.tree) == ""  # nothing was held against anything
     for tree in (held.tree, kept.tree):
-        assert labelled(tree) <= 0.05 * 24
-        assert labelled(base_run(tree)) <= 0.05 * 24
-        assert findings(tree) == []
-        assert "Both look untrained" in control_words(tree)
+        with derived_once():
+            assert labelled(tree) <= 0.05 * 24
+            assert labelled(base_run(tree)) <= 0.05 * 24
+            assert findings(tree) == []
+            assert "Both look untrained" in control_words(tree)
     assert BASE not in list(kept)
     names = [network.attrs["model"] for network in controls(held.tree)]
     assert names == ["untrained", "shuffled", "shuffled 2", "shuffled 3", "shuffled base"]

@@ -17,6 +17,9 @@ from headscope.core.whole_file import write_whole
 from headscope.errors import InputError
 
 Network = TypeVar("Network", bound=nn.Module)
+LEVELS = 127  # of a byte, on each side of 0
+LARGE = 10_000  # numbers of a tensor that is kept in bytes
+SCALE = ".scale"
 
 
 class ClassifierFiles(NamedTuple):
@@ -37,10 +40,10 @@ class ClassifierFiles(NamedTuple):
         """
         try:
             content = ((Path(folder) if str(folder) else _own()) / self.weights).read_bytes()
-            tensors = load(content)
+            tensors = _whole(load(content))
             network = build(tensors)
             network.load_state_dict(tensors)
-        except (OSError, SafetensorError, RuntimeError, IndexError) as error:
+        except (OSError, SafetensorError, RuntimeError, LookupError) as error:
             told = str(error).strip().splitlines() or [type(error).__name__]
             raise InputError(
                 f"cannot read a classifier from {folder}: {told[0][:120]}; wanted a folder that "
@@ -49,9 +52,9 @@ class ClassifierFiles(NamedTuple):
         return network.eval().requires_grad_(False), hashlib.sha256(content).hexdigest()
 
     def write(self, network: nn.Module, card: Mapping[str, Any], folder: Path) -> None:
-        """Weights and card; each file appears whole or not at all."""
+        """Weights, rounded as in `small`, and card; each file appears whole or not at all."""
         folder.mkdir(parents=True, exist_ok=True)
-        content = save({name: tensor.contiguous() for name, tensor in network.state_dict().items()})
+        content = save(small(network.state_dict()))
         text = json.dumps({"classes": NAMES, **card}, indent=1) + "\n"
         for name, data in ((self.weights, content), (self.card, text.encode())):
             write_whole(folder / name, data)
@@ -60,6 +63,30 @@ class ClassifierFiles(NamedTuple):
         """The card of the bundled classifier."""
         card: dict[str, Any] = json.loads((_own() / self.card).read_text("utf-8"))
         return card
+
+
+def small(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Large weights in bytes, each output channel with its scale; smaller ones in float16.
+
+    tensors  [out, in, row, column], [out, in] or [member, in, out]; one axis or none stays as it is
+    """
+    kept: dict[str, torch.Tensor] = {}
+    for name, given in tensors.items():
+        kept[name] = given.contiguous() if given.dim() < 2 else given.half()
+        if given.dim() > 1 and given.numel() >= LARGE:
+            inputs = (1,) if given.dim() == 3 else tuple(range(1, given.dim()))
+            scale = (given.abs().amax(inputs, keepdim=True) / LEVELS).clamp_min(1e-30)
+            kept |= {name: (given / scale).round().to(torch.int8), name + SCALE: scale}
+    return kept
+
+
+def _whole(kept: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The tensors of `small` in float32, or others as they are."""
+    return {
+        name: tensor * kept[name + SCALE] if tensor.dtype == torch.int8 else tensor.float()
+        for name, tensor in kept.items()
+        if not name.endswith(SCALE)
+    }
 
 
 def _own() -> Any:

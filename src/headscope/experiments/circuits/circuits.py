@@ -22,7 +22,7 @@ from headscope.corpus import CorpusLike, corpus_of, demo_corpus
 from headscope.corpus.document import Example
 from headscope.errors import InputError
 from headscope.experiments.circuits import result, weight_scores
-from headscope.experiments.circuits.direct_logits import direct_logits
+from headscope.experiments.circuits.direct_logits import direct_logits, prompt_set
 from headscope.experiments.circuits.made_inputs import (
     FEWEST,
     Ordinals,
@@ -33,7 +33,7 @@ from headscope.experiments.circuits.made_inputs import (
 from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.pattern_scores import PatternScores
 from headscope.experiments.circuits.prompt_views import followed_heads, prompt_views
-from headscope.experiments.circuits.prompts import MADE, PromptSet, made_prompts, read_prompts
+from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.circuits.readout import decoder_of
 from headscope.experiments.circuits.retrieval import Needles, needles, retrieved, written
 from headscope.experiments.circuits.switched_off import (
@@ -246,11 +246,11 @@ class CircuitRun:
         }
         groups = {"writes": found.assign_coords(texts)}
         if settings.views:
-            few = self.asked.part(slice(settings.views))
             most = [found[name].values for name in ("direct_share", "effect") if name in found]
             groups["prompts"] = prompt_views(
-                language, few, followed=followed_heads(*most), batch_tokens=how["batch_tokens"]
-            )
+                language, self.asked, shown=settings.views, followed=followed_heads(*most),
+                batch_tokens=how["batch_tokens"],
+            )  # fmt: skip
         return groups
 
     def _parts(self, places: range) -> Any:
@@ -338,20 +338,12 @@ class CircuitRun:
 def prompts_of(model: LanguageModel, settings: CircuitSettings) -> PromptSet | None:
     """The prompts that are asked for; None for none.
 
-    raises  InputError and CorpusError as `made_prompts` and `read_prompts`, and for prompts that
+    raises  InputError and CorpusError as `prompt_set`, and for prompts that
             are not as long as their corrupted ones
     """
     if not settings.prompts:
         return None
-    tokenizer = model.model.tokenizer
-    if settings.prompts in MADE:
-        made = made_prompts(settings.prompts, tokenizer, count=settings.pairs, seed=settings.seed)
-    elif Path(settings.prompts).suffix:
-        made = read_prompts(settings.prompts, tokenizer)
-    else:
-        raise InputError(
-            f"no prompts {settings.prompts!r}; there are {', '.join(MADE)}, or a table of prompts"
-        )
+    made = prompt_set(model, settings.prompts, count=settings.pairs, seed=settings.seed)
     if made.corrupted:
         made.need_pairs()
     return made

@@ -29,14 +29,16 @@ from headscope.core.intervals import Estimate, estimate, without_interval
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
-from headscope.errors import ModelError
+from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
 from headscope.experiments.circuits.prompts import (
     FEWEST_ITEMS,
+    MADE,
     Prompt,
     PromptSet,
     encode_prompts,
     made_prompts,
+    read_prompts,
 )
 from headscope.experiments.circuits.readout import (
     FrozenNorm,
@@ -101,7 +103,7 @@ def direct_logits(
     """What heads, MLPs, embedding and biases write to the logit of the answer less the wrong one.
 
     model    a decoder with its language-model head: a folder, a hub id
-    prompts  name of a made set, or prompts
+    prompts  name of a made set, file of a table (`read_prompts`), or prompts
     count    of a made set; seed likewise
     returns  direct[layer, head], direct_mlp[layer], direct_embedding, direct_bias,
              logit_difference, the means over prompts with intervals over items; loss, rank and
@@ -159,13 +161,20 @@ def language_model(model: LanguageModel | str | Path) -> LanguageModel:
 def prompt_set(
     model: LanguageModel, prompts: str | Sequence[Prompt] | PromptSet, *, count: int, seed: int
 ) -> PromptSet:
-    """Prompts by the name of a made set, or as they are given."""
+    """Prompts by the name of a made set, from a table, or as they are given.
+
+    raises  InputError and CorpusError as `made_prompts`, `read_prompts` and `encode_prompts`
+    """
     if isinstance(prompts, PromptSet):
         return prompts
     tokenizer = model.model.tokenizer
-    if isinstance(prompts, str):
+    if not isinstance(prompts, str):
+        return encode_prompts(tokenizer, prompts)
+    if prompts in MADE:
         return made_prompts(prompts, tokenizer, count=count, seed=seed)
-    return encode_prompts(tokenizer, prompts)
+    if Path(prompts).suffix:
+        return read_prompts(prompts, tokenizer)
+    raise InputError(f"no prompts {prompts!r}; there are {', '.join(MADE)}, or a table of prompts")
 
 
 def about(asked: PromptSet) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def patch_heads(
     """The effect of every head by patching, what attribution patching says, and how they agree.
 
     model      a decoder with its language-model head: a folder, a hub id
-    prompts    name of a made set, or prompts with corrupted ones of equal length
+    prompts    as `direct_logits`, with corrupted ones of equal length
     way        "restore": clean into corrupted, as Wang et al.; "break": corrupted into clean
     positions  also by position; wants prompts of one length
     count      of a made set; seed likewise

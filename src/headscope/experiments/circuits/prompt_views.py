@@ -2,14 +2,14 @@
 
 The parts are those of the other modules, each prompt by itself: the probability, rank and loss of
 every token that came; what each head writes to the answer, by source token (`direct_logits`); what
-of the logit difference is lost when a head is switched off (its mixture is zero, as in `ablate`);
-and the paths (`head_paths`) between some heads.
+of the logit difference is lost when a head is switched off (its mixture is zero, or its mean, as in
+`ablate`); and the paths (`head_paths`) between some heads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, zip_longest
 from typing import Any
@@ -23,9 +23,11 @@ from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled, largest_first, printable
 from headscope.core.terms import OURS, WANG
 from headscope.corpus.document import Example
+from headscope.experiments.ablation.shared_prefix import WholePass
+from headscope.experiments.ablation.variants import mean_mixtures
 from headscope.experiments.circuits.direct_logits import SOURCE, written
 from headscope.experiments.circuits.head_paths import VIA, one_by_one, path_changes
-from headscope.experiments.circuits.head_swaps import differences
+from headscope.experiments.circuits.head_swaps import AskedBatch, asked_batches, differences
 from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.importance.objectives import LanguageModel
 from headscope.model.batch import to_float64
@@ -39,33 +41,40 @@ OVER = "prompt layer head"
 
 
 def prompt_views(
-    model: LanguageModel, asked: PromptSet, *, followed: Sequence[Head] = (), batch_tokens: int
-) -> xr.Dataset:
-    """The group `prompts`: what stands on the page of the prompts `asked`.
+    model: LanguageModel, every: PromptSet, *, shown: int, followed: Sequence[Head] = (),
+    batch_tokens: int,
+) -> xr.Dataset:  # fmt: skip
+    """The group `prompts`: what stands on the page of the first `shown` prompts.
 
+    every     prompts, clean and corrupted, over which the mean of a head's mixture is taken
     followed  heads (layer, head) between which paths are followed; wants corrupted prompts
     returns   token_text[prompt, token] and `told` of it, its probability, rank and loss after the
               tokens before it; outcome_text[prompt, end] and outcome of the answer and the wrong
-              one, of `choices` the likeliest; difference[prompt] of their logits; direct, lost
-              [prompt, layer, head] and rest[prompt, part] in logits; source and attention
-              [prompt, layer, head, token] of the last token; and, where heads are followed, their
-              units, path[prompt, sender, receiver, via] and gap[prompt] in logits
+              one, of `choices` the likeliest; difference[prompt] of their logits; direct, lost,
+              lost_mean[prompt, layer, head] and rest[prompt, part] in logits; source, to_answer and
+              attention[prompt, layer, head, token] of the last token; and, where heads are
+              followed, their units, path[prompt, sender, receiver, via] and gap[prompt] in logits
     raises    ModelError as `written` and `head_swaps`
     """
+    asked = every.part(slice(shown))
     told = written(model, asked.clean, asked, batch_tokens=batch_tokens)
-    without, whole = one_by_one(
-        model, asked.clean, asked, lambda kept, _, layer: kept.stand_ins[layer],
-        lambda places, logits: to_float64(differences(asked, places, logits)),
-        batch_tokens=batch_tokens,
-    )  # fmt: skip
-    lost = whole[:, None, None] - without
+    all_tokens: Any = [slice(None)] * len(asked.clean)
+    alone = written(model, asked.clean, replace(asked, wrong=all_tokens), batch_tokens=batch_tokens)
+    lost = _lost(model, asked, None, batch_tokens=batch_tokens)
+    usual = mean_mixtures(model.model.network, (
+        one.batch
+        for one in asked_batches(
+            model.model, [*every.clean, *every.corrupted], batch_tokens=batch_tokens
+        )
+    ))  # fmt: skip
+    lost_mean = _lost(model, asked, usual, batch_tokens=batch_tokens)
     choices = list(zip(asked.right, asked.wrong, strict=True))
     reads = [_read(model, *one) for one in zip(asked.clean, choices, strict=True)]
     name, logits = partial(_text, model), "logits"
     texts = zip_longest(*(map(name, one.input_ids) for one in asked.clean), fillvalue="")
     rest = np.stack([told.mlps.sum(1), told.embedding, told.bias], 1)
-    both = told.sources, [one.attention for one in reads]
-    source, attention = (_padded(some).astype(np.float32) for some in both)
+    by_token = told.sources, alone.sources, [one.attention for one in reads]
+    source, to_answer, attention = (_padded(some).astype(np.float32) for some in by_token)
     rows: list[tuple[str, Any, str, str, str, str]] = [
         ("token_text", np.array(list(texts)).T, "prompt token", "the tokens", "1", OURS),
         ("told", _padded([one.told for one in reads]), "prompt number token",
@@ -80,7 +89,10 @@ def prompt_views(
         ("direct", told.heads, OVER, "written directly to the answer", logits, SOURCE),
         ("rest", rest, "prompt part", "written by what is no head", logits, SOURCE),
         ("lost", lost, OVER, "lost when the head is switched off", logits, OURS),
+        ("lost_mean", lost_mean, OVER, "lost when the head gives its mean", logits, OURS),
         ("source", source, f"{OVER} token", "written to the answer from a token", logits, SOURCE),
+        ("to_answer", to_answer, f"{OVER} token",
+         "written to the answer's own logit, above the mean of all tokens", logits, SOURCE),
         ("attention", attention, f"{OVER} token", "of the last token", "probability", OURS),
     ]  # fmt: skip
     if followed:
@@ -98,6 +110,26 @@ def prompt_views(
     for variable in dataset.data_vars.values():
         variable.attrs["tidy"] = 0
     return dataset
+
+
+def _lost(
+    model: LanguageModel, asked: PromptSet, instead: torch.Tensor | None, *, batch_tokens: int
+) -> Float64:
+    """[prompt, layer, head] by how much the logit difference falls without a head.
+
+    instead  [layer, head, dim] what each gives everywhere; None: nothing
+    """
+
+    def given(kept: WholePass, _: AskedBatch, layer: int) -> torch.Tensor:
+        own = kept.mixtures[layer]  # [example, query, head, dim]
+        return kept.stand_ins[layer] if instead is None else instead[layer].to(own).expand_as(own)
+
+    without, whole = one_by_one(
+        model, asked.clean, asked, given,
+        lambda places, logits: to_float64(differences(asked, places, logits)),
+        batch_tokens=batch_tokens,
+    )  # fmt: skip
+    return whole[:, None, None] - without
 
 
 @dataclass(frozen=True)

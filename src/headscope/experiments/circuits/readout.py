@@ -145,7 +145,7 @@ class Readout:
         wide = torch.promote_types(final.dtype, torch.float32)
         ahead = torch.stack(
             [
-                matrix[:, one].to(wide).mean(1) - matrix[:, other].to(wide).mean(1)
+                matrix[:, one].mean(1, dtype=wide) - matrix[:, other].mean(1, dtype=wide)
                 for one, other in zip(right, wrong, strict=True)
             ]
         )  # [row, model]

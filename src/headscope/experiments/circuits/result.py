@@ -78,7 +78,7 @@ def circuits_result(
             found[name].attrs["n"] = counts.get(str(name).partition("_ci")[0], len(names))
     return found.assign_attrs(
         length=made.length, opening=made.opening, sequences=len(names),
-        answered=answered,
+        answered=answered, **({"wrote": wrote} if "step_recall" in weights else {}),
         ordinals="; ".join(asked.words), chance=1 / made.length, width=width,
     )  # fmt: skip
 
@@ -180,7 +180,12 @@ def _retrieval(
             estimate_correlation(np.stack(rho, -1)), ("other",), "rank correlation with retrieval, "
             "over heads", "1", OURS, "heads",
         )}  # fmt: skip
-    wrote = weights.get("step_recall", np.zeros(0))
+    if "step_recall" not in weights:
+        return variables
+    wrote = weights["step_recall"]
+    variables["step_recall"] = Variable(
+        wrote, ("run",), "share of the needle that the model writes", "1", WU
+    )
     if (wrote > ANSWERED).sum() >= FEWEST:
         steps = _over_runs(weights, wrote > ANSWERED, replicates)[0]["step_hits"]
         variables["retrieval_steps"] = Variable(

@@ -104,7 +104,20 @@ def _needle_finding(tree: xr.DataTree) -> str:
     few = "" if "retrieval" in dataset else ": too few to tell which heads retrieve"
     runs = dataset.sizes["run"]
     told = f"Of {runs} needles in a haystack the model tells {dataset.attrs['answered']}{few}."
-    return " ".join([told, *_other_scores(dataset)])
+    return " ".join([told, *_steps(dataset), *_other_scores(dataset)])
+
+
+def _steps(dataset: xr.Dataset) -> list[str]:
+    """How many needles the model writes itself, and which heads most of its steps copy by."""
+    if "wrote" not in dataset.attrs:
+        return []
+    wrote = dataset.attrs["wrote"]
+    if "retrieval_steps" not in dataset:
+        return [f"Left to itself it writes {wrote}: too few to count steps."]
+    found = estimate(dataset, "retrieval_steps")
+    first = largest_first(found.value)[:NAMED]
+    told = (f"{place_name(*where)} {_plainly(*at(found, *where))}" for where in first)
+    return [f"Left to itself it writes {wrote}; by its steps most: {', '.join(told)}."]
 
 
 def _other_scores(dataset: xr.Dataset) -> list[str]:
@@ -113,11 +126,15 @@ def _other_scores(dataset: xr.Dataset) -> list[str]:
     for name, words in (("qr_score", "QRHead’s score"), ("locos", "LOCOS")):
         if name in dataset and np.isfinite(values := dataset[name].values).any():
             most = ", ".join(place_name(*where) for where in largest_first(values)[:NAMED])
-            value, low, high = at(estimate(dataset, "retrieval_rho", other=name))
-            ends = f" [{fixed(low, 2)}, {fixed(high, 2)}]" * bool(np.isfinite(low))
-            rho = f"; rank correlation with retrieval {fixed(value, 2)}{ends}"
-            told.append(f"By {words} most: {most}{rho * bool(np.isfinite(value))}.")
+            rho = at(estimate(dataset, "retrieval_rho", other=name))
+            agree = f"; rank correlation with retrieval {_plainly(*rho)}"
+            told.append(f"By {words} most: {most}{agree * bool(np.isfinite(rho[0]))}.")
     return told
+
+
+def _plainly(value: float, low: float, high: float) -> str:
+    """`0.61 [0.53, 0.68]`, of a number that is no share."""
+    return fixed(value, 2) + f" [{fixed(low, 2)}, {fixed(high, 2)}]" * bool(np.isfinite(low))
 
 
 def _path_finding(tree: xr.DataTree) -> str:

@@ -12,6 +12,7 @@ a tiny model of each family check that the parts add up.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import nn
@@ -126,14 +127,20 @@ def find_embeddings(
     """
     by_path = {}
     for root, module in modules.items():
-        names = {base.__name__ for base in type(module).__mro__}
-        layout = next((row for row in LAYOUTS if not names.isdisjoint(row.model)), None)
+        if (layout := _layout(type(module).__mro__)) is None:
+            continue
         first = next((path for path in attentions if path.startswith(_under(root, ""))), None)
-        if layout is not None and first is not None:
+        if first is not None:
             embeddings = _embeddings(layout, root, first, modules)
             if embeddings is not None:
                 by_path[first] = embeddings
     return by_path
+
+
+@cache
+def _layout(bases: tuple[type, ...]) -> EmbeddingLayout | None:
+    names = {base.__name__ for base in bases}
+    return next((row for row in LAYOUTS if not names.isdisjoint(row.model)), None)
 
 
 def _embeddings(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from torch import nn
@@ -237,14 +237,20 @@ def configurations(model: PreTrainedModel) -> list[Any]:
     return list(seen.values())
 
 
-def _listed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site | None:
+@cache
+def _layouts(bases: tuple[type, ...]) -> tuple[Layout, ...]:
+    """The rows that name one of a class and its bases."""
     names = {
         name
-        for base in type(module).__mro__
+        for base in bases
         for name in (base.__name__, f"{base.__module__.rpartition('.')[2]}.{base.__name__}")
     }
-    for layout in LAYOUTS:
-        if names.isdisjoint(layout.attention) or not _holds(layout, module):
+    return tuple(layout for layout in LAYOUTS if not names.isdisjoint(layout.attention))
+
+
+def _listed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site | None:
+    for layout in _layouts(type(module).__mro__):
+        if not _holds(layout, module):
             continue
 
         def at(where: str | None) -> nn.Module | None:
@@ -270,9 +276,10 @@ def _holds(layout: Layout, module: nn.Module) -> bool:
 
 def _guessed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site | None:
     for ending, where in USUAL_PROJECTIONS:
-        projection = modules.get(_absolute(path, where))
-        if type(module).__name__.endswith(ending) and isinstance(projection, nn.Linear | Conv1D):
-            return Site(path, _stack(path, module), module, projection)
+        if type(module).__name__.endswith(ending):
+            projection = modules.get(_absolute(path, where))
+            if isinstance(projection, nn.Linear | Conv1D):
+                return Site(path, _stack(path, module), module, projection)
     return None
 
 

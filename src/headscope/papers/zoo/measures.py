@@ -212,10 +212,11 @@ def best_relation_head(run: PaperRun, labels: tuple[str, ...]) -> RelationHead:
 
     raises  Unmeasured where the relation is missing or too rare
     """
-    by_label = {best.relation: best for best in relation_heads(run.results("dependency"))}
+    dependency = run.results("dependency")
+    known = [str(name) for name in dependency["relation"].values]
     for name in labels:
-        if name in by_label:
-            best = by_label[name]
+        if name in known and (found := relation_heads(dependency, [known.index(name)])):
+            (best,) = found
             if best.count < LEAST_WORDS:
                 raise Unmeasured(f"only {best.count} words")
             if not np.isfinite(best.score.value):

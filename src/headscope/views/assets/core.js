@@ -1,6 +1,6 @@
 // What do the views share? The example, what is selected, and ways to build elements from text:
 // tokens come from anywhere, so nothing here ever parses markup.
-const data = JSON.parse(document.getElementById("data").textContent);
+let data = JSON.parse(document.getElementById("data").textContent);
 const painters = [];
 const state = {
   view: "model",

@@ -90,9 +90,3 @@ function start() {
   repaint();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 }
-
-try {
-  start();
-} catch (error) {
-  failed(error);
-}

@@ -6,7 +6,9 @@ const LEAST_TOP = 0.25; // of the logit difference: the darkest shade stands for
 const LONGEST = 80; // characters of a prompt where it is named
 const LISTED = 5; // paths in each direction
 const at = (id) => document.getElementById(id);
-const chosen = { prompt: 0, unit: data.first, shows: "direct" };
+const TARGETS = ["both", "answer", "rival"]; // what heads write to
+const SHOWN = ["direct", "lost", "mean"];
+const chosen = { prompt: 0, unit: data.first, shows: "direct", to: 0 };
 const units = data.layers * data.heads;
 const unpacked = new Map(); // prompt → its numbers by source token
 const promptNow = () => data.prompts[chosen.prompt];
@@ -17,25 +19,27 @@ const share = (value) => (value === null ? "–" : value < 0.001 ? "<\u00a00.1\u
 const trimmed = (token) => token.trim() || token.replace(/ /g, "␣");
 const endOf = (prompt, end) => trimmed(prompt.ends[end]) + (prompt.choices[end] > 1 ? ` and ${prompt.choices[end] - 1} more` : "");
 const topOf = (values) => Math.max(...values.map(Math.abs), 1e-9);
+const targetOf = (prompt, to) => (to === 0 ? `${endOf(prompt, 0)} less ${endOf(prompt, 1)}` : endOf(prompt, to - 1));
+const lostOf = (value) => `${Math.abs(value).toFixed(2)} are ${value < 0 ? "gained" : "lost"}`;
 const cells = [];
 
-// By source token, of all heads of a prompt: [unit, token] each.
+// By source token, of all heads of a prompt: [target, unit, token] each.
 async function bySource(prompt) {
   if (!unpacked.has(prompt)) {
     const { buffer } = await unzipped(prompt.codes);
-    const size = units * prompt.tokens.length;
-    const scale = new Float32Array(buffer, 0, units);
-    const codes = new Int16Array(buffer, 4 * units, size);
-    const shares = new Uint16Array(buffer, 4 * units + 2 * size, size);
-    unpacked.set(prompt, { scale, codes, shares, top: Math.max(...scale) });
+    const [size, rows] = [units * prompt.tokens.length, units * prompt.writes.length];
+    const scale = new Float32Array(buffer, 0, rows);
+    const codes = new Int16Array(buffer, 4 * rows, prompt.writes.length * size);
+    const shares = new Uint16Array(buffer, 4 * rows + codes.byteLength, size);
+    unpacked.set(prompt, { scale, codes, shares });
   }
-  const { scale, codes, shares, top } = unpacked.get(prompt);
+  const { scale, codes, shares } = unpacked.get(prompt);
   const n = prompt.tokens.length;
-  const parts = (unit) => prompt.tokens.map((_, place) => ({
-    writes: (codes[unit * n + place] / SOURCE_STEPS) * scale[unit],
-    attends: shares[unit * n + place] / SHARE_STEPS,
-  }));
-  return { parts, top };
+  const parts = (unit, to) => prompt.tokens.map((_, place) => {
+    const row = to * units + unit;
+    return { writes: (codes[row * n + place] / SOURCE_STEPS) * scale[row], attends: shares[unit * n + place] / SHARE_STEPS };
+  });
+  return { parts, top: (to) => Math.max(...scale.subarray(to * units, (to + 1) * units)) };
 }
 
 const shade = (value, top) => signedColor(Math.sign(value) * Math.round(Math.min(Math.abs(value) / top, 1) * SIGNED_STEPS));
@@ -74,13 +78,14 @@ function buildGrid() {
 
 function paintGrid() {
   const prompt = promptNow();
-  const values = prompt[chosen.shows];
+  const writes = prompt.writes[chosen.to];
+  const values = chosen.shows === "direct" ? writes : prompt[chosen.shows];
   const top = Math.max(topOf(values), LEAST_TOP * Math.abs(prompt.difference)); // where heads do little, it looks so
   cells.forEach((cell, unit) => {
     cell.style.backgroundColor = shade(values[unit], top);
     cell.replaceChildren(...(data.followed.includes(unit) ? [element("span", { class: "followed" })] : []));
     cell.setAttribute("aria-label", `${headName(unit)}, ${logits(values[unit])} logits`);
-    cell.title = `${headName(unit)}: writes ${logits(prompt.direct[unit])}, lost without it ${logits(prompt.lost[unit])}`;
+    cell.title = `${headName(unit)}: writes ${logits(writes[unit])}, lost without it ${logits(prompt.lost[unit])}`;
     if (unit === chosen.unit) cell.setAttribute("aria-current", "true");
     else cell.removeAttribute("aria-current");
   });
@@ -98,20 +103,22 @@ function paintPrompt() {
     return element("tr", {}, name, ...told);
   }));
   at("said").textContent = prompt.said;
+  at("to").replaceChildren(...prompt.writes.map((_, to) => element("option", { value: to }, targetOf(prompt, to))));
+  at("to").value = chosen.to;
 }
 
 async function paintHead() {
-  const { prompt: place, unit } = chosen;
+  const { prompt: place, unit, to } = chosen;
   const prompt = promptNow();
   const sources = await bySource(prompt);
-  if (place !== chosen.prompt || unit !== chosen.unit) return;
+  if (place !== chosen.prompt || unit !== chosen.unit || to !== chosen.to) return;
   at("head-name").textContent = headName(unit);
   const label = data.labels[unit] && data.labels[unit] !== "unlabelled" ? ` (over all prompts: ${data.labels[unit].replaceAll(" %", "\u00a0%")})` : "";
   at("head-says").replaceChildren(
-    element("b", {}, `Writes ${logits(prompt.direct[unit])} logits`), ` to ${endOf(prompt, 0)} less ${endOf(prompt, 1)}; switched off, `,
-    element("b", {}, `${Math.abs(prompt.lost[unit]).toFixed(2)} are ${prompt.lost[unit] < 0 ? "gained" : "lost"}`), `${label}.`,
+    element("b", {}, `Writes ${logits(prompt.writes[to][unit])} logits`), ` to ${targetOf(prompt, to)}${to ? ", above the mean of all tokens" : ""}; switched off, `,
+    element("b", {}, lostOf(prompt.lost[unit])), `${label}.`, prompt.mean ? ` With its mean instead, ${lostOf(prompt.mean[unit])}.` : "",
   );
-  const [parts, top] = [sources.parts(unit), sources.top];
+  const [parts, top] = [sources.parts(unit, to), sources.top(to)];
   at("tokens").replaceChildren(...prompt.tokens.map((token, index) => {
     const [probability, rank, loss] = prompt.told[index];
     const { writes, attends } = parts[index];
@@ -144,8 +151,8 @@ function paintPaths() {
     return element("section", {}, element("h4", {}, title), rows.length ? element("ul", { class: "ways" }, ...rows) : none);
   };
   at("ways").replaceChildren(list(`Into ${headName(unit)}`, 1), list(`Out of ${headName(unit)}`, 0));
-  const links = data.followed.flatMap((other, index) => [index ? ", " : "", headRef(other)]);
-  at("followed").replaceChildren(`Followed between ${data.followed.length} heads: `, ...links, `. The corrupted prompt takes ${minus(prompt.gap.toFixed(2))} logits; shares are of these.`);
+  at("followed").textContent = `Followed between ${data.followed.length} heads. The corrupted prompt takes ${minus(prompt.gap.toFixed(2))} logits; shares are of these.`;
+  paintGraph(prompt);
 }
 
 function paint() {
@@ -168,15 +175,18 @@ function choose(change) {
 const ending = (text) => (text.length > LONGEST ? `…${text.slice(-LONGEST)}` : text);
 at("which").append(...data.prompts.map(({ tokens, ends }, place) => element("option", { value: place }, `${place + 1}: ${ending(tokens.join(""))} → ${ends[0]}`)));
 at("which").addEventListener("change", () => choose({ prompt: Number(at("which").value) }));
+at("to").addEventListener("change", () => choose({ to: Number(at("to").value) }));
 for (const input of document.querySelectorAll('input[name="shows"]')) input.addEventListener("change", () => choose({ shows: input.value }));
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-unit]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   choose({ unit: Number(link.dataset.unit) });
-  if (!cells.includes(link)) at("head-name").focus();
+  if (!cells.includes(link) && !at("graph").contains(document.activeElement)) at("head-name").focus();
 });
 listeners.push((unit) => unit !== null && choose({ unit }));
+if (!promptNow().mean) at("mean").remove(); // of a run from before it was measured
+addEventListener("resize", () => promptNow().paths && paintGraph(promptNow()));
 buildGrid();
 const known = new Map(cells.map((_, unit) => [cardId(unit), unit]));
 addressable("prompt", () => `${chosen.prompt + 1}`, (word) => {
@@ -185,8 +195,14 @@ addressable("prompt", () => `${chosen.prompt + 1}`, (word) => {
   return place >= 0;
 });
 addressable("shows", () => chosen.shows, (word) => {
-  const fits = ["direct", "lost"].includes(word);
+  const fits = SHOWN.includes(word) && (word !== "mean" || Boolean(promptNow().mean));
   if (fits) choose({ shows: word });
+  return fits;
+});
+addressable("to", () => TARGETS[chosen.to], (word) => {
+  const to = TARGETS.indexOf(word);
+  const fits = to >= 0 && to < promptNow().writes.length;
+  if (fits) choose({ to });
   return fits;
 });
 addressable("", () => cardId(chosen.unit), (word) => {

@@ -4,7 +4,9 @@ const codes = new Map(); // stored measure → [layer] bytes [head, key, query]
 const norms = new Map(); // weighted measure → codes [layer, head, key]
 const MOST_KEPT = 2 ** 24; // numbers in the maps kept at hand
 
+// Text of the page; or a function, of a live page, that asks for the bytes.
 async function unzipped(text) {
+  if (typeof text === "function") return text();
   const letters = atob(text);
   const raw = new Uint8Array(letters.length);
   for (let place = 0; place < raw.length; place += 1) raw[place] = letters.charCodeAt(place);

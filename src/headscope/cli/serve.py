@@ -1,0 +1,92 @@
+"""`headscope serve`: a live page of a model, or of a run and its model."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
+
+import click
+
+from headscope.cli.options import ModelOptions, json_flag
+from headscope.cli.terminal_output import complain, say, tell
+from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
+from headscope.errors import HeadscopeError
+
+if TYPE_CHECKING:
+    from headscope.serve.server import LiveServer
+
+INSTALL = "pip install 'headscope[serve]'"
+USUAL_PORT, USUAL_HOST = 8899, "127.0.0.1"
+
+
+class _ServeOptions(Options):
+    what: str = argument(default="demo", metavar="[MODEL | RUN]")
+    text: str | None = option("The text that the page opens with.")
+    text_b: str | None = option("The second text, or what a decoder reads.")
+    longest: Annotated[int, click.IntRange(1, 512)] = option("Tokens of a text at most.", 256)
+    port: Annotated[int, click.IntRange(0, 65535)] = option(
+        "Port; the next one that is free, if it is in use; 0 for any.", USUAL_PORT
+    )
+    host: str = option("Address to listen on; by default only this machine can reach the page.",
+                       USUAL_HOST)  # fmt: skip
+    clients: Annotated[int, click.IntRange(1, 1000)] = option("Pages that may wait at once.", 32)
+    no_browser: bool = flag("Only print the address of the page.")
+    loading: ModelOptions = group()
+    as_json: bool = json_flag("The address as JSON on stdout.")
+
+
+@typed_command("serve", _ServeOptions)
+def serve_command(given: _ServeOptions) -> None:
+    """Serve a page to type in: every head of MODEL, live; switch heads off, and see what changes.
+
+    Of a run folder RUN its report and pages are served too, and its model is the one to type into.
+    Nothing is written; Ctrl-C ends it.
+
+    \b
+    headscope serve demo
+    headscope serve gpt2 --text "When Mary and John went to the store, John gave a drink to"
+    headscope serve run
+    """
+    if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
+        raise HeadscopeError(
+            f"headscope serve needs {' and '.join(missing)}, not installed here\n{INSTALL}"
+        )
+    from headscope.serve.app import is_run, live_app
+    from headscope.serve.server import LiveServer, bound
+
+    if not is_run(given.what):
+        from headscope.model.request import refuse_place
+
+        refuse_place(given.what)
+    with closing(bound(given.host, given.port)) as own:
+        app = live_app(
+            given.what, longest=given.longest, text=given.text, pair=given.text_b or "",
+            clients=given.clients, **asdict(given.loading),
+        )  # fmt: skip
+        server = LiveServer(app, own, host=given.host)
+        _warn(given, server)
+        server.run(partial(_tell, given, server))
+    if not given.as_json:
+        say("ended")
+
+
+def _warn(given: _ServeOptions, server: LiveServer) -> None:
+    if given.port not in (0, server.port):
+        complain(f"port {given.port} is in use: {server.port} is taken instead")
+    if server.guard.everywhere:
+        complain(
+            f"--host {given.host}: whoever reaches this machine and has the address can use the "
+            "page, and nothing is encrypted"
+        )
+    if server.app.absent:
+        complain(server.app.absent)
+
+
+def _tell(given: _ServeOptions, server: LiveServer) -> None:
+    lines = [f"live page: {server.address}", "Ctrl-C ends it; nothing is written"]
+    tell(lines, {"address": server.address} if given.as_json else None)
+    if not given.no_browser:
+        click.launch(server.address)

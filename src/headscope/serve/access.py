@@ -1,0 +1,144 @@
+"""Lets in who has the token, by the right name, from the page itself; everybody else is told how.
+
+A page elsewhere can have its name point to this machine (DNS rebinding), so the name in Host must
+be ours; and it can send a browser here, so Origin must be that of the page. The token comes once in
+the address and then in a cookie that scripts cannot read; the address goes on without it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import socket
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headscope.page.shell import render_page, style_of, template
+
+TOKEN = "token"
+HEADER = "x-headscope-token"
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+SAFE = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+NOBODY = "default-src 'none'; frame-ancestors 'none'"  # of what is no page
+OPEN = "open the address that headscope printed"
+PACKAGES = "headscope.serve", "headscope.report"
+STRANGER = (
+    "This link does not open this server",
+    "Its token is missing, or belongs to a server that has ended: every start makes a new one.",
+    "Go to the terminal where headscope serve runs, and open the address that it printed last; it "
+    "ends in ?token=… To see again what a saved link showed, put what stands behind # in it at the "
+    "end of that address.",
+)
+
+
+def refusal(status: int, message: str) -> JSONResponse:
+    """What was found, wanted and is to do, of a message that says so in this order."""
+    found, _, rest = message.partition("; wanted ")
+    wanted, _, do = rest.partition(": ")
+    return JSONResponse({"error": message, "found": found, "wanted": wanted, "do": do}, status)
+
+
+class Guard:
+    """What stands before the application: Host, Origin, token; and the headers of every answer.
+
+    token   that the address holds; None: a new one
+    host    that the server listens on
+    port    of the cookie's name, so that two servers of one machine do not share one
+    """
+
+    def __init__(self, app: ASGIApp, *, host: str, port: int, token: str | None = None) -> None:
+        self.app, self.everywhere = app, host not in LOOPBACK
+        names = (host, f"[{host}]", socket.gethostname(), socket.getfqdn())
+        self.names = {*LOOPBACK, *(map(str.lower, names) if self.everywhere else ())}
+        self.token = token or secrets.token_urlsafe(24)
+        self.cookie = f"headscope-{port}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request, or hands it on."""
+        if scope["type"] != "http":  # the application has no web socket, and closes it
+            await self.app(scope, receive, send)
+            return
+
+        async def safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in SAFE.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Content-Security-Policy", NOBODY)
+            await send(message)
+
+        answer = self.answer(scope)
+        await (self.app if answer is None else answer)(scope, receive, safely)
+
+    def answer(self, scope: Mapping[str, Any]) -> Response | None:
+        """What to answer at once; None for a request that is let in."""
+        headers = Headers(scope=dict(scope))
+        named = headers.getlist("host")
+        if len(named) != 1 or not self._ours(named[0]):
+            found = f"the name {', '.join(named)[:80]!r} of this server"
+            return refusal(403, f"found {found}; wanted the one it was given: {OPEN}")
+        if not set(headers.getlist("origin")) <= {f"http://{named[0]}", f"https://{named[0]}"}:
+            return refusal(403, f"found a request of another page; wanted the server's own: {OPEN}")
+        asked = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = [value for name, value in asked if name == TOKEN]
+        if given and scope["method"] in ("GET", "HEAD") and self._right(given[-1]):
+            return self._welcome(scope, [pair for pair in asked if pair[0] != TOKEN])
+        kept = cookie_parser(headers.get("cookie", "")).get(self.cookie)
+        if not given and (self._right(headers.get(HEADER)) or self._right(kept)):
+            return None
+        if "text/html" in headers.get("accept", ""):
+            return HTMLResponse(notice(*STRANGER), 403)
+        return refusal(
+            403, f"found no token, or one of another server; wanted the one of this: {OPEN} last"
+        )
+
+    def _ours(self, named: str) -> bool:
+        """Whether a Host is one of our names, or of a server on all addresses a bare address.
+
+        The port may be another: that of a tunnel.
+        """
+        name = named.lower()
+        if ":" in name.rpartition("]")[2]:
+            name, _, port = name.rpartition(":")
+            if not port.isdecimal():
+                return False
+        if name in self.names or not self.everywhere:
+            return name in self.names
+        try:
+            return bool(ipaddress.ip_address(name.strip("[]")))
+        except ValueError:
+            return False
+
+    def _right(self, given: str | None) -> bool:
+        return given is not None and secrets.compare_digest(given.encode(), self.token.encode())
+
+    def _welcome(self, scope: Mapping[str, Any], rest: list[tuple[str, str]]) -> Response:
+        """The same address without the token, which is kept in a cookie."""
+        place = quote(scope["path"]) + (f"?{urlencode(rest)}" if rest else "")
+        # `//elsewhere` would lead to another server
+        answer = RedirectResponse("/" + place.lstrip("/"), 303)
+        answer.set_cookie(self.cookie, self.token, httponly=True, samesite="lax")
+        return answer
+
+
+def notice(title: str, *lines: str, back: str = "") -> str:
+    """A page of a few words.
+
+    back  address of the live page; "" where no link leads there
+    """
+    return render_page(
+        template("notice.html.j2", *PACKAGES), style=style_of("report.css", "card.css"),
+        title=title, lines=lines, back=back,
+    )  # fmt: skip

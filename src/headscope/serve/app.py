@@ -1,0 +1,218 @@
+"""The application of the live page: its page, what it asks of the model, and a run's pages."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from headscope.errors import HeadscopeError, InputError, memory_told
+from headscope.run.store import MANIFEST, RESULTS
+from headscope.serve.access import refusal
+from headscope.serve.answers import Labels, answer, head_answer
+from headscope.serve.live_page import LivePage
+from headscope.serve.requests import head_request, read_request
+from headscope.serve.run_pages import RunPages
+from headscope.serve.waiting import CrowdedError, DroppedError, Ticket, WaitingLine
+
+if TYPE_CHECKING:
+    from headscope.serve.live_model import LiveModel
+
+MOST_BYTES = 96_000  # of a request: 20,000 characters of any script, and changes
+PAGE_ID = re.compile("[A-Za-z0-9-]{1,64}")
+BYTES = "application/octet-stream"
+SHORTER = "wanted a shorter text, or a model in --dtype bfloat16"
+Asked = TypeVar("Asked")
+GONE = 499  # nginx's word for a client that closed; nobody reads it
+
+
+@dataclass(frozen=True, eq=False)
+class LiveApp:
+    """What is served.
+
+    line    of requests to the model
+    model   None where it could not be loaded: `absent` says why
+    labels  [layer][head] what heads do, of a run; None: what they do in a text
+    pages   of a run; None where none is served
+    """
+
+    line: WaitingLine
+    model: LiveModel | None
+    page: LivePage
+    labels: Labels | None = None
+    pages: RunPages | None = None
+    absent: str = ""
+
+    def starlette(self) -> Starlette:
+        """The routes, without anything that guards them."""
+        routes = [
+            Route("/", self.live), Route("/read", self.read, methods=["POST"]),
+            Route("/head", self.head, methods=["POST"]),
+        ]  # fmt: skip
+        if self.pages is not None:
+            routes.append(Route("/run/{name:path}", self.of_run))
+        handlers: Any = dict.fromkeys((HTTPException, HeadscopeError, Exception), _refused)
+        return Starlette(routes=routes, exception_handlers=handlers)
+
+    async def live(self, _: Request) -> Response:
+        """The page."""
+        page, policy = self.page.html
+        return HTMLResponse(page, headers={"Content-Security-Policy": policy})
+
+    async def read(self, request: Request) -> Response:
+        """What the model does with a text; an older text of the same page is dropped."""
+        client, asked, model = *await _given(request, read_request), self._there
+
+        def work(ticket: Ticket) -> bytes:
+            with memory_told(SHORTER):
+                return answer(model.read(asked, ticket.check), self.labels)
+
+        return await self._wait(request, self.line.put(client, "read", work, renews=True))
+
+    async def head(self, request: Request) -> Response:
+        """A head's exact weights and vectors."""
+        client, asked, model = *await _given(request, head_request), self._there
+
+        def work(ticket: Ticket) -> bytes:
+            with memory_told(SHORTER):
+                return head_answer(model.read(asked.text, ticket.check).shown, asked)
+
+        return await self._wait(request, self.line.put(client, f"head {asked.place}", work))
+
+    @property
+    def _there(self) -> LiveModel:
+        if self.model is None:
+            raise HeadscopeError(self.absent)
+        return self.model
+
+    async def _wait(self, request: Request, ticket: Ticket) -> Response:
+        """The answer; of a client that has gone nothing is worked on any more."""
+        answered = asyncio.wrap_future(ticket.answer)
+        gone = asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait({answered, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if answered.done():
+                return Response(answered.result(), media_type=BYTES)
+            return Response(status_code=GONE)
+        finally:
+            gone.cancel()
+            if not answered.done():
+                self.line.leave(ticket)
+                answered.add_done_callback(lambda one: one.cancelled() or one.exception())
+
+    def of_run(self, request: Request) -> Response:
+        """A page or a file of the run."""
+        assert self.pages is not None
+        found = self.pages.get(request.path_params["name"])
+        if found is None:
+            name = request.path_params["name"][:80]
+            return refusal(
+                404, f"found no {name!r} of this run; wanted one of its pages: go to /run/"
+            )
+        policy = {"Content-Security-Policy": found.policy}
+        return Response(found.content, media_type=found.kind, headers=policy)
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _given(request: Request, read: Callable[[bytes], Asked]) -> tuple[str, Asked]:
+    """Which page asks, and what."""
+    page = request.headers.get("x-headscope-page", "")
+    if not PAGE_ID.fullmatch(page):
+        raise InputError(f"found the page {page[:40]!r}; wanted a name of letters and digits")
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise InputError("found another kind of content; wanted application/json")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise HTTPException(413)
+    return page, read(body)
+
+
+STATUS: dict[type[HeadscopeError], int] = {DroppedError: 409, CrowdedError: 503, InputError: 422}
+UNKNOWN = {
+    404: "found no such page; wanted one of this server: go to /",
+    405: "found another method; wanted that of the page: open it, and type",
+    413: f"found a larger request; wanted {MOST_BYTES:,} bytes at most: shorten the text",
+}
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    """Whatever goes wrong is told, and the server stays."""
+    if isinstance(error, HTTPException):
+        return refusal(error.status_code, UNKNOWN.get(error.status_code, str(error.detail)))
+    if isinstance(error, HeadscopeError):
+        status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 503)
+        return refusal(status, str(error))
+    told = f"failed with {type(error).__name__}: {str(error)[:200]}"
+    print(f"headscope: {told!r}", file=sys.stderr)
+    return refusal(500, f"{told}; wanted an answer: report this error of headscope")
+
+
+# --- of a model, or of a run and its model ---------------------------------------------------
+
+NO_MODEL: dict[str, Any] = {
+    "name": "no model", "size": "", "answers": "vectors", "longest": 0, "decodes": False,
+    "pairs": False, "changes": False, "mask": None,
+}  # fmt: skip
+
+
+def is_run(name: str) -> bool:
+    """Whether a folder holds a run, and no model."""
+    there = [(Path(name) / file).is_file() for file in (MANIFEST, RESULTS, "config.json")]
+    return any(there[:2]) and not there[2]
+
+
+def live_app(
+    name: str, *, longest: int, text: str | None = None, pair: str = "", clients: int = 32,
+    **loading: Any,
+) -> LiveApp:  # fmt: skip
+    """What serves a model, or a run's pages and its model.
+
+    name     of a model, or a run folder
+    longest  tokens of a text at most
+    text     that the page opens with, and its second text
+    clients  that may wait at once
+    loading  as `open_model` has it
+    raises   ModelError for a model that cannot be loaded; of a run, its pages are served without
+    """
+    line = WaitingLine(clients)
+    if not is_run(name):
+        model = _model(name, longest, loading)
+        return LiveApp(line, model, LivePage(model.about, text, pair))
+    pages = RunPages(Path(name))
+    told, absent, of_run = pages.model, "", None
+    try:
+        revision = loading["revision"] or told.get("revision") or None
+        of_run = _model(str(told.get("name", "")), longest, loading | {"revision": revision})
+        if of_run.model.sha256 != told.get("sha256"):
+            absent = (
+                f"The model {told['name']!r} has other weights by now than when the run was made: "
+                "what is typed here is read with other weights than the report tells of."
+            )
+    except HeadscopeError as error:
+        absent = f"The run's model cannot be loaded, its pages can be read: {error}"
+    about = of_run.about if of_run else NO_MODEL
+    page = LivePage(about, text, pair, run=True, absent=absent)
+    return LiveApp(line, of_run, page, None if absent else pages.labels(), pages, absent)
+
+
+def _model(name: str, longest: int, loading: dict[str, Any]) -> LiveModel:
+    from headscope.serve.live_model import LiveModel
+    from headscope.serve.open_model import open_model
+
+    return LiveModel(open_model(name, **loading), longest=longest)

@@ -1,0 +1,230 @@
+"""Reads a text with a model of which heads are switched off or made even, or values set to zero.
+
+This is the worker's side of the live page, and the only one that knows torch. The model stays as it
+is: what is changed, the instrument changes in one pass, between the attention weights and the
+values that they mix.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import cosine_similarity
+
+from headscope.errors import InputError, ModelError
+from headscope.experiments.ablation.variants import StandIn, check
+from headscope.experiments.importance.objectives import TokenLoss
+from headscope.model.attention import AttentionCall
+from headscope.model.instrument import Instrument, Observer
+from headscope.model.layer import LayerView
+from headscope.run.plan import encoded
+from headscope.serve.answers import Outcome, Read, told
+from headscope.serve.open_model import CLASSES, MASK, NEXT, OpenedModel
+from headscope.serve.requests import Changes, ReadRequest
+from headscope.views.capture import SIDES, capture_example
+from headscope.views.captured_example import ExampleMaps, NamedMaps
+
+MOST_KEPT = 256e6  # bytes of texts read before, so that a head switched off and on is there at once
+OFF, EVEN = StandIn("zero"), StandIn("uniform")
+CHANGED = "attention, changed"
+Check = Callable[[], None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """One pass of the model.
+
+    vectors  [token, model] its output
+    places   of the tokens that it tells
+    shares   [place, output] probabilities there, or [1, class]; None without a head
+    """
+
+    shown: ExampleMaps
+    vectors: torch.Tensor
+    places: list[int]
+    shares: np.ndarray[Any, Any] | None
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        arrays = [array for s in self.shown.stacks for array in (s.attention, s.value_norm)]
+        arrays += [a for s in self.shown.stacks if (v := s.vectors) for a in (v.queries, v.keys)]
+        return sum(array.nbytes for array in arrays if array is not None)
+
+
+class LiveModel:
+    """A model that is read text by text, by one thread at a time.
+
+    longest  tokens of a text at most
+    """
+
+    def __init__(self, opened: OpenedModel, *, longest: int) -> None:
+        self.opened, self.model = opened, opened.model
+        self.longest = min(longest, opened.model.limit)
+        self.stacks = list(SIDES) if self._decodes else [self.model.shape.stack]
+        changing = [] if self.model.fallback else [self._change]
+        self._instrument = Instrument(
+            self.model.network, interventions=changing, stacks=self.stacks
+        )
+        self._changes = Changes()
+        self._kept: OrderedDict[tuple[str, str, Changes], _Pass] = OrderedDict()
+
+    @property
+    def _decodes(self) -> bool:
+        return bool(self.model.network.config.is_encoder_decoder)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a page says of the model before it has read anything."""
+        return {
+            "name": Path(self.model.name).name, "size": self.model.shape.size,
+            "answers": self.opened.answers, "longest": self.longest, "decodes": self._decodes,
+            "pairs": self._decodes or self.model.has_segments,
+            "changes": not self.model.fallback,
+            "mask": self.model.tokenizer.mask_token if self.opened.answers == MASK else None,
+        }  # fmt: skip
+
+    def read(self, asked: ReadRequest, stop: Check) -> Read:
+        """What the model does with a text, and beside it what the changed model does.
+
+        stop    called between layers; what it raises ends the pass
+        raises  InputError for a text that is empty or too long, and for heads or tokens that are
+                not there; ModelError for changes to a family that can only be read
+        """
+        whole = self._pass(asked.text, asked.pair, Changes(), stop)
+        if not asked.changes:
+            return Read(whole.shown, self._outcome(whole, None))
+        self._check(asked.changes, whole.shown)
+        changed = self._pass(asked.text, asked.pair, asked.changes, stop)
+        stacks = tuple(
+            replace(one, versus=NamedMaps("versus", CHANGED, "probability", other.attention))
+            for one, other in zip(whole.shown.stacks, changed.shown.stacks, strict=True)
+        )
+        return Read(replace(whole.shown, stacks=stacks), self._outcome(whole, changed))
+
+    def _check(self, changes: Changes, shown: ExampleMaps) -> None:
+        if self.model.fallback:
+            raise ModelError(
+                f"{self.model.architecture} computes attention outside transformers' registry: it "
+                "can be read, not changed; wanted a model on the registry"
+            )
+        sizes = [one.attention.shape[:2] for one in shown.stacks]
+        for stack, layer, head in changes.off | changes.even:
+            if stack >= len(sizes):
+                raise InputError(f"found the stack {stack + 1}; there are {len(sizes)}")
+            layers, heads = sizes[stack]
+            check([frozenset({(layer, head)})], layers=layers, heads=heads)
+        for side, token in changes.zero:
+            if side >= len(shown.sides) or token >= len(shown.sides[side]):
+                raise InputError(f"found the token {token + 1} of text {side + 1}; it is not there")
+
+    # --- one pass -----------------------------------------------------------------------------
+
+    def _pass(self, text: str, pair: str, changes: Changes, stop: Check) -> _Pass:
+        """A pass that was made before, or a new one."""
+        key = text, pair, changes
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        example = encoded(self.model, text, None if self._decodes else pair or None)
+        written = self.model.tokenizer(text_target=pair, verbose=False) if self._decodes else None
+        if (count := max(len(example), len(written.input_ids) if written else 0)) > self.longest:
+            raise InputError(
+                f"found {count} tokens; wanted {self.longest} at most: shorten the text, or start "
+                "the server with a larger --longest"
+            )
+        self._changes, places = changes, self._places(example.input_ids)
+        with self._outputs(places) as outputs:
+            shown = capture_example(
+                self.model, text, pair or None, reading=lambda *_, **how: self._reading(stop, **how)
+            )
+        logits, shares = outputs.pop(None, None), None
+        if logits is not None:
+            rows = 1 if self.opened.answers == CLASSES else len(places)
+            flat = logits.float().reshape(-1, logits.shape[-1])[:rows]
+            shares = flat.softmax(-1).cpu().numpy()
+        vectors = list(outputs.values())[-1][0].float()
+        self._kept[key] = made = _Pass(shown, vectors, places, shares)
+        while sum(one.size for one in self._kept.values()) > MOST_KEPT and len(self._kept) > 1:
+            self._kept.popitem(last=False)
+        return made
+
+    def _reading(
+        self, stop: Check, observers: Sequence[Observer], stacks: Sequence[str]
+    ) -> Instrument:
+        """The one instrument: what is worked out of the weights is worked out once."""
+
+        def look(_: LayerView) -> None:
+            stop()
+
+        self._instrument.observers = (look, *observers)
+        self._instrument.stacks = frozenset(stacks)
+        return self._instrument
+
+    def _change(self, call: AttentionCall) -> None:
+        changes = self._changes
+        if not changes or call.site.stack not in self.stacks:
+            return
+        stack = self.stacks.index(call.site.stack)
+        for heads, stand_in in ((changes.off, OFF), (changes.even, EVEN)):
+            own = frozenset((layer, head) for at, layer, head in heads if at == stack)
+            stand_in.switching_off(own)(call)
+        side = SIDES[call.site.stack][1] if self._decodes else 0
+        if tokens := sorted(token for at, token in changes.zero if at == side):
+            values = call.values.clone()
+            values[:, :, tokens] = 0
+            call.values = values
+
+    @contextmanager
+    def _outputs(self, places: list[int]) -> Iterator[dict[Any, Any]]:
+        """Inside the context, the output vectors of each module and the logits, under None.
+
+        A language-model head computes the rows of these places only.
+        """
+        network, outputs = self.model.network, dict[Any, Any]()
+
+        def base(module: Any, _args: Any, output: Any) -> None:
+            outputs[module] = output[0].detach()
+
+        def top(_module: Any, _args: Any, output: Any) -> None:
+            outputs[None] = getattr(output, "logits", None)
+
+        with ExitStack() as stack:
+            for module in (*([network.get_encoder()] if self._decodes else []), network.base_model):
+                stack.callback(module.register_forward_hook(base).remove)
+            stack.callback(network.register_forward_hook(top).remove)
+            if self.opened.answers in (NEXT, MASK):
+                rows = [np.array(places or [0])]
+                stack.enter_context(TokenLoss("told", rows, rows).asking(network, [0]))
+            yield outputs
+
+    def _places(self, ids: np.ndarray[Any, Any]) -> list[int]:
+        """Where the model tells a token: after the last one, or at masks."""
+        if self.opened.answers == NEXT:
+            return [len(ids) - 1]
+        mask = self.model.tokenizer.mask_token_id if self.opened.answers == MASK else -1
+        return np.flatnonzero(ids == mask).tolist()
+
+    # --- what the model answers ---------------------------------------------------------------
+
+    def _outcome(self, whole: _Pass, changed: _Pass | None) -> Outcome:
+        classes = self.opened.answers == CLASSES
+        moved, after = None, None
+        if changed is not None:
+            cosine = cosine_similarity(whole.vectors, changed.vectors, dim=-1)
+            moved = [round(value, 6) for value in (1 - cosine).clamp_min(0).tolist()]
+            after = changed.shares
+        name = self.opened.classes.__getitem__ if classes else self._token
+        return told(self.opened.answers, whole.places, whole.shares, after, name=name, moved=moved)
+
+    def _token(self, number: int) -> str:
+        """A token as it would be written, with the space before it."""
+        text = str(self.model.tokenizer.decode([number]))
+        return self.model.tokens([number])[0] if "\ufffd" in text else text

@@ -1,0 +1,69 @@
+"""Makes the live page: the views of `headscope view`, with a field to type in and what is changed.
+
+It holds no text of anybody and no token: what is typed stands behind # in its address, which no
+browser sends to any server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from markupsafe import Markup
+
+from headscope.core.head_names import first
+from headscope.page.shell import asset, content_policy, island, style_of, template
+from headscope.serve.requests import MOST_CHARACTERS
+from headscope.views.view_page import PACKAGE, STYLES, page_script
+
+OWN = "headscope.serve"
+SCRIPTS = ("asking.js", "changes.js", "outcome.js", "live.js")
+BEGIN = "begin.js"  # of a page that has its example
+EXAMPLES = {
+    "next": "When Mary and John went to the store, John gave a drink to",
+    "mask": "The capital of France is {mask}.",
+    "classes": "The film was long, and I loved every minute of it.",
+    "vectors": "The cat sat on the mat because it was tired.",
+}
+
+
+@dataclass(frozen=True)
+class LivePage:
+    """The page of one model.
+
+    about   what `LiveModel.about` says
+    text    that the page opens with; None: a usual one
+    run     whether pages of a run are served as well
+    absent  why there is no model, if there is none
+    """
+
+    about: Mapping[str, Any]
+    text: str | None = None
+    pair: str = ""
+    run: bool = False
+    absent: str = ""
+
+    @cached_property
+    def html(self) -> tuple[str, str]:
+        """The page, and its content policy for the header."""
+        style = "\n".join([style_of(*STYLES, package=PACKAGE), asset("live.css", OWN)])
+        begin = asset(BEGIN, PACKAGE)
+        script = page_script().removesuffix(begin) + "\n".join(asset(one, OWN) for one in SCRIPTS)
+        policy = content_policy(style=style, script=script) + "; connect-src 'self'"
+        text = EXAMPLES[self.about["answers"]] if self.text is None else self.text
+        data = {
+            "version": 0, "countsFrom": first(), "sides": [], "stacks": [],
+            "live": {
+                **self.about,
+                "text": text.replace("{mask}", str(self.about["mask"])), "pair": self.pair,
+            },
+        }  # fmt: skip
+        links = [("report", "run/report.html"), ("cards", "run/heads.html"), ("all pages", "run/")]
+        page = template("live.html.j2", OWN, PACKAGE).render(
+            policy=policy, style=Markup(style), script=Markup(script), island=island(data),
+            about=self.about, title=f"{self.about['name']}, live", precision=" ",
+            links=links if self.run else [], characters=MOST_CHARACTERS, absent=self.absent,
+        )  # fmt: skip
+        return page, f"{policy}; frame-ancestors 'none'"

@@ -1,0 +1,110 @@
+"""What a page may ask: a text, what is changed in the model, one head's exact numbers.
+
+Everything that comes from outside is checked here, once, before anything else sees it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headscope.errors import InputError
+
+MOST_CHARACTERS = 20_000  # of both texts
+WANTED = "wanted a JSON object with text, and perhaps pair and changes"
+Changed = frozenset[tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is changed in the model, counted from 0.
+
+    off   (stack, layer, head) whose weights are all 0: they add nothing
+    even  (stack, layer, head) whose weights are the same for all tokens that a token may see
+    zero  (side, token) whose value is zero for all heads of all layers: nobody takes anything there
+    """
+
+    off: Changed = frozenset()
+    even: Changed = frozenset()
+    zero: Changed = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.off or self.even or self.zero)
+
+
+WIDTHS = {"off": 3, "even": 3, "zero": 2}  # numbers of each
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """A text or two, and what is changed while they are read; pair is "" where there is none."""
+
+    text: str
+    pair: str = ""
+    changes: Changes = field(default_factory=Changes)
+
+
+@dataclass(frozen=True)
+class HeadRequest:
+    """A head's exact weights and vectors in a text, of the model as it is.
+
+    place  stack, layer, head
+    """
+
+    text: ReadRequest
+    place: tuple[int, int, int]
+
+
+def read_request(body: bytes) -> ReadRequest:
+    """What was sent; raises InputError for anything that is no such request."""
+    given = _object(body)
+    changes = given.get("changes") or {}
+    if not isinstance(changes, dict) or not changes.keys() <= WIDTHS.keys():
+        raise InputError(f"found changes {str(changes)[:60]}; wanted off, even and zero")
+    some = {name: _places(name, changes.get(name, [])) for name in WIDTHS}
+    some["even"] -= some["off"]
+    return ReadRequest(*_texts(given), Changes(**some))
+
+
+def head_request(body: bytes) -> HeadRequest:
+    """Likewise, with stack, layer and head."""
+    given = _object(body)
+    stack, layer, head = (_number(given.get(name)) for name in ("stack", "layer", "head"))
+    return HeadRequest(ReadRequest(*_texts(given)), (stack, layer, head))
+
+
+def _object(body: bytes) -> Mapping[str, Any]:
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise InputError(f"found {body[:40]!r}; {WANTED}")
+    return given
+
+
+def _texts(given: Mapping[str, Any]) -> tuple[str, str]:
+    text, pair = given.get("text"), given.get("pair", "")
+    if not isinstance(text, str) or not isinstance(pair, str):
+        raise InputError(f"found a text that is no text; {WANTED}")
+    if (length := len(text) + len(pair)) > MOST_CHARACTERS:
+        raise InputError(
+            f"found {length:,} characters; wanted {MOST_CHARACTERS:,} at most: shorten the text"
+        )
+    # Half of a surrogate pair is no text, and tokenizers refuse it.
+    return text.encode("utf-8", "replace").decode(), pair.encode("utf-8", "replace").decode()
+
+
+def _places(name: str, given: Any) -> Changed:
+    rows: list[Any] = given if isinstance(given, list) else [None]
+    if not all(isinstance(row, list) and len(row) == WIDTHS[name] for row in rows):
+        raise InputError(f"found {name} = {str(given)[:60]}; wanted rows of {WIDTHS[name]} numbers")
+    return frozenset(tuple(_number(value) for value in row) for row in rows)
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 2**31:
+        raise InputError(f"found {str(value)[:40]!r}; wanted a whole number, from 0")
+    return value

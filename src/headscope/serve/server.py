@@ -1,0 +1,97 @@
+"""Starts the server of the live page: a port that is free, the worker's thread, and a clean end.
+
+One thread works for the model: torch lets others run during its products, what was read needs no
+copy, and a pass can be ended between two layers. Several passes at once would take as long in all,
+and each of them longer.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+from contextlib import closing, suppress
+from urllib.parse import urlencode
+
+import uvicorn
+
+from headscope.errors import InputError
+from headscope.serve.access import LOOPBACK, TOKEN, Guard
+from headscope.serve.app import LiveApp
+
+PORTS_TRIED, MOST_CONNECTIONS = 20, 256
+SECONDS_TO_END = 2
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket on the port, or on the next one that is free.
+
+    port    0 for any
+    raises  InputError for a host that is not here, a port that may not be used, or where none is
+            free
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for at in range(port, min(port + PORTS_TRIED, 65536)) if port else [0]:
+        own = socket.socket(family, socket.SOCK_STREAM)
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            own.bind((host, at))
+            own.listen(MOST_CONNECTIONS)
+        except OSError as error:
+            own.close()
+            if error.errno != errno.EADDRINUSE:
+                raise InputError(
+                    f"cannot listen on {host}, port {at} ({error.strerror or error}); wanted an "
+                    "address of this machine and a port above 1023: give --host and --port"
+                ) from error
+        else:
+            return own
+    raise InputError(
+        f"the ports {port} to {port + PORTS_TRIED - 1} are in use; wanted one that is free: give "
+        "another --port, or 0 for any"
+    )
+
+
+class LiveServer:
+    """A live page on a port of its own.
+
+    app     what is served
+    own     the socket, from `bound`
+    host    that it listens on
+    token   that lets in; None: a new one
+    """
+
+    def __init__(
+        self, app: LiveApp, own: socket.socket, *, host: str = LOOPBACK[0], token: str | None = None
+    ) -> None:
+        self.app, self.own, self.host = app, own, host
+        self.port = int(own.getsockname()[1])
+        self.guard = Guard(app.starlette(), host=host, port=self.port, token=token)
+        self.web = uvicorn.Server(
+            uvicorn.Config(
+                self.guard, log_config=None, access_log=False, ws="none", http="h11",
+                lifespan="off", server_header=False, timeout_graceful_shutdown=SECONDS_TO_END,
+                limit_concurrency=MOST_CONNECTIONS,
+            )
+        )  # fmt: skip
+
+    @property
+    def address(self) -> str:
+        """What to open; it holds the token."""
+        name = {"0.0.0.0": LOOPBACK[0], "::": "::1"}.get(self.host, self.host)
+        name = f"[{name}]" if ":" in name else name
+        return f"http://{name}:{self.port}/?{urlencode({TOKEN: self.guard.token})}"
+
+    def run(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Serves until Ctrl-C, or until `stop`.
+
+        ready  called before the first request is answered; the port takes connections already
+        """
+        self.app.line.start()
+        with closing(self.app.line), suppress(KeyboardInterrupt):
+            ready()
+            self.web.run(sockets=[self.own])
+
+    def stop(self) -> None:
+        """Ends it, from another thread."""
+        self.web.should_exit = True

@@ -1,0 +1,57 @@
+"""How do tests serve a model: a small one, in this process, on a port of its own?"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing, contextmanager
+
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra serve (make test installs it)")
+pytest.importorskip("uvicorn", reason="needs the extra serve (make test installs it)")
+
+from experiments.circuits.made import saved, small
+from headscope.serve.app import LiveApp
+from headscope.serve.live_model import LiveModel
+from headscope.serve.live_page import LivePage
+from headscope.serve.open_model import OpenedModel, open_model
+from headscope.serve.server import LiveServer, bound
+from headscope.serve.waiting import WaitingLine
+
+LOADING = {
+    "device": "cpu", "device_map": None, "dtype": "float32", "revision": None,
+    "trust_remote_code": False,
+}  # fmt: skip
+TOKEN = "a-token-of-the-tests"
+
+
+@pytest.fixture(scope="session")
+def decoder_place(tmp_path_factory):
+    """The folder of a GPT-2 of two layers of four heads, with its language-model head."""
+    return saved(tmp_path_factory.mktemp("decoder") / "model", small())
+
+
+@pytest.fixture(scope="session")
+def decoder(decoder_place):
+    return LiveModel(open_model(str(decoder_place), **LOADING), longest=64)
+
+
+@pytest.fixture(scope="session")
+def encoder(tiny):
+    return LiveModel(OpenedModel(tiny), longest=64)
+
+
+@contextmanager
+def serving(model, text, *, clients=16, **more):
+    """A server in a thread; it is stopped at the end."""
+    page = LivePage(model.about, text)
+    app = LiveApp(WaitingLine(clients), model, page, **more)
+    with closing(bound("127.0.0.1", 0)) as own:
+        server = LiveServer(app, own, token=TOKEN)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+            thread.join()

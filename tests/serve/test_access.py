@@ -1,0 +1,347 @@
+"""Who is let in, and what are others told? Is everything that can be asked for limited?"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from contextlib import closing
+
+import pytest
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from conftest import run_of
+from headscope.errors import HeadscopeError, InputError
+from headscope.run.store import RunFolder
+from headscope.serve import server as module
+from headscope.serve.access import NOBODY, Guard
+from headscope.serve.app import MOST_BYTES, NO_MODEL, LiveApp, is_run, live_app
+from headscope.serve.live_page import LivePage
+from headscope.serve.run_pages import RunPages
+from headscope.serve.server import LiveServer, bound
+from headscope.serve.waiting import WaitingLine
+from serve.conftest import LOADING, TOKEN
+
+BASE = "http://127.0.0.1:8899"
+ASKING = {"x-headscope-page": "a"}
+
+
+@pytest.fixture
+def line():
+    made = WaitingLine(2)
+    made.start()
+    yield made
+    made.close()
+
+
+def client_of(app, host="127.0.0.1", **more):
+    guard = Guard(app.starlette(), host=host, port=8899, token=TOKEN)
+    return TestClient(guard, base_url=BASE, follow_redirects=False, raise_server_exceptions=False,
+                      **more)  # fmt: skip
+
+
+@pytest.fixture
+def client(decoder, line):
+    return client_of(LiveApp(line, decoder, LivePage(decoder.about, "cat dog")))
+
+
+def let_in(client):
+    assert client.get(f"/?token={TOKEN}").status_code == 303
+    return client
+
+
+# --- the token -----------------------------------------------------------------------------------
+
+
+def test_the_token_comes_once_and_is_kept_where_scripts_cannot_read_it(client):
+    first = client.get(f"/?token={TOKEN}&x=1")
+    assert (first.status_code, first.headers["location"]) == (303, "/?x=1")
+    cookie = first.headers["set-cookie"].lower()
+    assert cookie.startswith(f"headscope-8899={TOKEN};")
+    assert "httponly" in cookie
+    assert "samesite=lax" in cookie
+    page = client.get("/")
+    assert page.status_code == 200
+    assert TOKEN not in page.text
+    assert page.headers["referrer-policy"] == "no-referrer"
+    assert page.headers["cache-control"] == "no-store"
+    policy = page.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+    assert policy.endswith("connect-src 'self'; frame-ancestors 'none'")
+
+
+@pytest.mark.parametrize("path", ["/", "/?token=", "/?token=wrong", "/read", "/nothing"])
+def test_who_has_no_token_is_told_where_it_is(client, path):
+    page = client.get(path, headers={"accept": "text/html"})
+    assert page.status_code == 403
+    assert "open the address that it printed last" in page.text
+    assert page.headers["content-security-policy"] == NOBODY
+    told = client.get(path).json()
+    assert set(told) == {"error", "found", "wanted", "do"}
+    assert told["do"] == "open the address that headscope printed last"
+
+
+def test_a_token_is_compared_in_constant_time(client, monkeypatch):
+    compared = []
+    monkeypatch.setattr(
+        "headscope.serve.access.secrets.compare_digest", lambda *two: compared.append(two) or False
+    )
+    client.get(f"/?token={TOKEN}")
+    assert compared == [(TOKEN.encode(), TOKEN.encode())]
+
+
+def test_a_header_does_for_programs(client):
+    assert client.get("/", headers={"x-headscope-token": TOKEN}).status_code == 200
+    assert client.get("/", headers={"cookie": f"headscope-1={TOKEN}"}).status_code == 403
+
+
+def test_the_address_without_its_token_stays_on_this_server(client):
+    headers = [(b"host", b"127.0.0.1")]
+    asked = {"type": "http", "method": "GET", "path": "//elsewhere.example/a b", "headers": headers}
+    answer = client.app.answer(asked | {"query_string": f"token={TOKEN}".encode()})
+    assert answer.headers["location"] == "/elsewhere.example/a%20b"
+
+
+# --- the name and the origin ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "right"),
+    [
+        ("127.0.0.1:8899", True), ("localhost:8899", True), ("LOCALHOST:1234", True),
+        ("[::1]:8899", True), ("127.0.0.1", True), ("evil.example:8899", False),
+        ("127.0.0.1.evil.example:8899", False), ("localhost.", False), ("", False),
+        ("192.0.2.7:8899", False), ("localhost:80:80", False),
+    ],
+)  # fmt: skip
+def test_another_name_of_this_machine_is_refused(client, host, right):
+    answer = client.get("/", headers={"host": host, "x-headscope-token": TOKEN})
+    assert (answer.status_code == 200) == right
+    assert right or "of this server" in answer.json()["found"]
+
+
+def test_a_server_for_others_takes_addresses_and_its_own_names_alone(decoder, line):
+    client = client_of(LiveApp(line, decoder, LivePage(decoder.about, "cat")), host="0.0.0.0")
+    named = {"192.0.2.7:8899": 200, "[2001:db8::1]": 200, "evil.example:8899": 403}
+    for host, status in named.items():
+        given = {"host": host, "x-headscope-token": TOKEN}
+        assert client.get("/", headers=given).status_code == status
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:9999", "http://localhost:8899"]
+)
+def test_another_page_may_not_ask(client, origin):
+    let_in(client)
+    given = ASKING | {"origin": origin}
+    assert client.post("/read", json={"text": "cat"}, headers=given).status_code == 403
+    given["origin"] = BASE
+    assert client.post("/read", json={"text": "cat"}, headers=given).status_code == 200
+
+
+def test_there_is_no_web_socket(client):
+    with pytest.raises(WebSocketDisconnect), client.websocket_connect("/"):
+        pass
+
+
+# --- what is asked, and what is told ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({"text": ""}, 422, "found an empty text"),
+        ({"text": "cat " * 70}, 422, "64 at most"),
+        ({"text": "cat", "changes": {"off": [[0, 9, 9]]}}, 422, "no head L10·H10"),
+        ({"text": 7}, 422, "a text that is no text"),
+        ({"text": "a" * MOST_BYTES}, 413, "bytes at most"),
+    ],
+)
+def test_errors_say_what_was_found_wanted_and_is_to_do(client, body, status, said):
+    answer = let_in(client).post("/read", json=body, headers=ASKING)
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/json")
+    assert said in answer.json()["error"]
+    assert answer.json()["found"]
+    assert client.post("/read", json={"text": "cat"}, headers=ASKING).status_code == 200
+
+
+def test_only_json_of_a_page_is_taken(client):
+    let_in(client)
+    for headers in ({}, {"x-headscope-page": "a b"}, ASKING | {"content-type": "text/plain"}):
+        assert client.post("/read", content=b'{"text": "cat"}', headers=headers).status_code == 422
+    assert client.get("/read").status_code == 405
+    assert client.get("/nothing").json()["wanted"] == "one of this server"
+
+
+class Model:
+    """A model whose passes wait until they are let go."""
+
+    about = NO_MODEL
+
+    def __init__(self, error=None):
+        self.begun, self.go, self.error, self.read_texts = (
+            threading.Semaphore(0), threading.Event(), error, []
+        )  # fmt: skip
+
+    def read(self, asked, check):
+        self.read_texts.append(asked.text)
+        self.begun.release()
+        if self.error is not None:
+            raise self.error
+        assert self.go.wait(20)
+        check()
+        raise InputError(f"found {asked.text}; wanted this: and that")
+
+
+def posting(client, text, page, answers):
+    def post():
+        headers = {"x-headscope-page": page}
+        answers[text] = client.post("/read", json={"text": text}, headers=headers)
+
+    thread = threading.Thread(target=post)
+    thread.start()
+    return thread
+
+
+def test_an_older_text_of_a_page_is_dropped_and_other_pages_are_served(line):
+    model, answers = Model(), {}
+    with let_in(client_of(LiveApp(line, model, LivePage(NO_MODEL)))) as client:
+        threads = [posting(client, "first", "a", answers)]
+        assert model.begun.acquire(timeout=20)
+        put, told = line.put, threading.Semaphore(0)
+        line.put = lambda *args, **more: (put(*args, **more), told.release())[0]
+        for text, page in (("second", "a"), ("third", "a"), ("of b", "b")):
+            threads.append(posting(client, text, page, answers))
+            assert told.acquire(timeout=20)
+        model.go.set()
+        for thread in threads:
+            thread.join()
+    assert {text: one.status_code for text, one in answers.items()} == {
+        "first": 409, "second": 409, "third": 422, "of b": 422
+    }  # fmt: skip
+    assert model.read_texts == ["first", "third", "of b"]
+    assert answers["of b"].json() == {
+        "error": "found of b; wanted this: and that", "found": "found of b", "wanted": "this",
+        "do": "and that",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (MemoryError("no room"), 503, "out of memory \\(no room\\); wanted a shorter text"),
+        (HeadscopeError("found this; wanted that"), 503, "found this"),
+        (ZeroDivisionError("by 0"), 500, "ZeroDivisionError: by 0"),
+    ],
+)
+def test_whatever_fails_the_server_stays(line, capsys, error, status, said):
+    client = let_in(client_of(LiveApp(line, Model(error), LivePage(NO_MODEL))))
+    for _ in range(2):
+        answer = client.post("/read", json={"text": "cat"}, headers=ASKING)
+        assert answer.status_code == status
+        assert re.search(said, answer.json()["error"])
+    assert client.get("/").status_code == 200
+
+
+# --- ports ---------------------------------------------------------------------------------------
+
+
+def test_a_port_in_use_gives_the_next_one(decoder, line):
+    with closing(bound("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with closing(bound("127.0.0.1", port)) as other:
+            assert port < other.getsockname()[1] < port + module.PORTS_TRIED
+            app = LiveApp(line, decoder, LivePage(decoder.about))
+            server = LiveServer(app, other, token="x y")
+            assert server.address == f"http://127.0.0.1:{server.port}/?token=x+y"
+
+
+def test_a_port_or_host_that_cannot_be_is_told(monkeypatch):
+    with pytest.raises(InputError, match=r"cannot listen on 192.0.2.1, port 8899"):
+        bound("192.0.2.1", 8899)
+    monkeypatch.setattr(module, "PORTS_TRIED", 1)
+    with closing(bound("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"the ports {port} to {port} are in use"):
+            bound("127.0.0.1", port)
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shown(tiny, tmp_path_factory):
+    """A finished run with inputs to look at, and its report."""
+    run = run_of(tiny, tmp_path_factory.mktemp("run") / "run", analyses=("surface", "examples"))
+    (run.path / "report.html").write_text("<h1>the report</h1>")
+    return run.path
+
+
+def test_a_run_is_browsed_and_its_model_typed_into(shown):
+    assert is_run(str(shown))
+    before = sorted(file for file in shown.rglob("*"))
+    app = live_app(str(shown), longest=64, **LOADING)
+    assert app.absent == ""
+    app.line.start()
+    with closing(app.line):
+        client = let_in(client_of(app))
+        for name, kind in {
+            "": "text/html", "report.html": "text/html", "heads.html": "text/html",
+            "views/01.html": "text/html", "sources.bib": "text/plain",
+        }.items():  # fmt: skip
+            page = client.get(f"/run/{name}")
+            assert (page.status_code, page.headers["content-type"].partition(";")[0]) == (200, kind)
+        index = client.get("/run/").text
+        for link in set(re.findall(r'href="([^"#:]+)"', index)):
+            assert client.get(f"/run/{link}").status_code == 200, link
+        for name in ("../manifest.json", "manifest.json", "%2e%2e/x", "atlas.nc", "views/99.html"):
+            assert client.get(f"/run/{name}").status_code == 404
+        answer = client.post("/read", json={"text": "The cat."}, headers=ASKING).content
+    labels = json.loads(answer[4 : 4 + int.from_bytes(answer[:4], "little")])
+    assert labels["data"]["stacks"][0]["labels"] == app.labels
+    assert 'href="run/report.html"' in app.page.html[0]
+    assert sorted(file for file in shown.rglob("*")) == before
+
+
+def test_a_run_that_is_not_finished_says_so_until_it_is(short, tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    manifest = json.loads((short.path / "manifest.json").read_text())
+    (folder / "atlas.nc").write_bytes((short.path / "atlas.nc").read_bytes())
+    content = (short.path / "manifest.json").read_bytes()
+    (folder / "manifest.json").write_bytes(content[: len(content) // 2])
+    with pytest.raises(InputError, match="is no manifest"):
+        RunPages(folder)
+    del manifest["results_sha256"], manifest["checksum"]
+    RunFolder(folder).write_manifest(manifest)
+    pages = RunPages(folder)
+    assert pages.labels() is None
+    assert b"is not finished; run its command again" in pages.get("report.html").content
+    (folder / "manifest.json").write_bytes(content)
+    assert b"has no report.html yet" in pages.get("report.html").content
+    assert b"<h1>What the heads of" in pages.get("").content
+
+
+def test_a_run_of_other_weights_is_served_and_its_labels_are_not_those_of_the_model(
+    short, tiny_place, monkeypatch
+):
+    other = {"name": str(tiny_place), "sha256": "another"}
+    monkeypatch.setattr("headscope.serve.run_pages.RunPages.model", other)
+    app = live_app(str(short.path), longest=64, **LOADING)
+    assert app.model is not None
+    assert app.labels is None
+    assert "has other weights by now than when the run was made" in app.page.html[0]
+
+
+def test_the_pages_of_a_run_are_served_without_its_model(short, tmp_path, monkeypatch):
+    monkeypatch.setattr("headscope.serve.run_pages.RunPages.model", {"name": "./is-gone"})
+    app = live_app(str(short.path), longest=64, **LOADING)
+    client = let_in(client_of(app))
+    assert "cannot be loaded, its pages can be read: cannot load &#39;./is-gone&#39;" in (
+        client.get("/").text
+    )
+    answer = client.post("/read", json={"text": "cat"}, headers=ASKING)
+    assert answer.status_code == 503
+    assert client.get("/run/").status_code == 200

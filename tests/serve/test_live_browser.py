@@ -1,0 +1,260 @@
+"""Does the page show what the model does, in a real browser: typed, changed, and kept?"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+
+import pytest
+import torch
+
+import headscope as hs
+from headscope.serve.requests import Changes, ReadRequest
+from serve.conftest import TOKEN, serving
+from serve.test_access import Model
+from serve.test_live_model import WORDS, unfolded
+from views.hostile import HOSTILE
+
+TEXT = "The cat sat on the mat."
+CELLS = "#cells [role=gridcell]"
+PICTURES = "[...document.querySelectorAll('#cells canvas')].map((one) => one.toDataURL())"
+
+
+@pytest.fixture(scope="module")
+def of_encoder(encoder):
+    with serving(encoder, TEXT) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def of_decoder(decoder):
+    with serving(decoder, WORDS) as server:
+        yield server
+
+
+def origin(server):
+    return f"http://127.0.0.1:{server.port}/"
+
+
+@pytest.fixture
+def opened(watched):
+    yield from opening(watched)
+    # The browser's own word on a text that is refused.
+    refused = "Failed to load resource: the server responded with a status of 422"
+    watched.complaints[:] = [one for one in watched.complaints if not one.startswith(refused)]
+
+
+def opening(watched):
+    def open_(server, rest="", **more):
+        page = watched(server.address + rest, within=(origin(server),), **more)
+        page.wait_for_selector("body[data-answers]")
+        return page
+
+    yield open_
+
+
+def typed(page, text, field="#text"):
+    """Type a text, and wait for the answer to it."""
+    before = int(page.locator("body").get_attribute("data-answers") or 0)
+    page.fill(field, text)
+    page.wait_for_selector(f"body[data-answers='{before + 1}']")
+    return page
+
+
+def answers_after(page, act):
+    before = int(page.locator("body").get_attribute("data-answers"))
+    act()
+    page.wait_for_selector(f"body[data-answers='{before + 1}']")
+
+
+def test_the_maps_of_what_is_typed_are_drawn_as_in_the_file_of_a_view(
+    opened, of_encoder, tiny, watched, tmp_path
+):
+    page = typed(opened(of_encoder), "A dog barked at it.")
+    live = page.evaluate(PICTURES)
+    file = hs.view(tiny, "A dog barked at it.").save(tmp_path / "view.html")
+    page = watched(file.as_uri())
+    page.wait_for_selector("body[data-drawn]")
+    assert live == page.evaluate(PICTURES)
+    assert len(set(live)) == 8
+
+
+def shares(page):
+    """[(token, before, after)] of the table, in per cent."""
+    rows = page.locator(".told tr").all()
+    told = []
+    for row in rows:
+        before, _, after = row.locator("td").nth(1).inner_text().partition(" → ")
+        told.append((row.locator("bdi").inner_text(), before, after))
+    return told
+
+
+def per_cent(value):
+    if value >= 0.1:
+        return f"{100 * value:.0f} %"
+    return f"{100 * value:.1f} %" if value >= 0.001 else "< 0.1 %"
+
+
+def test_a_head_that_is_switched_off_changes_the_answer_as_the_instrument_says(
+    opened, of_decoder, decoder
+):
+    page = opened(of_decoder)
+    assert {after for _, _, after in shares(page)} == {""}
+    page.locator(CELLS).nth(6).focus()  # L2·H3
+    answers_after(page, lambda: page.keyboard.press("o"))
+
+    def mine(call):
+        if call.layer == 1:
+            call.attention = call.attention.clone()
+            call.attention[:, 2] = 0
+
+    ids = decoder.model.tokenizer(WORDS, return_tensors="pt").input_ids
+    wanted = []
+    for one in ([], [mine]):
+        with torch.inference_mode(), hs.Instrument(decoder.model.network, interventions=one):
+            wanted.append(decoder.model.network(input_ids=ids).logits[0, -1].softmax(-1))
+    for name, before, after in shares(page):
+        number = decoder.model.tokenizer.convert_tokens_to_ids(name.removeprefix("·"))
+        assert before == per_cent(float(wanted[0][number]))
+        assert after == per_cent(float(wanted[1][number]))
+    assert page.locator(CELLS).nth(6).get_attribute("data-way") == "off"
+    assert page.evaluate("document.activeElement.getAttribute('role')") == "gridcell"
+    assert page.locator("#folded").inner_text() == (
+        "Layer 1 stands before the change: no weight moves there."
+    )
+    answers_after(page, lambda: page.keyboard.press("o"))
+    assert {after for _, _, after in shares(page)} == {""}
+
+
+def test_a_token_of_value_zero_and_an_even_head_hold_together_and_are_taken_back(
+    opened, of_decoder, decoder
+):
+    page = opened(of_decoder)
+    answers_after(page, lambda: page.locator("#strips button").nth(2).click())
+    page.locator(CELLS).nth(1).focus()
+    answers_after(page, lambda: page.keyboard.press("e"))
+    both = Changes(even=frozenset({(0, 0, 1)}), zero=frozenset({(0, 2)}))
+    (row,) = decoder.read(ReadRequest(WORDS, "", both), lambda: None).outcome["rows"]
+    assert [after for *_, after in shares(page)] == [per_cent(one[2]) for one in row["told"]]
+    assert page.locator("#changed li").count() == 3
+    answers_after(page, lambda: page.get_by_text("undo all").click())
+    assert page.locator("#changed li").count() == 0
+
+
+def test_a_link_keeps_the_text_the_changes_and_what_is_looked_at(opened, of_decoder):
+    page = opened(of_decoder)
+    typed(page, "cat dog tree <b> & é")
+    page.locator(CELLS).nth(6).focus()
+    answers_after(page, lambda: page.keyboard.press("o"))
+    answers_after(page, lambda: page.locator("#strips button").nth(1).click())
+    page.click("#tab-matrix")
+    page.wait_for_url("**text=cat**")
+    link, pictures = page.url, page.evaluate("document.querySelector('#matrix canvas').toDataURL()")
+    assert "token" not in link
+    page.reload()
+    page.wait_for_selector("body[data-answers]")
+    assert page.url == link
+    assert page.input_value("#text") == "cat dog tree <b> & é"
+    assert page.locator("#changed li").count() == 3
+    assert page.evaluate("document.querySelector('#matrix canvas').toDataURL()") == pictures
+    # With the token, from elsewhere: what stands behind # goes along.
+    page.context.clear_cookies()
+    page.goto("about:blank")
+    page.goto(of_decoder.address + "#" + link.partition("#")[2])
+    page.wait_for_selector("body[data-answers]")
+    assert page.url == link
+
+
+def test_an_address_made_up_by_somebody_opens_the_page_as_it_is(opened, of_decoder):
+    page = opened(of_decoder, "#L9H9&off=L1H1.x&even=<b>&zero=0&tab=none&measure=secret")
+    assert page.locator("#changed li").count() == 0
+    assert "secret" not in page.content()
+
+
+def test_hostile_texts_are_text(opened, of_encoder):
+    page = opened(of_encoder)
+    elements = "document.querySelectorAll('script, style, img, iframe, svg *, object, base').length"
+    before = page.evaluate(elements)
+    for at in range(0, len(HOSTILE), 12):
+        text = " ".join(HOSTILE[at : at + 12])[:180] + f" {at}"
+        page.evaluate("document.body.dataset.answers = ''")
+        page.fill("#text", text)
+        page.wait_for_selector("body:not([data-answers='']), #refused:not([hidden])")
+    for view in ("head", "neuron", "matrix", "model"):
+        page.click(f"#tab-{view}")
+    assert page.evaluate(elements) == before
+    assert page.evaluate("window.alert.toString().includes('native')")
+
+
+def test_what_cannot_be_read_is_told_and_the_last_maps_stay(opened, of_encoder):
+    page = opened(of_encoder)
+    maps = page.evaluate(PICTURES)
+    page.fill("#text", "word " * 80)
+    page.wait_for_selector("#refused:not([hidden])")
+    assert "found 82 tokens; wanted 64 at most" in page.inner_text("#refused")
+    assert page.evaluate(PICTURES) == maps
+    typed(page, TEXT)
+    assert page.locator("#refused").is_hidden()
+
+
+def test_the_neuron_view_is_there_for_every_head(opened, of_encoder):
+    page = opened(of_encoder)
+    page.locator(CELLS).nth(7).click()
+    page.click("#tab-neuron")
+    page.wait_for_selector("#neuron-table [data-key]")
+    page.click("#neuron-why")
+    assert page.locator("#neuron-answer").is_visible()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
+def test_the_page_is_accessible_and_not_wider_than_its_window(
+    opened, of_decoder, axe, width, scheme
+):
+    page = opened(of_decoder, "#off=L2H3&zero=2", width=width, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.evaluate(axe)
+    found = page.evaluate("axe.run().then((found) => found.violations)")
+    assert [(one["id"], [n["html"] for n in one["nodes"]]) for one in found] == []
+
+
+# --- without a browser, over real connections ---------------------------------------------------
+
+
+def asked(server, text, page):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    headers = {
+        "X-Headscope-Token": TOKEN, "X-Headscope-Page": page, "Content-Type": "application/json"
+    }  # fmt: skip
+    connection.request("POST", "/read", json.dumps({"text": text}), headers)
+    return connection
+
+
+def test_ten_clients_at_once_get_each_their_own_answer(of_decoder, decoder):
+    words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "river"]
+    texts = [f"cat dog {word} two" for word in words]
+    waiting = [asked(of_decoder, text, f"page-{at}") for at, text in enumerate(texts)]
+    for text, connection in zip(texts, waiting, strict=True):
+        response = connection.getresponse()
+        assert response.status == 200
+        told, _ = unfolded(response.read())
+        assert told["data"]["title"] == text
+        connection.close()
+
+
+def test_a_client_that_vanishes_is_not_worked_for_and_the_server_stays():
+    model, left = Model(), threading.Event()
+    with serving(model, "x") as server:
+        leave = server.app.line.leave
+        server.app.line.leave = lambda ticket: (leave(ticket), left.set())
+        gone = asked(server, "gone", "a")
+        assert model.begun.acquire(timeout=20)
+        gone.sock.shutdown(socket.SHUT_RDWR)
+        gone.close()
+        assert left.wait(20)
+        after = asked(server, "after", "b")
+        model.go.set()
+        assert json.loads(after.getresponse().read())["found"] == "found after"
+        after.close()
+    assert model.read_texts == ["gone", "after"]

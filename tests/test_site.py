@@ -1,0 +1,47 @@
+"""Is everything on the site? That its links lead somewhere, `make site` itself finds out."""
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+import headscope as hs
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT_PAGE = DOCS / "index.md"
+
+
+def entries(page: Path) -> list[str]:
+    """What the toctrees of a page name, relative to docs, with their wildcards."""
+    blocks = re.findall(r"```\{toctree\}\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line and line[0] != ":"]
+    return [str((page.parent / line).resolve().relative_to(DOCS)) for line in lines]
+
+
+def test_every_page_stands_in_one_toctree() -> None:
+    pages = [page for page in DOCS.rglob("*.md") if page != ROOT_PAGE]
+    named = [entry for page in [ROOT_PAGE, *pages] for entry in entries(page)]
+    places = {page: str(page.relative_to(DOCS).with_suffix("")) for page in pages}
+    times = {place: sum(fnmatch(place, e) for e in named) for place in places.values()}
+    assert {place: n for place, n in times.items() if n != 1} == {}
+    assert len(pages) > 50
+
+
+def test_the_reference_has_every_public_name_once() -> None:
+    text = "\n".join(page.read_text("utf-8") for page in (DOCS / "reference").glob("*.md"))
+    documented = re.findall(
+        r"^\.\. auto(?:class|function|data):: (\w+)(?:\(\))?$", text, re.MULTILINE
+    )
+    listed = re.findall(r"^   (\w+)$", text, re.MULTILINE)
+    assert sorted(documented) == hs.__all__
+    assert sorted(listed) == hs.__all__
+
+
+def test_every_picture_of_the_gallery_has_its_question_and_command() -> None:
+    cards = ROOT_PAGE.read_text("utf-8").split(":::{grid-item-card} ")[1:]
+    shown = [card for card in cards if "![" in card]
+    assert len(shown) >= 10
+    for card in shown:
+        question, _, rest = card.partition("\n")
+        assert question.endswith("?")
+        assert f"![{question}](images/" in rest
+        assert re.search(r"^`headscope \w+ .+`$", rest, re.MULTILINE), question
