@@ -15,8 +15,9 @@ from pathlib import Path
 import psutil
 
 PATIENCE = 120.0  # seconds; a deadline, never waited for in full unless something hangs
-# Seven shards of the bundled corpus, small sums: enough to be interrupted in the middle of.
-QUICK = ("--demo", "--analyses", "surface,entropy", "--replicates", "20", "--shard-tokens", "800")
+# Seven documents, each a shard, small sums: enough to be interrupted in the middle of.
+QUICK = ("--demo", "--analyses", "surface,entropy", "--replicates", "20", "--shard-tokens", "400")
+QUICK += ("--limit", "7")
 QUICK += ("--linears", "stock", "--control", "none")
 SHARDS = 7
 WHOLE = {

@@ -87,7 +87,7 @@ from contextlib import closing
 from headscope.serve.app import LiveApp
 from headscope.serve.live_page import LivePage
 from headscope.serve.server import LiveServer, bound
-from headscope.serve.start import NO_MODEL
+from headscope.serve.app import NO_MODEL
 from headscope.serve.waiting import WaitingLine
 
 with closing(bound("127.0.0.1", 0)) as own:

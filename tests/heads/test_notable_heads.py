@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -40,7 +41,12 @@ def plant(tree, group, variable, value, low, high, **where):
 
 def quiet_tree(groups=QUIET, **more):
     """A run in which no head stands out: every share the same, every entropy in the middle."""
-    tree = changed(recorded(4, 4, groups, **more), "entropy", uniform=4.28)
+    return _quiet(groups, tuple(more.items())).copy(deep=True)
+
+
+@cache
+def _quiet(groups, more):
+    tree = changed(recorded(4, 4, groups, **dict(more)), "entropy", uniform=4.28)
     for variable, dim in (("attention", "target"), ("word_attention", "word_kind")):
         for choice in tree["surface"][dim].values:
             if np.isfinite(tree["surface"][variable].sel({dim: choice})).any():

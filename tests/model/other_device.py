@@ -53,6 +53,8 @@ def done(operation: Any, args: Any, kwargs: Any) -> Any:
     if away and any(one.dim() for one in here) and name not in MAY_MIX:
         raise RuntimeError(f"tensors of two devices in {operation}")
     asked = next((one for one in given if isinstance(one, torch.device)), None)
+    if not away and asked is None:
+        return operation(*args, **kwargs)
 
     def as_held(one: Any) -> Any:
         if isinstance(one, Elsewhere):

@@ -64,9 +64,7 @@ def jamba() -> hs.Model:
 def run(jamba: hs.Model, tmp_path_factory: pytest.TempPathFactory) -> hs.Run:
     folder = tmp_path_factory.mktemp("hybrid") / "run"
     corpus = hs.MemoryCorpus(CORPUS)
-    done = hs.atlas(jamba, corpus, output=folder, settings=hs.Settings(replicates=3))
-    done.report()
-    return done
+    return hs.atlas(jamba, corpus, output=folder, settings=hs.Settings(replicates=3))
 
 
 def test_the_model_says_which_layers_attend(jamba: hs.Model) -> None:
@@ -74,6 +72,14 @@ def test_the_model_says_which_layers_attend(jamba: hs.Model) -> None:
     assert jamba.shape.numbers == (1, 3)
 
 
+@pytest.fixture(scope="module")
+def page(run: hs.Run) -> str:
+    """Of the run opened again, whose tables are written beside it."""
+    assert run.path is not None
+    return hs.open_run(run.path).report().read_text("utf-8")
+
+
+@pytest.mark.usefixtures("page")
 def test_data_and_tables_have_the_models_own_numbers(run: hs.Run) -> None:
     assert run.path is not None
     assert run["surface"]["layer"].values.tolist() == [1, 3]
@@ -88,10 +94,7 @@ def test_data_and_tables_have_the_models_own_numbers(run: hs.Run) -> None:
     assert set(units["layer"].dropna()) == {1, 3}
 
 
-def test_a_run_opened_again_has_the_same_names(run: hs.Run) -> None:
-    assert run.path is not None
-    again = hs.open_run(run.path)
-    page = again.report().read_text("utf-8")
+def test_a_run_opened_again_has_the_same_names(page: str) -> None:
     assert '"numbers":[1,3]' in page.replace(" ", "")
     assert "layers 2, 4; the other layers are JambaMambaMixer, without attention maps" in page
     read = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)

@@ -41,7 +41,7 @@ def uninterrupted(demo, tmp_path_factory):
     """atlas.nc of the same run, made in one go, in this process."""
     run = hs.atlas(
         demo, hs.demo_corpus(), output=tmp_path_factory.mktemp("uninterrupted") / "run",
-        analyses=("surface", "entropy"), replicates=20, shard_tokens=800,
+        analyses=("surface", "entropy"), replicates=20, shard_tokens=400, limit=7,
         execution=hs.Execution(linears="stock", threads=1, keep_shards=True),
     )  # fmt: skip
     assert len(shard_files(run.path)) == SHARDS

@@ -16,11 +16,10 @@ from headscope.errors import HeadscopeError, InputError
 from headscope.run.store import RunFolder
 from headscope.serve import server as module
 from headscope.serve.access import NOBODY, Guard
-from headscope.serve.app import MOST_BYTES, LiveApp
+from headscope.serve.app import MOST_BYTES, NO_MODEL, LiveApp, is_run, live_app
 from headscope.serve.live_page import LivePage
 from headscope.serve.run_pages import RunPages
 from headscope.serve.server import LiveServer, bound
-from headscope.serve.start import NO_MODEL, is_run, live_app
 from headscope.serve.waiting import WaitingLine
 from serve.conftest import LOADING, TOKEN
 
@@ -323,6 +322,17 @@ def test_a_run_that_is_not_finished_says_so_until_it_is(short, tmp_path):
     (folder / "manifest.json").write_bytes(content)
     assert b"has no report.html yet" in pages.get("report.html").content
     assert b"<h1>What the heads of" in pages.get("").content
+
+
+def test_a_run_of_other_weights_is_served_and_its_labels_are_not_those_of_the_model(
+    short, tiny_place, monkeypatch
+):
+    other = {"name": str(tiny_place), "sha256": "another"}
+    monkeypatch.setattr("headscope.serve.run_pages.RunPages.model", other)
+    app = live_app(str(short.path), longest=64, **LOADING)
+    assert app.model is not None
+    assert app.labels is None
+    assert "has other weights by now than when the run was made" in app.page.html[0]
 
 
 def test_the_pages_of_a_run_are_served_without_its_model(short, tmp_path, monkeypatch):

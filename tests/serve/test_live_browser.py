@@ -122,7 +122,7 @@ def test_a_head_that_is_switched_off_changes_the_answer_as_the_instrument_says(
     assert page.locator(CELLS).nth(6).get_attribute("data-way") == "off"
     assert page.evaluate("document.activeElement.getAttribute('role')") == "gridcell"
     assert page.locator("#folded").inner_text() == (
-        "Layer 1 stands before the change: nothing moves there."
+        "Layer 1 stands before the change: no weight moves there."
     )
     answers_after(page, lambda: page.keyboard.press("o"))
     assert {after for _, _, after in shares(page)} == {""}

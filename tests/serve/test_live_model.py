@@ -16,10 +16,12 @@ from headscope.errors import InputError, ModelError
 from headscope.model.attention import visible
 from headscope.serve.answers import answer, head_answer
 from headscope.serve.live_model import LiveModel
-from headscope.serve.open_model import open_model, parameter_count
+from headscope.serve.open_model import OpenedModel, open_model, parameter_count
 from headscope.serve.requests import Changes, HeadRequest, ReadRequest, read_request
 from headscope.serve.waiting import DroppedError
 from headscope.views.view_page import payload
+from model.families.tiny import FAMILIES
+from model.families.tokenizers_made import wordpiece
 from serve.conftest import LOADING
 from tasks.made import MOOD, checkpoint
 
@@ -62,13 +64,13 @@ def test_the_maps_are_those_of_a_view(encoder, tiny, pair):
 
 def test_a_head_is_given_as_a_view_gives_it(encoder, tiny):
     shown = encoder.read(ReadRequest(TEXT), nothing).shown
-    block = head_answer(shown, HeadRequest(ReadRequest(TEXT), 0, 1, 2))
+    block = head_answer(shown, HeadRequest(ReadRequest(TEXT), (0, 1, 2)))
     view = hs.view(tiny, TEXT, detail=[(1, 2)])
     detail = payload(view.shown, labels=view.labels, detail=view.detail)["stacks"][0]["detail"]
     assert detail["bits"] == 16
     assert block == unzipped(detail["blocks"][0])
     with pytest.raises(InputError, match="found the head"):
-        head_answer(shown, HeadRequest(ReadRequest(TEXT), 0, 2, 0))
+        head_answer(shown, HeadRequest(ReadRequest(TEXT), (0, 2, 0)))
 
 
 def by_hand(model, text, intervene):
@@ -210,7 +212,7 @@ def test_what_was_read_is_not_read_again_and_little_is_kept(decoder, monkeypatch
         (ReadRequest("  "), "found an empty text"),
         (ReadRequest("cat " * 65), "found 65 tokens; wanted 64 at most"),
         (ReadRequest(WORDS, "", off((0, 7, 0))), "no head L8"),
-        (ReadRequest(WORDS, "", off((3, 0, 0))), "found the stack 3"),
+        (ReadRequest(WORDS, "", off((3, 0, 0))), "found the stack 4"),
         (ReadRequest(WORDS, "", Changes(zero=frozenset({(0, 50)}))), "found the token 51"),
     ],
 )
@@ -245,3 +247,44 @@ def test_a_model_that_does_not_fit_is_refused_before_its_weights_are_read(
     )
     with pytest.raises(ModelError, match=r"parameters of 4 bytes.*are free on cpu"):
         open_model(str(decoder_place), **LOADING)
+
+
+def loaded(name):
+    """A tiny model of a family, with a tokenizer of a dozen words."""
+    return LiveModel(
+        OpenedModel(hs.load(FAMILIES[name].build(), tokenizer=wordpiece())), longest=30
+    )
+
+
+def test_of_an_encoder_decoder_each_stack_and_side_is_changed_by_itself():
+    model, text, pair = loaded("BART"), "the cat a b", "a cat ."
+    assert [model.about[name] for name in ("pairs", "decodes", "answers")] == [
+        True,
+        True,
+        "vectors",
+    ]
+    whole = model.read(ReadRequest(text, pair), nothing).shown
+    assert [stack.name for stack in whole.stacks] == ["encoder", "decoder", "cross"]
+    read = model.read(ReadRequest(text, pair, off((2, 1, 3))), nothing)
+    for stack in read.shown.stacks:
+        gone = stack.versus.maps[1, 3] if stack.name == "cross" else stack.versus.maps[:0]
+        assert (gone == 0).all()
+        assert (stack.versus.maps[0] == stack.attention[0]).all()
+    assert len(read.outcome["moved"]) == len(whole.sides[1])
+    assert max(read.outcome["moved"]) > 0
+    # A value of the decoder's own tokens is nothing to the encoder.
+    zero = model.read(ReadRequest(text, pair, Changes(zero=frozenset({(1, 1)}))), nothing).shown
+    encoder, decoder, _ = zero.stacks
+    np.testing.assert_array_equal(encoder.versus.maps, encoder.attention)
+    assert (decoder.versus.maps != decoder.attention).any()
+    assert len(model.read(ReadRequest(text), nothing).shown.stacks) == 1
+    with pytest.raises(InputError, match=r"found .* tokens; wanted 30 at most"):
+        model.read(ReadRequest(text, "cat " * 40), nothing)
+
+
+def test_a_family_that_can_only_be_read_is_read_and_not_changed():
+    model = loaded("DeBERTa v2")
+    assert model.about["changes"] is False
+    assert model.read(ReadRequest("the cat"), nothing).shown.stacks[0].attention.shape[0] == 2
+    with pytest.raises(ModelError, match="it can be read, not changed"):
+        model.read(ReadRequest("the cat", "", off((0, 0, 0))), nothing)

@@ -65,7 +65,7 @@ def test_a_request_that_runs_is_ended_by_a_newer_one_of_its_client_alone(line):
     line.start()
     assert begun.wait(20)
     put(line, "b", "read", renews=True)
-    assert not running._dropped.is_set()
+    assert not running.dropped
     after = put(line, "a", "read", renews=True)
     newer.set()
     assert isinstance(running.answer.exception(20), DroppedError)

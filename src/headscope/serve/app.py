@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from headscope.errors import HeadscopeError, InputError, memory_told
+from headscope.run.store import MANIFEST, RESULTS
 from headscope.serve.access import refusal
 from headscope.serve.answers import Labels, answer, head_answer
 from headscope.serve.live_page import LivePage
@@ -30,6 +32,7 @@ MOST_BYTES = 96_000  # of a request: 20,000 characters of any script, and change
 PAGE_ID = re.compile("[A-Za-z0-9-]{1,64}")
 BYTES = "application/octet-stream"
 SHORTER = "wanted a shorter text, or a model in --dtype bfloat16"
+Asked = TypeVar("Asked")
 GONE = 499  # nginx's word for a client that closed; nobody reads it
 
 
@@ -57,13 +60,8 @@ class LiveApp:
             Route("/head", self.head, methods=["POST"]),
         ]  # fmt: skip
         if self.pages is not None:
-            routes += [
-                Route("/run", lambda _: RedirectResponse("/run/")),
-                Route("/run/{name:path}", self.of_run),
-            ]
-        handlers: Any = {
-            HTTPException: _no_such, HeadscopeError: _told, Exception: _ours,
-        }  # fmt: skip
+            routes.append(Route("/run/{name:path}", self.of_run))
+        handlers: Any = dict.fromkeys((HTTPException, HeadscopeError, Exception), _refused)
         return Starlette(routes=routes, exception_handlers=handlers)
 
     async def live(self, _: Request) -> Response:
@@ -73,8 +71,7 @@ class LiveApp:
 
     async def read(self, request: Request) -> Response:
         """What the model does with a text; an older text of the same page is dropped."""
-        client, body = _client(request), await _body(request)
-        asked, model = read_request(body), self._model
+        client, asked, model = *await _given(request, read_request), self._there
 
         def work(ticket: Ticket) -> bytes:
             with memory_told(SHORTER):
@@ -84,18 +81,16 @@ class LiveApp:
 
     async def head(self, request: Request) -> Response:
         """A head's exact weights and vectors."""
-        client, asked = _client(request), head_request(await _body(request))
-        model = self._model
+        client, asked, model = *await _given(request, head_request), self._there
 
         def work(ticket: Ticket) -> bytes:
             with memory_told(SHORTER):
                 return head_answer(model.read(asked.text, ticket.check).shown, asked)
 
-        kind = f"head {asked.stack} {asked.layer} {asked.head}"
-        return await self._wait(request, self.line.put(client, kind, work))
+        return await self._wait(request, self.line.put(client, f"head {asked.place}", work))
 
     @property
-    def _model(self) -> LiveModel:
+    def _there(self) -> LiveModel:
         if self.model is None:
             raise HeadscopeError(self.absent)
         return self.model
@@ -120,12 +115,12 @@ class LiveApp:
         assert self.pages is not None
         found = self.pages.get(request.path_params["name"])
         if found is None:
+            name = request.path_params["name"][:80]
             return refusal(
-                404, f"no {request.path_params['name'][:80]!r} of this run", "one of its pages",
-                "go to /run/",
-            )  # fmt: skip
-        headers = {"Content-Security-Policy": found.policy} if found.policy else None
-        return Response(found.content, media_type=found.kind, headers=headers)
+                404, f"found no {name!r} of this run; wanted one of its pages: go to /run/"
+            )
+        policy = {"Content-Security-Policy": found.policy}
+        return Response(found.content, media_type=found.kind, headers=policy)
 
 
 async def _disconnected(request: Request) -> None:
@@ -133,54 +128,91 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-def _client(request: Request) -> str:
-    """Which page asks."""
-    given = request.headers.get("x-headscope-page", "")
-    if not PAGE_ID.fullmatch(given):
-        raise InputError(f"found the page {given[:40]!r}; wanted a name of letters and digits")
+async def _given(request: Request, read: Callable[[bytes], Asked]) -> tuple[str, Asked]:
+    """Which page asks, and what."""
+    page = request.headers.get("x-headscope-page", "")
+    if not PAGE_ID.fullmatch(page):
+        raise InputError(f"found the page {page[:40]!r}; wanted a name of letters and digits")
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise InputError("found another kind of content; wanted application/json")
-    return given
-
-
-async def _body(request: Request) -> bytes:
     body = b""
-    with suppress(StopAsyncIteration):
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MOST_BYTES:
-                raise HTTPException(413)
-    return body
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise HTTPException(413)
+    return page, read(body)
 
 
 STATUS: dict[type[HeadscopeError], int] = {DroppedError: 409, CrowdedError: 503, InputError: 422}
-UNKNOWN: dict[int, tuple[str, str, str]] = {
-    404: ("no such page", "one of this server", "go to /"),
-    405: ("another method", "that of the page", "open the page, and type"),
-    413: ("a larger request", f"{MOST_BYTES:,} bytes at most", "shorten the text"),
+UNKNOWN = {
+    404: "found no such page; wanted one of this server: go to /",
+    405: "found another method; wanted that of the page: open it, and type",
+    413: f"found a larger request; wanted {MOST_BYTES:,} bytes at most: shorten the text",
 }
 
 
-async def _no_such(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    told = UNKNOWN.get(error.status_code, (str(error.detail), "another request", "open the page"))
-    return refusal(error.status_code, *told)
-
-
-async def _told(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HeadscopeError)
-    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 503)
-    return JSONResponse(in_parts(str(error)), status)
-
-
-async def _ours(_: Request, error: Exception) -> Response:
+async def _refused(_: Request, error: Exception) -> Response:
+    """Whatever goes wrong is told, and the server stays."""
+    if isinstance(error, HTTPException):
+        return refusal(error.status_code, UNKNOWN.get(error.status_code, str(error.detail)))
+    if isinstance(error, HeadscopeError):
+        status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 503)
+        return refusal(status, str(error))
     told = f"failed with {type(error).__name__}: {str(error)[:200]}"
     print(f"headscope: {told!r}", file=sys.stderr)
-    return refusal(500, told, "an answer", "try another text, and report this error of headscope")
+    return refusal(500, f"{told}; wanted an answer: report this error of headscope")
 
 
-def in_parts(message: str) -> dict[str, str]:
-    """What was found, wanted and is to do, of a message that says so in this order."""
-    found, _, rest = message.partition("; wanted ")
-    wanted, _, do = rest.partition(": ")
-    return {"error": message, "found": found, "wanted": wanted, "do": do}
+# --- of a model, or of a run and its model ---------------------------------------------------
+
+NO_MODEL: dict[str, Any] = {
+    "name": "no model", "size": "", "answers": "vectors", "longest": 0, "decodes": False,
+    "pairs": False, "changes": False, "mask": None,
+}  # fmt: skip
+
+
+def is_run(name: str) -> bool:
+    """Whether a folder holds a run, and no model."""
+    there = [(Path(name) / file).is_file() for file in (MANIFEST, RESULTS, "config.json")]
+    return any(there[:2]) and not there[2]
+
+
+def live_app(
+    name: str, *, longest: int, text: str | None = None, pair: str = "", clients: int = 32,
+    **loading: Any,
+) -> LiveApp:  # fmt: skip
+    """What serves a model, or a run's pages and its model.
+
+    name     of a model, or a run folder
+    longest  tokens of a text at most
+    text     that the page opens with, and its second text
+    clients  that may wait at once
+    loading  as `open_model` has it
+    raises   ModelError for a model that cannot be loaded; of a run, its pages are served without
+    """
+    line = WaitingLine(clients)
+    if not is_run(name):
+        model = _model(name, longest, loading)
+        return LiveApp(line, model, LivePage(model.about, text, pair))
+    pages = RunPages(Path(name))
+    told, absent, of_run = pages.model, "", None
+    try:
+        revision = loading["revision"] or told.get("revision") or None
+        of_run = _model(str(told.get("name", "")), longest, loading | {"revision": revision})
+        if of_run.model.sha256 != told.get("sha256"):
+            absent = (
+                f"The model {told['name']!r} has other weights by now than when the run was made: "
+                "what is typed here is read with other weights than the report tells of."
+            )
+    except HeadscopeError as error:
+        absent = f"The run's model cannot be loaded, its pages can be read: {error}"
+    about = of_run.about if of_run else NO_MODEL
+    page = LivePage(about, text, pair, run=True, absent=absent)
+    return LiveApp(line, of_run, page, None if absent else pages.labels(), pages, absent)
+
+
+def _model(name: str, longest: int, loading: dict[str, Any]) -> LiveModel:
+    from headscope.serve.live_model import LiveModel
+    from headscope.serve.open_model import open_model
+
+    return LiveModel(open_model(name, **loading), longest=longest)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.functional import cosine_similarity
 
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.variants import StandIn, check
@@ -37,11 +39,17 @@ Check = Callable[[], None]
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """One pass of the model: what was seen, the output vectors [token, model] and the logits."""
+    """One pass of the model.
+
+    vectors  [token, model] its output
+    places   of the tokens that it tells
+    shares   [place, output] probabilities there, or [1, class]; None without a head
+    """
 
     shown: ExampleMaps
     vectors: torch.Tensor
-    logits: torch.Tensor | None
+    places: list[int]
+    shares: np.ndarray[Any, Any] | None
 
     @property
     def size(self) -> int:
@@ -49,14 +57,6 @@ class _Pass:
         arrays = [array for s in self.shown.stacks for array in (s.attention, s.value_norm)]
         arrays += [a for s in self.shown.stacks if (v := s.vectors) for a in (v.queries, v.keys)]
         return sum(array.nbytes for array in arrays if array is not None)
-
-
-@dataclass
-class _Seen:
-    """What hooks on a network took down during a pass."""
-
-    vectors: list[torch.Tensor] = field(default_factory=list)
-    logits: torch.Tensor | None = None
 
 
 class LiveModel:
@@ -84,7 +84,7 @@ class LiveModel:
     def about(self) -> dict[str, Any]:
         """What a page says of the model before it has read anything."""
         return {
-            "name": self.model.name.rstrip("/").rpartition("/")[2], "size": self.model.shape.size,
+            "name": Path(self.model.name).name, "size": self.model.shape.size,
             "answers": self.opened.answers, "longest": self.longest, "decodes": self._decodes,
             "pairs": self._decodes or self.model.has_segments,
             "changes": not self.model.fallback,
@@ -100,15 +100,14 @@ class LiveModel:
         """
         whole = self._pass(asked.text, asked.pair, Changes(), stop)
         if not asked.changes:
-            return Read(whole.shown, self._outcome(asked, whole, None))
+            return Read(whole.shown, self._outcome(whole, None))
         self._check(asked.changes, whole.shown)
         changed = self._pass(asked.text, asked.pair, asked.changes, stop)
         stacks = tuple(
             replace(one, versus=NamedMaps("versus", CHANGED, "probability", other.attention))
             for one, other in zip(whole.shown.stacks, changed.shown.stacks, strict=True)
         )
-        outcome = self._outcome(asked, whole, changed)
-        return Read(replace(whole.shown, stacks=stacks), outcome)
+        return Read(replace(whole.shown, stacks=stacks), self._outcome(whole, changed))
 
     def _check(self, changes: Changes, shown: ExampleMaps) -> None:
         if self.model.fallback:
@@ -116,13 +115,14 @@ class LiveModel:
                 f"{self.model.architecture} computes attention outside transformers' registry: it "
                 "can be read, not changed; wanted a model on the registry"
             )
+        sizes = [one.attention.shape[:2] for one in shown.stacks]
         for stack, layer, head in changes.off | changes.even:
-            if not 0 <= stack < len(shown.stacks):
-                raise InputError(f"found the stack {stack}; there are {len(shown.stacks)}")
-            layers, heads = shown.stacks[stack].attention.shape[:2]
+            if stack >= len(sizes):
+                raise InputError(f"found the stack {stack + 1}; there are {len(sizes)}")
+            layers, heads = sizes[stack]
             check([frozenset({(layer, head)})], layers=layers, heads=heads)
         for side, token in changes.zero:
-            if not (0 <= side < len(shown.sides) and 0 <= token < len(shown.sides[side])):
+            if side >= len(shown.sides) or token >= len(shown.sides[side]):
                 raise InputError(f"found the token {token + 1} of text {side + 1}; it is not there")
 
     # --- one pass -----------------------------------------------------------------------------
@@ -134,18 +134,24 @@ class LiveModel:
             self._kept.move_to_end(key)
             return self._kept[key]
         example = encoded(self.model, text, None if self._decodes else pair or None)
-        if len(example) > self.longest:
+        written = self.model.tokenizer(text_target=pair, verbose=False) if self._decodes else None
+        if (count := max(len(example), len(written.input_ids) if written else 0)) > self.longest:
             raise InputError(
-                f"found {len(example)} tokens; wanted {self.longest} at most: shorten the text, or "
-                "start the server with a larger --longest"
+                f"found {count} tokens; wanted {self.longest} at most: shorten the text, or start "
+                "the server with a larger --longest"
             )
-        self._changes = changes
-        with self._taking(example.input_ids) as seen:
+        self._changes, places = changes, self._places(example.input_ids)
+        with self._outputs(places) as outputs:
             shown = capture_example(
                 self.model, text, pair or None, reading=lambda *_, **how: self._reading(stop, **how)
             )
-        made = _Pass(shown, seen.vectors[-1][0].float(), seen.logits)
-        self._kept[key] = made
+        logits, shares = outputs.pop(None, None), None
+        if logits is not None:
+            rows = 1 if self.opened.answers == CLASSES else len(places)
+            flat = logits.float().reshape(-1, logits.shape[-1])[:rows]
+            shares = flat.softmax(-1).cpu().numpy()
+        vectors = list(outputs.values())[-1][0].float()
+        self._kept[key] = made = _Pass(shown, vectors, places, shares)
         while sum(one.size for one in self._kept.values()) > MOST_KEPT and len(self._kept) > 1:
             self._kept.popitem(last=False)
         return made
@@ -177,65 +183,48 @@ class LiveModel:
             call.values = values
 
     @contextmanager
-    def _taking(self, ids: np.ndarray[Any, Any]) -> Iterator[_Seen]:
-        """Inside the context, outputs are taken down; a head computes only the rows asked for."""
-        network, seen = self.model.network, _Seen()
-        towers = [network.get_encoder()] if self._decodes else []
+    def _outputs(self, places: list[int]) -> Iterator[dict[Any, Any]]:
+        """Inside the context, the output vectors of each module and the logits, under None.
 
-        def base(_module: Any, _args: Any, output: Any) -> None:
-            seen.vectors.append(output[0].detach())
+        A language-model head computes the rows of these places only.
+        """
+        network, outputs = self.model.network, dict[Any, Any]()
+
+        def base(module: Any, _args: Any, output: Any) -> None:
+            outputs[module] = output[0].detach()
 
         def top(_module: Any, _args: Any, output: Any) -> None:
-            seen.logits = getattr(output, "logits", None)
+            outputs[None] = getattr(output, "logits", None)
 
-        hooks = [module.register_forward_hook(base) for module in (*towers, network.base_model)]
-        hooks.append(network.register_forward_hook(top))
-        asking: Any = nullcontext()
-        if self.opened.answers in (NEXT, MASK):
-            places = np.array(self.asked_places(ids) or [0])
-            asking = TokenLoss("told", [places], [places]).asking(network, [0])
-        try:
-            with asking:
-                yield seen
-        finally:
-            for hook in hooks:
-                hook.remove()
+        with ExitStack() as stack:
+            for module in (*([network.get_encoder()] if self._decodes else []), network.base_model):
+                stack.callback(module.register_forward_hook(base).remove)
+            stack.callback(network.register_forward_hook(top).remove)
+            if self.opened.answers in (NEXT, MASK):
+                rows = [np.array(places or [0])]
+                stack.enter_context(TokenLoss("told", rows, rows).asking(network, [0]))
+            yield outputs
 
-    def asked_places(self, ids: np.ndarray[Any, Any]) -> list[int]:
-        """Where the model tells a token: at masks, or after the last token."""
+    def _places(self, ids: np.ndarray[Any, Any]) -> list[int]:
+        """Where the model tells a token: after the last one, or at masks."""
         if self.opened.answers == NEXT:
             return [len(ids) - 1]
-        return np.flatnonzero(ids == self.model.tokenizer.mask_token_id).tolist()
+        mask = self.model.tokenizer.mask_token_id if self.opened.answers == MASK else -1
+        return np.flatnonzero(ids == mask).tolist()
 
     # --- what the model answers ---------------------------------------------------------------
 
-    def _outcome(self, asked: ReadRequest, whole: _Pass, changed: _Pass | None) -> Outcome:
-        moved = None if changed is None else _moved(whole.vectors, changed.vectors)
-        kind, places = self.opened.answers, list[int]()
-        if kind in (NEXT, MASK):
-            example = encoded(self.model, asked.text, asked.pair or None)
-            places = self.asked_places(example.input_ids)
-        rows = 1 if kind == CLASSES else len(places)
-        before, after = (
-            None if one is None or one.logits is None else shares(one.logits, rows)
-            for one in (whole, changed)
-        )
-        names = self.opened.classes.__getitem__ if kind == CLASSES else self._token
-        return told(kind, places, before, after, name=names, moved=moved)
+    def _outcome(self, whole: _Pass, changed: _Pass | None) -> Outcome:
+        classes = self.opened.answers == CLASSES
+        moved, after = None, None
+        if changed is not None:
+            cosine = cosine_similarity(whole.vectors, changed.vectors, dim=-1)
+            moved = [round(value, 6) for value in (1 - cosine).clamp_min(0).tolist()]
+            after = changed.shares
+        name = self.opened.classes.__getitem__ if classes else self._token
+        return told(self.opened.answers, whole.places, whole.shares, after, name=name, moved=moved)
 
     def _token(self, number: int) -> str:
         """A token as it would be written, with the space before it."""
         text = str(self.model.tokenizer.decode([number]))
         return self.model.tokens([number])[0] if "\ufffd" in text else text
-
-
-def shares(logits: torch.Tensor, rows: int) -> np.ndarray[Any, Any]:
-    """[row, output] probabilities of the first rows."""
-    flat = logits.float().reshape(-1, logits.shape[-1])[:rows]
-    return flat.softmax(-1).cpu().numpy()
-
-
-def _moved(before: torch.Tensor, after: torch.Tensor) -> list[float]:
-    """[token] 1 - cosine of the output vectors."""
-    cosine = torch.nn.functional.cosine_similarity(before, after, dim=-1)
-    return [round(value, 6) for value in (1 - cosine).clamp_min(0).tolist()]

@@ -56,7 +56,7 @@ class LivePage:
         data = {
             "version": 0, "countsFrom": first(), "sides": [], "stacks": [],
             "live": {
-                **self.about, "absent": self.absent,
+                **self.about,
                 "text": text.replace("{mask}", str(self.about["mask"])), "pair": self.pair,
             },
         }  # fmt: skip

@@ -20,7 +20,6 @@ from headscope.model.model import Model, load
 from headscope.run.memory import free_bytes
 from headscope.tasks.task_model import load_for_task, task_of
 
-GIGABYTE = 1e9
 # What a model answers, and of what its classes are called.
 NEXT, MASK, CLASSES, VECTORS = "next", "mask", "classes", "vectors"
 
@@ -44,29 +43,23 @@ def open_model(name: str, **loading: Any) -> OpenedModel:
     loading  device, device_map, dtype, revision and trust_remote_code, as `headscope.load` has them
     raises   ModelError as `headscope.load`; also, before weights are read, where memory is short
     """
-    source = Checkpoint(
-        name, revision=loading["revision"], trust_remote_code=loading["trust_remote_code"]
-    )
+    own = {name: loading[name] for name in ("revision", "trust_remote_code")}
     with quietly():
-        config = source.config
+        config = Checkpoint(name, **own).config
         _refuse_too_large(name, config, loading)
     kinds = " ".join(getattr(config, "architectures", None) or [])
-    if not getattr(config, "is_encoder_decoder", False):
-        try:
-            return _with_head(name, kinds, loading)
-        except ModelError:
-            pass  # its head is not there, or not whole; or `load` says what else is wrong
-    return OpenedModel(load(name, **loading))
-
-
-def _with_head(name: str, kinds: str, loading: dict[str, Any]) -> OpenedModel:
-    if "ForSequenceClassification" in kinds:
-        task = task_of(name, "classes of the checkpoint", revision=loading["revision"])
-        model = load_for_task(name, task, **loading).model
-        return OpenedModel(model, CLASSES, task.labels or (task.name,))
-    if any(ending in kinds for ending in (*MASKED, *CAUSAL)):
-        language = load_language_model(name, **loading)
-        return OpenedModel(language.model, MASK if language.kind == "masked" else NEXT)
+    try:
+        if getattr(config, "is_encoder_decoder", False):
+            pass
+        elif "ForSequenceClassification" in kinds:
+            task = task_of(name, "classes of the checkpoint", revision=loading["revision"])
+            model = load_for_task(name, task, **loading).model
+            return OpenedModel(model, CLASSES, task.labels or (task.name,))
+        elif any(ending in kinds for ending in (*MASKED, *CAUSAL)):
+            language = load_language_model(name, **loading)
+            return OpenedModel(language.model, MASK if language.kind == "masked" else NEXT)
+    except ModelError:
+        pass  # its head is not there, or not whole; or `load` says what else is wrong
     return OpenedModel(load(name, **loading))
 
 
@@ -76,20 +69,18 @@ def _refuse_too_large(name: str, config: Any, loading: dict[str, Any]) -> None:
     A device map may put a part elsewhere, and quantised weights are smaller than they look.
     """
     device, dtype = torch.device(loading["device"]), dtype_of(loading["dtype"])
-    free = free_bytes(device)
+    free, count = free_bytes(device), parameter_count(config)
     quantised = getattr(config, "quantization_config", None) is not None
-    if free is None or quantised or loading["device_map"] is not None:
+    if free is None or count is None or quantised or loading["device_map"] is not None:
         return
-    count = parameter_count(config)
     stored = getattr(config, "dtype", None) if dtype == "auto" else dtype
     size = stored.itemsize if isinstance(stored, torch.dtype) else 4
-    if count is None or count * size <= free:
-        return
-    raise ModelError(
-        f"{name!r} has {count / 1e6:,.0f} million parameters of {size} bytes, "
-        f"{count * size / GIGABYTE:.1f} GB, and {free / GIGABYTE:.1f} GB are free on {device}; "
-        "wanted a model that fits: --dtype bfloat16, --device-map auto, or a smaller one"
-    )
+    if count * size > free:
+        raise ModelError(
+            f"{name!r} has {count / 1e6:,.0f} million parameters of {size} bytes, "
+            f"{count * size / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free on {device}; wanted a "
+            "model that fits: --dtype bfloat16, --device-map auto, or a smaller one"
+        )
 
 
 def parameter_count(config: Any) -> int | None:

@@ -13,7 +13,6 @@ from typing import Any
 from headscope.errors import InputError
 
 MOST_CHARACTERS = 20_000  # of both texts
-MOST_CHANGES = 4096  # heads and tokens
 WANTED = "wanted a JSON object with text, and perhaps pair and changes"
 Changed = frozenset[tuple[int, ...]]
 
@@ -49,25 +48,31 @@ class ReadRequest:
 
 @dataclass(frozen=True)
 class HeadRequest:
-    """A head's exact weights and vectors in a text, of the model as it is."""
+    """A head's exact weights and vectors in a text, of the model as it is.
+
+    place  stack, layer, head
+    """
 
     text: ReadRequest
-    stack: int
-    layer: int
-    head: int
+    place: tuple[int, int, int]
 
 
 def read_request(body: bytes) -> ReadRequest:
     """What was sent; raises InputError for anything that is no such request."""
-    return _reading(_object(body))
+    given = _object(body)
+    changes = given.get("changes") or {}
+    if not isinstance(changes, dict) or not changes.keys() <= WIDTHS.keys():
+        raise InputError(f"found changes {str(changes)[:60]}; wanted off, even and zero")
+    some = {name: _places(name, changes.get(name, [])) for name in WIDTHS}
+    some["even"] -= some["off"]
+    return ReadRequest(*_texts(given), Changes(**some))
 
 
 def head_request(body: bytes) -> HeadRequest:
     """Likewise, with stack, layer and head."""
     given = _object(body)
     stack, layer, head = (_number(given.get(name)) for name in ("stack", "layer", "head"))
-    text = ReadRequest(*_texts(given))
-    return HeadRequest(text, stack, layer, head)
+    return HeadRequest(ReadRequest(*_texts(given)), (stack, layer, head))
 
 
 def _object(body: bytes) -> Mapping[str, Any]:
@@ -80,19 +85,6 @@ def _object(body: bytes) -> Mapping[str, Any]:
     return given
 
 
-def _reading(given: Mapping[str, Any]) -> ReadRequest:
-    changes = given.get("changes") or {}
-    if not isinstance(changes, dict) or not changes.keys() <= WIDTHS.keys():
-        raise InputError(f"found changes {str(changes)[:60]}; wanted off, even and zero")
-    some = {name: _places(name, changes.get(name, [])) for name in WIDTHS}
-    if sum(map(len, some.values())) > MOST_CHANGES:
-        raise InputError(f"found more than {MOST_CHANGES} changes; wanted fewer")
-    # A head that is off is not even as well.
-    return ReadRequest(
-        *_texts(given), Changes(some["off"], some["even"] - some["off"], some["zero"])
-    )
-
-
 def _texts(given: Mapping[str, Any]) -> tuple[str, str]:
     text, pair = given.get("text"), given.get("pair", "")
     if not isinstance(text, str) or not isinstance(pair, str):
@@ -102,11 +94,7 @@ def _texts(given: Mapping[str, Any]) -> tuple[str, str]:
             f"found {length:,} characters; wanted {MOST_CHARACTERS:,} at most: shorten the text"
         )
     # Half of a surrogate pair is no text, and tokenizers refuse it.
-    return _whole(text), _whole(pair)
-
-
-def _whole(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return text.encode("utf-8", "replace").decode(), pair.encode("utf-8", "replace").decode()
 
 
 def _places(name: str, given: Any) -> Changed:

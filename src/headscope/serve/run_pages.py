@@ -51,10 +51,8 @@ class RunPages:
 
     @property
     def model(self) -> dict[str, Any]:
-        """What the manifest says of the model: its name, revision; empty where it says nothing."""
-        spec = (self.folder.manifest() or {}).get("spec", {})
-        told = (self.folder.manifest() or {}).get("model") or spec.get("model") or {}
-        return dict(told) if isinstance(told, dict) else {"name": str(told)}
+        """What the manifest says of the model: its name, revision, hash."""
+        return dict((self.folder.manifest() or {}).get("model", {}))
 
     def run(self) -> Run:
         """The run as it is now; RunFolderError where it is not finished."""

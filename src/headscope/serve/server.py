@@ -19,9 +19,8 @@ from headscope.errors import InputError
 from headscope.serve.access import LOOPBACK, TOKEN, Guard
 from headscope.serve.app import LiveApp
 
-PORT, PORTS_TRIED = 8899, 20
+PORTS_TRIED, MOST_CONNECTIONS = 20, 256
 SECONDS_TO_END = 2
-MOST_CONNECTIONS = 256
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -79,7 +78,7 @@ class LiveServer:
     @property
     def address(self) -> str:
         """What to open; it holds the token."""
-        name = LOOPBACK[0] if self.host in (*LOOPBACK, "0.0.0.0") else self.host
+        name = {"0.0.0.0": LOOPBACK[0], "::": "::1"}.get(self.host, self.host)
         name = f"[{name}]" if ":" in name else name
         return f"http://{name}:{self.port}/?{urlencode({TOKEN: self.guard.token})}"
 

@@ -36,19 +36,17 @@ class Ticket:
     def __init__(self, client: str, kind: str, work: Callable[[Ticket], Any]) -> None:
         self.client, self.kind, self.work = client, kind, work
         self.answer: Future[Any] = Future()
-        self._dropped = threading.Event()
-
-    def drop(self) -> None:
-        """Nobody waits for the answer any more."""
-        self._dropped.set()
+        self.dropped = False  # nobody waits for the answer any more
 
     def check(self) -> None:
         """Raises DroppedError where nobody waits any more."""
-        if self._dropped.is_set():
+        if self.dropped:
             raise DroppedError("a newer request took the place of this one")
 
     def run(self) -> None:
-        """Work, and keep the answer or the error."""
+        """Work, and keep the answer or the error; not where its client was let go."""
+        if not self.answer.set_running_or_notify_cancel():
+            return
         try:
             self.check()
             answer = self.work(self)
@@ -99,7 +97,7 @@ class WaitingLine:
                 )
             running = self._running
             if running and running.client == client and (renews or running.kind == kind):
-                running.drop()
+                running.dropped = True
             own[kind] = ticket
             self._changed.notify()
         return ticket
@@ -109,14 +107,14 @@ class WaitingLine:
         with self._changed:
             if self._waiting.get(ticket.client, {}).get(ticket.kind) is ticket:
                 self._discard(ticket)
-            ticket.drop()
+            ticket.dropped = True
 
     def _discard(self, ticket: Ticket) -> None:
         own = self._waiting[ticket.client]
         del own[ticket.kind]
         if not own:
             del self._waiting[ticket.client]
-        ticket.drop()
+        ticket.dropped = True
         ticket.run()  # does not work any more, and says why
 
     def take(self) -> Ticket | None:
@@ -146,7 +144,7 @@ class WaitingLine:
                 for ticket in list(own.values()):
                     self._discard(ticket)
             if self._running is not None:
-                self._running.drop()
+                self._running.dropped = True
             self._changed.notify()
         if self._thread is not None:
             self._thread.join()

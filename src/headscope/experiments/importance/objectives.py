@@ -27,6 +27,7 @@ from headscope.model.placement import DeviceMap, Placement
 from headscope.tasks.task import Task
 
 Ids = Ints
+ROWS = 64  # whose log-probabilities are held at once: vocabularies are large
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,9 @@ class TokenLoss:
                 f"the language-model head gave {tuple(logits.shape)} for {len(right)} asked "
                 "places; please report this model"
             )
-        return functional.cross_entropy(logits, right.to(logits.device), reduction="none")
+        rows = torch.split(logits, ROWS), torch.split(right.to(logits.device), ROWS)
+        parts = zip(*rows, strict=True)
+        return torch.cat([functional.cross_entropy(*one, reduction="none") for one in parts])
 
     def _means(self, values: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
         parts = torch.split(values, [len(self.asked[at]) for at in places])

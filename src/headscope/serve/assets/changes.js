@@ -72,11 +72,12 @@ function paintChanges() {
 // Of the change of attention, the layers before the first changed one show nothing.
 function foldRows() {
   const layers = [...live.changes.off, ...live.changes.even].map((word) => word.split(".").map(Number)).filter(([place]) => place === state.stack).map(([, layer]) => layer);
-  const others = live.changes.zero.size > 0 || layers.length < live.changes.off.size + live.changes.even.size;
+  const others = layers.length < live.changes.off.size + live.changes.even.size || (live.changes.zero.size > 0 && data.stacks.length > 1);
+  if (live.changes.zero.size) layers.push(1); // what the first layer mixes is changed, not its weights
   const from = measureNow().signed && !others && layers.length ? Math.min(...layers) : 0;
   at("cells").querySelectorAll("[role=row]").forEach((row, place) => row.classList.toggle("folded", place > 0 && place - 1 < from));
   const which = from > 1 ? `Layers ${layerName(0)} to ${layerName(from - 1)} stand` : `Layer ${layerName(0)} stands`;
-  write(at("folded"), from && state.view === "model" ? `${which} before the change: nothing moves there.` : "");
+  write(at("folded"), from && state.view === "model" ? `${which} before the change: no weight moves there.` : "");
 }
 
 function nameOf(word) {

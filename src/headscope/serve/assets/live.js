@@ -93,7 +93,7 @@ function startLive() {
   showTexts();
   buildChanges();
   addEventListener("resize", showTexts);
-  if (live.settings.absent) {
+  if (!live.settings.longest) { // there is no model
     at("panels").hidden = true;
     for (const name of FIELDS) at(name).disabled = true;
     write(at("readout"), "");
