@@ -46,7 +46,7 @@ QUICKLY = {
         "--no-report",
     ],
     "importance": ["--replicates", "3", "--no-report"],
-    "reproduce": ["--limit", "2"],
+    "reproduce": ["--limit", "2", "--no-report"],  # a page of the paper, none of its runs
     "probe": ["--replicates", "3", "--structural-epochs", "1", "--no-report"],
 }
 # What a line about these files is about; without `--analyses` it would run all that there are.

@@ -323,7 +323,13 @@ def test_a_hub_id_is_legible_as_a_folder():
 
 def test_names_on_the_page_count_from_0_if_asked(desk, found):
     """Of finished runs, which a zoo opens; what papers print stays."""
-    from_0 = counts_from_0(lambda: render(replace(found)))
+    pages = []
+
+    def page():
+        pages.append(render(replace(found)))
+        return pages[-1]
+
+    from_0 = counts_from_0(page)
     with counting_from(0):
         again = zoo(
             [desk / "bert", str(desk / "nothing"), desk / HOSTILE, desk / "gpt"],
@@ -334,6 +340,6 @@ def test_names_on_the_page_count_from_0_if_asked(desk, found):
     assert "Layers and heads count from 0, as TransformerLens does" in from_0
     assert "at the depth of layers 5 to 9 of BERT-base" in from_0
     assert "that of BERT’s layers 5–9" in from_0
-    from_1 = render(found)
+    from_1 = pages[-1]
     assert "at the depth of layers 6 to 10 of BERT-base. Layers and heads count from 1" in from_1
     assert "columns of layers and heads count from 0" in from_1
