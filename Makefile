@@ -66,6 +66,7 @@ clean:
 	$(PIP) install --quiet "$(TORCH)" --editable ".[annotate,train,dev]" "$(ENGLISH)"
 	@touch $@
 
+# A notebook trains.
 .venv/docs: .venv/atlas
-	$(PIP) install --quiet "$(TORCH)" --editable ".[docs]"
+	$(PIP) install --quiet "$(TORCH)" --editable ".[docs,train]"
 	@touch $@

@@ -112,10 +112,36 @@ class Clock:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """What is done inside the context takes no time."""
-        start = time.perf_counter()
+        """What is done inside the context takes no time, and is not counted."""
+        start, counts = time.perf_counter(), self.counts.copy()
         yield
         self.mine.real += time.perf_counter() - start
+        self.counts = counts
+
+    @contextmanager
+    def operations(self, folder: Path) -> Iterator[None]:
+        """Inside the context count what is asked of the file system below a folder."""
+        place, on = str(folder), [True]
+        kinds = {"open": "open", "os.listdir": "list", "os.link": "link", "os.remove": "unlink",
+                 "os.rename": "rename", "os.mkdir": "mkdir", "os.rmdir": "rmdir"}  # fmt: skip
+
+        def heard(event: str, given: tuple[Any, ...]) -> None:
+            if event in kinds and on and str(given[0]).startswith(place):
+                self.counts[f"op {kinds[event]}"] += 1
+
+        def stat(path: Any, *more: Any, plain: Any = os.stat, **options: Any) -> Any:
+            self.counts["op stat"] += str(path).startswith(place)
+            return plain(path, *more, **options)
+
+        def listdir(path: Any, plain: Any = os.listdir) -> list[str]:
+            names: list[str] = plain(path)
+            self.counts["names listed"] += len(names)
+            return names
+
+        sys.addaudithook(heard)
+        with patch.object(os, "stat", stat), patch.object(os, "listdir", listdir):
+            yield
+        on.clear()
 
 
 class Sums:
@@ -146,9 +172,9 @@ class Folder(RunFolder):
     most: Counter[str]
     every: int  # shards between two measures
 
-    def named_spans(self) -> set[tuple[int, int]]:
+    def named_spans(self, near: tuple[int, int] | None = None) -> set[tuple[int, int]]:
         with self.clock.timed("look"):
-            return super().named_spans()
+            return super().named_spans(near)
 
     def put_shard(self, number: int, state: Any) -> None:
         with self.clock.timed("write"):
@@ -225,6 +251,7 @@ def simulate(
             clock.end()
 
     with ExitStack() as stack:
+        stack.enter_context(clock.operations(folder))
         for place, name, value in (
             (processes.TakingPart, "_beat", lambda _: None),
             (processes.TakingPart, "claim", clock.timing("lease", processes.TakingPart.claim)),
@@ -269,6 +296,13 @@ def told(found: dict[str, Any]) -> Iterator[str]:
     yield (
         f"one such file system is busy {found['real'] / found['simulated']:.1%} of the run, and "
         f"full at {found['cost'] / each:,.0f} processes"
+    )
+    operations = {what.removeprefix("op "): count / shards
+                  for what, count in found["counts"].items() if what.startswith("op ")}  # fmt: skip
+    yield (
+        f"{sum(operations.values()):.1f} operations of the file system a shard: "
+        + ", ".join(f"{each:.1f} {what}" for what, each in sorted(operations.items()))
+        + f"; {found['counts']['names listed'] / shards:,.0f} names listed"
     )
     yield (
         f"at most {most['files']:,} files in a folder, {most['states']:,} states, "

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import click
 import psutil
@@ -24,7 +25,7 @@ from trials import shim
 from trials.desk import OUT, SCENARIOS, Scenario
 from trials.file_operations import Bench, bench_of, compared, contents
 from trials.forked import Ended, begun, ended, forked, headscope
-from trials.kills import alive, until
+from trials.kills import alive, until, without_strays
 from trials.outcomes import BAD, Tally
 from trials.together import fresh
 
@@ -58,6 +59,7 @@ def command(workers: int, commands: int, schedulers: int, seed: int, keep: Path)
 
 
 def tell(tally: Tally, name: str, outcome: str, what: str, bench: Bench) -> None:
+    outcome, what = without_strays(outcome, what)
     tally.add(name, outcome, what, files=bench.desk / OUT)
     click.echo(f"{name}: {outcome}; {what}")
 
@@ -149,13 +151,9 @@ class Trial:
             until(lambda: told.exists() or over(child))
             yield child, told.read_text()
         finally:
-            seen = family(child)
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            for one in seen:  # two that were forked at once may each keep the other from its end
-                with suppress(psutil.Error):
-                    one.kill()
 
     def there(self) -> int:
         from headscope.run.shard_files import numbers_in
@@ -188,8 +186,26 @@ class Trial:
 
 
 def on_forks() -> None:
-    """In a child: workers are forked, and a scheduler that is gone is given up soon."""
+    """In a child: workers are forked, and a scheduler that is gone is given up soon.
+
+    A worker ends as a pipe does that this child holds. Workers that are spawned have no more of it;
+    of forks each would hold those of the others, and none would end.
+    """
     import dask
+    from distributed.process import AsyncProcess
+
+    held, begin, run = list[Any](), AsyncProcess.__init__, AsyncProcess._run.__func__
+
+    def noted(process: AsyncProcess, *given: Any, **more: Any) -> None:
+        begin(process, *given, **more)
+        held.append(process._keep_child_alive)
+
+    def by_itself(cls: type[AsyncProcess], *given: Any) -> None:
+        for end in held:
+            end.close()
+        run(cls, *given)
+
+    AsyncProcess.__init__, AsyncProcess._run = noted, classmethod(by_itself)
 
     warnings.simplefilter("ignore")  # of forks beside threads
     dask.config.set({

@@ -32,6 +32,7 @@ DATES = (
     "seconds",
     "command",
     "processors",
+    "written_by",
 )  # of a manifest or a record, what no result depends on
 REMOVALS = ("unlink", "rmdir")  # what cannot be removed is left
 

@@ -211,6 +211,25 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+def strays() -> list[str]:
+    """Processes that this trial has begun, at whatever distance, and that are left."""
+    mark, found = os.environ[shim.MARK], list[str]()
+    for one in psutil.process_iter():
+        with suppress(psutil.Error):
+            if one.pid != os.getpid() and one.environ().get(shim.MARK) == mark and alive(one):
+                told = " ".join(one.cmdline())
+                if "resource_tracker" not in told:  # it ends with this process
+                    found.append(f"{one.pid} {told[-80:]}")
+    return found
+
+
+def without_strays(outcome: str, what: str) -> tuple[str, str]:
+    """What came of a run, or that it has left a process behind."""
+    until(lambda: not strays())
+    left = strays() if outcome not in BAD else []
+    return ("orphan", f"{what} {left}") if left else (outcome, what)
+
+
 def alive(process: psutil.Process) -> bool:
     """Whether a process runs, and is not only waited for."""
     try:

@@ -25,7 +25,7 @@ SOURCE = Path(__file__).with_name("faults.c")
 KINDS = {"full": 1, "broken": 2, "short": 3, "kill": 4, "torn": 5}  # as in faults.c
 OF_WRITES = ("short", "torn")  # what can only happen to a write
 KILLS = ("kill", "torn")
-_MARK = "HEADSCOPE_TRIAL"  # set in a process that runs with the library
+MARK = "HEADSCOPE_TRIAL"  # set in a process that runs with the library
 # Without threads a process can be forked at any moment.
 ALONE = {
     "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "NUMBA_THREADING_LAYER": "workqueue",
@@ -49,12 +49,12 @@ def environment() -> dict[str, str]:
     """Of a process whose operations may be made to fail."""
     made = library()
     preload = {"LD_PRELOAD": str(made)} if made else {}
-    return {**os.environ, **ALONE, **preload, _MARK: "1"}
+    return {**os.environ, **ALONE, **preload, MARK: str(os.getpid())}
 
 
 def begin_again(module: str) -> None:
     """Starts this very command anew with the library, unless that has been done."""
-    if _MARK not in os.environ:
+    if MARK not in os.environ:
         code = subprocess.run(
             [sys.executable, "-m", module, *sys.argv[1:]], env=environment(), check=False
         ).returncode

@@ -14,52 +14,69 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import click
 
 from trials import shim
 from trials.desk import OUT, SCENARIOS, Scenario
-from trials.file_operations import Bench, compared, contents
+from trials.file_operations import Bench, compared, contents, warm
 from trials.file_operations import bench_of as new_bench
 from trials.forked import PATIENCE, begun, ended, forked
-from trials.kills import until
+from trials.kills import until, without_strays
 from trials.outcomes import Tally
 
 PROCESSES = 3
 ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 SCENARIO = SCENARIOS["together"]
+# What else processes fill together. Of a zoo a process claims a model, and shards inside.
+COMMANDS = {
+    "atlas": SCENARIO.run,
+    "zoo": ("zoo", "model", "other", *SCENARIO.run[2:]),
+    **{name: SCENARIOS[name].run for name in ("probe", "ablate", "importance")},
+}
 
 
 @click.command("together")
+@click.option("--of", type=click.Choice([*COMMANDS]), default="atlas", show_default=True)
 @click.option("--runs", default=20, show_default=True, help="Runs, each in a folder of its own.")
 @click.option("--kills", default=10, show_default=True, help="Kills in each.")
 @click.option("--shards", default=200, show_default=True, help="Shards of each, at most.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the moments.")
 @click.option("--keep", default="trials-failed", show_default=True, type=click.Path(path_type=Path))
-def command(runs: int, kills: int, shards: int, seed: int, keep: Path) -> None:
-    """Kill processes of atlas --shard, and start them again."""
+def command(of: str, runs: int, kills: int, shards: int, seed: int, keep: Path) -> None:
+    """Kill processes of a command with --shard, and start them again."""
     shim.begin_again("trials")
     with Tally(keep.absolute()).told() as tally, new_bench(SCENARIO) as bench:
-        attempt_all(bench, tally, runs=runs, kills=kills, shards=shards, seed=seed)
+        attempt_all(bench, tally, of=of, runs=runs, kills=kills, shards=shards, seed=seed)
 
 
 def attempt_all(
-    bench: Bench, tally: Tally, *, runs: int, kills: int, shards: int, seed: int = 0
-) -> None:
+    bench: Bench, tally: Tally, *, of: str = "atlas", runs: int, kills: int, shards: int,
+    seed: int = 0,
+) -> None:  # fmt: skip
     """So many runs of about so many shards, with so many kills in each."""
     draws = random.Random(seed)
+    run = (*COMMANDS[of], *(("--limit", str(shards)) if of in {"atlas", "zoo"} else ()))
+    if of != "atlas":
+        from tasks.made import MOOD, checkpoint
+
+        checkpoint(bench.desk / "other", head=MOOD, seed=1)
+        fresh(bench)
+        warm(Scenario(of, run), bench.desk)
     fresh(bench)
     began = time.monotonic()
-    run = (*SCENARIO.run, "--limit", str(shards))
-    if code := forked(Scenario("one", run).work(bench.desk), bench.desk / "streams").code:
-        raise RuntimeError(f"one process fails by itself: {code}")
+    alone = forked(noting(bench, run, bench.desk / "alone"), bench.desk / "streams")
+    if alone.code:
+        raise RuntimeError(f"one process fails by itself: {alone.code}, {alone.err}")
     took, wanted = time.monotonic() - began, contents(bench.desk / OUT)
     forked(die_in_a_loop, bench.desk / "streams")
     for _ in range(runs):
         moments = [draws.uniform(0, took / 2) for _ in range(kills)]
-        outcome, what = attempt(bench, run, moments, draws, wanted)
-        tally.add("together", outcome, what, files=bench.desk / OUT)
+        outcome, what = without_strays(*attempt(bench, run, moments, draws, wanted))
+        name = "together" if of == "atlas" else f"together, {of}"
+        tally.add(name, outcome, what, files=bench.desk / OUT)
         click.echo(f"{outcome}; {what}")
 
 
@@ -114,7 +131,7 @@ def attempt(
     computed = log.read_text().split()
     again = len(computed) - len(set(computed))
     told = ", ".join(f"{count} {state}" for state, count in sorted(killed.items()))
-    what = f"killed: {told}; {len(set(computed))} shards, {again} computed again"
+    what = f"killed: {told}; {len(set(computed))} parts, {again} computed again"
     if again > killed.total() - killed["too late"]:
         return "wrong", what
     outcome, more = compared(contents(bench.desk / OUT), wanted)
@@ -142,7 +159,7 @@ def streams(bench: Bench, number: int) -> Path:
 
 
 def start(bench: Bench, run: tuple[str, ...], number: int, log: Path) -> int:
-    """A process, which notes every shard that it computes."""
+    """A process, which notes every part that it computes."""
     share = (*run, "--shard", f"{number}/{PROCESSES}")
     return begun(noting(bench, share, log), streams(bench, number))
 
@@ -150,18 +167,22 @@ def start(bench: Bench, run: tuple[str, ...], number: int, log: Path) -> int:
 def noting(bench: Bench, run: tuple[str, ...], log: Path) -> Callable[[], None]:
 
     def work() -> None:
-        from headscope.run.gather_together import Computer
+        from headscope.run.shared_parts import Member
         from trials.forked import headscope
 
-        compute = Computer.compute
+        work_on = Member.work_on
 
-        def noted(computer: Computer, shard, *more):  # type: ignore[no-untyped-def]
-            state = compute(computer, shard, *more)
+        def noted(member: Member, span: tuple[int, int]) -> None:
+            work_on(member, span)
+            if member.what == "model":  # its shards are noted
+                return
             with suppress(OSError), open(log, "a") as file:
-                file.write(f"{shard.number}\n")
-            return state
+                place = member.run.folder and member.run.folder.path
+                file.write(f"{place}:{member.what}:{span[0]}\n".replace(" ", "_"))
 
-        Computer.compute = noted  # type: ignore[method-assign]
+        Member.work_on = noted  # type: ignore[method-assign]
+        for name in ("ablation.ablate", "importance.importance"):
+            import_module(f"headscope.experiments.{name}").PART_TOKENS = 30  # type: ignore[attr-defined]
         headscope(run, bench.desk)
 
     return work

@@ -86,7 +86,7 @@ def cluster():
     """One that is there: a worker of two threads, in this process."""
     with LocalCluster(
         1, threads_per_worker=2, processes=False, host="127.0.0.1", protocol="tcp",
-        dashboard_address=None, silence_logs=logging.CRITICAL,
+        dashboard_address=":0", silence_logs=logging.CRITICAL,
     ) as made:  # fmt: skip
         yield made.scheduler_address
 

@@ -296,7 +296,7 @@ def test_shards_whose_manifest_is_gone_are_not_trusted(tiny, copy):
     assert not set(shard_files(copy).items()) & set(before.items())
 
 
-def test_ctrl_c_says_what_is_kept_and_the_run_goes_on(tiny, tmp_path, whole):
+def test_ctrl_c_says_what_is_kept_and_the_run_goes_on(tiny, tmp_path, short):
     def interrupt(done, total):
         if done == 3:
             raise KeyboardInterrupt
@@ -304,14 +304,14 @@ def test_ctrl_c_says_what_is_kept_and_the_run_goes_on(tiny, tmp_path, whole):
     with pytest.raises(
         HeadscopeError, match=f"stopped; 3 of {WHOLE_SHARDS} shards are finished and kept"
     ):
-        again(tiny, tmp_path, SETTINGS, progress=interrupt)
+        again(tiny, tmp_path, progress=interrupt)
     before = shard_files(tmp_path)
     assert len(before) == 3
     with pytest.raises(RunFolderError, match="is not finished; run its command again"):
         hs.open_run(tmp_path)
-    again(tiny, tmp_path, SETTINGS)
+    again(tiny, tmp_path)
     assert before.items() <= shard_files(tmp_path).items()
-    assert (tmp_path / "atlas.nc").read_bytes() == results(whole)
+    assert (tmp_path / "atlas.nc").read_bytes() == results(short)
 
 
 def test_a_failure_leaves_threads_and_model_as_they_were(tiny):

@@ -14,11 +14,11 @@ import xarray as xr
 
 from headscope.core.whole_file import held, write_whole
 from headscope.errors import HeadscopeError, RunFolderError
-from headscope.run import store
+from headscope.run import shard_files, store
 from headscope.run.manifest import storable
-from headscope.run.merge_tree import FAN_IN
+from headscope.run.merge_tree import FAN_IN, children, text_of
 from headscope.run.netcdf import tree_as_netcdf, tree_of_netcdf
-from headscope.run.shard_files import IN_A_FOLDER, pack, unpack
+from headscope.run.shard_files import IN_A_FOLDER, pack, spans_over, unpack
 from headscope.run.store import RunFolder
 
 STATE = {"b/sums": np.arange(6.0).reshape(2, 3), "a/count": np.array([3], np.int64)}
@@ -138,6 +138,33 @@ def test_no_folder_of_shards_grows_with_their_number(folder):
     assert folder.shard(99_999).keys() == STATE.keys()
     folder.drop_shards()
     assert not (folder.path / "shards").exists()
+
+
+def test_a_look_near_a_span_sees_what_bears_on_it(folder, monkeypatch):
+    """Its children, and all that it lies in, wherever their folders are; not all others."""
+    monkeypatch.setattr(shard_files, "IN_A_FOLDER", FAN_IN)
+    count, every, nodes = 600, set(), [(0, 599)]
+    while nodes:
+        node = nodes.pop()
+        every.add(node)
+        nodes += [child for child in children(node) if child != node]
+    for span in every:
+        place = folder._place(span)
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{text_of(span)}-x.shard").touch()
+    assert folder.named_spans() == every
+    for span in [(0, 0), (9, 9), (599, 599), (8, 15), (64, 127), (512, 599), (0, 599)]:
+        around = {s for s in every if s[0] <= span[0] and span[1] <= s[1]} | {*children(span)}
+        assert around <= folder.named_spans(span)
+    assert len(folder.named_spans((300, 300))) < count / 10
+
+
+def test_spans_are_counted_where_they_lie():
+    spans = [(0, 3), (2, 2), (2, 7), (9, 9)]
+    wanted = [sum(first <= at <= last for first, last in spans) for at in range(12)]
+    assert spans_over(spans, 12).tolist() == wanted
+    assert spans_over([], 3).tolist() == [0, 0, 0]
+    assert spans_over({(1, 1)}).tolist() == [0, 1]
 
 
 def test_a_shard_of_another_run_is_not_taken(folder):

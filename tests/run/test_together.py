@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -12,7 +13,14 @@ from click.testing import CliRunner
 import headscope as hs
 from headscope.cli.main import group
 from headscope.core.whole_file import held
-from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
+from headscope.errors import (
+    CorpusError,
+    HeadscopeError,
+    InputError,
+    RunFolderError,
+    RunStopped,
+)
+from headscope.run import shared_parts
 from headscope.run.gather_together import complete_nodes
 from headscope.run.merge_tree import children
 from headscope.run.processes import (
@@ -25,8 +33,10 @@ from headscope.run.processes import (
     taking_part,
 )
 from headscope.run.run_status import run_status
+from headscope.run.shard_files import ShardFiles
 from headscope.run.shared_parts import order_of_work
 from headscope.run.store import RunFolder
+from tasks.made import checkpoint
 
 # Each document is a shard of its own.
 SHARDS = 11
@@ -291,19 +301,70 @@ def test_a_process_whose_record_was_deleted_does_not_wait_for_ever(tiny, folder)
         run_of(tiny, folder, shard=(1, 2), progress=clear)
 
 
-@pytest.mark.parametrize("other", ["seed", "corpus"])
-def test_a_process_of_another_spec_is_refused_and_the_others_go_on(tiny, alone, folder, other):
+@pytest.mark.parametrize("other", ["seed", "corpus", "model", "version"])
+def test_a_process_of_another_spec_is_refused_and_the_others_go_on(
+    tiny, alone, folder, other, tmp_path, monkeypatch
+):
     with pytest.raises(RunStopped):
         run_of(tiny, folder, shard=(1, 2), progress=stop_at(3))
-    more = {"seed": 1} if other == "seed" else {"corpus": hs.MemoryCorpus(["Another."])}
+    more = {
+        "seed": {"seed": 1},
+        "corpus": {"corpus": hs.MemoryCorpus(["Another."])},
+        "model": {"model": hs.load(checkpoint(tmp_path / "model", seed=1))},
+    }.get(other, {})
+    if other == "version":
+        monkeypatch.setattr("headscope.__version__", "0")
     with pytest.raises(RunFolderError, match="another spec"):
-        run_of(tiny, folder, shard=(2, 2), **more)
+        run_of(**{"model": tiny, **more}, output=folder, shard=(2, 2))
+    monkeypatch.undo()
     told = "\n".join(run_status(folder).lines())
     assert "stopped: 3 of 11 shards are done" in told
     assert f"2/2 on {os.uname().nodename}, process {os.getpid()}: refused; 0 shards; " in told
     assert "holds a run of another spec" in told
     run_of(tiny, folder, shard=(1, 2))
     assert (folder / "atlas.nc").read_bytes() == alone
+
+
+def test_a_partition_that_changes_after_the_plan_ends_a_process_which_says_so(
+    tiny, folder, tmp_path, monkeypatch
+):
+    """Its size stays, so the plan does too; nothing of the new text is merged."""
+    monkeypatch.setattr("headscope.corpus.partitions.PARTITION", 60)
+    files = [tmp_path / f"texts/{name}.txt" for name in "abc"]
+    files[0].parent.mkdir()
+    for file in files:
+        file.write_text("A cat sat on the mat, and a dog slept by it.\n")
+    corpus = hs.TextCorpus(files[0].parent)
+    assert len(corpus.partitions()) == 3
+    alone = run_of(tiny, tmp_path / "alone", corpus)
+    with pytest.raises(RunStopped, match="1 of 3 shards"):
+        run_of(tiny, folder, corpus, shard=(1, 2), progress=stop_at(1))
+    before = files[2].read_text()
+    files[2].write_text(before.replace("cat", "dog"))
+    with pytest.raises(CorpusError, match="has changed since this run was planned"):
+        run_of(tiny, folder, corpus, shard=(2, 2))
+    told = [one["error"] for one in run_status(folder).processes if one["state"] == "failed"]
+    assert len(told) == 1
+    assert "c.txt" in told[0]
+    files[2].write_text(before)
+    run_of(tiny, folder, corpus, shard=(2, 2))
+    assert (folder / "atlas.nc").read_bytes() == (alone.path / "atlas.nc").read_bytes()
+
+
+def test_a_process_that_works_seldom_looks_at_what_all_others_do(tiny, alone, folder, monkeypatch):
+    """Time stands still: it looks as it begins, and where there is nothing left to compute."""
+    looks, plain = [], ShardFiles.named_spans
+
+    def look(files, near=None):
+        looks.append(near)
+        return plain(files, near)
+
+    monkeypatch.setattr(ShardFiles, "named_spans", look)
+    monkeypatch.setattr(shared_parts, "time", SimpleNamespace(monotonic=lambda: 1.0, sleep=None))
+    run_of(tiny, folder, shard=(1, 100))
+    assert (folder / "atlas.nc").read_bytes() == alone
+    assert len([near for near in looks if near]) == SHARDS + 2  # with two nodes
+    assert looks.count(None) <= 5
 
 
 def test_a_full_disk_ends_one_process_which_says_so(tiny, alone, folder, monkeypatch):

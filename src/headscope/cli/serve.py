@@ -54,13 +54,9 @@ def serve_command(given: _ServeOptions) -> None:
         raise HeadscopeError(
             f"headscope serve needs {' and '.join(missing)}, not installed here\n{INSTALL}"
         )
-    from headscope.serve.app import is_run, live_app
+    from headscope.serve.app import live_app
     from headscope.serve.server import LiveServer, bound
 
-    if not is_run(given.what):
-        from headscope.model.request import refuse_place
-
-        refuse_place(given.what)
     with closing(bound(given.host, given.port)) as own:
         app = live_app(
             given.what, longest=given.longest, text=given.text, pair=given.text_b or "",

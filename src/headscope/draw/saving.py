@@ -70,7 +70,8 @@ class ShownFigure(Figure):
         return (
             f'<figure style="margin:0;max-width:{size["width"]}px"><img alt="" style="width:100%" '
             f'src="data:image/png;base64,{b64encode(png).decode()}">'
-            f'<figcaption style="font-size:90%">{escape(self.caption)}</figcaption></figure>'
+            '<figcaption style="font:inherit;font-size:90%;color:inherit;text-align:left">'
+            f"{escape(self.caption)}</figcaption></figure>"
         )
 
 

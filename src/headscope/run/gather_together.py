@@ -7,7 +7,7 @@ children are there, by leases as `shared_parts` says.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from headscope.core.progress import phase
 from headscope.model.model import Model
@@ -56,6 +56,8 @@ class _Member(Member):
     """This process at work on shards and on the tree that merges them."""
 
     tree: OnDisk
+    last: Span = (0, 0)  # what it computed or merged
+    ready: Sequence[Span] = ()  # what could be merged at the last look, and was not tried since
 
     def all_there(self) -> bool:
         return all(child in self.run.spans for child in children((0, len(self.parts) - 1)))
@@ -65,14 +67,23 @@ class _Member(Member):
         done = self.all_there() and self.finishing()
         return self.tree.merged((0, len(self.parts) - 1)) if done else None
 
-    def merges(self) -> list[Span]:
-        return complete_nodes(self.run.spans, len(self.parts))
+    def merges(self) -> Iterator[Span]:
+        shards, spans = len(self.parts), self.run.spans
+        if self.fresh:
+            self.ready = complete_nodes(spans, shards)
+        else:  # what it has completed itself
+            above = parent(self.last, shards)
+            yield from complete_nodes({*children(above), above} & spans, shards)
+        while self.ready:
+            node, *self.ready = self.ready
+            yield node
 
     def wanted(self, span: Span, spans: set[Span]) -> bool:
         ready = span[0] == span[1] or all(child in spans for child in children(span))
         return ready and super().wanted(span, spans)
 
     def work_on(self, span: Span) -> None:
+        self.last = span
         if span[0] == span[1]:
             super().work_on(span)
             return

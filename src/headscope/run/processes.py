@@ -146,6 +146,13 @@ class TakingPart:
         self.leases |= {what} if mine else set()
         return mine
 
+    def abandoned(self, what: str) -> bool:
+        """Whether a lease that was taken might be had by now."""
+        try:
+            return self.others.dead(self.place / (what + LEASE))
+        except OSError:  # given back
+            return True
+
     def _link(self, lease: Path) -> bool:
         try:
             os.link(self.file, lease)
@@ -261,8 +268,8 @@ def read_record(file: Path) -> dict[str, Any]:
 
 def gone(record: dict[str, Any]) -> bool:
     """Whether the process of a record was on this machine and is there no more."""
-    here = _identity(os.getpid())
-    if not here["machine"] or record.get("machine") != here["machine"]:
+    here = _machine(os.getpid())
+    if not here or record.get("machine") != here:
         return False
     try:
         return bool(_identity(int(record["pid"]))["started"] != record["started"])
@@ -275,14 +282,19 @@ def _identity(pid: int) -> dict[str, Any]:
 
     `machine` is "" where the system does not tell; `started` where there is no such process.
     """
-    machine = started = ""
-    with suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        machine = f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    started = ""
     with suppress(OSError):
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         started = "" if state in "ZX" else fields[18]  # one that has died may not be waited for yet
-    return {"pid": pid, "machine": machine, "started": started}
+    return {"pid": pid, "machine": _machine(os.getpid()), "started": started}
+
+
+@cache  # asked again and again of this process; a fork may be in another place
+def _machine(_pid: int) -> str:
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    return ""
 
 
 @cache

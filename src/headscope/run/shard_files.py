@@ -15,14 +15,16 @@ import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from headscope.core.whole_file import names_in, write_whole
 from headscope.errors import HeadscopeError
-from headscope.run.merge_tree import FAN_IN, Span, text_of
+from headscope.run.merge_tree import FAN_IN, Span, children, text_of
 
 SHARDS = "shards"
 IN_A_FOLDER = FAN_IN**4  # shards; with their nodes 4,681 files, where 10,000 are many
@@ -74,9 +76,13 @@ class ShardFiles:
                 damaged.append(f"{file.parent.name}/{file.name}")
         return whole, damaged
 
-    def named_spans(self) -> set[Span]:
-        """What is there by its name; nothing is read."""
-        return {span for name in self._names() if (span := _span(name)) is not None}
+    def named_spans(self, near: Span | None = None) -> set[Span]:
+        """What is there by its name; nothing is read.
+
+        near  look only where this would be, its children and what it would lie in
+        """
+        names = self._names(None if near is None else _folders_near(near))
+        return {span for name in names if (span := _span(name)) is not None}
 
     def put_shard(self, number: int, state: State) -> None:
         """Write the state of one finished shard."""
@@ -89,6 +95,9 @@ class ShardFiles:
 
     def drop_merged(self, spans: Iterable[Span]) -> None:
         """Delete what lies inside another of the spans, but for shards that are to stay."""
+        spans = [*spans]
+        if spans_over(spans).max(initial=0) < 2:
+            return
         end, inner = -1, set[Span]()
         for first, last in sorted(spans, key=lambda span: (span[0], -span[1])):
             if last > end:
@@ -144,14 +153,14 @@ class ShardFiles:
         return content.removeprefix(self._seal) if own else None
 
     def _place(self, span: Span) -> Path:
-        return self.path / SHARDS / f"{span[0] // IN_A_FOLDER * IN_A_FOLDER:05d}"
+        return self.path / SHARDS / _folder(span[0])
 
-    def _names(self) -> list[str]:
+    def _names(self, folders: Iterable[str] | None = None) -> list[str]:
         """Below the folder of shards; listed again, as other processes write too."""
         place = self.path / SHARDS
         return [
             f"{part}/{name}"
-            for part in names_in(place)
+            for part in (names_in(place) if folders is None else folders)
             for name in names_in(place / part)
             if name.endswith(".shard")
         ]
@@ -163,6 +172,27 @@ class ShardFiles:
 def numbers_in(spans: Iterable[Span]) -> set[int]:
     """The numbers of all shards in the spans."""
     return {number for first, last in spans for number in range(first, last + 1)}
+
+
+def spans_over(spans: Iterable[Span], size: int = 0) -> npt.NDArray[np.int64]:
+    """[number] in how many of the spans each lies; of at least `size` numbers, without a loop."""
+    first, last = np.fromiter(chain.from_iterable(spans), np.int64).reshape(-1, 2).T
+    size = max(size, 1 + int(last.max(initial=-1)))
+    change = np.bincount(first, minlength=size + 1) - np.bincount(last + 1, minlength=size + 1)
+    over: npt.NDArray[np.int64] = change.cumsum()[:size]
+    return over
+
+
+def _folder(first: int) -> str:
+    return f"{first // IN_A_FOLDER * IN_A_FOLDER:05d}"
+
+
+def _folders_near(span: Span) -> set[str]:
+    found, width = {_folder(first) for first, _ in children(span)}, IN_A_FOLDER
+    while width <= span[0]:
+        width *= FAN_IN
+        found.add(_folder(span[0] // width * width))
+    return found
 
 
 @lru_cache(1 << 16)  # all names are looked at again and again

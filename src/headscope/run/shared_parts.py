@@ -9,20 +9,30 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from headscope.core.whole_file import names_in
 from headscope.errors import HeadscopeError, RunFolderError, UnwrittenError
 from headscope.run.merge_tree import Span, text_of
 from headscope.run.processes import FINISH, LEASE, TakingPart
-from headscope.run.shard_files import LostShardError, ShardFiles, State, numbers_in
+from headscope.run.shard_files import (
+    LostShardError,
+    ShardFiles,
+    State,
+    numbers_in,
+    spans_over,
+)
 
-LONGEST_PAUSE = 5.0  # seconds between two looks at what others do
+# Ours: so often a second all processes of a run together list its folder, those that work and
+# those that wait; a list of a great run is long, and one server may answer all.
+LOOKS, WAITING_LOOKS = 2.0, 20.0
+LONGEST_PAUSE = 5.0, 60.0  # seconds between two looks of one that waits, of few processes and many
 COUNTED = ("shard", "model")  # parts of a run
 LOOKED_AT = 16  # leases of others at each look: the last of many processes would look at all of all
 T = TypeVar("T")
@@ -48,11 +58,13 @@ def order_of_work(shards: int, shard: tuple[int, int]) -> list[int]:
     return order
 
 
-def _pauses() -> Iterator[float]:
-    pause = 0.05
+def _pauses(of: int) -> Iterator[float]:
+    least, most = LONGEST_PAUSE
+    longest = min(max(of / WAITING_LOOKS, least), most)
+    pause = longest / 100
     while True:
         yield pause
-        pause = min(1.5 * pause, LONGEST_PAUSE)
+        pause = min(1.5 * pause, longest)
 
 
 class KeptParts:
@@ -75,10 +87,10 @@ class KeptParts:
         """Numbers of the parts that are finished."""
         return numbers_in(self.spans)
 
-    def look(self) -> set[Span]:
-        """What is there now, by its name, of any process."""
+    def look(self, near: Span | None = None) -> set[Span]:
+        """What is there now, by its name, of any process; at least what bears on one span."""
         assert self.folder is not None
-        return self.folder.named_spans()
+        return self.folder.named_spans(near)
 
     def refreshed(self) -> bool:
         """See what is finished by now, by any process; whether nothing is left to do."""
@@ -163,30 +175,29 @@ class Member:
     make: Callable[[int], State]
     told: Callable[[set[int]], object]
     what: str = "shard"
-    begun: float = field(default_factory=time.monotonic)
-    pauses: Iterator[float] = field(default_factory=_pauses)
+    fresh: bool = False  # whether what is there was looked at just now
+    next_look: float = 0.0
 
     def __post_init__(self) -> None:
         assert self.run.own is not None
         self.own: TakingPart = self.run.own
+        self.begun, self.pauses = time.monotonic(), _pauses(self.own.shard[1])
         parts = np.array(self.parts, np.int64)
         self.order = parts[order_of_work(len(parts), self.own.shard)]
         self.size = 1 + int(parts.max(initial=-1))
-        self.counted = self.there = self._mask(self.run.spans)
+        self.there = self._mask(self.run.spans)
+        self.counted = self.there.copy()
 
-    def _mask(self, spans: Iterable[Span]) -> np.ndarray[Any, Any]:
+    def _mask(self, spans: Iterable[Span]) -> npt.NDArray[np.bool_]:
         """[number] whether it lies in a span: of 100,000 parts a set would take 100 times more."""
-        mask = np.zeros(self.size, bool)
-        for first, last in spans:
-            mask[first : last + 1] = True
-        return mask
+        return spans_over(spans, self.size) > 0
 
     def together(self, end: Callable[[], T | None]) -> T:
         """Work with the others until `end` gives something.
 
         raises  WrittenElsewhereError once another process has written the results
         """
-        while not self.run.refreshed():
+        while not self.refreshed():
             self.count()
             try:
                 if (given := end()) is not None:
@@ -199,8 +210,21 @@ class Member:
             except UnwrittenError:  # another has finished, and cleared away what was half written
                 if not self.run.refreshed():
                     raise
-            self.wait()
+            self.next_look = 0.0
+            if self.fresh:
+                self.wait()
         raise WrittenElsewhereError("another process has written the results")
+
+    def refreshed(self) -> bool:
+        """See what is finished by now, if it is time to; whether nothing is left to do."""
+        now = time.monotonic()
+        self.fresh = now >= self.next_look
+        if not self.fresh:
+            return False
+        self.next_look = now + self.own.shard[1] / LOOKS
+        over = self.run.refreshed()
+        self.there = self._mask(self.run.spans)
+        return over
 
     def all_there(self) -> bool:
         """Whether nothing is left but the end."""
@@ -215,7 +239,6 @@ class Member:
 
     def count(self) -> None:
         """Tell which parts there are by now, of all processes."""
-        self.there = self._mask(self.run.spans)
         new = self.order[(self.there & ~self.counted)[self.order]]
         self.counted = self.counted | self.there
         if len(new):
@@ -225,17 +248,19 @@ class Member:
         """Compute a part, or merge some, if there is anything to do."""
         for span in chain(self.merges(), ((number, number) for number in self._left())):
             with self.own.leased(self.lease(span)) as mine:
-                if mine and self.wanted(span, self.run.look()):
+                if mine and self.wanted(span, self.run.look(span)):
                     self.work_on(span)
-                    self.pauses = _pauses()
+                    self.pauses = _pauses(self.own.shard[1])
                     return True
+            if mine and not self.fresh:  # another has finished it since the last look
+                return False
         return False
 
     def lease(self, span: Span) -> str:
         """The name of the lease on a part, or on a node of the tree."""
         return text_of(span) if self.what == "shard" else f"{self.what}-{text_of(span)}"
 
-    def merges(self) -> Sequence[Span]:
+    def merges(self) -> Iterable[Span]:
         """Parts that are to be merged by now: none."""
         return ()
 
@@ -245,6 +270,7 @@ class Member:
         state = "planning" if self.what == "partition" else "computing"
         self.own.tell(state=state, doing=f"{self.what} {span[0] + 1}")
         self.run.keep(span[0], self.make(span[0]))
+        self.there[span[0]] = True
         if counted:
             now, told = time.monotonic(), self.own.told
             seconds, self.begun = told["seconds"] + now - self.begun, now
@@ -254,15 +280,20 @@ class Member:
         """Whether it is not there; another may have finished it since the last look."""
         return not any(first <= span[0] and span[1] <= last for first, last in spans)
 
-    def _left(self) -> list[int]:
+    def _left(self) -> Iterator[int]:
         """Parts that are not there: those that nobody has claimed, and a few of the others."""
+        left = self.order[~self.there[self.order]]
+        if not self.fresh:  # one after another of its own share, as a rule
+            yield from left[:1].tolist()
         before = self.lease((0, 0)).removesuffix(text_of((0, 0)))
         names = (name for name in names_in(self.own.place) if name.startswith(before))
         claimed = (name.removeprefix(before).removesuffix(LEASE) for name in names)
         leased = self._mask((int(name), int(name)) for name in claimed if name.isdecimal())
-        left = self.order[~self.there[self.order]]
+        yield from map(int, left[~leased[left]])
         taken: list[int] = left[leased[left]].tolist()
-        return [*left[~leased[left]].tolist(), *random.sample(taken, min(LOOKED_AT, len(taken)))]
+        for number in random.sample(taken, min(LOOKED_AT, len(taken))):
+            if self.own.abandoned(self.lease((number, number))):
+                yield number
 
     def wait(self) -> None:
         """Wait a moment for the others."""

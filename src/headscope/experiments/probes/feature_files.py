@@ -176,7 +176,7 @@ class _PieceParts(KeptParts):
         self.files, self.needed = files, needed
         self.spans = self.look()
 
-    def look(self) -> set[Span]:
+    def look(self, near: Span | None = None) -> set[Span]:
         return {(at, at) for at, file in enumerate(self.files) if file.path.is_file()}
 
     def refreshed(self) -> bool:
