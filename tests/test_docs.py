@@ -52,12 +52,13 @@ QUICKLY = {
 # What a line about these files is about; without `--analyses` it would run all that there are.
 READ_BY = {
     "--treebank": "dependency", "--annotate": "dependency", "--coref": "coreference",
-    "--frames": "frames", "--demo": "surface", "--text": "surface",
+    "--frames": "frames", "--demo": "surface", "--text": "surface", "--task": "surface",
 }  # fmt: skip
 # These do run all.
 WHOLE = {
     "headscope atlas demo --demo -o atlas-demo",
     "headscope atlas demo --treebank dev.conllu --coref litbank.conll --frames fndata-1.7 -o run",
+    "headscope compare bert-base-uncased my-model --treebank dev.conllu -o words",
 }
 OF_A_RUN = ("report", "head", "cite", "export")  # start from a finished one
 PARTS = ["Question", "Definition", "Picture", "How to read it", "Pitfalls", "Source"]
@@ -174,9 +175,9 @@ def _write_tasks(folder: Path) -> None:
 
 
 def _few(line: str) -> list[str]:
-    """`--analyses` with those that an atlas or a zoo on a page is about, where it names none."""
+    """`--analyses` with those that an atlas, zoo or comparison is about, where it names none."""
     words = shlex.split(line)
-    if words[1] not in ("atlas", "zoo") or "--analyses" in words or line in WHOLE:
+    if words[1] not in ("atlas", "zoo", "compare") or "--analyses" in words or line in WHOLE:
         return []
     asked = re.findall(r"--set (\w+)\.", line)
     names = asked or [name for option, name in READ_BY.items() if option in words]
