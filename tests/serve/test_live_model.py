@@ -212,8 +212,6 @@ def test_what_was_read_is_not_read_again_and_little_is_kept(decoder, monkeypatch
         (ReadRequest("  "), "found an empty text"),
         (ReadRequest("cat " * 65), "found 65 tokens; wanted 64 at most"),
         (ReadRequest(WORDS, "", off((0, 7, 0))), "no head L8"),
-        (ReadRequest(WORDS, "", off((3, 0, 0))), "found the stack 4"),
-        (ReadRequest(WORDS, "", Changes(zero=frozenset({(0, 50)}))), "found the token 51"),
     ],
 )
 def test_what_cannot_be_read_is_told(decoder, asked, said):
@@ -288,3 +286,13 @@ def test_a_family_that_can_only_be_read_is_read_and_not_changed():
     assert model.read(ReadRequest("the cat"), nothing).shown.stacks[0].attention.shape[0] == 2
     with pytest.raises(ModelError, match="it can be read, not changed"):
         model.read(ReadRequest("the cat", "", off((0, 0, 0))), nothing)
+
+
+def test_tokens_and_stacks_that_a_text_does_not_have_are_not_changed(decoder):
+    gone = Changes(off=frozenset({(2, 0, 0)}), zero=frozenset({(0, 50), (1, 0)}))
+    read = decoder.read(ReadRequest(WORDS, "", gone), nothing)
+    assert read.outcome["moved"] is None
+    assert read.shown.stacks[0].versus is None
+    both = Changes(off=gone.off | {(0, 1, 1)}, zero=gone.zero)
+    alone = decoder.read(ReadRequest(WORDS, "", off((0, 1, 1))), nothing).outcome
+    assert decoder.read(ReadRequest(WORDS, "", both), nothing).outcome == alone

@@ -95,35 +95,37 @@ class LiveModel:
         """What the model does with a text, and beside it what the changed model does.
 
         stop    called between layers; what it raises ends the pass
-        raises  InputError for a text that is empty or too long, and for heads or tokens that are
-                not there; ModelError for changes to a family that can only be read
+        raises  InputError for a text that is empty or too long, and for heads that are not there;
+                ModelError for changes to a family that can only be read
         """
         whole = self._pass(asked.text, asked.pair, Changes(), stop)
-        if not asked.changes:
+        if not (changes := self._there(asked.changes, whole.shown)):
             return Read(whole.shown, self._outcome(whole, None))
-        self._check(asked.changes, whole.shown)
-        changed = self._pass(asked.text, asked.pair, asked.changes, stop)
+        changed = self._pass(asked.text, asked.pair, changes, stop)
         stacks = tuple(
             replace(one, versus=NamedMaps("versus", CHANGED, "probability", other.attention))
             for one, other in zip(whole.shown.stacks, changed.shown.stacks, strict=True)
         )
         return Read(replace(whole.shown, stacks=stacks), self._outcome(whole, changed))
 
-    def _check(self, changes: Changes, shown: ExampleMaps) -> None:
-        if self.model.fallback:
+    def _there(self, changes: Changes, shown: ExampleMaps) -> Changes:
+        """The changes of what this text has: tokens go while somebody types, and so do stacks."""
+        if changes and self.model.fallback:
             raise ModelError(
                 f"{self.model.architecture} computes attention outside transformers' registry: it "
                 "can be read, not changed; wanted a model on the registry"
             )
         sizes = [one.attention.shape[:2] for one in shown.stacks]
-        for stack, layer, head in changes.off | changes.even:
-            if stack >= len(sizes):
-                raise InputError(f"found the stack {stack + 1}; there are {len(sizes)}")
+        lengths = [len(side) for side in shown.sides]
+        off, even = (
+            frozenset(one for one in some if one[0] < len(sizes))
+            for some in (changes.off, changes.even)
+        )
+        for stack, layer, head in off | even:
             layers, heads = sizes[stack]
             check([frozenset({(layer, head)})], layers=layers, heads=heads)
-        for side, token in changes.zero:
-            if side >= len(shown.sides) or token >= len(shown.sides[side]):
-                raise InputError(f"found the token {token + 1} of text {side + 1}; it is not there")
+        zero = ((at, token) for at, token in changes.zero if at < len(lengths))
+        return Changes(off, even, frozenset(one for one in zero if one[1] < lengths[one[0]]))
 
     # --- one pass -----------------------------------------------------------------------------
 

@@ -46,6 +46,12 @@ async function askModel() {
 }
 
 function refused(error) {
+  if (!data.stacks.length && isChanged()) { // an address that asks for what this model does not have
+    for (const some of Object.values(live.changes)) some.clear();
+    history.replaceState(null, "", location.pathname);
+    askModel();
+    return;
+  }
   write(at("status"), "");
   write(at("refused"), error.message);
   at("refused").hidden = false;
