@@ -77,9 +77,11 @@ def test_who_has_no_token_is_told_where_it_is(client, path):
     page = client.get(path, headers={"accept": "text/html"})
     assert page.status_code == 403
     assert "open the address that it printed last" in page.text
-    assert page.headers["content-security-policy"] == NOBODY
+    assert page.headers["content-security-policy"] == "frame-ancestors 'none'"
+    assert "default-src &#39;none&#39;; style-src &#39;sha256-" in page.text
     told = client.get(path).json()
     assert set(told) == {"error", "found", "wanted", "do"}
+    assert client.get(path).headers["content-security-policy"] == NOBODY
     assert told["do"] == "open the address that headscope printed last"
 
 

@@ -167,6 +167,13 @@ def test_a_link_keeps_the_text_the_changes_and_what_is_looked_at(opened, of_deco
     assert page.url == link
 
 
+def test_who_has_a_wrong_token_sees_a_page_in_its_own_style(watched, of_decoder):
+    page = watched(f"{origin(of_decoder)}?token=wrong")
+    assert page.inner_text("h1") == "This link does not open this server"
+    assert page.evaluate("getComputedStyle(document.querySelector('h1')).fontWeight") == "650"
+    watched.complaints[:] = [one for one in watched.complaints if "status of 403" not in one]
+
+
 def test_an_address_made_up_by_somebody_opens_the_page_as_it_is(opened, of_decoder):
     page = opened(of_decoder, "#L9H9&off=L1H1.x&even=<b>&zero=0&tab=none&measure=secret")
     assert page.locator("#changed li").count() == 0

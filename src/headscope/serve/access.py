@@ -32,6 +32,7 @@ SAFE = {
     "X-Content-Type-Options": "nosniff",
 }
 NOBODY = "default-src 'none'; frame-ancestors 'none'"  # of what is no page
+OWN = "frame-ancestors 'none'"  # of a page that holds its policy
 OPEN = "open the address that headscope printed"
 PACKAGES = "headscope.serve", "headscope.report"
 STRANGER = (
@@ -99,7 +100,7 @@ class Guard:
         if not given and (self._right(headers.get(HEADER)) or self._right(kept)):
             return None
         if "text/html" in headers.get("accept", ""):
-            return HTMLResponse(notice(*STRANGER), 403)
+            return HTMLResponse(notice(*STRANGER), 403, {"Content-Security-Policy": OWN})
         return refusal(
             403, f"found no token, or one of another server; wanted the one of this: {OPEN} last"
         )
