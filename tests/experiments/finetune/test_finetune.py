@@ -560,8 +560,9 @@ def test_the_model_itself_is_never_replaced(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epochs": 0}, "epochs is 0; wanted 1 or more"),
-        ({"batch": 0}, "batch is 0; wanted 1 or more"),
+        ({"epochs": 0}, "epochs is 0; wanted a whole number, 1 or more"),
+        ({"epochs": 2.0}, "epochs is 2.0; wanted a whole number, 1 or more"),
+        ({"batch": 0}, "batch is 0; wanted a whole number, 1 or more"),
         ({"rate": 0.0}, "rate is 0.0; wanted more than 0"),
         ({"rate": float("nan")}, "rate is nan; wanted more than 0"),
         ({"layer_decay": 1.5}, "layer_decay is 1.5; wanted more than 0 and at most 1"),

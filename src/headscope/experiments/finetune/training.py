@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,8 @@ class TrainingSchedule(SettingsTable):
 
     def __post_init__(self) -> None:
         rules = {
-            "epochs": (self.epochs >= 1, "1 or more"),
-            "batch": (self.batch >= 1, "1 or more"),
+            "epochs": (_counts(self.epochs), "a whole number, 1 or more"),
+            "batch": (_counts(self.batch), "a whole number, 1 or more"),
             "rate": (self.rate > 0, "more than 0"),
             "layer_decay": (0 < self.layer_decay <= 1, "more than 0 and at most 1"),
             "warm_up": (0 <= self.warm_up < 1, "0 or more and less than 1"),
@@ -66,6 +67,10 @@ class TrainingSchedule(SettingsTable):
         for name, (holds, rule) in rules.items():
             if not holds:
                 raise InputError(f"{name} is {getattr(self, name)}; wanted {rule}")
+
+
+def _counts(number: float) -> bool:
+    return isinstance(number, Integral) and number >= 1
 
 
 def train(
