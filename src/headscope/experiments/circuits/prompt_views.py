@@ -38,6 +38,7 @@ from headscope.model.model import evaluating, forward
 FOLLOWED = 10  # heads between which paths are followed
 TOLD = ("probability", "rank", "loss")  # of a token that came, or that could come
 OVER = "prompt layer head"
+Row = tuple[str, Any, str, str, str, str]  # name, values, dimensions, long name, unit, source
 
 
 def prompt_views(
@@ -52,8 +53,8 @@ def prompt_views(
               tokens before it; outcome_text[prompt, end] and outcome of the answer and the wrong
               one, of `choices` the likeliest; difference[prompt] of their logits; direct, lost,
               lost_mean[prompt, layer, head] and rest[prompt, part] in logits; source, to_answer and
-              attention[prompt, layer, head, token] of the last token; and, where heads are
-              followed, their units, path[prompt, sender, receiver, via] and gap[prompt] in logits
+              attention[prompt, layer, head, token] of the last token; of followed heads their
+              units, path[prompt, sender, receiver, via] and gap[prompt] in logits
     raises    ModelError as `written` and `head_swaps`
     """
     asked = every.part(slice(shown))
@@ -61,21 +62,18 @@ def prompt_views(
     all_tokens: Any = [slice(None)] * len(asked.clean)
     alone = written(model, asked.clean, replace(asked, wrong=all_tokens), batch_tokens=batch_tokens)
     lost = _lost(model, asked, None, batch_tokens=batch_tokens)
-    usual = mean_mixtures(model.model.network, (
-        one.batch
-        for one in asked_batches(
-            model.model, [*every.clean, *every.corrupted], batch_tokens=batch_tokens
-        )
-    ))  # fmt: skip
+    examples = [*every.clean, *every.corrupted]
+    batches = (one.batch for one in asked_batches(model.model, examples, batch_tokens=batch_tokens))
+    usual = mean_mixtures(model.model.network, batches)
     lost_mean = _lost(model, asked, usual, batch_tokens=batch_tokens)
     choices = list(zip(asked.right, asked.wrong, strict=True))
     reads = [_read(model, *one) for one in zip(asked.clean, choices, strict=True)]
-    name, logits = partial(_text, model), "logits"
+    name = partial(_text, model)
     texts = zip_longest(*(map(name, one.input_ids) for one in asked.clean), fillvalue="")
     rest = np.stack([told.mlps.sum(1), told.embedding, told.bias], 1)
     by_token = told.sources, alone.sources, [one.attention for one in reads]
     source, to_answer, attention = (_padded(some).astype(np.float32) for some in by_token)
-    rows: list[tuple[str, Any, str, str, str, str]] = [
+    rows: list[Row] = [
         ("token_text", np.array(list(texts)).T, "prompt token", "the tokens", "1", OURS),
         ("told", _padded([one.told for one in reads]), "prompt number token",
          "of the token that came", "1", OURS),
@@ -85,14 +83,14 @@ def prompt_views(
          "what may follow", "1", OURS),
         ("outcome", np.stack([one.outcome for one in reads]), "prompt number end",
          "of what may follow", "1", OURS),
-        ("difference", told.difference, "prompt", "answer less wrong one", logits, SOURCE),
-        ("direct", told.heads, OVER, "written directly to the answer", logits, SOURCE),
-        ("rest", rest, "prompt part", "written by what is no head", logits, SOURCE),
-        ("lost", lost, OVER, "lost when the head is switched off", logits, OURS),
-        ("lost_mean", lost_mean, OVER, "lost when the head gives its mean", logits, OURS),
-        ("source", source, f"{OVER} token", "written to the answer from a token", logits, SOURCE),
+        ("difference", told.difference, "prompt", "answer less wrong one", "logits", SOURCE),
+        ("direct", told.heads, OVER, "written directly to the answer", "logits", SOURCE),
+        ("rest", rest, "prompt part", "written by what is no head", "logits", SOURCE),
+        ("lost", lost, OVER, "lost when the head is switched off", "logits", OURS),
+        ("lost_mean", lost_mean, OVER, "lost when the head gives its mean", "logits", OURS),
+        ("source", source, f"{OVER} token", "written to the answer from a token", "logits", SOURCE),
         ("to_answer", to_answer, f"{OVER} token",
-         "written to the answer's own logit, above the mean of all tokens", logits, SOURCE),
+         "written to the answer's own logit, above the mean of all tokens", "logits", SOURCE),
         ("attention", attention, f"{OVER} token", "of the last token", "probability", OURS),
     ]  # fmt: skip
     if followed:
@@ -100,13 +98,17 @@ def prompt_views(
         units = np.array([layer * told.heads.shape[2] + head for layer, head in followed])
         rows += [
             ("followed", units, "sender", "heads between which paths go", "1", OURS),
-            ("path", path, "prompt sender receiver via", "that a path brings back", logits, WANG),
-            ("gap", gap, "prompt", "that the corrupted prompt takes", logits, WANG),
+            ("path", path, "prompt sender receiver via", "that a path brings back", "logits", WANG),
+            ("gap", gap, "prompt", "that the corrupted prompt takes", "logits", WANG),
         ]
+    return _labelled(rows).assign_attrs(prompts=asked.kind, tidy=0)
+
+
+def _labelled(rows: list[Row]) -> xr.Dataset:
     coords = {"number": TOLD, "end": ("answer", "wrong"), "via": VIA,
               "part": ("mlps", "embedding", "bias")}  # fmt: skip
     variables = {name: Variable(value, dims.split(), *about) for name, value, dims, *about in rows}
-    dataset = labelled(variables, coords=coords).assign_attrs(prompts=asked.kind, tidy=0)
+    dataset = labelled(variables, coords=coords)
     for variable in dataset.data_vars.values():
         variable.attrs["tidy"] = 0
     return dataset
