@@ -45,9 +45,14 @@ TYPED = {
     },
     "wu2024": {
         "llama-2-7b-80k-16-19": ["0.94"], "llama-2-7b-80k-8-26": ["0.80"],
-        "llama-2-7b-80k-sparse": ["3.2", "3–6"], "llama-2-7b-80k-never": ["70.2", "45–73"],
-        "Mistral-7B-v0.2-hf-12-7": ["0.93"], "Mistral-7B-v0.2-hf-sparse": ["4.2", "3–6"],
-        "Yi-6B-200K-sparse": ["5.2", "3–6"], "Qwen1.5-14B-sparse": ["3.8", "3–6"],
+        "llama-2-7b-80k-sparse": ["3.2", "3.2", "3–6"],
+        "llama-2-7b-80k-never": ["70.2", "70.2", "45–73"],
+        "llama-2-13b-64k-sparse": ["2.1", "3–6"], "llama-2-13b-64k-never": ["73.2", "45–73"],
+        "Mistral-7B-v0.2-hf-12-7": ["0.93"], "Mistral-7B-v0.2-hf-sparse": ["4.2", "4.2", "3–6"],
+        "Mistral-7B-v0.2-hf-never": ["65.2", "45–73"],
+        "Mixtral-8x7B-v0.1-sparse": ["6.2", "3–6"], "Mixtral-8x7B-v0.1-never": ["57.6", "45–73"],
+        "Yi-6B-200K-sparse": ["5.2", "5.7", "3–6"], "Yi-6B-200K-never": ["50.7", "45–73"],
+        "Qwen1.5-14B-sparse": ["3.8", "3.8", "3–6"], "Qwen1.5-14B-never": ["53.5", "45–73"],
     },
 }  # fmt: skip
 

@@ -75,7 +75,8 @@ def test_a_zoo_of_several_processes_is_that_of_one(desk, alone, tmp_path):
     dead.tell(state="computing", started="0")
     begun.clear()
     made = zoo_of(desk, folder, (2, 2), begun.append)
-    assert begun == ["copy", "nothing", "large"]
+    assert begun[0] == "copy"
+    assert sorted(begun[1:]) == ["large", "nothing"]  # by what it had looked at last
     assert results(made) == results(alone)
     assert (made.failed, list(made.runs)) == (alone.failed, list(alone.runs))
     assert made.failed["copy"] == "has the same weights as small"

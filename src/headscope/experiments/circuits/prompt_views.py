@@ -61,11 +61,10 @@ def prompt_views(
     told = written(model, asked.clean, asked, batch_tokens=batch_tokens)
     all_tokens: Any = [slice(None)] * len(asked.clean)
     alone = written(model, asked.clean, replace(asked, wrong=all_tokens), batch_tokens=batch_tokens)
-    lost = _lost(model, asked, None, batch_tokens=batch_tokens)
     examples = [*every.clean, *every.corrupted]
     batches = (one.batch for one in asked_batches(model.model, examples, batch_tokens=batch_tokens))
     usual = mean_mixtures(model.model.network, batches)
-    lost_mean = _lost(model, asked, usual, batch_tokens=batch_tokens)
+    lost, lost_mean = (_lost(model, asked, one, batch_tokens=batch_tokens) for one in (None, usual))
     choices = list(zip(asked.right, asked.wrong, strict=True))
     reads = [_read(model, *one) for one in zip(asked.clean, choices, strict=True)]
     name = partial(_text, model)
