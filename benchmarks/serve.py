@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -60,15 +59,8 @@ def text_of(tokens: int, turn: int) -> str:
 def serving(model: LiveModel) -> Iterator[LiveServer]:
     """A server in a thread of its own."""
     app = LiveApp(WaitingLine(4), model, LivePage(model.about, "The cat."))
-    with closing(bound("127.0.0.1", 0)) as own:
-        server = LiveServer(app, own)
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.stop()
-            thread.join()
+    with closing(bound("127.0.0.1", 0)) as own, LiveServer(app, own).in_thread() as server:
+        yield server
 
 
 def answer_ms(server: LiveServer, connection: http.client.HTTPConnection, text: str) -> float:

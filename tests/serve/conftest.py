@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import closing, contextmanager
 
 import pytest
@@ -46,12 +45,8 @@ def serving(model, text, *, clients=16, **more):
     """A server in a thread; it is stopped at the end."""
     page = LivePage(model.about, text)
     app = LiveApp(WaitingLine(clients), model, page, **more)
-    with closing(bound("127.0.0.1", 0)) as own:
-        server = LiveServer(app, own, token=TOKEN)
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.stop()
-            thread.join()
+    with (
+        closing(bound("127.0.0.1", 0)) as own,
+        LiveServer(app, own, token=TOKEN).in_thread() as server,
+    ):
+        yield server

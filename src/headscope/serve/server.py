@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Callable
-from contextlib import closing, suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from urllib.parse import urlencode
 
 import uvicorn
@@ -83,7 +84,7 @@ class LiveServer:
         return f"http://{name}:{self.port}/?{urlencode({TOKEN: self.guard.token})}"
 
     def run(self, ready: Callable[[], None] = lambda: None) -> None:
-        """Serves until Ctrl-C, or until `stop`.
+        """Serves until Ctrl-C.
 
         ready  called before the first request is answered; the port takes connections already
         """
@@ -92,6 +93,13 @@ class LiveServer:
             ready()
             self.web.run(sockets=[self.own])
 
-    def stop(self) -> None:
-        """Ends it, from another thread."""
-        self.web.should_exit = True
+    @contextmanager
+    def in_thread(self) -> Iterator[LiveServer]:
+        """Inside the context it serves from a thread of its own."""
+        thread = threading.Thread(target=self.run)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.web.should_exit = True
+            thread.join()
