@@ -19,6 +19,7 @@ from headscope.serve.live_model import LiveModel
 from headscope.serve.open_model import OpenedModel, open_model, parameter_count
 from headscope.serve.requests import Changes, HeadRequest, ReadRequest, read_request
 from headscope.serve.waiting import DroppedError
+from headscope.tasks.task import own_task
 from headscope.views.view_page import payload
 from model.families.tiny import FAMILIES
 from model.families.tokenizers_made import wordpiece
@@ -180,6 +181,15 @@ def test_classes_and_masked_tokens_are_told(tmp_path):
     for row in outcome["rows"]:
         best = wanted[row["place"]].topk(8)
         np.testing.assert_allclose([one[1] for one in row["told"]], best.values, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("head", "problem"),
+    [(own_task("score", None), "regression"), (MOOD, "multi_label_classification")],
+)
+def test_what_is_no_choice_of_one_class_is_not_told_as_one(tmp_path, head, problem):
+    place = checkpoint(tmp_path / "model", head=head, problem_type=problem)
+    assert open_model(str(place), **LOADING).answers == "vectors"
 
 
 def test_a_pass_ends_between_two_layers_when_nobody_waits(decoder):

@@ -51,16 +51,22 @@ def open_model(name: str, **loading: Any) -> OpenedModel:
     try:
         if getattr(config, "is_encoder_decoder", False):
             pass
-        elif "ForSequenceClassification" in kinds:
+        elif "ForSequenceClassification" in kinds and _chooses_one_class(config):
             task = task_of(name, "classes of the checkpoint", revision=loading["revision"])
             model = load_for_task(name, task, **loading).model
-            return OpenedModel(model, CLASSES, task.labels or (task.name,))
+            return OpenedModel(model, CLASSES, task.labels or ())
         elif any(ending in kinds for ending in (*MASKED, *CAUSAL)):
             language = load_language_model(name, **loading)
             return OpenedModel(language.model, MASK if language.kind == "masked" else NEXT)
     except ModelError:
         pass  # its head is not there, or not whole; or `load` says what else is wrong
     return OpenedModel(load(name, **loading))
+
+
+def _chooses_one_class(config: Any) -> bool:
+    """Whether its outputs are one softmax: neither a number nor several classes at once."""
+    other = getattr(config, "problem_type", None) in ("regression", "multi_label_classification")
+    return not other and len(config.id2label) > 1
 
 
 def _refuse_too_large(name: str, config: Any, loading: dict[str, Any]) -> None:
