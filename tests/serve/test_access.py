@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import re
+import socket
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 from starlette.testclient import TestClient
@@ -21,7 +24,7 @@ from headscope.serve.live_page import LivePage
 from headscope.serve.run_pages import RunPages
 from headscope.serve.server import LiveServer, bound
 from headscope.serve.waiting import WaitingLine
-from serve.conftest import LOADING, TOKEN
+from serve.conftest import LOADING, TOKEN, serving
 
 BASE = "http://127.0.0.1:8899"
 ASKING = {"x-headscope-page": "a"}
@@ -245,6 +248,41 @@ def test_whatever_fails_the_server_stays(line, capsys, error, status, said):
         assert answer.status_code == status
         assert re.search(said, answer.json()["error"])
     assert client.get("/").status_code == 200
+
+
+# --- the end -------------------------------------------------------------------------------------
+
+SLOW = f"POST /read HTTP/1.1\r\nHost: localhost\r\nX-Headscope-Token: {TOKEN}\r\n".encode()
+PART = b"X-Headscope-Page: a\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3])
+def test_at_the_end_nothing_is_left_open(turns, monkeypatch, caplog):
+    """A client that came while uvicorn ended was forgotten: its socket was never closed."""
+    monkeypatch.setattr(module, "SECONDS_TO_END", 0.05)
+    model = Model()
+    with serving(model, "x") as server:
+        port, end, late, drop = server.port, server.web.shutdown, [], server.app.line.end
+        slow = socket.create_connection(("127.0.0.1", port))
+        slow.sendall(SLOW + PART)
+        waiting = socket.create_connection(("127.0.0.1", port))
+        waiting.sendall(SLOW + PART.replace(b"99", b"15") + b'"text": "cat"}')
+        assert model.begun.acquire(timeout=20)
+
+        async def shutdown(sockets=None):
+            late.append(socket.create_connection(("127.0.0.1", port)))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await end(sockets)
+
+        server.app.line.end = lambda: (drop(), model.go.set())
+        server.web.shutdown = shutdown
+    assert b" 409 " in waiting.recv(4096)
+    for one in (slow, waiting, *late):
+        with closing(one), suppress(ConnectionResetError):
+            assert one.recv(4096) == b""
+    gc.collect()  # what is left open is complained of here
+    assert caplog.text == ""
 
 
 # --- ports ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 
+import numpy as np
 import pytest
 import torch
 
@@ -208,6 +209,41 @@ def test_what_cannot_be_read_is_told_and_the_last_maps_stay(opened, of_encoder):
     assert page.evaluate(PICTURES) == maps
     typed(page, TEXT)
     assert page.locator("#refused").is_hidden()
+    # A link that opens with such a text has no maps, and nothing to press, until there is another.
+    page.goto("about:blank")
+    page.goto(origin(of_encoder) + "#text=" + "word+" * 80)
+    page.wait_for_selector("#refused:not([hidden])")
+    assert page.locator("#layer-off").is_hidden()
+    assert page.locator("#tab-head").is_hidden()
+    page.fill("#text", TEXT)
+    page.wait_for_selector("body[data-answers]")
+    assert page.locator("#layer-off").is_visible()
+
+
+def test_on_a_wide_screen_all_four_views_show_what_is_chosen_in_one(opened, of_encoder, encoder):
+    page = opened(of_encoder)
+    page.wait_for_selector("#neuron-table [data-key]")
+    views = ("model", "head", "neuron", "matrix")
+    assert all(page.locator(f"#view-{view}").is_visible() for view in views)
+    page.locator(CELLS).nth(6).click()  # L2·H3
+    (stack,) = encoder.read(ReadRequest(TEXT), lambda: None).shown.stacks
+    weights = stack.attention[1, 2]
+    page.locator("#map").click(
+        position={"x": 1, "y": page.locator("#map").bounding_box()["height"] / 2}
+    )
+    (row,) = page.locator("#from .kept").all()
+    query = page.locator("#from [role=option]").all_inner_texts().index(row.inner_text())
+    assert query == len(weights) // 2
+    assert page.locator("#neuron-from [aria-selected=true]").inner_text() == row.inner_text()
+    assert page.locator("#neuron-table [aria-selected=true]").get_attribute("data-key") == "0"
+    shown = page.locator("#neuron-table [data-key] .weight span").all_inner_texts()
+    np.testing.assert_allclose([float(one) for one in shown], weights[query], atol=1e-3)
+    assert page.locator("#head-name").inner_text() == "L2·H3"
+    assert page.inner_text("#export-title") == "Save the matrix view"
+    page.set_viewport_size({"width": 800, "height": 800})
+    page.wait_for_selector("#view-matrix", state="hidden")
+    assert [page.locator(f"#view-{view}").is_visible() for view in views] == [True] + [False] * 3
+    assert page.locator("#tab-all").is_hidden()
 
 
 def test_the_neuron_view_is_there_for_every_head(opened, of_encoder):

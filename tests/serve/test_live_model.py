@@ -5,15 +5,18 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModelForSeq2SeqLM
 
 import headscope as hs
 from experiments.importance.made import language_model
 from headscope.errors import InputError, ModelError
 from headscope.model.attention import visible
+from headscope.model.checkpoint import quietly
 from headscope.serve.answers import answer, head_answer
 from headscope.serve.live_model import LiveModel
 from headscope.serve.open_model import OpenedModel, open_model, parameter_count
@@ -288,6 +291,51 @@ def test_of_an_encoder_decoder_each_stack_and_side_is_changed_by_itself():
     assert len(model.read(ReadRequest(text), nothing).shown.stacks) == 1
     with pytest.raises(InputError, match=r"found .* tokens; wanted 30 at most"):
         model.read(ReadRequest(text, "cat " * 40), nothing)
+
+
+@pytest.mark.parametrize("kind", ["T5", "BART"])
+def test_of_an_encoder_decoder_with_its_head_the_next_token_is_told(tmp_path, kind):
+    config = FAMILIES[kind].build().config
+    config.decoder_start_token_id = 2
+    with quietly():
+        network = AutoModelForSeq2SeqLM.from_config(config).eval()
+        network.save_pretrained(tmp_path)
+        (tokenizer := wordpiece()).save_pretrained(tmp_path)
+        opened = open_model(str(tmp_path), **LOADING)
+    model, text, pair = LiveModel(opened, longest=30), "the cat a b", "a cat ."
+    assert opened.answers == "next"
+
+    def mine(call):
+        if call.site.stack == "cross" and call.layer == 1:
+            call.attention = call.attention.clone()
+            call.attention[:, 3] = 0
+
+    ids = torch.tensor([tokenizer(text).input_ids])
+    written = torch.tensor([[2, *tokenizer(text_target=pair).input_ids[:-1]]])
+    (row,) = model.read(ReadRequest(text, pair, off((2, 1, 3))), nothing).outcome["rows"]
+    assert row["place"] == written.shape[1] - 1
+    stacks = ["encoder", "decoder", "cross"]
+    shares = []
+    for one in ([], [mine]):
+        with torch.inference_mode(), hs.Instrument(network, interventions=one, stacks=stacks):
+            logits = network(input_ids=ids, decoder_input_ids=written).logits
+        shares.append(logits[0, -1].softmax(-1).numpy())
+    for at, wanted in enumerate(shares):
+        found = sorted(one[1 + at] for one in row["told"])
+        assert found[-1] == pytest.approx(wanted.max(), rel=1e-4)
+    assert not np.allclose(*shares)
+    alone = model.read(ReadRequest(text), nothing).outcome
+    assert (alone["kind"], alone["rows"]) == ("next", [])
+
+
+def test_a_space_that_a_decoder_of_sentencepiece_leaves_out_is_told(decoder):
+    pieces = {1: "▁cat", 2: "s"}
+    tokenizer = SimpleNamespace(
+        decode=lambda ids: pieces[ids[0]].removeprefix("▁"), convert_ids_to_tokens=pieces.get
+    )
+    opened = SimpleNamespace(model=SimpleNamespace(tokenizer=tokenizer))
+    model = SimpleNamespace(opened=opened, model=opened.model)
+    assert [LiveModel._token(model, number) for number in pieces] == [" cat", "s"]
 
 
 def test_a_family_that_can_only_be_read_is_read_and_not_changed():

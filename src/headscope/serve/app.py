@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
@@ -61,7 +61,7 @@ class LiveApp:
         ]  # fmt: skip
         if self.pages is not None:
             routes.append(Route("/run/{name:path}", self.of_run))
-        handlers: Any = dict.fromkeys((HTTPException, HeadscopeError, Exception), _refused)
+        handlers: Any = dict.fromkeys(HANDLED, _refused)
         return Starlette(routes=routes, exception_handlers=handlers)
 
     async def live(self, _: Request) -> Response:
@@ -151,8 +151,13 @@ UNKNOWN = {
 }
 
 
+HANDLED = (HTTPException, HeadscopeError, ClientDisconnect, Exception)
+
+
 async def _refused(_: Request, error: Exception) -> Response:
     """Whatever goes wrong is told, and the server stays."""
+    if isinstance(error, ClientDisconnect):
+        return Response(status_code=GONE)
     if isinstance(error, HTTPException):
         return refusal(error.status_code, UNKNOWN.get(error.status_code, str(error.detail)))
     if isinstance(error, HeadscopeError):

@@ -142,7 +142,9 @@ class LiveModel:
                 f"found {count} tokens; wanted {self.longest} at most: shorten the text, or start "
                 "the server with a larger --longest"
             )
-        self._changes, places = changes, self._places(example.input_ids)
+        # A decoder reads as many tokens as were written: a start token for the last one.
+        read = example.input_ids if written is None else np.array(written.input_ids if pair else [])
+        self._changes, places = changes, self._places(read)
         with self._outputs(places) as outputs:
             shown = capture_example(
                 self.model, text, pair or None, reading=lambda *_, **how: self._reading(stop, **how)
@@ -190,7 +192,8 @@ class LiveModel:
 
         A language-model head computes the rows of these places only.
         """
-        network, outputs = self.model.network, dict[Any, Any]()
+        network: Any = self.model.network
+        outputs = dict[Any, Any]()
 
         def base(module: Any, _args: Any, output: Any) -> None:
             outputs[module] = output[0].detach()
@@ -199,7 +202,8 @@ class LiveModel:
             outputs[None] = getattr(output, "logits", None)
 
         with ExitStack() as stack:
-            for module in (*([network.get_encoder()] if self._decodes else []), network.base_model):
+            last = network.get_decoder() if self._decodes else network.base_model
+            for module in (*([network.get_encoder()] if self._decodes else []), last):
                 stack.callback(module.register_forward_hook(base).remove)
             stack.callback(network.register_forward_hook(top).remove)
             if self.opened.answers in (NEXT, MASK):
@@ -210,7 +214,7 @@ class LiveModel:
     def _places(self, ids: np.ndarray[Any, Any]) -> list[int]:
         """Where the model tells a token: after the last one, or at masks."""
         if self.opened.answers == NEXT:
-            return [len(ids) - 1]
+            return [len(ids) - 1] if len(ids) else []
         mask = self.model.tokenizer.mask_token_id if self.opened.answers == MASK else -1
         return np.flatnonzero(ids == mask).tolist()
 
@@ -229,4 +233,8 @@ class LiveModel:
     def _token(self, number: int) -> str:
         """A token as it would be written, with the space before it."""
         text = str(self.model.tokenizer.decode([number]))
+        if str(self.model.tokenizer.convert_ids_to_tokens(number)).startswith("▁"):
+            text = " " + text.lstrip(
+                " "
+            )  # which a decoder of SentencePiece leaves out at the start
         return self.model.tokens([number])[0] if "\ufffd" in text else text

@@ -19,7 +19,7 @@ from headscope.serve.requests import MOST_CHARACTERS
 from headscope.views.view_page import PACKAGE, STYLES, page_script
 
 OWN = "headscope.serve"
-SCRIPTS = ("asking.js", "changes.js", "outcome.js", "live.js")
+SCRIPTS = ("asking.js", "together.js", "changes.js", "outcome.js", "live.js")
 BEGIN = "begin.js"  # of a page that has its example
 EXAMPLES = {
     "next": "When Mary and John went to the store, John gave a drink to",

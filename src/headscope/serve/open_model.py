@@ -1,7 +1,7 @@
 """Opens the model of a live page: with its head, if the checkpoint has one, and if memory suffices.
 
-A decoder comes with its language-model head, a masked language model and a classifier likewise, so
-that the page can tell what the model answers. Any other checkpoint, and an encoder-decoder, is
+A decoder comes with its language-model head, a masked language model, an encoder-decoder and a
+classifier likewise, so that the page can tell what the model answers. Any other checkpoint is
 opened as by `headscope.load`: of it the output vectors are seen.
 """
 
@@ -21,6 +21,7 @@ from headscope.run.memory import free_bytes
 from headscope.tasks.task_model import load_for_task, task_of
 
 # What a model answers, and of what its classes are called.
+WRITING = "ForConditionalGeneration", "MTModel"  # T5, BART; Marian
 NEXT, MASK, CLASSES, VECTORS = "next", "mask", "classes", "vectors"
 
 
@@ -50,7 +51,8 @@ def open_model(name: str, **loading: Any) -> OpenedModel:
     kinds = " ".join(getattr(config, "architectures", None) or [])
     try:
         if getattr(config, "is_encoder_decoder", False):
-            pass
+            if any(ending in kinds for ending in WRITING):
+                return OpenedModel(load_language_model(name, **loading, kind="written").model, NEXT)
         elif "ForSequenceClassification" in kinds and _chooses_one_class(config):
             task = task_of(name, "classes of the checkpoint", revision=loading["revision"])
             model = load_for_task(name, task, **loading).model

@@ -7,6 +7,7 @@ and each of them longer.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import threading
@@ -19,9 +20,11 @@ import uvicorn
 from headscope.errors import InputError
 from headscope.serve.access import LOOPBACK, TOKEN, Guard
 from headscope.serve.app import LiveApp
+from headscope.serve.waiting import WaitingLine
 
 PORTS_TRIED, MOST_CONNECTIONS = 20, 256
 SECONDS_TO_END = 2
+TURNS_OF_ACCEPTING = 3  # of the event loop, from a new socket to a connection that uvicorn knows
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -53,6 +56,33 @@ def bound(host: str, port: int) -> socket.socket:
     )
 
 
+class _Web(uvicorn.Server):
+    """Ends with no connection left open.
+
+    uvicorn by itself forgets who is accepted while it ends, waits for the model, and cancels who
+    is slow. Here whoever waits for the model is told at once, and who is slow is let go.
+    """
+
+    line: WaitingLine
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, let all go, and end."""
+        for server in self.servers:
+            server.close()
+        for _ in range(TURNS_OF_ACCEPTING):
+            await asyncio.sleep(0)
+        self.line.end()
+        slow = asyncio.get_running_loop().call_later(SECONDS_TO_END, self._let_go)
+        await super().shutdown(sockets)
+        slow.cancel()
+        self._let_go()
+        await asyncio.sleep(0)  # in which their sockets are closed
+
+    def _let_go(self) -> None:
+        for connection in self.server_state.connections:
+            connection.transport.abort()
+
+
 class LiveServer:
     """A live page on a port of its own.
 
@@ -68,13 +98,14 @@ class LiveServer:
         self.app, self.own, self.host = app, own, host
         self.port = int(own.getsockname()[1])
         self.guard = Guard(app.starlette(), host=host, port=self.port, token=token)
-        self.web = uvicorn.Server(
+        self.web = _Web(
             uvicorn.Config(
                 self.guard, log_config=None, access_log=False, ws="none", http="h11",
-                lifespan="off", server_header=False, timeout_graceful_shutdown=SECONDS_TO_END,
+                lifespan="off", server_header=False, timeout_graceful_shutdown=2 * SECONDS_TO_END,
                 limit_concurrency=MOST_CONNECTIONS,
             )
         )  # fmt: skip
+        self.web.line = app.line
 
     @property
     def address(self) -> str:

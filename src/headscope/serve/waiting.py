@@ -80,6 +80,8 @@ class WaitingLine:
         """
         ticket = Ticket(client, kind, work)
         with self._changed:
+            if self._closed:
+                raise DroppedError("found a request to a server that ends; wanted one that runs")
             own = self._waiting.get(client)
             if own is None and len(self._waiting) >= self.clients:
                 raise CrowdedError(
@@ -136,8 +138,8 @@ class WaitingLine:
         self._thread = threading.Thread(target=self._work, name="headscope model", daemon=True)
         self._thread.start()
 
-    def close(self) -> None:
-        """Drop all that waits and runs, and end the thread."""
+    def end(self) -> None:
+        """Drop all that waits and runs; the thread ends after the layer that it is in."""
         with self._changed:
             self._closed = True
             for own in list(self._waiting.values()):
@@ -146,6 +148,10 @@ class WaitingLine:
             if self._running is not None:
                 self._running.dropped = True
             self._changed.notify()
+
+    def close(self) -> None:
+        """Likewise, and wait for the thread."""
+        self.end()
         if self._thread is not None:
             self._thread.join()
 

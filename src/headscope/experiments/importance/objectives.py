@@ -15,7 +15,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch.nn import functional
-from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, PreTrainedModel
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    PreTrainedModel,
+)
 
 from headscope.core.accumulators import Array, Ints, generator
 from headscope.core.whole_file import sha256_of
@@ -146,6 +151,9 @@ Objective = TaskLoss | TokenLoss
 # --- language models, and the tokens that they are asked for ----------------------------------
 
 MASKED, CAUSAL = ("MaskedLM", "PreTraining"), ("CausalLM", "LMHead")
+HEADS: dict[str, Any] = {
+    "masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM, "written": AutoModelForSeq2SeqLM
+}  # fmt: skip
 ASKED, HIDDEN, CHANGED = 0.15, 0.8, 0.1  # shares: of tokens; of those asked
 
 
@@ -153,7 +161,7 @@ ASKED, HIDDEN, CHANGED = 0.15, 0.8, 0.1  # shares: of tokens; of those asked
 class LanguageModel:
     """A model whose network has a language-model head.
 
-    kind  "masked" or "causal"
+    kind  "masked" or "causal"; of an encoder-decoder, "written"
     """
 
     model: Model
@@ -163,19 +171,19 @@ class LanguageModel:
 def load_language_model(
     name: str | Path, *, device: str = "cpu", device_map: DeviceMap = None,
     dtype: str = "float32",
-    revision: str | None = None, trust_remote_code: bool = False,
+    revision: str | None = None, trust_remote_code: bool = False, kind: str | None = None,
 ) -> LanguageModel:  # fmt: skip
     """A checkpoint with its language-model head, in evaluation mode.
 
-    raises  ModelError as `headscope.load`; also without such a head, and for
-            encoder-decoders
+    kind    as `LanguageModel` has it; None: by the checkpoint, which is no encoder-decoder
+    raises  ModelError as `headscope.load`; also without such a head, and, where no kind is given,
+            for encoder-decoders
     """
     given, where = str(name), Placement(device, device_map)
     source = checkpoint.Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
     with checkpoint.quietly():
-        kind = _kind(given, source.config)
-        auto: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
-        network, missing = source.network(auto, dtype, where)
+        kind = kind or _kind(given, source.config)
+        network, missing = source.network(HEADS[kind], dtype, where)
     weights.refuse_incomplete(given, missing)
     digest = source.weights_sha256(network)
     model = Model(network, source.tokenizer, given, source.commit, digest)

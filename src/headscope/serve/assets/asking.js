@@ -112,6 +112,7 @@ function take(fresh, part) {
   at("levels").hidden = !someWords();
   at("special").parentNode.hidden = !someSpecial();
   at("special").parentNode.firstChild.data = someSink() ? "Special tokens, sink " : "Special tokens ";
+  holdOthers();
   arrange();
   repaint();
   return undefined;
@@ -138,7 +139,7 @@ const measureOf = (name) => stack().measures.findIndex((measure) => measure.name
 
 // Of all heads the change is seen best; of one, both maps side by side.
 function showChange() {
-  if (state.view === "model") Object.assign(state, { measure: measureOf("difference"), beside: null });
+  if (shows("model")) Object.assign(state, { measure: measureOf("difference"), beside: null });
   else if (state.view !== "neuron") Object.assign(state, { measure: 0, beside: measureOf("versus") });
 }
 
@@ -175,8 +176,10 @@ function listStacks() {
 
 function begin() {
   state.top = data.sides.some((side) => side.tokens.length > 40) ? 3 : 0;
-  data.start.measure = 0; // so that an address says where it shows the change
+  holdOthers();
+  Object.assign(data.start, { measure: 0, view: "all" }); // what an address leaves out
   start();
+  buildTogether();
   viewBefore = state.view;
   painters.unshift(followView);
   painters.push(paintOutcome, paintChanges);

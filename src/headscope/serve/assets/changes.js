@@ -26,7 +26,7 @@ function changed() {
   askModel();
 }
 
-const chosenWords = () => (state.view === "head" ? state.heads : [headNow()]).map((head) => headWord(state.stack, state.layer, head));
+const chosenWords = () => (shows("head") ? state.heads : [headNow()]).map((head) => headWord(state.stack, state.layer, head));
 
 function buildChanges() {
   at("ways").append(...switched("way", WAYS, (way) => setWay(chosenWords(), way)));
@@ -77,7 +77,7 @@ function foldRows() {
   const from = measureNow().signed && !others && layers.length ? Math.min(...layers) : 0;
   at("cells").querySelectorAll("[role=row]").forEach((row, place) => row.classList.toggle("folded", place > 0 && place - 1 < from));
   const which = from > 1 ? `Layers ${layerName(0)} to ${layerName(from - 1)} stand` : `Layer ${layerName(0)} stands`;
-  write(at("folded"), from && state.view === "model" ? `${which} before the change: no weight moves there.` : "");
+  write(at("folded"), from && shows("model") ? `${which} before the change: no weight moves there.` : "");
 }
 
 function nameOf(word) {

@@ -9,6 +9,7 @@ function paintOutcome() {
   const tables = rows.map((row) => table(row, kind));
   const said = [];
   if (kind === "mask" && !rows.length) said.push(element("p", { class: "hint" }, `Write ${live.settings.mask} where the model shall tell a word.`));
+  if (kind === "next" && !rows.length) said.push(element("p", { class: "hint" }, "Write as Decoder what the model has written so far: it tells what comes next."));
   if (moved && rows.length) said.push(element("p", { class: "hint" }, "Bars and bold numbers: changed; black marks: as it is."));
   const words = movedWords(moved);
   if (kind === "vectors" && !moved) said.push(element("p", {}, "This checkpoint has no head that answers. Switch a head off, and the page says how far each token’s output vector moves."));

@@ -60,7 +60,7 @@ function paintChoices() {
   for (const [name, value] of Object.entries(checked)) {
     for (const input of document.querySelectorAll(`input[name=${name}]`)) input.checked = input.value === String(value);
   }
-  const two = state.view === "head" || state.view === "matrix";
+  const two = shows("head") || shows("matrix");
   at("besides").hidden = measures.length < 2 || !two;
   at("beside").checked = state.beside !== null;
   at("second").hidden = state.beside === null || measures.length < 3;

@@ -3,7 +3,8 @@
 let data = JSON.parse(document.getElementById("data").textContent);
 const painters = [];
 const state = {
-  view: "model",
+  view: "model", // or "all" four, on a page and a screen that have room for them
+  front: "model", // of all, the one that was used last: it is read aloud, and saved
   stack: 0,
   layer: 0,
   heads: [0], // of the layer, in the order chosen; the last one is the head that is named
@@ -39,6 +40,13 @@ const headNumber = (head) => String(head + countsFrom);
 const headName = (layer, head) => `L${layerName(layer)}·H${headNumber(head)}`;
 const headNow = () => state.heads[state.heads.length - 1];
 const labelOf = (layer, head) => stack().labels[layer]?.[head] ?? "";
+const wide = matchMedia("(min-width: 1200px)");
+const together = () => state.view === "all" && wide.matches;
+const front = () => (state.view !== "all" ? state.view : wide.matches ? state.front : "model");
+const shows = (view) => together() || front() === view;
+let held = false; // of all four: whether the model view alone is painted yet
+const due = (view) => shows(view) && !(held && view !== "model");
+const alone = (view) => !together() && front() === view;
 const chosen = () => state.pointed ?? state.kept;
 const same = (one, two) => one !== null && two !== null && one.side === two.side && one.index === two.index;
 const count = (length) => Array.from({ length }, (_, index) => index);
@@ -61,6 +69,7 @@ function point(place) {
   state.pointed = place;
   state.cell = null;
   paintHead();
+  if (together()) sheets.forEach(paintAim);
   say();
 }
 

@@ -41,13 +41,13 @@ function onPaper(work) {
 }
 
 function notYet() {
-  if (state.view === "neuron") return neuron.now ? "" : "The vectors of this head are not shown: nothing to save.";
-  const layers = state.view === "model" ? count(stack().layers) : [state.layer];
+  if (front() === "neuron") return neuron.now ? "" : "The vectors of this head are not shown: nothing to save.";
+  const layers = front() === "model" ? count(stack().layers) : [state.layer];
   const here = measuresShown().every((place) => layers.every((layer) => isHere(place, layer)));
   return here ? "" : "Still unpacking: try again in a moment.";
 }
 
-const twoShown = () => state.beside !== null && (state.view === "head" || state.view === "matrix");
+const twoShown = () => state.beside !== null && (front() === "head" || front() === "matrix");
 const measuresShown = () => (twoShown() ? [state.measure, state.beside] : [state.measure]);
 const PANELS = { model: modelOnPaper, head: linesOnPaper, matrix: mapOnPaper, neuron: neuronsOnPaper };
 
@@ -57,8 +57,8 @@ function drawFigure() {
   for (const place of measuresShown()) {
     const named = twoShown() ? 18 : 0;
     if (named) paper.text(x, y + 8, stack().measures[place].label, { weight: "bold" });
-    paper.group(`view ${state.view}`, () => {
-      const room = PANELS[state.view](paper, x, y + named, place);
+    paper.group(`view ${front()}`, () => {
+      const room = PANELS[front()](paper, x, y + named, place);
       x += room.width + BESIDE;
       high = Math.max(high, named + room.height);
     });
@@ -76,13 +76,13 @@ function drawFigure() {
 
 // Sentences; the first one is the title.
 function captionOfFigure() {
-  const neuronView = state.view === "neuron";
+  const neuronView = front() === "neuron";
   const label = neuronView ? "query, keys and weights" : measuresShown().map((place) => stack().measures[place].label).join(" beside ");
   const which = data.stacks.length > 1 ? `, ${stack().label}` : "";
   const sizes = [...new Set([sideOf("query"), sideOf("key")])].map((side) => `${side.tokens.length} ${side.name ? `${side.name} ` : ""}tokens`);
   const text = [...legible(data.title)];
   const shown = text.length > TEXT_SHOWN ? `${text.slice(0, TEXT_SHOWN).join("")}…` : text.join("");
-  const rest = neuronView ? [at("neuron-note").firstChild.textContent] : [at("note").textContent, filterWords(), lineWords(), state.view === "model" ? `Framed: ${chosenHeads()}.` : ""];
+  const rest = neuronView ? [at("neuron-note").firstChild.textContent] : [at("note").textContent, filterWords(), lineWords(), front() === "model" ? `Framed: ${chosenHeads()}.` : ""];
   return [`${sentenced(headsInWords())} of ${data.model.name}${which}: ${label}, ${sizes.join(" and ")} of “${shown}”.`, readingWords(), ...rest, data.left_out].filter(Boolean);
 }
 
@@ -90,8 +90,8 @@ const sentenced = (words) => words[0].toUpperCase() + words.slice(1);
 
 function headsInWords() {
   const { layers, heads } = stack();
-  if (state.view === "model") return `the ${layers} × ${heads} heads (rows are layers)`;
-  return state.view === "head" ? chosenHeads() : headName(state.layer, headNow());
+  if (front() === "model") return `the ${layers} × ${heads} heads (rows are layers)`;
+  return front() === "head" ? chosenHeads() : headName(state.layer, headNow());
 }
 
 function chosenHeads() {
@@ -103,8 +103,8 @@ function chosenHeads() {
 }
 
 function readingWords() {
-  if (state.view === "head") return `Lines go from the ${thing()} that looks (left) to those looked at (right); their opacity is the value.${signWords()}`;
-  if (state.view !== "neuron") return `Rows of a map are the ${thing()}s that look, columns those looked at; blank is 0${stack().causal && state.view === "matrix" ? ", grey is later and not seen" : ""}.${signWords()}`;
+  if (front() === "head") return `Lines go from the ${thing()} that looks (left) to those looked at (right); their opacity is the value.${signWords()}`;
+  if (front() !== "neuron") return `Rows of a map are the ${thing()}s that look, columns those looked at; blank is 0${stack().causal && front() === "matrix" ? ", grey is later and not seen" : ""}.${signWords()}`;
   const { row, key } = neuron.now;
   const parts = key === null ? "" : `; the bars are what each neuron adds to the score of ${tokenQuote(keyTokens(), key)} beyond the other keys’`;
   const marked = importantNeurons().length ? `; ▾ marks the ${MARKED} neurons of largest importance in the corpus` : "";
@@ -125,7 +125,7 @@ function filterWords() {
 }
 
 function lineWords() {
-  if (state.view !== "head") return "";
+  if (front() !== "head") return "";
   const found = [];
   if (state.kept) found.push(`Only the lines of ${quoted(state.kept.side, state.kept.index)}.`);
   if (state.top) found.push(state.top === 1 ? `The strongest line of each ${thing()}.` : `The ${state.top} strongest lines of each ${thing()}.`);
@@ -134,8 +134,8 @@ function lineWords() {
 }
 
 function fileName() {
-  const who = state.view === "model" ? "" : `-L${layerName(state.layer)}${state.view === "head" && state.heads.length > 1 ? "" : `H${headNumber(headNow())}`}`;
+  const who = front() === "model" ? "" : `-L${layerName(state.layer)}${front() === "head" && state.heads.length > 1 ? "" : `H${headNumber(headNow())}`}`;
   const model = data.model.name.normalize("NFKD").replace(/[^A-Za-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40) || "model";
-  const what = state.view === "neuron" ? "" : `-${measureNow().name}`;
-  return `${model}-${state.view}${who}${what}`.replace(/_/g, "-");
+  const what = front() === "neuron" ? "" : `-${measureNow().name}`;
+  return `${model}-${front()}${who}${what}`.replace(/_/g, "-");
 }

@@ -6,7 +6,7 @@ const TALL = 3000; // pixels from which on only what is in sight is drawn
 function buildHead() {
   figures.push(headFigure("", () => state.measure), headFigure("-beside", () => state.beside));
   const follow = () => figures.filter((figure) => figure.frame.clientHeight > TALL).forEach(paintLines);
-  addEventListener("scroll", () => requestAnimationFrame(follow), { passive: true });
+  addEventListener("scroll", () => requestAnimationFrame(follow), { passive: true, capture: true });
   addEventListener("resize", follow);
 }
 
@@ -81,7 +81,7 @@ function paintHead() {
 function paintFigure(figure) {
   const place = figure.measure();
   figure.frame.hidden = place === null;
-  if (state.view !== "head" || place === null || !isHere(place, state.layer)) return;
+  if (!due("head") || place === null || !isHere(place, state.layer)) return;
   if (figure.built !== arrangement) fillLists(figure);
   write(figure.caption, state.beside === null ? "" : stack().measures[place].label);
   for (const side of ["query", "key"]) paintOptions(figure, side, place);
@@ -90,7 +90,7 @@ function paintFigure(figure) {
 
 function paintLines(figure) {
   const place = figure.measure();
-  if (state.view !== "head" || place === null || figure.built !== arrangement) return;
+  if (!due("head") || place === null || figure.built !== arrangement) return;
   if (places("query").length && places("key").length) drawLines(figure.canvas, geometry(figure), place);
 }
 

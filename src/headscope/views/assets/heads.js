@@ -34,7 +34,7 @@ function buildChip(head) {
   const line = drawing("path", { d: "M1 4H21" });
   chip.append(drawing("svg", { viewBox: "0 0 22 8", "aria-hidden": "true" }, line), element("span", {}, headNumber(head)));
   chip.addEventListener("click", (event) => (event.shiftKey ? isolate(head) : toggle(head)));
-  chip.addEventListener("dblclick", () => state.view === "head" && isolate(head));
+  chip.addEventListener("dblclick", () => shows("head") && isolate(head));
   return chip;
 }
 
@@ -42,30 +42,30 @@ function buildChip(head) {
 function toggle(head) {
   const others = state.heads.filter((other) => other !== head);
   const on = others.length < state.heads.length;
-  if (state.view !== "head") change({ heads: on ? [...others, head] : [head] });
+  if (!shows("head")) change({ heads: on ? [...others, head] : [head] });
   else if (!on) change({ heads: [...state.heads, head] });
   else if (others.length) change({ heads: others });
 }
 
 function isolate(head) {
-  const alone = state.heads.length === 1 && state.heads[0] === head;
-  change({ heads: alone && state.view === "head" ? everyHead() : [head] });
+  const one = state.heads.length === 1 && state.heads[0] === head;
+  change({ heads: one && shows("head") ? everyHead() : [head] });
 }
 
 function paintHeads() {
   if (headsOf !== stack()) buildChips();
   const measure = measureNow();
-  at("line-choices").hidden = state.view !== "head";
-  at("map-choices").hidden = state.view !== "matrix";
+  at("line-choices").hidden = !shows("head");
+  at("map-choices").hidden = !shows("matrix");
   at("layer").value = String(state.layer);
   const attention = measure.unit === "probability" && !measure.signed;
   at("ink").options[0].textContent = attention ? "a weight of 1" : `largest of ${measure.signed ? "all heads" : "the layer"}`;
   write(at("least-value"), isHere(state.measure, state.layer) ? number(leastValue(state.measure), 1).replace("+", "±") : "");
-  write(at("chips-hint"), state.view === "head" ? "A click toggles a head; a double click, or Shift and Enter, leaves it alone." : "A click shows another head.");
+  write(at("chips-hint"), shows("head") ? "A click toggles a head; a double click, or Shift and Enter, leaves it alone." : "A click shows another head.");
   write(document.querySelector("[data-heads=only]"), `only ${headNumber(headNow())}`);
   write(at("head-name"), headName(state.layer, headNow()));
   write(at("head-does"), labelOf(state.layer, headNow()));
-  if (state.view !== "model") state.heads.forEach((head) => neuronBlock(state.layer, head)); // exact weights
+  if (!alone("model") && !held) state.heads.forEach((head) => neuronBlock(state.layer, head)); // exact weights
   for (const chip of document.querySelectorAll(".chip")) paintChip(chip, Number(chip.dataset.head));
 }
 
@@ -75,7 +75,7 @@ function paintChip(chip, head) {
   put(chip, "aria-pressed", state.heads.includes(head));
   put(chip, "aria-label", name);
   chip.title = name;
-  chip.classList.toggle("named", state.view !== "head" && head === headNow());
+  chip.classList.toggle("named", !shows("head") && head === headNow());
   chip.style.setProperty("--hue", `var(--${measureNow().signed ? "ink" : hueOf(head)})`);
   put(chip.querySelector("path"), "stroke-dasharray", dashOf(head).join(" "));
 }

@@ -57,13 +57,19 @@ function cellUnder(event, map) {
 function aim(cell) {
   if (state.cell === cell || (cell && state.cell && cell[0] === state.cell[0] && cell[1] === state.cell[1])) return;
   state.cell = cell;
+  if (together()) {
+    state.pointed = cell && { side: "query", index: cell[0] };
+    paintHead();
+  }
   sheets.forEach(paintAim);
   say();
 }
 
 function keepCell([query, key], column) {
   const place = column ? { side: "key", index: key } : { side: "query", index: query };
-  const kept = same(state.kept, place) ? null : place;
+  const other = together() && !column && neuron.key !== places("key")[key].members[0];
+  const kept = same(state.kept, place) && !other ? null : place;
+  if (other) Object.assign(neuron, { query: places("query")[query].members[0], key: places("key")[key].members[0] });
   change({ kept, cell: [query, key] });
 }
 
@@ -92,7 +98,7 @@ function startCell() {
 // --- painting ---------------------------------------------------------------------------------
 
 function paintMatrix() {
-  if (state.view !== "matrix") return;
+  if (!due("matrix")) return;
   const shown = sheets.filter((one) => one.measure() !== null);
   for (const one of sheets) one.frame.hidden = !shown.includes(one);
   const width = shown[0].frame.clientWidth;
@@ -155,7 +161,7 @@ function paintHeat(canvas, map, signed) {
 
 function paintAim(one) {
   const cell = state.cell;
-  const kept = (side) => (state.kept?.side === side ? state.kept.index : null);
+  const kept = (side) => (chosen()?.side === side ? chosen().index : null);
   const marked = { query: cell?.[0] ?? kept("query"), key: cell?.[1] ?? kept("key") };
   for (const side of ["query", "key"]) {
     one.labels[side].forEach((label, index) => {

@@ -37,7 +37,7 @@ function buildCell(layer, head) {
     if (cell.matches(":focus-visible")) lookAt(cell, layer, head);
   });
   cell.addEventListener("blur", () => leaveCell());
-  cell.addEventListener("click", () => openHead(layer, head));
+  cell.addEventListener("click", (event) => openHead(layer, head, event.shiftKey));
   cell.addEventListener("keydown", (event) => steer(event, layer, head));
   cells.push(cell);
   return cell;
@@ -56,12 +56,14 @@ function steer(event, layer, head) {
   event.preventDefault();
 }
 
-function openHead(layer, head) {
-  const kept = layer === state.layer && state.heads.includes(head);
+// Beside the other views it is chosen there, with Shift beside those that are.
+function openHead(layer, head, more = false) {
+  const kept = layer === state.layer && (more || state.heads.includes(head));
   const others = kept ? state.heads.filter((other) => other !== head) : [];
   leaveCell();
+  if (together()) return change({ layer, heads: more ? [...others, head] : [head] });
   change({ layer, heads: [...others, head], view: "head" });
-  at("tab-head").focus();
+  return at("tab-head").focus();
 }
 
 // --- an enlarged look at the head pointed at --------------------------------------------------
@@ -105,7 +107,7 @@ function largestLink(layer, head) {
 // --- painting ---------------------------------------------------------------------------------
 
 function paintModel() {
-  if (state.view !== "model") return;
+  if (!shows("model")) return;
   if (boardOf !== stack()) buildBoard();
   cellRoom = cells[0].clientWidth;
   at("cells").classList.toggle("roomy", cellRoom >= 60);
@@ -125,7 +127,7 @@ function paintModel() {
 const BREATH = 24; // milliseconds
 let later = null;
 function paintRows() {
-  if (state.view !== "model") return;
+  if (!shows("model")) return;
   const colors = palette(measureNow().signed);
   const start = performance.now();
   clearTimeout(later);
@@ -152,7 +154,7 @@ function paintRow(layer, colors) {
 
 function paintModelKey() {
   const measure = measureNow();
-  const most = number(Math.max(...scalesOf(measure)));
+  const most = amount(Math.max(...scalesOf(measure)));
   const key = measure.signed
     ? rampKey([`−${most}`, "0", `+${most}`], `${measure.label}, the same scale for all heads (square-root scale)`, true)
     : rampKey(["0", "¼", "1"], `${measure.label}, of each ${ofLayer(measure) ? "layer" : "head"}’s largest value (square-root scale)`);

@@ -152,7 +152,7 @@ function openNeurons(patch) {
 
 // Follows what was selected in the other views, else stays with what was asked last.
 function settleNeuron(block) {
-  const place = chosen();
+  const place = together() ? state.kept : chosen(); // what is pointed at moves the other views alone
   if (neuron.from === undefined || !(place === neuron.from || same(place, neuron.from))) {
     neuron.from = place;
     const members = place ? places(place.side)[place.index].members : [];

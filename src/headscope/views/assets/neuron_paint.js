@@ -1,7 +1,7 @@
 // How does the neuron view look? Rows of vectors as colours, numbers beside them, and in words.
 function paintNeuron() {
-  at("why-here").hidden = state.view === "neuron";
-  if (state.view !== "neuron") return;
+  at("why-here").hidden = shows("neuron");
+  if (!due("neuron")) return;
   buildNeuronLists();
   const [layer, head] = [state.layer, headNow()];
   const shown = canWhy(layer, head);

@@ -2,13 +2,14 @@
 const tabs = [...document.querySelectorAll("[role=tab]")];
 
 function buildTabs() {
-  tabs.forEach((tab, place) => {
+  tabs.forEach((tab) => {
     tab.addEventListener("click", () => change({ view: tab.dataset.view, pointed: null, cell: null }));
     tab.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!step) return;
       event.preventDefault();
-      const next = tabs[(place + step + tabs.length) % tabs.length];
+      const there = tabs.filter((one) => one === tab || one.offsetParent);
+      const next = there[(there.indexOf(tab) + step + there.length) % there.length];
       next.focus();
       next.click();
     });
@@ -16,22 +17,23 @@ function buildTabs() {
 }
 
 function paintPage() {
+  const shown = together() ? "all" : front();
   for (const tab of tabs) {
-    const on = tab.dataset.view === state.view;
+    const on = tab.dataset.view === shown;
     put(tab, "aria-selected", on);
     tab.tabIndex = on ? 0 : -1;
-    at(`view-${tab.dataset.view}`).hidden = !on;
   }
-  at("aside").hidden = state.view === "model";
-  document.querySelector(".body").dataset.view = state.view;
+  for (const view of Object.keys(PANELS)) at(`view-${view}`).hidden = !shows(view);
+  at("aside").hidden = alone("model");
+  document.querySelector(".body").dataset.view = shown;
   document.querySelector(".body").classList.toggle("two", state.beside !== null);
 }
 
 // What was missing may have come: of the model view, one row; of the others, what is looked at.
 function arrived(layer) {
   if (layer === null || layer === state.layer) repaint();
-  else if (state.view === "model") paintModel();
-  if (state.view === "model") return; // its rows are painted one by one
+  else if (shows("model")) paintModel();
+  if (shows("model")) return; // its rows are painted one by one
   if (isHere(state.measure, state.layer)) reached("first");
   if (layer === null) reached("drawn");
 }

@@ -89,16 +89,16 @@ function cellSentence(layer, head, [query, key]) {
 
 // The pointed cell of the model view may be another head than the one selected.
 function say(layer = state.layer, which = state.heads, words = "") {
-  if (state.view === "neuron") words = neuronSentence();
+  if (front() === "neuron") words = neuronSentence();
   else if (!isHere(state.measure, layer)) return;
   const place = chosen();
   let text = words;
-  if (!text && state.view === "matrix" && state.cell) text = cellSentence(layer, headNow(), state.cell);
-  else if (!text && place) text = tokenSentence(state.measure, layer, state.view === "matrix" ? [headNow()] : which, place);
-  const one = state.view === "matrix" || state.view === "neuron";
+  if (!text && front() === "matrix" && state.cell) text = cellSentence(layer, headNow(), state.cell);
+  else if (!text && place) text = tokenSentence(state.measure, layer, front() === "matrix" ? [headNow()] : which, place);
+  const one = front() === "matrix" || front() === "neuron";
   const several = which.length > 1 && !one ? `L${layerName(layer)}, ${which.length} heads` : headName(layer, one ? headNow() : which[0]);
-  const shown = ofLayer(measureNow()) && state.view !== "neuron" ? `Layer ${layerName(layer)}` : several;
-  at("readout").replaceChildren(element("b", {}, shown), ` ${text || INVITES[state.view]}`);
+  const shown = ofLayer(measureNow()) && front() !== "neuron" ? `Layer ${layerName(layer)}` : several;
+  at("readout").replaceChildren(element("b", {}, shown), ` ${text || INVITES[front()]}`);
 }
 
 const INVITES = {

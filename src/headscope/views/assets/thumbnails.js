@@ -26,7 +26,7 @@ function pooled(map, width, height, top) {
 
 // No more pixels than there are places, and no more than fit.
 function paintThumbnail(canvas, place, layer, head, colors, room) {
-  const map = state.view === "model" ? folded(place, layer, head) : mapOf(place, layer, head);
+  const map = shows("model") ? folded(place, layer, head) : mapOf(place, layer, head);
   const width = Math.max(1, Math.min(places("key").length, Math.round(room * devicePixelRatio)));
   const height = Math.max(1, Math.min(places("query").length, Math.round((room / shapeOfMap()) * devicePixelRatio)));
   const { codes, dim } = pooled(map, width, height, topOf(place, layer, head, map));

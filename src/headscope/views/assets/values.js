@@ -30,7 +30,7 @@ const isHere = (place, layer) => sourcesOf(stack().measures[place]).every((measu
 function missing() {
   const wanted = [state.measure, state.beside].filter((place) => place !== null).flatMap((place) => sourcesOf(stack().measures[place]));
   const order = [state.layer, ...count(stack().layers).filter((layer) => layer !== state.layer)];
-  for (const layer of state.view === "model" ? count(stack().layers) : order) {
+  for (const layer of shows("model") ? count(stack().layers) : order) {
     const measure = wanted.find((one) => !isUnpacked(one, layer));
     if (measure) return { measure, layer, shape: stack() };
   }
