@@ -45,7 +45,8 @@ const together = () => state.view === "all" && wide.matches;
 const front = () => (state.view !== "all" ? state.view : wide.matches ? state.front : "model");
 const shows = (view) => together() || front() === view;
 let held = false; // of all four: whether the model view alone is painted yet
-const due = (view) => shows(view) && !(held && view !== "model");
+const waits = () => held && together();
+const due = (view) => shows(view) && !(waits() && view !== "model");
 const alone = (view) => !together() && front() === view;
 const chosen = () => state.pointed ?? state.kept;
 const same = (one, two) => one !== null && two !== null && one.side === two.side && one.index === two.index;

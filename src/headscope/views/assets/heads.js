@@ -65,7 +65,7 @@ function paintHeads() {
   write(document.querySelector("[data-heads=only]"), `only ${headNumber(headNow())}`);
   write(at("head-name"), headName(state.layer, headNow()));
   write(at("head-does"), labelOf(state.layer, headNow()));
-  if (!alone("model") && !held) state.heads.forEach((head) => neuronBlock(state.layer, head)); // exact weights
+  if (!alone("model") && !waits()) state.heads.forEach((head) => neuronBlock(state.layer, head)); // exact weights
   for (const chip of document.querySelectorAll(".chip")) paintChip(chip, Number(chip.dataset.head));
 }
 
