@@ -48,7 +48,7 @@ def features(maps: npt.NDArray[np.float32], kinds: Kinds, second: int) -> Featur
     out = np.zeros((len(maps), COUNT), np.float32)
     rows = np.zeros((len(maps), 3, maps.shape[1]))
     # In one layout: the loop is compiled once for each that it is given.
-    _of_maps(np.require(maps, np.float32, "CW"), kinds, second, rows, out)
+    _of_maps(np.require(maps, np.float32, ["C", "W"]), kinds, second, rows, out)
     rows = np.sort(rows[:, :2])  # [map, special | marked, query]
     places = [int(quantile * (rows.shape[-1] - 1) + 0.5) for quantile in QUANTILES]
     out[:, 70:80] = rows[..., places].reshape(len(maps), 10)  # [map, special, then marked]
@@ -56,20 +56,20 @@ def features(maps: npt.NDArray[np.float32], kinds: Kinds, second: int) -> Featur
 
 
 # Loops that are written out below are calls of numpy that took half of the time to compile.
-@njit
-def _sum(values: Features) -> float:
+@njit(cache=True)
+def _sum(values):  # type: ignore[no-untyped-def]
     total = 0.0
     for value in values.flat:
         total += value
     return total
 
 
-@njit
+@njit(cache=True)
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole > 1e-12 else 0.0
 
 
-@njit
+@njit(cache=True)
 def _of_map(  # type: ignore[no-untyped-def]
     weights, kinds, second, rows, out
 ):
@@ -109,7 +109,7 @@ def _of_map(  # type: ignore[no-untyped-def]
     _segments(n, second, apart, parts, out)
 
 
-@njit
+@njit(cache=True)
 def _add_row(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     r, weights, ink, kinds, columns, rows, whole, peak_lag, sums
 ):
@@ -140,7 +140,7 @@ def _add_row(  # type: ignore[no-untyped-def]  # noqa: PLR0917
         sums[3] += 1
 
 
-@njit
+@njit(cache=True)
 def _add_content(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     r, weights, ink, kinds, second, lags, apart, parts
 ):
@@ -164,7 +164,7 @@ def _add_content(  # type: ignore[no-untyped-def]  # noqa: PLR0917
             parts[2, side, there] += 1
 
 
-@njit
+@njit(cache=True)
 def _unlikeness(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     columns, lags, whole, sums, kinds, causal, scale, out
 ):
@@ -198,7 +198,7 @@ def _unlikeness(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     out[29] = _ratio(sums[2], sums[3])
 
 
-@njit
+@njit(cache=True)
 def _line(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     weights, kinds, count, lags, peak, peak_lag, out
 ):
@@ -241,13 +241,13 @@ def _line(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     out[39] = _ratio(far_ink, far_cells)
 
 
-@njit
+@njit(cache=True)
 def _ink_at(lags, lag, n):  # type: ignore[no-untyped-def]
     """Mean ink of the content at a lag; 0 where there is none."""
     return _ratio(lags[1, lag + n - 1], lags[2, lag + n - 1]) if abs(lag) < n else 0.0
 
 
-@njit
+@njit(cache=True)
 def _lags_and_bands(lags, n, count, out):  # type: ignore[no-untyped-def]
     """The weight and ink at each near lag, and in bands around the diagonal."""
     for lag in range(-LAGS, LAGS + 1):
@@ -270,7 +270,7 @@ def _lags_and_bands(lags, n, count, out):  # type: ignore[no-untyped-def]
         before = edge
 
 
-@njit
+@njit(cache=True)
 def _columns_and_rows(columns, rows, kinds, causal, out):  # type: ignore[no-untyped-def]
     """What special, punctuation and content columns hold."""
     n = len(kinds)
@@ -296,14 +296,14 @@ def _columns_and_rows(columns, rows, kinds, causal, out):  # type: ignore[no-unt
     out[3], out[4] = out[10] - out[16], out[12] - out[16]
 
 
-@njit
+@njit(cache=True)
 def _insert(largest, value):  # type: ignore[no-untyped-def]
     for k in range(len(largest)):
         if value > largest[k]:
             largest[k], value = value, largest[k]
 
 
-@njit
+@njit(cache=True)
 def _content_columns(weight, ink, kinds, total, out):  # type: ignore[no-untyped-def]
     """Mean, largest, third largest and spread of their ink; the largest and three of weight."""
     dark, spread, count = 0.0, 0.0, 0
@@ -326,7 +326,7 @@ def _content_columns(weight, ink, kinds, total, out):  # type: ignore[no-untyped
     out[20] = (weights[0] + weights[1] + weights[2]) / total
 
 
-@njit
+@njit(cache=True)
 def _segments(n, second, apart, parts, out):  # type: ignore[no-untyped-def]
     """How far the content stays within the own sentence of a pair."""
     if second <= 0:
