@@ -34,7 +34,8 @@ SCENARIO = SCENARIOS["together"]
 COMMANDS = {
     "atlas": SCENARIO.run,
     "zoo": ("zoo", "model", "other", *SCENARIO.run[2:]),
-    **{name: SCENARIOS[name].run for name in ("probe", "ablate", "importance")},
+    **{name: SCENARIOS[name].run for name in ("probe", "importance")},
+    "ablate": (*SCENARIOS["ablate"].run, "--batch-tokens", "1"),  # one example at a time: 12 parts
 }
 
 
@@ -104,7 +105,7 @@ def attempt(
     """Several processes, of which one is killed after each of the moments, and started again."""
     fresh(bench)
     log = bench.desk / "computed"
-    log.unlink(missing_ok=True)
+    log.write_text("")
     running = {number: start(bench, run, number, log) for number in range(1, PROCESSES + 1)}
     killed = Counter[str]()
     for moment in moments:
@@ -182,7 +183,7 @@ def noting(bench: Bench, run: tuple[str, ...], log: Path) -> Callable[[], None]:
 
         Member.work_on = noted  # type: ignore[method-assign]
         for name in ("ablation.ablate", "importance.importance"):
-            import_module(f"headscope.experiments.{name}").PART_TOKENS = 30  # type: ignore[attr-defined]
+            import_module(f"headscope.experiments.{name}").PART_TOKENS = 10  # type: ignore[attr-defined]
         headscope(run, bench.desk)
 
     return work
