@@ -214,12 +214,18 @@ def plan_partition(encoder: Encoder, documents: Iterable[Document], settings: Se
     return part
 
 
-def merged(parts: Iterable[PlanPart]) -> Plan:
-    """The plan of partitions in their order; CorpusError if they give no input."""
+def joined(parts: Iterable[PlanPart]) -> PlanPart:
+    """What partitions that follow each other give to the plan."""
     following = iter(parts)
     whole = next(following)
     for part in following:
         whole.merge(part)
+    return whole
+
+
+def merged(parts: Iterable[PlanPart]) -> Plan:
+    """The plan of partitions in their order; CorpusError if they give no input."""
+    whole = joined(parts)
     if not whole.shards:
         raise CorpusError(
             f"nothing to show to the model: {whole.counts.documents} documents were read, none "
