@@ -405,21 +405,21 @@ def told(found: dict[str, Any]) -> Iterator[str]:
             f"{1e3 * found['of_cpu'][what] / shards:8.2f} of CPU, {count / shards:6.2f} times, "
             f"{1e3 * seconds / count:8.2f} ms each"
         )
-    each = found["real"] / shards
+    each, busy = found["real"] / shards, found["real"] / max(found["simulated"], 1e-9)
     yield (
         f"{'all':>8} {1e3 * each:8.2f} ms a shard, {1e3 * found['cpu'] / shards:8.2f} of CPU, "
         f"{each / found['cost']:.2%} of computing it"
     )
     yield (
-        f"one such file system is busy {found['real'] / found['simulated']:.1%} of the run, and "
-        f"full at {found['cost'] / each:,.0f} processes"
+        f"one such file system is busy {busy:.1%} of the run, and "
+        f"full at {found['cost'] / max(each, 1e-9):,.0f} processes"
     )
     operations = {what.removeprefix("op "): count / shards
                   for what, count in found["counts"].items() if what.startswith("op ")}  # fmt: skip
     yield (
         f"{sum(operations.values()):.1f} operations of the file system a shard: "
         + ", ".join(f"{each:.1f} {what}" for what, each in sorted(operations.items()))
-        + f"; {found['counts']['names listed'] / shards:,.0f} names listed"
+        + f"; {found['counts'].get('names listed', 0) / shards:,.0f} names listed"
     )
     yield (
         f"at most {most['files']:,} files in a folder, {most['states']:,} states, "

@@ -102,7 +102,7 @@ def state_of_part(part: PlanPart) -> State:
     return {
         "told": text, "token_counts": part.token_counts,
         "shards": np.array(shards, np.int64).reshape(-1, len(_COUNTED)),
-        "shard_digests": np.frombuffer(digests, np.uint8).reshape(len(shards), -1),
+        "shard_digests": np.frombuffer(digests, np.uint8).reshape(-1, 32),  # of sha256
     }  # fmt: skip
 
 
