@@ -179,7 +179,7 @@ class TokenizerReader:
                 raise UnknownToken(token)
         return np.asarray(ids, dtype=np.int64)
 
-    def _call(self, *texts: str | list[str], special: bool = False, **options: Any) -> Any:
+    def _call(self, *texts: Any, special: bool = False, **options: Any) -> Any:
         # verbose=False: a long text is no mistake here, it is cut into windows afterwards.
         with told_as(partial(unusable, self.tokenizer)):
             return self.tokenizer(*texts, add_special_tokens=special, verbose=False, **options)
