@@ -23,7 +23,7 @@ from headscope.errors import (
     RunFolderError,
     RunStopped,
 )
-from headscope.run import shared_parts
+from headscope.run import processes, shared_parts
 from headscope.run.gather_together import complete_nodes
 from headscope.run.merge_tree import children
 from headscope.run.processes import (
@@ -137,6 +137,27 @@ def test_silence_is_measured_by_the_observers_own_clock(folder, hours):
         now[0] += SILENCE - 1
     now[0] += 2
     assert other.claim("00003")
+
+
+def test_a_record_is_read_again_once_it_has_changed_and_not_before(folder, monkeypatch):
+    one, read = member(folder), []
+    monkeypatch.setattr(processes, "read_record", lambda file: read.append(1) or read_record(file))
+    judge = Silences()
+    assert not any(judge.dead(one.file) for _ in range(5))
+    assert len(read) == 1
+    one.tell(state="failed")
+    os.utime(one.file, ns=(1, 1))  # a file system may count time in steps
+    assert judge.dead(one.file)
+    assert len(read) == 2
+
+
+@pytest.mark.parametrize("of", [2, 10, 100, 1000])
+def test_many_that_wait_look_together_no_more_often_than_they_may(of):
+    pauses, seconds, looks = shared_parts._pauses(of), 0.0, 0
+    while seconds < 120:
+        seconds, looks = seconds + next(pauses), looks + of
+    assert looks / seconds < 2 * shared_parts.WAITING_LOOKS
+    assert next(shared_parts._pauses(2)) <= 0.05  # seconds: a short run waits little
 
 
 def test_a_record_that_is_being_written_is_not_that_of_a_dead_process(folder):
