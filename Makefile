@@ -33,8 +33,10 @@ contracts: .venv/dev
 	.venv/bin/lint-imports
 
 # Any warning is an error, a link that leads nowhere is a warning. Nothing is fetched but the packages.
-site: .venv/docs
+# The notebooks are executed, and one is opened in JupyterLab and marimo.
+site: .venv/docs .venv/dev
 	.venv/bin/python -m sphinx -W --keep-going -q -E -b html -d build/doctrees docs build/site
+	$(TESTS) -q tests/opened_notebooks.py
 	@echo "open $(CURDIR)/build/site/index.html"
 
 check: lint types contracts test

@@ -71,8 +71,8 @@ def bare_asked(folder: str, ids: Any) -> Callable[[], Scores]:
 def headscope(folder: str, ids: Any) -> Callable[[], Scores]:
     """What `headscope circuits` does with these inputs: three scores, and what is told again."""
     from headscope.experiments.circuits.circuits import second_half
+    from headscope.experiments.circuits.head_scores import PatternScores
     from headscope.experiments.circuits.made_inputs import Repeats, example_of
-    from headscope.experiments.circuits.pattern_scores import PatternScores
     from headscope.model.batch import Vocabulary
     from headscope.model.instrument import Instrument
     from headscope.model.model import Model, run_network

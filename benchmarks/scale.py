@@ -1,11 +1,13 @@
 """What do leases, planning and merging cost a run of a thousand processes, and where does it end?
 
 python -m benchmarks.scale [--processes N] [--shards N] [--left N] [--cost S] [--folder F]
+                           [--minutes M]
 python -m benchmarks.scale --two [--texts N]
 
 Simulated processes are threads of this process that run our own code (leases, merge tree, folders)
 on a real file system, one at a time. Only the clock is simulated: to compute a shard takes a stated
-cost, to wait takes what is waited, and what our code does takes the time it took here. So a figure
+cost, so does planning a partition; to wait takes what is waited, and what our code does takes the
+time it took here. A run that is stopped (Ctrl-C, --minutes) tells what it has found. So a figure
 per shard is that of a process by itself; all of their time together, against the run's, is the load
 of the file system, were it as fast as this one and served one call at a time.
 
@@ -15,6 +17,7 @@ of the file system, were it as fast as this one and served one call at a time.
 from __future__ import annotations
 
 import argparse
+import gc
 import heapq
 import json
 import os
@@ -34,14 +37,22 @@ from unittest.mock import patch
 
 import numpy as np
 
-from headscope.run import gather_together, processes, shard_files, shared_parts
+from headscope.corpus import EncodeCounts, Example
+from headscope.corpus.contents import Annotations
+from headscope.corpus.input_sample import InputSample
+from headscope.corpus.partitions import Partition
+from headscope.corpus.stored_inputs import StoredInputChoice
+from headscope.run import gather_together, processes, shard_files, shared_parts, shared_plan
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.merge_tree import children
-from headscope.run.plan import Shard
+from headscope.run.plan import MOST_SAMPLED, Shard
+from headscope.run.settings import Settings
 from headscope.run.store import RunFolder
 
 MOST_FILES = 10_000  # in any one folder
 STACK = 256 << 10  # bytes of a thread
+IN_A_PARTITION = 50  # shards of 32,768 tokens in 8 MiB of text
+PLANNED = 5.0  # seconds of planning them
 
 
 class Clock:
@@ -51,21 +62,36 @@ class Clock:
         self.turns: list[tuple[float, int, threading.Semaphore]] = []
         self.back = threading.Semaphore(0)
         self.now, self.mine = 0.0, threading.local()
-        self.real = 0.0
+        self.real, self.cpu = 0.0, 0.0
         self.spent, self.counts = Counter[str](), Counter[str]()
+        self.of_cpu = Counter[str]()
 
     def begin(self, number: int, at: float) -> None:
         """In a thread: wait for the first turn."""
         self.mine.number, self.mine.turn, self.mine.at = number, threading.Semaphore(0), at
+        self.mine.used = [0.0, 0.0]
         self._wait()
 
-    def _wait(self) -> None:
+    def _turn_ends(self) -> None:
         if hasattr(self.mine, "real"):
+            self.mine.used = self.used()
             self.real += time.perf_counter() - self.mine.real
+            self.cpu += time.thread_time() - self.mine.cpu
+
+    def used(self) -> list[float]:
+        """Real and CPU seconds of this process's turns so far."""
+        real, cpu = self.mine.used
+        return [
+            real + time.perf_counter() - self.mine.real,
+            cpu + time.thread_time() - self.mine.cpu,
+        ]
+
+    def _wait(self) -> None:
+        self._turn_ends()
         heapq.heappush(self.turns, (self.mine.at, self.mine.number, self.mine.turn))
         self.back.release()
         self.mine.turn.acquire()
-        self.mine.real = time.perf_counter()
+        self.mine.real, self.mine.cpu = time.perf_counter(), time.thread_time()
 
     def sleep(self, seconds: float) -> None:
         """Let so many simulated seconds pass, beside what was spent since the turn began."""
@@ -79,26 +105,45 @@ class Clock:
     def end(self) -> None:
         """In a thread: no further turn."""
         self.now = max(self.now, self.time())
-        self.real += time.perf_counter() - self.mine.real
+        self._turn_ends()
         self.back.release()
 
-    def run(self, processes: int) -> None:
-        """Give turns until all processes have ended."""
+    def run(self, processes: int, seconds: float, tell: Callable[[], object]) -> bool:
+        """Give turns until all processes have ended; whether they have.
+
+        seconds  real ones, after which, as after Ctrl-C, no more turns are given
+        tell     called once a minute
+        """
         for _ in range(processes):
             self.back.acquire()
-        while self.turns:
-            _, _, turn = heapq.heappop(self.turns)
-            turn.release()
-            self.back.acquire()
+        begun = told = time.monotonic()
+        try:
+            while self.turns:
+                now = time.monotonic()
+                if now - begun > seconds:
+                    return False
+                if now - told > 60:
+                    told = now
+                    tell()
+                at, _, turn = heapq.heappop(self.turns)
+                self.now = max(self.now, at)
+                turn.release()
+                self.back.acquire()
+        except KeyboardInterrupt:
+            self.back.acquire(timeout=60)  # the turn that was begun
+            return False
+        return True
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
         """Count what is done inside the context, and its real seconds."""
-        start = time.perf_counter()
+        start = self.used()
         try:
             yield
         finally:
-            self.spent[what] += time.perf_counter() - start
+            real, cpu = self.used()
+            self.spent[what] += real - start[0]
+            self.of_cpu[what] += cpu - start[1]
             self.counts[what] += 1
 
     def timing(self, what: str, plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,9 +158,10 @@ class Clock:
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """What is done inside the context takes no time, and is not counted."""
-        start, counts = time.perf_counter(), self.counts.copy()
+        start, cpu, counts = time.perf_counter(), time.thread_time(), self.counts.copy()
         yield
         self.mine.real += time.perf_counter() - start
+        self.mine.cpu += time.thread_time() - cpu
         self.counts = counts
 
     @contextmanager
@@ -185,12 +231,16 @@ class Folder(RunFolder):
 
     def _measure(self) -> None:
         files, sizes = Counter[str](), 0
-        for file in self.path.glob("*/**/*"):
-            with suppress(OSError):
-                if file.is_file():
-                    files[str(file.parent)] += 1
-                    sizes += file.stat().st_size * (file.suffix == ".shard")
-        states = sum(n for place, n in files.items() if not place.endswith(processes.PROCESSES))
+        left = [str(self.path)]
+        while left:
+            with suppress(OSError), os.scandir(place := left.pop()) as found:
+                for file in found:
+                    if file.is_dir():
+                        left.append(file.path)
+                    else:
+                        files[place] += 1
+                        sizes += file.stat().st_size * file.name.endswith(".shard")
+        states = sum(n for place, n in files.items() if f"/{shard_files.SHARDS}/" in place)
         for name, now in (("files", max(files.values())), ("states", states), ("bytes", sizes)):
             self.most[name] = max(self.most[name], now)
 
@@ -211,18 +261,60 @@ def fill(folder: RunFolder, count: int, shards: int, left: int, state: dict[str,
     return int((~there).sum())
 
 
+def plan_of(shards: int) -> list[shared_plan.PlanPart]:
+    """A plan by its partitions, each with a sample as large as a run's."""
+    parts = []
+    draw = np.random.default_rng(0)
+    ids = draw.integers(0, 30_000, (MOST_SAMPLED // 128, 128))
+    for first in range(0, shards, IN_A_PARTITION):
+        part = shared_plan.PlanPart(
+            [], EncodeCounts(documents=1), np.zeros(30_522, np.int64), Annotations(),
+            StoredInputChoice(seed=0), InputSample(seed=0, most=MOST_SAMPLED), 1000,
+        )  # fmt: skip
+        for n in range(min(IN_A_PARTITION, shards - first)):
+            part.shards.append(Shard(n, n, 1, 32_768, f"{first + n:064x}", 1))
+        for n, of_one in enumerate(ids):
+            name = f"{first}/{n}"
+            part.sample.consider(Example(name, name, of_one, of_one * 0, of_one < 0))
+            part.list(name)
+        part.digests = [f"{first:064x}"]
+        parts.append(part)
+    return parts
+
+
+def planning(clock: Clock, shards: int, cost: float) -> list[tuple[Any, str, Any]]:
+    """What stands in for the corpus, and for planning a partition of it."""
+    parts = plan_of(shards)
+    names = [Partition(str(at), lambda: iter(()), 8 << 20) for at in range(len(parts))]
+
+    def plan_partition(_: object, partition: Partition, __: object) -> shared_plan.PlanPart:
+        clock.sleep(cost)
+        return parts[int(partition.name)]
+
+    return [
+        (shared_plan, "partitions_of", lambda _: names),
+        (shared_plan, "plan_partition", plan_partition),
+        (shared_plan, "encoder_for", lambda *_: None),
+        (shared_plan, "identity_of", lambda _: {}),
+        (shared_plan, "deciding_versions", dict),
+    ]
+
+
 def simulate(
-    folder: Path, count: int, shards: int, cost: float, size: int, left: int | None = None
-) -> dict[str, Any]:
+    folder: Path, count: int, shards: int, cost: float, size: int, left: int | None = None,
+    *, minutes: float = float("inf"),
+) -> dict[str, Any]:  # fmt: skip
     """So many processes compute so many shards; real seconds of our code, files, bytes.
 
     cost  seconds that a process computes a shard, of which each takes 0.5 to 1.5 times as long
     size  numbers of eight bytes of a state
     left  shards of each process that are simulated; those before are there; None: all
+    minutes  real ones, after which the run is stopped
     """
     clock, draw = Clock(), np.random.default_rng(0)
     state, costs = {"sums/values": draw.random(size)}, draw.uniform(0.5, 1.5, shards) * cost
     plan = SimpleNamespace(shards=[Shard(n, n, n + 1, 1, "") for n in range(shards)])
+    corpus = SimpleNamespace(describe=dict)
     job = SimpleNamespace(new_analyses=lambda: [Sums(size)])
     todo = shards if left is None else fill(RunFolder(folder), count, shards, left, state)
     Folder.clock, Folder.most, Folder.every = clock, Counter(), max(1, todo // 50)
@@ -238,6 +330,13 @@ def simulate(
         try:
             with clock.timed("begin"):
                 own = processes.TakingPart(folder, (number + 1, count))
+                own.others = processes.Silences(clock.time)
+            if shards > IN_A_PARTITION:
+                with clock.timed("plan"):
+                    made = shared_plan.shared_plan(None, corpus, Settings(), own)  # type: ignore[arg-type]
+                    assert len(made.shards) == shards
+                    del made
+            with clock.timed("begin"):
                 run = RunInProgress(Folder(folder), {"fingerprint": "scale"}, own)
             (sums,) = gather_together.gather_together(run, None, job, plan, Meter(shards))  # type: ignore[arg-type]
             assert np.allclose(sums.values, shards * state["sums/values"])  # type: ignore[attr-defined]
@@ -260,16 +359,28 @@ def simulate(
             (gather_together, "Computer", lambda *_: None),
             (gather_together, "shard_sums", compute),
             (shared_parts, "time", SimpleNamespace(monotonic=clock.time, sleep=clock.sleep)),
+            *planning(clock, shards, PLANNED),
         ):
             stack.enter_context(patch.object(place, name, value))
         before = threading.stack_size(STACK)
         for number in range(count):
             threading.Thread(target=work, args=(number,), daemon=True).start()
         threading.stack_size(before)
-        clock.run(count)
+        gc.freeze()  # or every collection would go through the plan
+        began = time.monotonic()
+
+        def tell() -> None:
+            done, so_far = clock.counts["write"], (time.monotonic() - began) / 60
+            each = 1e3 * clock.cpu / max(done, 1)
+            told = f"{done:,} of {todo:,} shards after {so_far:.0f} minutes"
+            print(f"{told}, {each:.1f} ms of CPU time each", file=sys.stderr)
+
+        whole = clock.run(count, 60 * minutes, tell)
+        gc.unfreeze()
     return {
+        "whole": whole, "todo": todo, "cpu": clock.cpu, "of_cpu": dict(clock.of_cpu),
         "processes": count, "shards": shards, "computed": clock.counts["write"], "cost": cost,
-        "simulated": clock.now, "ideal": cost * todo / count, "real": clock.real,
+        "simulated": clock.now, "ideal": cost * clock.counts["write"] / count, "real": clock.real,
         "ends": dict(ends), "spent": dict(clock.spent), "counts": dict(clock.counts),
         "most": dict(Folder.most),
         "state": len(shard_files.pack(state)),
@@ -279,7 +390,9 @@ def simulate(
 
 def told(found: dict[str, Any]) -> Iterator[str]:
     """The figures in words."""
-    shards, most = found["computed"], found["most"]
+    shards, most = max(found["computed"], 1), Counter(found["most"])
+    if not found["whole"]:
+        yield f"stopped after {shards:,} of {found['todo']:,} shards: what follows is of these"
     yield (
         f"{found['processes']:,} processes, {shards:,} of {found['shards']:,} shards of "
         f"{found['cost']:g} s: "
@@ -288,21 +401,25 @@ def told(found: dict[str, Any]) -> Iterator[str]:
     for what, seconds in sorted(found["spent"].items(), key=lambda one: -one[1]):
         count = found["counts"][what]
         yield (
-            f"{what:>8} {1e3 * seconds / shards:8.2f} ms a shard, {count / shards:6.2f} times, "
+            f"{what:>8} {1e3 * seconds / shards:8.2f} ms a shard, "
+            f"{1e3 * found['of_cpu'][what] / shards:8.2f} of CPU, {count / shards:6.2f} times, "
             f"{1e3 * seconds / count:8.2f} ms each"
         )
-    each = found["real"] / shards
-    yield f"{'all':>8} {1e3 * each:8.2f} ms a shard, {each / found['cost']:.2%} of computing it"
+    each, busy = found["real"] / shards, found["real"] / max(found["simulated"], 1e-9)
     yield (
-        f"one such file system is busy {found['real'] / found['simulated']:.1%} of the run, and "
-        f"full at {found['cost'] / each:,.0f} processes"
+        f"{'all':>8} {1e3 * each:8.2f} ms a shard, {1e3 * found['cpu'] / shards:8.2f} of CPU, "
+        f"{each / found['cost']:.2%} of computing it"
+    )
+    yield (
+        f"one such file system is busy {busy:.1%} of the run, and "
+        f"full at {found['cost'] / max(each, 1e-9):,.0f} processes"
     )
     operations = {what.removeprefix("op "): count / shards
                   for what, count in found["counts"].items() if what.startswith("op ")}  # fmt: skip
     yield (
         f"{sum(operations.values()):.1f} operations of the file system a shard: "
         + ", ".join(f"{each:.1f} {what}" for what, each in sorted(operations.items()))
-        + f"; {found['counts']['names listed'] / shards:,.0f} names listed"
+        + f"; {found['counts'].get('names listed', 0) / shards:,.0f} names listed"
     )
     yield (
         f"at most {most['files']:,} files in a folder, {most['states']:,} states, "
@@ -419,6 +536,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--size", type=int, default=512, help="numbers of a state")
     parser.add_argument("--left", type=int, help="shards of each process; those before are there")
     parser.add_argument("--folder", type=Path, help="on the file system to be measured")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="real ones, at most")
     parser.add_argument("--two", action="store_true")
     parser.add_argument("--texts", type=int, default=60)
     parser.add_argument("--json", type=Path)
@@ -435,8 +553,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 given.cost,
                 given.size,
                 given.left,
+                minutes=given.minutes,
             )
-            lines, missed = told(found), found["most"]["files"] > MOST_FILES
+            lines = told(found)
+            missed = not found["whole"] or found["most"]["files"] > MOST_FILES
     print("\n".join(lines))
     if given.json:
         given.json.write_text(json.dumps(found, indent=1))

@@ -22,6 +22,7 @@ from benchmarks import (
     opening,
     papers,
     planning,
+    scale,
     views,
 )
 from benchmarks.inputs import bert, fixed, treebank, twin
@@ -271,6 +272,22 @@ def test_a_page_that_needs_the_network_stays_blank_and_ours_answers_every_token(
     other.write_text(f"<script src='{script}'></script>words<script>draw()</script>")
     seen = opening.opening(browser, other, ours=False, rounds=1)
     assert (seen.trouble, seen.asked, seen.blank) == ("", {script}, True)
+
+
+@pytest.mark.parametrize("minutes", [30.0, 0.0])
+def test_simulated_processes_end_in_one_result_and_a_run_that_is_stopped_says_so(tmp_path, minutes):
+    shards = scale.IN_A_PARTITION + 10
+    found = scale.simulate(tmp_path / "run", 3, shards, 60.0, 4, minutes=minutes)
+    lines = list(scale.told(found))
+    if not minutes:
+        assert lines[0] == f"stopped after 1 of {shards} shards: what follows is of these"
+        return
+    assert found["ends"] == {"wrote the results": 1, "WrittenElsewhereError": 2}
+    assert found["computed"] >= shards
+    assert found["simulated"] > found["ideal"] > 0.9 * shards * 60 / 3
+    assert {"plan", "look", "merge", "lease", "write"} <= set(found["spent"])
+    assert found["of_cpu"].keys() == found["spent"].keys()
+    assert 0 < found["most"]["states"] <= shards
 
 
 def test_planning_is_timed_beside_computing(tmp_path):

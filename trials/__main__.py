@@ -14,6 +14,7 @@ TRIALS = {
     "pages": "Hostile strings in every place of every page.",
     "together": "Kills of processes that fill one run folder together.",
     "dask-kills": "Kills of workers, scheduler and command of a run on Dask.",
+    "slurm-kills": "Tasks requeued, preempted and killed in a Slurm of this machine.",
     "power-loss": "What was not synced is lost, at every point of every command that writes.",
     "short": "Short forms of those that fork, as the suite runs them.",
     "stateful": "A folder through runs, faults, damage and changed inputs, in any order.",

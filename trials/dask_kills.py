@@ -2,6 +2,7 @@
 
 Every run ends in the bits of one process, or in a clear error after which the same command does; no
 torn file, no draft and no process is left. Workers are forked: a new process imports for seconds.
+Commands of `--spawned` are begun as from a shell, and their workers as Dask begins them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 import os
 import random
 import signal
+import subprocess
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,7 +27,7 @@ from trials import shim
 from trials.desk import OUT, SCENARIOS, Scenario
 from trials.file_operations import Bench, bench_of, compared, contents
 from trials.forked import Ended, begun, ended, forked, headscope
-from trials.kills import alive, until, without_strays
+from trials.kills import SLOW, alive, started, until, without_strays
 from trials.outcomes import BAD, Tally
 from trials.together import fresh
 
@@ -38,9 +40,12 @@ RUN = (*SCENARIOS["together"].run, "--limit", str(SHARDS), "--engine", "dask")
 @click.option("--workers", default=150, show_default=True, help="Kills of workers.")
 @click.option("--commands", default=25, show_default=True, help="Kills of the command.")
 @click.option("--schedulers", default=25, show_default=True, help="Kills of a scheduler.")
+@click.option("--spawned", default=25, show_default=True, help="Kills of one that forks nothing.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the moments.")
 @click.option("--keep", default="trials-failed", show_default=True, type=click.Path(path_type=Path))
-def command(workers: int, commands: int, schedulers: int, seed: int, keep: Path) -> None:
+def command(
+    workers: int, commands: int, schedulers: int, spawned: int, seed: int, keep: Path
+) -> None:
     """Kill workers, the command and the scheduler of atlas --engine dask."""
     shim.begin_again("trials")
     with Tally(keep.absolute()).told() as tally, bench_of(SCENARIOS["together"]) as bench:
@@ -56,6 +61,8 @@ def command(workers: int, commands: int, schedulers: int, seed: int, keep: Path)
             tell(tally, "command", *trial.of_command(), bench)
         for _ in range(schedulers):
             tell(tally, "scheduler", *trial.of_scheduler(), bench)
+        for _ in range(spawned):
+            tell(tally, "spawned", *trial.of_spawned(), bench)
 
 
 def tell(tally: Tally, name: str, outcome: str, what: str, bench: Bench) -> None:
@@ -126,6 +133,34 @@ class Trial:
         seen, there = family(child), self.there()
         os.kill(child, signal.SIGKILL)
         return self.judged(ended(child, self.streams), seen, f"{there} shards were there")
+
+    def of_spawned(self) -> tuple[str, str]:
+        """The command is killed as its workers import, compute, or one of them begins anew."""
+        fresh(self.bench)
+        moment = self.draws.choice(["importing", "computing", "beside a killed worker"])
+        streams = self.streams
+        with started((*RUN, "--workers", "2"), self.bench.desk, streams) as process:
+            self.wait_for(process, lambda: len(family(process.pid)) >= 2)
+            if moment != "importing":
+                some = self.draws.randrange(SHARDS)
+                self.wait_for(process, lambda: self.there() > some)
+            seen = family(process.pid)
+            if moment == "beside a killed worker" and seen:
+                with suppress(psutil.Error):
+                    self.draws.choice(sorted(seen, key=lambda one: one.pid)).kill()
+            if moment != "computing":
+                time.sleep(self.draws.uniform(0, 5))  # as long as a worker imports
+            seen |= family(process.pid)
+            process.kill()
+            code = process.wait()
+            what = f"{moment}: {len(seen)} below it, {self.there()} shards were there"
+            end = Ended(code, "", (streams / "err").read_text("utf-8", "replace"))
+            return self.judged(end, seen, what)
+
+    @staticmethod
+    def wait_for(process: subprocess.Popen[bytes], condition: Callable[[], bool]) -> None:
+        """As `until`, for one whose workers import."""
+        until(lambda: condition() or process.poll() is not None, patience=5 * SLOW)
 
     def of_scheduler(self) -> tuple[str, str]:
         """The scheduler is killed of a cluster that was there, with those that start workers."""

@@ -204,9 +204,9 @@ def two_workers(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return found
 
 
-def until(condition: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool], *, patience: float = SLOW) -> None:
     """Returns once the condition holds, or after the time that a command may take."""
-    deadline = time.monotonic() + SLOW
+    deadline = time.monotonic() + patience
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
 

@@ -14,8 +14,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -27,6 +29,10 @@ from trials.forked import PATIENCE, begun, ended, forked
 from trials.kills import until, without_strays
 from trials.outcomes import Tally
 
+if TYPE_CHECKING:
+    from headscope.run.shard_files import State
+    from headscope.run.shared_parts import KeptParts
+
 PROCESSES = 3
 ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 SCENARIO = SCENARIOS["together"]
@@ -34,7 +40,8 @@ SCENARIO = SCENARIOS["together"]
 COMMANDS = {
     "atlas": SCENARIO.run,
     "zoo": ("zoo", "model", "other", *SCENARIO.run[2:]),
-    **{name: SCENARIOS[name].run for name in ("probe", "ablate", "importance")},
+    **{name: SCENARIOS[name].run for name in ("probe", "importance")},
+    "ablate": (*SCENARIOS["ablate"].run, "--batch-tokens", "1"),  # one example at a time: 12 parts
 }
 
 
@@ -71,10 +78,12 @@ def attempt_all(
     if alone.code:
         raise RuntimeError(f"one process fails by itself: {alone.code}, {alone.err}")
     took, wanted = time.monotonic() - began, contents(bench.desk / OUT)
+    parts = len((bench.desk / "alone").read_text().splitlines())
     forked(die_in_a_loop, bench.desk / "streams")
     for _ in range(runs):
-        moments = [draws.uniform(0, took / 2) for _ in range(kills)]
-        outcome, what = without_strays(*attempt(bench, run, moments, draws, wanted))
+        moments = sorted(draws.randrange(parts) for _ in range(kills))
+        told = attempt(bench, run, moments, draws, wanted, took=took)
+        outcome, what = without_strays(*told)
         name = "together" if of == "atlas" else f"together, {of}"
         tally.add(name, outcome, what, files=bench.desk / OUT)
         click.echo(f"{outcome}; {what}")
@@ -97,22 +106,30 @@ def fresh(bench: Bench) -> None:
 def attempt(
     bench: Bench,
     run: tuple[str, ...],
-    moments: list[float],
+    moments: list[int],
     draws: random.Random,
     wanted: dict[str, bytes],
+    *,
+    took: float,
 ) -> tuple[str, str]:
-    """Several processes, of which one is killed after each of the moments, and started again."""
+    """Several processes, of which one is killed after so many parts, and started again.
+
+    took  seconds of one process alone
+    """
     fresh(bench)
     log = bench.desk / "computed"
-    log.unlink(missing_ok=True)
+    log.write_text("")
     running = {number: start(bench, run, number, log) for number in range(1, PROCESSES + 1)}
     killed = Counter[str]()
     for moment in moments:
-        among = sorted(running)
-        if at_work := draws.random() < 0.75:  # to start takes far longer than to compute
-            until(lambda: any(past_plan(bench, child) for child in running.values()))
-            among = [n for n in among if past_plan(bench, running[n])]
-        time.sleep(moment / 10 if at_work else moment)  # in a trial, not in a test
+        if draws.random() < 0.25:  # as it starts, too
+            time.sleep(draws.uniform(0, took / 4))  # in a trial, not in a test
+        else:
+            until(partial(come_to, bench, running, log, moment))
+        among = [n for n in still(running) if past_plan(bench, running[n])]
+        among = among or still(running)
+        if not among:
+            break
         number = draws.choice(among)
         os.kill(running[number], signal.SIGKILL)
         hit = ended(running[number], streams(bench, number)).code == -signal.SIGKILL
@@ -138,10 +155,21 @@ def attempt(
     return {"resumed equal": "same bits"}.get(outcome, outcome), f"{what} {more}".strip()
 
 
+def still(running: dict[int, int]) -> list[int]:
+    """Numbers of the processes that have not ended."""
+    return [n for n in sorted(running) if os.waitid(os.P_PID, running[n], ENDED) is None]
+
+
+def come_to(bench: Bench, running: dict[int, int], log: Path, moment: int) -> bool:
+    """Whether so many parts were computed and a process is at work, or all have ended."""
+    left = still(running)
+    enough = len(log.read_text().split()) >= moment
+    return not left or (enough and any(past_plan(bench, running[n]) for n in left))
+
+
 def past_plan(bench: Bench, child: int) -> bool:
-    """Whether a process computes, or has ended."""
-    at_work = ("computing", "merging", "waiting", "finishing")
-    return doing(bench, child) in at_work or os.waitid(os.P_PID, child, ENDED) is not None
+    """Whether a process computes."""
+    return doing(bench, child) in ("computing", "merging", "waiting", "finishing")
 
 
 def doing(bench: Bench, child: int) -> str:
@@ -165,24 +193,34 @@ def start(bench: Bench, run: tuple[str, ...], number: int, log: Path) -> int:
 
 
 def noting(bench: Bench, run: tuple[str, ...], log: Path) -> Callable[[], None]:
+    """The command, to be done in a child, which notes every part that is computed."""
+
+    def note(parts: KeptParts, what: str, number: int) -> None:
+        with suppress(OSError), open(log, "a") as file:
+            place = parts.folder and parts.folder.path
+            file.write(f"{place}:{what}:{number}\n".replace(" ", "_"))
 
     def work() -> None:
-        from headscope.run.shared_parts import Member
+        from headscope.run.shared_parts import KeptParts, Member
         from trials.forked import headscope
 
-        work_on = Member.work_on
+        work_on, keep = Member.work_on, KeptParts.keep
 
         def noted(member: Member, span: tuple[int, int]) -> None:
             work_on(member, span)
-            if member.what == "model":  # its shards are noted
-                return
-            with suppress(OSError), open(log, "a") as file:
-                place = member.run.folder and member.run.folder.path
-                file.write(f"{place}:{member.what}:{span[0]}\n".replace(" ", "_"))
+            if member.what != "model":  # its shards are noted
+                note(member.run, member.what, span[0])
 
-        Member.work_on = noted  # type: ignore[method-assign]
+        def alone(parts: KeptParts, number: int, state: State) -> None:
+            keep(parts, number, state)
+            note(parts, "", number)
+
+        if "--shard" in run:
+            Member.work_on = noted  # type: ignore[method-assign]
+        else:
+            KeptParts.keep = alone  # type: ignore[method-assign]
         for name in ("ablation.ablate", "importance.importance"):
-            import_module(f"headscope.experiments.{name}").PART_TOKENS = 30  # type: ignore[attr-defined]
+            import_module(f"headscope.experiments.{name}").PART_TOKENS = 10  # type: ignore[attr-defined]
         headscope(run, bench.desk)
 
     return work

@@ -21,6 +21,7 @@ from headscope.corpus import (
     TreebankCorpus,
     Word,
 )
+from headscope.corpus import encoder as encoding
 from headscope.errors import CorpusError, InputError, ModelError
 
 from .conftest import KINDS
@@ -373,6 +374,50 @@ def test_what_gives_no_token_but_special_ones_is_empty(bert):
     assert made.encode(one(words=words("\0"))) == []
     assert made.encode(one(tokens=("[CLS]", "[SEP]"))) == []
     assert made.counts.skipped == 4
+
+
+MIXED = [
+    Document(
+        "packed", tuple(Passage(f"s{n}", text=f"The cat sat {n}.", packable=True) for n in "12")
+    ),
+    Document("pair", (Passage("p", text="The cat sat.", text_pair="It slept."),)),
+    Document("again", (Passage("p", text="The cat sat.", text_pair=""), Passage("q", text=""))),
+    Document("words", (Passage("w", words=words("The cat sat ."), mentions=()),)),
+    Document("none", ()),
+    Document("bad", (Passage("b", text="a\ud800b"), Passage("c", text="\ud800", packable=True))),
+    Document("fault", (Passage("f", fault="a.txt:1: broken"),)),
+    Document("long", (Passage("l", text="a cat " * 400), Passage("m", text="cat", packable=True))),
+]
+
+
+@pytest.mark.parametrize("ahead", [1, 50, 1 << 15])
+def test_documents_that_are_read_together_are_those_read_one_by_one(tokenizer, ahead, monkeypatch):
+    monkeypatch.setattr(encoding, "AHEAD", ahead)
+    together, alone = encoder(tokenizer), encoder(tokenizer)
+    found, expected = [*together.encode_each(MIXED * 2)], [alone.encode(d) for d in MIXED * 2]
+    assert together.counts == alone.counts
+    assert [list(map(repr, one)) for one in found] == [list(map(repr, one)) for one in expected]
+
+
+def test_many_documents_take_few_calls_of_the_tokenizer(bert, monkeypatch):
+    made, calls = encoder(bert), []
+    plain = made.reader._call
+    monkeypatch.setattr(made.reader, "_call", lambda *g, **o: calls.append(g) or plain(*g, **o))
+    documents = [Document(str(n), one(text=f"the cat {n}").passages) for n in range(300)]
+    packed = [Document(str(n), MIXED[0].passages) for n in range(300)]
+    assert sum(map(len, made.encode_each(documents + packed))) == 600
+    assert len(calls) == 2
+
+
+def test_documents_before_an_error_are_read_before_it(bert):
+    def broken():
+        yield one(text="the cat")
+        raise CorpusError("cut off")
+
+    each = encoder(bert).encode_each(broken())
+    assert len(next(each)) == 1
+    with pytest.raises(CorpusError, match="cut off"):
+        next(each)
 
 
 def test_a_document_without_passages_gives_nothing(bert):

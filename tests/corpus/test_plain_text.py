@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -60,6 +61,25 @@ def test_a_line_of_a_million_spaces_is_read_at_once(write):
 def test_a_title_used_twice_names_two_documents(write):
     path = write("= A =\nx\n= A =\ny\n")
     assert [d.id for d in TextCorpus(path, documents="heading")] == ["A", "A (corpus.txt:3)"]
+
+
+def test_a_file_given_twice_gives_no_name_twice(write):
+    path = write("one\n\ntwo\n", "a.txt")
+    assert len({d.id for d in TextCorpus([path, path])}) == 4
+
+
+def test_memory_does_not_grow_with_the_documents(write):
+    path = write("".join(f"document {n}\n\n" for n in range(10_000)))
+    tracemalloc.start()
+    try:
+        held = [
+            tracemalloc.get_traced_memory()[0]
+            for number, _ in enumerate(TextCorpus(path))
+            if number in {4000, 9999}  # once rubbish has been collected
+        ]
+    finally:
+        tracemalloc.stop()
+    assert held[1] - held[0] < 20_000  # bytes; 6,000 names alone would be 400,000
 
 
 def test_files_of_one_name_are_told_apart_by_their_paths(write):

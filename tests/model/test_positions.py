@@ -8,8 +8,7 @@ from transformers import LlamaConfig, LlamaModel, Phi3Config, Phi3Model
 
 import headscope as hs
 from headscope.errors import CorpusError, InputError
-from headscope.model.positions import limit_of
-from headscope.model.request import refuse_length
+from headscope.model.request import limit_of, refuse_length
 from model.families.tokenizers_made import wordpiece
 
 SIZE = {

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from experiments.circuits.decoders import decoder
-from headscope.experiments.circuits import weight_scores
+from headscope.experiments.circuits import head_scores
+from headscope.experiments.circuits.head_scores import PatternScores
 from headscope.experiments.circuits.made_inputs import Repeats, example_of
-from headscope.experiments.circuits.pattern_scores import PatternScores
 from headscope.experiments.circuits.result import WAYS
 from headscope.experiments.circuits.weight_maps import WeightMaps
 from headscope.model.model import show_layers
@@ -48,11 +48,11 @@ def test_the_detector_of_transformer_lens_finds_the_same_heads(name):
 def test_composition_and_copying_by_weights_are_those_of_transformer_lens(name):
     weights, theirs = WeightMaps(decoder(name).model), THEIRS["models"][name]
     maps = list(weights.layers())
-    score, _ = weight_scores.composition(maps)
+    score, _ = head_scores.composition(maps)
     for ours, way in zip(score, WAYS, strict=True):
         wanted = np.array(theirs[way[0].upper()])
         there = np.isfinite(ours)
         assert there.any()
         wanted = wanted.reshape(ours.shape).T  # [reader, writer]
         np.testing.assert_allclose(ours[there], wanted[there], atol=1e-4)
-    np.testing.assert_allclose(weight_scores.copying(maps, weights), theirs["copying"], atol=1e-4)
+    np.testing.assert_allclose(head_scores.copying(maps, weights), theirs["copying"], atol=1e-4)

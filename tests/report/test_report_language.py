@@ -8,10 +8,10 @@ import re
 import numpy as np
 import pytest
 
-from headscope.analyses.coreference.tables import coreference_table
+from headscope.analyses.coreference.figure import coreference_table
 from headscope.analyses.dependency.tables import syntax_table
 from headscope.analyses.features.figure import features_table
-from headscope.analyses.frames.tables import frames_table
+from headscope.analyses.frames.figure import frames_table
 from headscope.core.head_labels import head_labels, telling_heads
 from headscope.core.question import questions
 from headscope.draw.figures import pictures

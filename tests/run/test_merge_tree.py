@@ -2,11 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import headscope as hs
+from headscope.core.whole_file import names_in
+from headscope.run import shard_files
 from headscope.run.merge_tree import FAN_IN, children, parent
-from headscope.run.shard_files import ShardFiles
+from headscope.run.shard_files import LostShardError, ShardFiles
 from headscope.run.store import RunFolder
 
 # Each document is a shard of its own.
@@ -110,3 +113,22 @@ def test_the_shards_below_a_damaged_node_are_computed_again(tiny, many, tmp_path
     run_of(tiny, folder, progress=lambda count, _total: done.append(count))
     assert done == [9, *range(10, 21)]
     assert (folder / "atlas.nc").read_bytes() == (many.path / "atlas.nc").read_bytes()
+
+
+def test_what_is_merged_is_found_by_one_list_of_its_folder(tmp_path, monkeypatch):
+    listed = []
+
+    def names(place):
+        listed.append(place)
+        return names_in(place)
+
+    folder = ShardFiles(tmp_path)
+    for number in range(FAN_IN):
+        folder.put_shard(number, {"sums": np.array([number])})
+    monkeypatch.setattr(shard_files, "names_in", names)
+    states = folder.states(children((0, FAN_IN - 1)))
+    assert [state["sums"].item() for state in states] == list(range(FAN_IN))
+    assert len(listed) == 1
+    folder.drop([(3, 3)])
+    with pytest.raises(LostShardError, match=r"00003 .* has vanished"):
+        list(folder.states(children((0, FAN_IN - 1))))

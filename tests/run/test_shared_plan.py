@@ -84,6 +84,18 @@ def test_a_plan_of_several_processes_is_that_of_one(demo, tmp_path, planned, mon
     assert not (tmp_path / "processes").exists()
 
 
+def test_who_comes_when_all_is_planned_reads_one_file(demo, tmp_path, planned):
+    shared_plan(demo, Divided(), SMALL, member(tmp_path, 1))
+    planned[0].clear()
+    for at in range(COUNT):
+        (file,) = tmp_path.rglob(f"{at:05d}-*.shard")
+        file.unlink()
+    same(
+        shared_plan(demo, Divided(), SMALL, member(tmp_path, 2)), make_plan(demo, Divided(), SMALL)
+    )
+    assert not planned[0]
+
+
 def test_a_plan_under_other_settings_is_another(demo, tmp_path, planned):
     shared_plan(demo, Divided(), SMALL, member(tmp_path, 1))
     planned[0].clear()

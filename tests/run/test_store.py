@@ -346,7 +346,9 @@ def test_results_are_written_and_read_as_by_xarray(tmp_path):
         coords={"layer": [3], "word": ["a", "本"], "token": ("word", ["x", ""])},
         attrs={"kind": "random", "counts": [1, 2]},
     )  # fmt: skip
-    tree = xr.DataTree.from_dict({"/": xr.Dataset(attrs={"seed": 0}), "/x": one, "/y/z": one})
+    above = xr.Dataset({"at": ("layer", [7.0])}, {"layer": [3]}, {"seed": 0})
+    crossed = xr.Dataset({"at": ("far", [1, 2]), "far": ("side", [0.5])})  # named as a dimension
+    tree = xr.DataTree.from_dict({"/": above, "/x": one, "/y": crossed, "/y/z": one})
     ours, theirs = tmp_path / "ours.nc", tmp_path / "theirs.nc"
     ours.write_bytes(tree_as_netcdf(tree))
     tree.to_netcdf(theirs, engine="h5netcdf")

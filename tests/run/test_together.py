@@ -1,14 +1,17 @@
 """Do processes that share nothing but a run folder end in the bits of one process?"""
 
 import errno
+import gzip
 import json
 import os
 import shutil
 import sys
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyarrow import parquet
 
 import headscope as hs
 from headscope.cli.main import group
@@ -20,7 +23,7 @@ from headscope.errors import (
     RunFolderError,
     RunStopped,
 )
-from headscope.run import shared_parts
+from headscope.run import processes, shared_parts
 from headscope.run.gather_together import complete_nodes
 from headscope.run.merge_tree import children
 from headscope.run.processes import (
@@ -134,6 +137,27 @@ def test_silence_is_measured_by_the_observers_own_clock(folder, hours):
         now[0] += SILENCE - 1
     now[0] += 2
     assert other.claim("00003")
+
+
+def test_a_record_is_read_again_once_it_has_changed_and_not_before(folder, monkeypatch):
+    one, read = member(folder), []
+    monkeypatch.setattr(processes, "read_record", lambda file: read.append(1) or read_record(file))
+    judge = Silences()
+    assert not any(judge.dead(one.file) for _ in range(5))
+    assert len(read) == 1
+    one.tell(state="failed")
+    os.utime(one.file, ns=(1, 1))  # a file system may count time in steps
+    assert judge.dead(one.file)
+    assert len(read) == 2
+
+
+@pytest.mark.parametrize("of", [2, 10, 100, 1000])
+def test_many_that_wait_look_together_no_more_often_than_they_may(of):
+    pauses, seconds, looks = shared_parts._pauses(of), 0.0, 0
+    while seconds < 120:
+        seconds, looks = seconds + next(pauses), looks + of
+    assert looks / seconds < 2 * shared_parts.WAITING_LOOKS
+    assert next(shared_parts._pauses(2)) <= 0.05  # seconds: a short run waits little
 
 
 def test_a_record_that_is_being_written_is_not_that_of_a_dead_process(folder):
@@ -325,7 +349,7 @@ def test_a_process_of_another_spec_is_refused_and_the_others_go_on(
     assert (folder / "atlas.nc").read_bytes() == alone
 
 
-def test_a_partition_that_changes_after_the_plan_ends_a_process_which_says_so(
+def test_a_partition_that_changes_or_vanishes_after_the_plan_ends_a_process_which_says_so(
     tiny, folder, tmp_path, monkeypatch
 ):
     """Its size stays, so the plan does too; nothing of the new text is merged."""
@@ -343,12 +367,53 @@ def test_a_partition_that_changes_after_the_plan_ends_a_process_which_says_so(
     files[2].write_text(before.replace("cat", "dog"))
     with pytest.raises(CorpusError, match="has changed since this run was planned"):
         run_of(tiny, folder, corpus, shard=(2, 2))
+    files[2].write_text(before)
+
+    def vanish(*_):
+        files[2].unlink(missing_ok=True)
+
+    with pytest.raises(CorpusError, match=r"c.txt cannot be read: No such file"):
+        run_of(tiny, folder, corpus, shard=(2, 2), progress=vanish)
     told = [one["error"] for one in run_status(folder).processes if one["state"] == "failed"]
-    assert len(told) == 1
-    assert "c.txt" in told[0]
+    assert len(told) == 2
+    assert all("c.txt" in one for one in told)
     files[2].write_text(before)
     run_of(tiny, folder, corpus, shard=(2, 2))
     assert (folder / "atlas.nc").read_bytes() == (alone.path / "atlas.nc").read_bytes()
+
+
+def cut(folder):
+    whole = gzip.compress(b"A cat sat on the mat. " * 9)
+    (folder / "a.txt.gz").write_bytes(whole)
+    (folder / "b.txt.gz").write_bytes(whole[:-9])
+    return hs.TextCorpus(folder)
+
+
+def without_the_column(folder):
+    for name, column in (("a", "text"), ("b", "txt")):
+        parquet.write_table(pa.table({column: ["A cat."]}), folder / f"{name}.parquet")
+    return hs.ColumnCorpus(folder)
+
+
+@pytest.mark.parametrize(("spoilt", "said"), [
+    (cut, "b.txt.gz cannot be read: Truncated compressed stream; wanted a whole file"),
+    (without_the_column, "b.parquet has no column 'text' of texts; there are txt"),
+])  # fmt: skip
+def test_a_file_that_cannot_be_planned_ends_a_process_which_says_so(
+    tiny, folder, tmp_path, monkeypatch, spoilt, said
+):
+    """The other file is a partition of its own, which other processes go on from."""
+    (tmp_path / "texts").mkdir()
+    corpus = spoilt(tmp_path / "texts")
+    size = corpus.files[0].stat().st_size
+    monkeypatch.setattr("headscope.corpus.partitions.PARTITION", size)
+    assert len(corpus.partitions()) == 2
+    with pytest.raises(CorpusError, match=said):
+        run_of(tiny, folder, corpus, shard=(1, 2))
+    (one,) = run_status(folder).processes
+    assert one["state"] == "failed"
+    assert said in one["error"]
+    assert not (folder / "manifest.json").exists()
 
 
 def test_a_process_that_works_seldom_looks_at_what_all_others_do(tiny, alone, folder, monkeypatch):
@@ -410,7 +475,7 @@ def test_status_tells_the_living_from_the_dead(folder):
     assert told == {
         "computing (shard 7); 6 shards", "failed; 0 shards; out / of luck",
         "dead; 0 shards; silent for 0:04:00 while computing (shard 9)",
-        "dead; 0 shards; killed while finishing",
+        "dead; 0 shards; ended without a word while finishing",
     }  # fmt: skip
     summary = json.loads(CliRunner().invoke(group, ["status", str(folder), "--json"]).output)
     assert (summary["state"], summary["done"], len(summary["processes"])) == ("running", 8, 4)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.cli import options
 from headscope.cli.options import IntervalOptions, ModelOptions, Natural, Positive
-from headscope.cli.shared_run import SharedRunOptions
+from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.task_options import TaskDataOptions, task_examples
 from headscope.cli.terminal_output import ProgressBar, heads_given, size_of
 from headscope.cli.typed_command import Options, argument, group, option, run_command, several

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from headscope.cli import options
-from headscope.cli.run_request import asked_corpus, run_settings
-from headscope.cli.shared_run import SharedRunOptions
+from headscope.cli.run_request import SharedRunOptions, asked_corpus, run_settings
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
 from headscope.cli.typed_command import argument, group, option, run_command
 from headscope.run.processes import check_shard, noting_failure

@@ -15,7 +15,7 @@ from headscope.cli.options import (
     Natural,
     Positive,
 )
-from headscope.cli.shared_run import SharedRunOptions
+from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.task_options import TaskOptions, refuse_text, task_examples
 from headscope.cli.terminal_output import ProgressBar, annotate, size_of
 from headscope.cli.typed_command import Options, argument, group, option, run_command

@@ -11,7 +11,7 @@ import click
 
 from headscope.cli import options
 from headscope.cli.options import IntervalOptions, ModelOptions, Positive
-from headscope.cli.shared_run import SharedRunOptions
+from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.terminal_output import ProgressBar, complain, size_of
 from headscope.cli.typed_command import Options, argument, flag, group, option, run_command, several
 from headscope.core.head_names import first

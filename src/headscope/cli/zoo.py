@@ -11,8 +11,7 @@ import click
 
 from headscope.cli import options
 from headscope.cli.options import ModelOptions
-from headscope.cli.run_request import asked_corpus, run_settings
-from headscope.cli.shared_run import SharedRunOptions, is_free
+from headscope.cli.run_request import SharedRunOptions, asked_corpus, is_free, run_settings
 from headscope.cli.terminal_output import ProgressBar, annotate, complain, tell
 from headscope.cli.typed_command import argument, group, option, run_command
 from headscope.run.processes import noting_failure

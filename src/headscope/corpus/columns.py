@@ -61,6 +61,10 @@ class ColumnCorpus(FileCorpus):
         return {"column": self.column, "passages": self.passages}
 
     @property
+    def _named_by_place(self) -> bool:
+        return True
+
+    @property
     def _divisible(self) -> bool:
         return True
 

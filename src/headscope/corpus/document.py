@@ -103,7 +103,8 @@ def is_unicode(*texts: str) -> bool:
     """Whether texts are valid Unicode: without half of a surrogate pair."""
     try:
         for text in texts:
-            text.encode()
+            if not text.isascii():
+                text.encode()
     except UnicodeEncodeError:
         return False
     return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LONG = ("window", "skip", "error")
 SEGMENT_IDS = ("auto", "zeros")
 WORD_TOKENS = ("auto", "text", "alone")
+AHEAD = 1 << 15  # ours: characters that the tokenizer reads in one call; they are held meanwhile
 PACKED_LENGTH = 128  # Clark et al. (2019), section 3: segments of at most 128 tokens
 
 
@@ -133,6 +134,20 @@ class Encoder:
         self.counts.tokens += sum(map(len, examples))
         return examples
 
+    def encode_each(self, documents: Iterable[Document]) -> Iterator[list[Example]]:
+        """What `encode` gives of each document; many are read in one call of the tokenizer."""
+        for some in _portions(documents):
+            texts, packed = list[str](), list[list[str]]()
+            for document in some:
+                for packable, group in groupby(document.passages, key=_packable):
+                    each = [p for p in group if is_unicode(p.text or "", p.text_pair or "")]
+                    if packable:
+                        packed.append([p.text or "" for p in each])
+                    else:
+                        texts += [text for p in each for text in (p.text, p.text_pair) if text]
+            self.reader.read_ahead(texts, packed)
+            yield from map(self.encode, some)
+
     def _alone(self, document: Document, passage: Passage) -> Iterator[Example]:
         if passage.fault is not None:
             self.counts.skip(passage.fault, reason="malformed")
@@ -189,14 +204,16 @@ class Encoder:
         """
         usable = [p for p in passages if self._readable(p)]
         ids, sentence = self.reader.words([p.text or "" for p in usable])
-        ends = np.cumsum(np.bincount(sentence, minlength=len(usable)))  # [sentence]
-        names, pieces = [], []
-        for passage, piece in zip(usable, np.split(ids, ends[:-1]), strict=False):
-            if len(piece):
+        names, pieces, start = [], [], 0
+        for passage, length in zip(
+            usable, np.bincount(sentence, minlength=len(usable)).tolist(), strict=False
+        ):
+            if length:
                 names.append(passage.id)
-                pieces.append(piece)
+                pieces.append(ids[start : start + length])
             else:
                 self.counts.skip(passage.id, reason="empty")
+            start += length
         return names, pieces
 
     def _fitted(self, name: str, content: _Content, limit: int) -> Iterator[tuple[str, _Content]]:
@@ -267,6 +284,22 @@ class Encoder:
         if not readable:
             self.counts.skip(passage.id, reason="not valid Unicode")
         return readable
+
+
+def _portions(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Documents in lists of so many characters; those before an error come before it."""
+    held, size = list[Document](), 0
+    try:
+        for document in documents:
+            held.append(document)
+            size += sum(len(p.text or "") + len(p.text_pair or "") for p in document.passages)
+            if size >= AHEAD or len(held) >= AHEAD >> 5:
+                yield held
+                held, size = [], 0
+    except CorpusError:
+        yield held
+        raise
+    yield held
 
 
 def _packable(passage: Passage) -> bool:

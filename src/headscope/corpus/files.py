@@ -4,7 +4,7 @@ Readers yield such a part as a passage with a `fault`: it ends the run, or is co
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -77,15 +77,18 @@ def read_lines(file: File | FilePart) -> Iterator[FileLine]:
 class UniqueNames:
     """Makes document names unique within a corpus: a second use of a name gets its place added.
 
-    scope  stands before every name, where each partition of a corpus has names of its own
+    scope   stands before every name, where each partition of a corpus has names of its own
+    differ  the names differ anyway: none is held
     """
 
-    def __init__(self, scope: str = "") -> None:
+    def __init__(self, scope: str = "", *, differ: bool = False) -> None:
         self._used: set[str] = set()
-        self._scope = scope
+        self._scope, self._differ = scope, differ
 
     def of(self, name: str, *, place: str) -> str:
         """The name itself the first time, `name (place)` after that."""
+        if self._differ:
+            return self._scope + name
         unique = f"{name} ({place})" if name in self._used else name
         self._used.add(unique)
         return self._scope + unique
@@ -188,11 +191,13 @@ class FileCorpus(Displayed):
         more_told = f", and {more_files:,} more" if more_files > 0 else ""
         return {"files": ", ".join(names) + more_told, **told}
 
-    def _read(self, parts: Iterable[FilePart], scope: str) -> Iterator[Document]:
+    def _read(self, parts: Sequence[FilePart], scope: str) -> Iterator[Document]:
         return stopped_at_faults(self._all_documents(parts, scope), self.on_error)
 
-    def _all_documents(self, parts: Iterable[FilePart], scope: str) -> Iterator[Document]:
-        names = UniqueNames(scope)
+    def _all_documents(self, parts: Sequence[FilePart], scope: str) -> Iterator[Document]:
+        # A file may be given twice, and the name of one be that of a part of another.
+        alike = len({p.label for p in parts}) < len(parts) or any("@" in p.label for p in parts)
+        names = UniqueNames(scope, differ=self._named_by_place and not alike)
         for given in parts:
             part = self._whole_units(given)
             if part is None:
@@ -208,6 +213,11 @@ class FileCorpus(Displayed):
     def _documents(self, part: FilePart, label: str, names: UniqueNames) -> Iterator[Document]:
         """The documents of one file; what is malformed as a passage with a fault."""
         raise NotImplementedError
+
+    @property
+    def _named_by_place(self) -> bool:
+        """Whether every document is named by the file and the line or row where it begins."""
+        return False
 
     @property
     def _divisible(self) -> bool:

@@ -66,6 +66,10 @@ class TextCorpus(FileCorpus):
         return {"documents": self.documents, "passages": self.passages}
 
     @property
+    def _named_by_place(self) -> bool:
+        return self.documents == "blank_line"
+
+    @property
     def _divisible(self) -> bool:
         return self.documents != "file"
 

@@ -59,10 +59,12 @@ class SpecialTokens:
         else:
             parts = [self.pair[0], first, self.pair[1], second, self.pair[2]]
         ids = np.concatenate(parts)  # [token]
-        special = np.concatenate([np.full(len(p), at % 2 == 0) for at, p in enumerate(parts)])
+        special, content = np.ones(len(ids), np.bool_), len(parts[0])
+        special[content : content + len(first)] = False
         segments = np.zeros_like(ids)
         if second is not None:
-            segments[len(parts[0]) + len(first) + min(len(parts[2]), 1) :] = 1
+            special[len(ids) - len(parts[4]) - len(second) : len(ids) - len(parts[4])] = False
+            segments[content + len(first) + min(len(parts[2]), 1) :] = 1
         return ids, special, segments
 
     def unwrap(self, ids: Ids, separator: int | None) -> tuple[Ids, Ids | None]:
@@ -100,6 +102,7 @@ class TokenizerReader:
                 "a token belongs to; wanted one with a tokenizer.json (use_fast=True)"
             )
         self.tokenizer = tokenizer
+        self._ahead = dict[str | tuple[str, ...], Any]()
         self.separator: int | None = tokenizer.sep_token_id
         self.special = self._special_ids()
         self.frame = self._frame()
@@ -107,9 +110,26 @@ class TokenizerReader:
         # A word mark, or a space of its own, is lost where words are read one by one.
         self.sees_spaces = not np.array_equal(self.text("the."), self.text("the ."))
 
+    def read_ahead(self, texts: Sequence[str], lists: Sequence[Sequence[str]]) -> None:
+        """Read in one call what `text` and `words` are asked for next; a call costs as much as a
+        hundred tokens.
+
+        texts  running texts
+        lists  of words, none of them glued
+        """
+        self._ahead = {}
+        spaced = [self._with_spaces(forms) for forms in lists if forms]
+        for keys, split in ((texts, False), ([tuple(forms) for forms in spaced], True)):
+            if keys:
+                options = {"return_attention_mask": False, "return_token_type_ids": False}
+                given = spaced if split else [*texts]
+                read = self._call(given, is_split_into_words=split, **options)
+                self._ahead |= zip(keys, read.encodings, strict=True)
+
     def text(self, text: str) -> Ids:
         """Ids [token] of running text, without special tokens."""
-        return np.asarray(self._call(text).input_ids, dtype=np.int64)
+        ahead = self._ahead.get(text)
+        return np.asarray(ahead.ids if ahead else self._call(text).input_ids, dtype=np.int64)
 
     def words(self, forms: Sequence[str], *, glued: Iterable[int] = ()) -> tuple[Ids, Ids]:
         """Ids [token] of words given one by one, and the word [token] that each came from.
@@ -121,13 +141,16 @@ class TokenizerReader:
         """
         if not forms:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        spaced = list(forms)
-        if self._spaced:
-            bare = {0, *glued}
-            spaced = [f if i in bare else f" {f}" for i, f in enumerate(forms)]
-        encoded = self._call(spaced, is_split_into_words=True)
-        ids = np.asarray(encoded.input_ids, dtype=np.int64)
-        return ids, np.asarray(encoded.word_ids(0), dtype=np.int64)
+        spaced = self._with_spaces(forms, glued)
+        read = self._ahead.get(tuple(spaced))
+        read = read or self._call(spaced, is_split_into_words=True).encodings[0]
+        return np.asarray(read.ids, dtype=np.int64), np.asarray(read.word_ids, dtype=np.int64)
+
+    def _with_spaces(self, forms: Sequence[str], glued: Iterable[int] = ()) -> list[str]:
+        if not self._spaced:
+            return list(forms)
+        bare = {0, *glued}
+        return [f if i in bare else f" {f}" for i, f in enumerate(forms)]
 
     def running_words(self, forms: Sequence[str], *, glued: Iterable[int] = ()) -> tuple[Ids, Ids]:
         """Ids [token] of the text that the words make, and the word [token] each begins in.
@@ -156,7 +179,7 @@ class TokenizerReader:
                 raise UnknownToken(token)
         return np.asarray(ids, dtype=np.int64)
 
-    def _call(self, *texts: str | list[str], special: bool = False, **options: Any) -> Any:
+    def _call(self, *texts: Any, special: bool = False, **options: Any) -> Any:
         # verbose=False: a long text is no mistake here, it is cut into windows afterwards.
         with told_as(partial(unusable, self.tokenizer)):
             return self.tokenizer(*texts, add_special_tokens=special, verbose=False, **options)

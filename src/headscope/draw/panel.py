@@ -88,16 +88,20 @@ class PanelStore:
         return compose(self.of(picture), columns=columns or picture.columns, width=width)
 
     def vector(self, picture: Picture) -> Vector:
-        """A picture as SVG."""
+        """A picture as SVG; no dots are drawn for a page."""
         if picture.name not in self._drawn:
-            self.files(picture)
+            self._draw(picture, dots=False)
         return self._drawn[picture.name]
 
     def files(self, picture: Picture) -> tuple[bytes, bytes]:
         """A picture's `svg` and `png` file, drawn together."""
-        drawn, png = vector(self.figure(picture), len(self.of(picture)), dots=True)
+        png = self._draw(picture, dots=True)
+        return self._drawn[picture.name].svg, png
+
+    def _draw(self, picture: Picture, *, dots: bool) -> bytes:
+        drawn, png = vector(self.figure(picture), len(self.of(picture)), dots=dots)
         self._drawn[picture.name] = drawn
-        return drawn.svg, png
+        return png
 
 
 class _SteadyLayout(ConstrainedLayoutEngine):

@@ -29,8 +29,7 @@ from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.placement import DeviceMap, Placement, input_device
-from headscope.model.positions import FIELDS, Limit, limit_of
-from headscope.model.request import DEMO_PACKAGE
+from headscope.model.request import DEMO_PACKAGE, FIELDS, Limit, limit_of
 from headscope.model.weights import parameters_sha256, refuse_incomplete, refuse_not_finite
 
 __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]

@@ -18,7 +18,7 @@ from headscope.core.question import named
 from headscope.core.results import model_name, naming_layers, printable, title_name
 from headscope.core.terms import OURS, SOURCES
 from headscope.heads.tables import tex
-from headscope.report.run_facts import facts
+from headscope.report.run_facts import facts, manifest_part
 from headscope.run.store import Run
 
 VENUES = {"inproceedings": "booktitle", "article": "journal", "book": "publisher"}
@@ -116,26 +116,27 @@ def _sentences(run: Run, sources: Mapping[str, list[str]]) -> Iterator[str]:
     """The methods, a sentence a fact; "" for what is not known."""
     tree, manifest = run.tree, run.manifest
     known = {fact.label: fact.value for fact in facts(tree, manifest)}
-    spec, base = _part(manifest, "spec"), _part(manifest, "base")
+    spec, base = manifest_part(manifest, "spec"), manifest_part(manifest, "base")
     revision, version = known.get("Revision"), printable(tree.attrs.get("headscope_version", ""))
     yield _told(
         f"{model_name(tree)} was analysed with headscope {version}", known["Architecture"],
-        printable(_part(spec, "model").get("dtype", "")), f"revision {revision}" * bool(revision),
+        printable(manifest_part(spec, "model").get("dtype", "")),
+        f"revision {revision}" * bool(revision),
         _hashed("weights", known.get("Weights, sha256")),
     )  # fmt: skip
     if base:
         before = f"It was compared with {title_name(printable(base.get('name')))}"
         yield _told(before, _hashed("weights", base.get("sha256")))
-    digest = _part(spec, "corpus").get("inputs_sha256")
+    digest = manifest_part(spec, "corpus").get("inputs_sha256")
     yield _told(f"It read {known.get('Corpus')}", known.get("Read"), _hashed("inputs", digest))
     yield f"Left out: {known['Left out']}."
     asked = {name: f"({'; '.join(cited)})" * bool(cited) for name, cited in sources.items()}
     yield _listed("Analyses", asked)
-    settings = _flat(_part(spec, "settings"))
+    settings = _flat(manifest_part(spec, "settings"))
     yield _listed("Settings", {name: value for name, value in settings if name != "analyses"})
     yield f"Control: {known['Control']}." if "Control" in known else ""
     yield f"Intervals: {known['Intervals']}."
-    yield _listed("Versions", _part(manifest, "versions"))
+    yield _listed("Versions", manifest_part(manifest, "versions"))
 
 
 def _told(sentence: str, *more: object) -> str:
@@ -160,8 +161,3 @@ def _flat(settings: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, 
         elif value not in (None, "", []):
             listed = value if isinstance(value, list) else [value]
             yield f"{before}{name}", " ".join(map(str, listed))
-
-
-def _part(manifest: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    part = manifest.get(key)
-    return part if isinstance(part, Mapping) else {}

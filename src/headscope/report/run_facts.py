@@ -31,7 +31,7 @@ class Fact:
 
 def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
     """The rows of the table at the top of a report; what is not known is left out."""
-    model, counts = _part(manifest, "model"), _part(manifest, "counts")
+    model, counts = manifest_part(manifest, "model"), manifest_part(manifest, "counts")
     attrs = {str(key): value for key, value in tree.attrs.items()}
     layers, heads = shape(tree)
     fingerprint = manifest.get("fingerprint") or attrs.get("spec_fingerprint")
@@ -42,7 +42,7 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
         Fact("Revision", _text(model.get("revision") or attrs.get("revision")), code=True),
         Fact("Weights, sha256", _text(model.get("sha256") or attrs.get("model_sha256")), code=True),
         Fact("Architecture", _architecture(model, attrs, layers, heads)),
-        Fact("Corpus", _text(attrs.get("corpus") or _part(manifest, "corpus").get("kind"))),
+        Fact("Corpus", _text(attrs.get("corpus") or manifest_part(manifest, "corpus").get("kind"))),
         Fact("Read", _read(counts, attrs)),
         Fact("Left out", _left_out(counts, attrs)),
         Fact("Long inputs", _text(manifest.get("long"))),
@@ -59,11 +59,11 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
 
 def details(manifest: Manifest) -> dict[str, list[Fact] | str]:
     """Files of the corpus with their sha256, settings, versions; and the command, '' for none."""
-    files = _part(manifest, "corpus").get("files") or []
+    files = manifest_part(manifest, "corpus").get("files") or []
     return {
         "files": _coded((file.get("name"), _content(file)) for file in files),
-        "settings": _coded(_part(manifest, "spec").items()),
-        "versions": _coded(_part(manifest, "versions").items()),
+        "settings": _coded(manifest_part(manifest, "spec").items()),
+        "versions": _coded(manifest_part(manifest, "versions").items()),
         "command": _text(manifest.get("command")),
     }
 
@@ -92,7 +92,7 @@ def _content(file: Manifest) -> str:
 
 
 def _dtype(manifest: Manifest) -> str:
-    return _text(_part(_part(manifest, "spec"), "model").get("dtype"))
+    return _text(manifest_part(manifest_part(manifest, "spec"), "model").get("dtype"))
 
 
 def _architecture(model: Manifest, attrs: Manifest, layers: int, heads: int) -> str:
@@ -140,7 +140,8 @@ def _intervals(attrs: Manifest) -> str:
     return f"95 %, over {counted}; none where fewer than {FEWEST} have a part in a number"
 
 
-def _part(manifest: Manifest, key: str) -> Manifest:
+def manifest_part(manifest: Manifest, key: str) -> Manifest:
+    """A part of it by name; empty where there is none."""
     part = manifest.get(key)
     return part if isinstance(part, Mapping) else {}
 

@@ -35,6 +35,7 @@ from headscope.model.linears import used_weight
 from headscope.model.model import Model, evaluating, load
 from headscope.model.placement import place_alike, plain, spread
 from headscope.run.compute import Computer, ShardJob
+from headscope.run.manifest import dtype_of
 from headscope.run.plan import MOST_SAMPLED
 
 NONE, RANDOM = "none", "random"
@@ -78,7 +79,7 @@ def control_of(model: Model, wish: str | Path | None) -> Control | None:
             name = f"shuffled {at + 1}" if at else "shuffled"
             networks[name] = _maker(model, partial(shuffled, seed=SEED + at))
         return Control(RANDOM, networks, {"kind": RANDOM, "seed": SEED})
-    other = load(wish, tokenizer=model.tokenizer, dtype=_dtype(model), device=str(model.device))
+    other = load(wish, tokenizer=model.tokenizer, dtype=dtype_of(model), device=str(model.device))
     _check_shape(model, other, str(wish))
     return Control("model", {"model": lambda: other}, {"kind": "model", "sha256": other.sha256})
 
@@ -223,7 +224,3 @@ def _check_shape(model: Model, other: Model, place: str) -> None:
             f"the control {place!r} reads inputs of at most {other.limit} tokens; wanted "
             f"{model.limit}, as {model.name!r}: give another model, or --max-length {other.limit}"
         )
-
-
-def _dtype(model: Model) -> str:
-    return str(model.network.dtype).removeprefix("torch.")

@@ -112,8 +112,8 @@ class OnDisk:
             self._finish(child, computed_to)
         for analysis in self._merged.values():
             analysis.reset()
-        for child in children(node):
-            merge_shard(self._merged, self._part, self.folder.span(child))
+        for state in self.folder.states(children(node)):
+            merge_shard(self._merged, self._part, state)
         return self._merged
 
     def _finish(self, node: Span, computed_to: Callable[[int], object] | None) -> None:
@@ -128,7 +128,7 @@ class OnDisk:
     def keep(self, node: Span, computed_to: Callable[[int], object] | None = None) -> None:
         """Merge a node and write it in place of its children."""
         self.folder.put_span(node, state_of(self.merged(node, computed_to).values()))
-        self.folder.drop_merged([node, *children(node)])
+        self.folder.drop(children(node))
         self.run.spans.add(node)
 
 

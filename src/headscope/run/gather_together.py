@@ -7,7 +7,7 @@ children are there, by leases as `shared_parts` says.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from headscope.core.progress import phase
 from headscope.model.model import Model
@@ -48,7 +48,8 @@ def complete_nodes(spans: set[Span], shards: int) -> list[Span]:
     """The nodes below the root that can be merged: not there, and all of their children are."""
     there = Counter(parent(span, shards) for span in spans)
     ready = {node for node, n in there.items() if n == FAN_IN or node[1] == shards - 1}
-    ready -= spans | {(0, shards - 1)}
+    ready -= {(0, shards - 1)}
+    ready -= spans
     return sorted(node for node in ready if all(child in spans for child in children(node)))
 
 
@@ -57,7 +58,7 @@ class _Member(Member):
 
     tree: OnDisk
     last: Span = (0, 0)  # what it computed or merged
-    ready: Sequence[Span] = ()  # what could be merged at the last look, and was not tried since
+    ready: list[Span]  # to be merged, as of the last look, and not tried since; from behind
 
     def all_there(self) -> bool:
         return all(child in self.run.spans for child in children((0, len(self.parts) - 1)))
@@ -70,13 +71,12 @@ class _Member(Member):
     def merges(self) -> Iterator[Span]:
         shards, spans = len(self.parts), self.run.spans
         if self.fresh:
-            self.ready = complete_nodes(spans, shards)
+            self.ready = complete_nodes(spans, shards)[::-1]
         else:  # what it has completed itself
             above = parent(self.last, shards)
             yield from complete_nodes({*children(above), above} & spans, shards)
         while self.ready:
-            node, *self.ready = self.ready
-            yield node
+            yield self.ready.pop()
 
     def wanted(self, span: Span, spans: set[Span]) -> bool:
         ready = span[0] == span[1] or all(child in spans for child in children(span))

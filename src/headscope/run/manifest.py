@@ -50,7 +50,7 @@ def identity_of(model: Model) -> dict[str, Any]:
     """What a spec says of a model: everything of it that decides the numbers."""
     config = json.loads(model.network.config.to_json_string(use_diff=True))
     return {
-        "sha256": model.sha256, "architecture": model.architecture, "dtype": _dtype_of(model),
+        "sha256": model.sha256, "architecture": model.architecture, "dtype": dtype_of(model),
         "stack": model.shape.stack, "device": model.device.type,
         "config": {key: value for key, value in config.items() if key not in _BESIDE_NUMBERS},
         "tokenizer_sha256": _tokenizer_sha256(model),
@@ -85,7 +85,7 @@ def new_manifest(
             "name": model.name, "revision": model.revision, "sha256": model.sha256,
             "architecture": model.architecture, "layers": model.shape.layers,
             "heads": model.shape.heads, "stack": model.shape.stack,
-            "special_tokens": model.special_tokens, **precision_of(_dtype_of(model)),
+            "special_tokens": model.special_tokens, **precision_of(dtype_of(model)),
             **({"size": model.shape.size} if model.shape.others else {}),
             **({"layer_numbers": list(model.shape.numbers)} if model.shape.numbers else {}),
         },
@@ -220,7 +220,8 @@ def _tokenizer_sha256(model: Model) -> str:
     return sha256_of(("\x1f".join(sorted(ids, key=ids.__getitem__)), special))
 
 
-def _dtype_of(model: Model) -> str:
+def dtype_of(model: Model) -> str:
+    """The type of its numbers, say "float32"."""
     return str(model.network.dtype).removeprefix("torch.")
 
 

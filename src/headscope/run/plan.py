@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
 from pathlib import Path
@@ -196,8 +196,8 @@ def plan_partition(encoder: Encoder, documents: Iterable[Document], settings: Se
         part.shards.append(Shard(*at, tokens, of_shard.hexdigest(), len(ids)))
         part.token_counts += np.bincount(np.concatenate(ids), minlength=len(part.token_counts))
 
-    for document in documents:
-        for example in encoder.encode(document):
+    for examples in encoder.encode_each(documents):
+        for example in examples:
             tokens, part.longest = tokens + len(example), max(part.longest, len(example))
             ids.append(example.input_ids)
             part.annotations.add(example)
@@ -214,12 +214,18 @@ def plan_partition(encoder: Encoder, documents: Iterable[Document], settings: Se
     return part
 
 
-def merged(parts: Iterable[PlanPart]) -> Plan:
-    """The plan of partitions in their order; CorpusError if they give no input."""
+def joined(parts: Iterable[PlanPart]) -> PlanPart:
+    """What partitions that follow each other give to the plan."""
     following = iter(parts)
     whole = next(following)
     for part in following:
         whole.merge(part)
+    return whole
+
+
+def merged(parts: Iterable[PlanPart]) -> Plan:
+    """The plan of partitions in their order; CorpusError if they give no input."""
+    whole = joined(parts)
     if not whole.shards:
         raise CorpusError(
             f"nothing to show to the model: {whole.counts.documents} documents were read, none "
@@ -329,7 +335,7 @@ class Reader:
             pass
         documents = islice(self._stream, shard.documents)
         self._next = shard.first + shard.documents
-        examples = [e for document in documents for e in self.encoder.encode(document)]
+        examples = [*chain.from_iterable(self.encoder.encode_each(documents))]
         digest = hashlib.sha256()
         for example in examples:
             _feed(example, digest)

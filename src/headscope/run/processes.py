@@ -242,11 +242,16 @@ class Silences:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._seen: dict[str, tuple[int, float]] = {}  # when each record was first seen as it is
+        self._read: dict[tuple[int, int], tuple[int, dict[str, Any]]] = {}  # by the file itself
 
     def dead(self, file: Path) -> bool:
         """Whether the process of a record is dead; OSError where the file is gone."""
-        changed = file.stat().st_mtime_ns
-        record = read_record(file)
+        found = file.stat()
+        changed, this = found.st_mtime_ns, (found.st_dev, found.st_ino)
+        before_read, record = self._read.get(this, (0, {}))
+        if before_read != changed or not record:  # a lease is the record by another name
+            record = read_record(file)
+            self._read[this] = changed, record
         if record.get("state") in ENDED or gone(record):
             return True
         name = str(record.get("name", file.name))
@@ -283,8 +288,8 @@ def _identity(pid: int) -> dict[str, Any]:
     `machine` is "" where the system does not tell; `started` where there is no such process.
     """
     started = ""
-    with suppress(OSError):
-        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        state, *fields = file.read().decode("utf-8", "replace").rpartition(")")[2].split()
         started = "" if state in "ZX" else fields[18]  # one that has died may not be waited for yet
     return {"pid": pid, "machine": _machine(os.getpid()), "started": started}
 

@@ -147,7 +147,7 @@ def _processes(folder: Path) -> list[dict[str, Any]]:
         silent = now - changed[file]
         if one["state"] not in ENDED and (gone(one) or silent > SILENCE):
             since = timedelta(seconds=round(silent))
-            said = f"silent for {since}" if silent > SILENCE else "killed"
+            said = f"silent for {since}" if silent > SILENCE else "ended without a word"
             doing = f" ({one['doing']})" if one.get("doing") else ""
             one |= {"error": f"{said} while {one['state']}{doing}"}
             one["state"] = "dead"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
@@ -81,8 +81,9 @@ class ShardFiles:
 
         near  look only where this would be, its children and what it would lie in
         """
-        names = self._names(None if near is None else _folders_near(near))
-        return {span for name in names if (span := _span(name)) is not None}
+        place = self.path / SHARDS
+        folders = names_in(place) if near is None else _folders_near(near)
+        return {span for part in folders for span in map(_span, names_in(place / part)) if span}
 
     def put_shard(self, number: int, state: State) -> None:
         """Write the state of one finished shard."""
@@ -102,11 +103,16 @@ class ShardFiles:
         for first, last in sorted(spans, key=lambda span: (span[0], -span[1])):
             if last > end:
                 end = last
-            elif first < last or not self.keep_shards:
+            else:
                 inner.add((first, last))
-        for place in {self._place(span) for span in inner}:
+        self.drop(inner)
+
+    def drop(self, spans: Iterable[Span]) -> None:
+        """Delete what was merged, but for shards that are to stay."""
+        gone = {span for span in spans if span[0] < span[1] or not self.keep_shards}
+        for place in {self._place(span) for span in gone}:
             for name in names_in(place):
-                if _span(name) in inner:
+                if _span(name) in gone:
                     with suppress(OSError):  # what stays is deleted with the next
                         (place / name).unlink()
 
@@ -127,17 +133,25 @@ class ShardFiles:
 
     def span(self, span: Span) -> State:
         """The merged state of several shards, likewise."""
-        place = self._place(span)
-        for name in sorted(names_in(place)):
-            if _span(name) != span:
-                continue
-            file = place / name
+        return next(self.states([span]))
+
+    def states(self, spans: Sequence[Span]) -> Iterator[State]:
+        """Several of them, one after another; each folder is listed once."""
+        wanted = set(spans)
+        files = {
+            _span(name): place / name
+            for place in {self._place(span) for span in spans}
+            for name in sorted(names_in(place), reverse=True)  # of two of a span, the first
+            if _span(name) in wanted
+        }
+        for span in spans:
+            if (file := files.get(span)) is None:
+                raise LostShardError(
+                    f"shard {text_of(span)} of {self.path} has vanished; run the command again"
+                )
             if (content := self._opened(file)) is None:
                 raise LostShardError(f"{file} is damaged; run the command again: it is recomputed")
-            return unpack(content)
-        raise LostShardError(
-            f"shard {text_of(span)} of {self.path} has vanished; run the command again"
-        )
+            yield unpack(content)
 
     @property
     def _seal(self) -> bytes:
@@ -155,12 +169,12 @@ class ShardFiles:
     def _place(self, span: Span) -> Path:
         return self.path / SHARDS / _folder(span[0])
 
-    def _names(self, folders: Iterable[str] | None = None) -> list[str]:
+    def _names(self) -> list[str]:
         """Below the folder of shards; listed again, as other processes write too."""
         place = self.path / SHARDS
         return [
             f"{part}/{name}"
-            for part in (names_in(place) if folders is None else folders)
+            for part in names_in(place)
             for name in names_in(place / part)
             if name.endswith(".shard")
         ]

@@ -61,7 +61,7 @@ def order_of_work(shards: int, shard: tuple[int, int]) -> list[int]:
 def _pauses(of: int) -> Iterator[float]:
     least, most = LONGEST_PAUSE
     longest = min(max(of / WAITING_LOOKS, least), most)
-    pause = longest / 100
+    pause = min(max(longest / 100, of / WAITING_LOOKS / 4), longest)  # few looks before the longest
     while True:
         yield pause
         pause = min(1.5 * pause, longest)
@@ -137,16 +137,25 @@ class KeptParts:
         raises  WrittenElsewhereError in the others, once the results are there
         """
         if self.own is not None:
-            if what in COUNTED:
-                self.own.tell(parts=len(self.done.union(numbers)))
-            for number in self.done.intersection(numbers):
-                told(number)
-            one = (member or Member)(self, [*numbers], make, lambda new: [*map(told, new)], what)
-            one.together(lambda: (one.all_there() and (not last or one.finishing())) or None)
+            self.together(numbers, make, told, what=what, last=last, member=member)
         for number in numbers:
             yield self.part(number, partial(make, number))
             if self.own is None:
                 told(number)
+
+    def together(
+        self, numbers: Collection[int], make: Callable[[int], State],
+        told: Callable[[int], object], *, what: str = "shard", last: bool = False,
+        member: type[Member] | None = None,
+    ) -> None:  # fmt: skip
+        """Compute several parts with other processes until all are there; as `parts`."""
+        assert self.own is not None
+        if what in COUNTED:
+            self.own.tell(parts=len(self.done.union(numbers)))
+        for number in self.done.intersection(numbers):
+            told(number)
+        one = (member or Member)(self, [*numbers], make, lambda new: [*map(told, new)], what)
+        one.together(lambda: (one.all_there() and (not last or one.finishing())) or None)
 
     def keep(self, number: int, state: State) -> None:
         """Write the named arrays of a part to the folder, if there is one."""
@@ -182,11 +191,12 @@ class Member:
         assert self.run.own is not None
         self.own: TakingPart = self.run.own
         self.begun, self.pauses = time.monotonic(), _pauses(self.own.shard[1])
-        parts = np.array(self.parts, np.int64)
+        parts = np.array(self.parts, np.int32)
         self.order = parts[order_of_work(len(parts), self.own.shard)]
         self.size = 1 + int(parts.max(initial=-1))
         self.there = self._mask(self.run.spans)
-        self.counted = self.there.copy()
+        self.untold = ~self.there
+        self.untold[np.delete(np.arange(self.size), parts)] = False
 
     def _mask(self, spans: Iterable[Span]) -> npt.NDArray[np.bool_]:
         """[number] whether it lies in a span: of 100,000 parts a set would take 100 times more."""
@@ -239,9 +249,9 @@ class Member:
 
     def count(self) -> None:
         """Tell which parts there are by now, of all processes."""
-        new = self.order[(self.there & ~self.counted)[self.order]]
-        self.counted = self.counted | self.there
+        new = np.flatnonzero(self.there[: self.size] & self.untold[: self.size])
         if len(new):
+            self.untold[new] = False
             self.told(set(new.tolist()))
 
     def step(self) -> bool:
@@ -286,8 +296,8 @@ class Member:
         if not self.fresh:  # one after another of its own share, as a rule
             yield from left[:1].tolist()
         before = self.lease((0, 0)).removesuffix(text_of((0, 0)))
-        names = (name for name in names_in(self.own.place) if name.startswith(before))
-        claimed = (name.removeprefix(before).removesuffix(LEASE) for name in names)
+        names = [n for n in names_in(self.own.place) if n.endswith(LEASE) and n.startswith(before)]
+        claimed = [name[len(before) : -len(LEASE)] for name in names]
         leased = self._mask((int(name), int(name)) for name in claimed if name.isdecimal())
         yield from map(int, left[~leased[left]])
         taken: list[int] = left[leased[left]].tolist()

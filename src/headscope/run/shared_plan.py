@@ -2,15 +2,18 @@
 
     RUN/processes/plan-KEY/shards/00003-HASH.shard   what partition 3 gives to the plan
 
-The key names all that decides a plan. Every process merges all partitions in their order, so that
-plan and digest are those of one process. A killed process costs the partition that it planned.
+The key names all that decides a plan. One process merges all partitions in their order, so that
+plan and digest are those of one process, and keeps that as if it were one partition more: a
+thousand processes that each read a thousand files would take longer than to plan. A killed process
+costs the partition that it planned.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, astuple
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +33,7 @@ from headscope.run.plan import (
     PlanPart,
     Shard,
     encoder_for,
+    joined,
     make_plan,
     merged,
     plan_partition,
@@ -51,17 +55,29 @@ def shared_plan(model: Model, corpus: Corpus, settings: Settings, own: TakingPar
         "partitions": [[one.name, one.size] for one in partitions], "settings": settings.as_dict(),
     })  # fmt: skip
     encoder = encoder_for(model, settings)
-    parts = _PlanParts(ShardFiles(own.place / f"{PLAN}{key[:16]}"), key, own)
-    with phase("read", len(partitions), "partitions") as advance:
-        states = parts.parts(
-            range(len(partitions)),
-            lambda at: state_of_part(plan_partition(encoder, partitions[at], settings)),
-            lambda at: advance(1), what="partition",
-        )  # fmt: skip
+    parts, count = (
+        _PlanParts(ShardFiles(own.place / f"{PLAN}{key[:16]}"), key, own),
+        len(partitions),
+    )
+
+    def planned(at: int) -> State:
+        return state_of_part(plan_partition(encoder, partitions[at], settings))
+
+    def whole(_: int) -> State:
+        states = (parts.part(at, partial(planned, at)) for at in range(count))
+        return state_of_part(joined(part_of_state(state, settings) for state in states))
+
+    with phase("read", count, "partitions") as advance:
         try:
-            return merged(part_of_state(state, settings) for state in states)
+            if count not in parts.done:
+                parts.together(range(count), planned, lambda at: advance(1), what="partition")
+            (state,) = parts.parts([count], whole, lambda at: None, what="partition")
+            return merged([part_of_state(state, settings)])
         except WrittenElsewhereError:  # and what was planned is deleted
             return make_plan(model, corpus, settings)
+
+
+_COUNTED = ("number", "first", "documents", "tokens", "examples", "partition")  # of a shard
 
 
 class _PlanParts(KeptParts):
@@ -74,7 +90,6 @@ class _PlanParts(KeptParts):
 def state_of_part(part: PlanPart) -> State:
     """What a partition gives to the plan, as arrays for a file."""
     told = {
-        "shards": [astuple(shard) for shard in part.shards],
         "counts": part.counts.as_dict(),
         "annotated": part.annotations.documents, "relations": part.annotations.relations,
         "stored": [_plain(example) for example in part.stored_inputs.held],
@@ -82,7 +97,13 @@ def state_of_part(part: PlanPart) -> State:
         "listed": [*part.listed], "digests": part.digests, "longest": part.longest,
     }  # fmt: skip
     text = np.frombuffer(json.dumps(told).encode(), np.uint8)
-    return {"told": text, "token_counts": part.token_counts}
+    shards = [[getattr(shard, name) for name in _COUNTED] for shard in part.shards]
+    digests = bytes.fromhex("".join(shard.digest for shard in part.shards))
+    return {
+        "told": text, "token_counts": part.token_counts,
+        "shards": np.array(shards, np.int64).reshape(-1, len(_COUNTED)),
+        "shard_digests": np.frombuffer(digests, np.uint8).reshape(-1, 32),  # of sha256
+    }  # fmt: skip
 
 
 def part_of_state(state: State, settings: Settings) -> PlanPart:
@@ -95,8 +116,15 @@ def part_of_state(state: State, settings: Settings) -> PlanPart:
     for choice, examples in ((stored, told["stored"]), (sample, told["sample"])):
         for one in examples:
             choice.consider(_example(one))
+    digests = map(bytes.hex, map(bytes, state["shard_digests"]))
+    shards = [
+        Shard(number, first, documents, tokens, digest, examples, partition)
+        for (number, first, documents, tokens, examples, partition), digest in zip(
+            state["shards"].tolist(), digests, strict=True
+        )
+    ]
     return PlanPart(
-        [Shard(*shard) for shard in told["shards"]], counts, state["token_counts"],
+        shards, counts, state["token_counts"],
         Annotations(Counter(told["annotated"]), Counter(told["relations"])), stored, sample,
         settings.replicates, dict.fromkeys(told["listed"]), told["digests"], told["longest"],
     )  # fmt: skip

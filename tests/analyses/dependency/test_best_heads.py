@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from headscope.analyses.coreference.tables import coreference_heads
+from headscope.analyses.coreference.figure import coreference_heads
 from headscope.analyses.dependency.tables import best_heads
-from headscope.analyses.frames.tables import top_frame_heads
+from headscope.analyses.frames.figure import top_frame_heads
 from recorded import LANGUAGE, recorded
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headscope.analyses.coreference.tables import clark_table_2
+from headscope.analyses.coreference.figure import clark_table_2
 from headscope.analyses.dependency.tables import best_heads, clark_table_1
 from headscope.heads.tables import latex, markdown
 from recorded import LANGUAGE, by_norm, recorded

@@ -12,7 +12,7 @@ from experiments.circuits.decoders import decoder
 from headscope.core.control import controls
 from headscope.core.head_labels import head_labels
 from headscope.errors import InputError, ModelError
-from headscope.experiments.circuits import made_inputs, weight_scores
+from headscope.experiments.circuits import head_scores, made_inputs
 from headscope.experiments.circuits.retrieval import needles
 from headscope.experiments.circuits.section import circuit_findings
 from headscope.experiments.circuits.weight_maps import HeadMatrices, WeightMaps
@@ -175,7 +175,7 @@ def test_copying_by_weights_is_of_the_eigenvalues_of_the_whole_matrix():
     model = made.language_model(made.small()).model
     weights = WeightMaps(model)
     maps = list(weights.layers())
-    found = weight_scores.copying(maps, weights)
+    found = head_scores.copying(maps, weights)
     whole = (
         weights.embedding.double() @ maps[1].value[2] @ maps[1].output[2]
         @ weights.unembedding.double().T
@@ -194,7 +194,7 @@ def test_composition_is_the_norm_of_the_product_and_random_rotations_spread_as_i
             for shape in ((1, width, dim),) * 3 + ((1, dim, width),)
         )) for _ in range(2)
     ]  # fmt: skip
-    score, above = weight_scores.composition(maps)
+    score, above = head_scores.composition(maps)
     writes = maps[0].value[0] @ maps[0].output[0]
     qk = maps[1].query[0] @ maps[1].key[0].T
     reads = {"query": qk, "key": qk.T, "value": maps[1].value[0] @ maps[1].output[0]}

@@ -45,5 +45,5 @@ QUESTION = Question(
         "accuracy": "antecedent found, {choice}",
         "accuracy_strict": "antecedent found among all words, {choice}",
     },
-    claims="claims:claims", rules="claims:RULES", section="figure:SECTIONS", tables="tables:tables",
+    claims="claims:claims", rules="claims:RULES", section="figure:SECTIONS", tables="figure:tables",
 )  # fmt: skip

@@ -41,5 +41,5 @@ QUESTION = Question(
         "score_quantile": "quantile of sentences, frame element to target",
     },
     claims="claims:claims", rules="claims:RULES", metrics="claims:metrics",
-    section="figure:SECTIONS", tables="tables:tables",
+    section="figure:SECTIONS", tables="figure:tables",
 )  # fmt: skip

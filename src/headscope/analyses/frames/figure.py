@@ -1,27 +1,28 @@
 """Which heads see frames: from a frame element to the word that evokes the frame?
 
 Kovaleva et al. (2019), §4.2, with the distribution over sentences of the top heads, and what the
-same links give elsewhere in their sentences.
+same links give elsewhere in their sentences; the top heads as a table too.
 """
 
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from headscope.analyses.frames.tables import frames_table
-from headscope.analyses.language.tables import language_section
+from headscope.analyses.language.tables import language_section, scale_of, with_ends, with_model
 from headscope.core.intervals import Estimate
-from headscope.core.results import estimate, largest_first, needed, place_name
+from headscope.core.results import estimate, group, largest_first, needed, place_name
 from headscope.core.wording import number
 from headscope.draw.caption_words import INTERVALS, quantity
 from headscope.draw.head_grid import grid_panel, largest
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.rows import beside, row_panel, row_point, rows_height
 from headscope.draw.style import DOUBLE, color
+from headscope.page.tabulate import Cell, Column, Rows, Table, ends, head_of, probability, records
 
 TOP = 8  # heads
 BOX = 0.5  # rows
@@ -81,6 +82,73 @@ def _draw(frames: xr.Dataset, places: list[tuple[int, int]], axes: Axes) -> None
 
 
 FIGURES = (Picture("frames", "Heads and frames", ("frames",), _panels, _caption, columns=3),)
+
+
+def frames_table(tree: xr.DataTree) -> Table:
+    """The heads of largest score, with how it spreads over sentences and what chance gives."""
+    dataset, table = needed(tree, "frames"), top_frame_heads(tree)
+    number, unit = scale_of(dataset)
+    levels = [column for column in table.columns if column.startswith("quantile_")]
+    rows = [
+        [
+            Cell(head_of(tree, row)), number(*ends(row, "score")), number(row["chance"]),
+            probability(row["p_value"]), *(number(row[level]) for level in levels),
+            number(*ends(row, "score_reversed")), probability(row["p_value_reversed"]),
+        ]
+        for row in records(table)
+    ]  # fmt: skip
+    columns = [
+        Column("Head"), Column("Score", unit, "score"), Column("Chance", unit, "chance"),
+        Column("p", "", "p_value"), *(Column(_percentile(level), unit) for level in levels),
+        Column("Reversed", unit), Column("p", "reversed"),
+    ]  # fmt: skip
+    caption = (
+        f"The {len(rows)} heads of largest score: {quantity(dataset)} from a frame element to the "
+        "word that evokes the frame, the largest over a sentence’s pairs, mean over sentences, "
+        "and the percentiles of the sentences; chance: random pairs at the same distances; "
+        "p: how often, in such draws, any head stands out as much, so that it allows "
+        "for looking at all of them; reversed: from the evoking word to the element. "
+        f"n = {int(dataset['sentences']):,} sentences; {INTERVALS}. "
+        "After Kovaleva et al. (2019), §4.2."
+    )
+    return Table("Frame heads", columns, [Rows(rows)], caption)
+
+
+def _percentile(column: str) -> str:
+    level = float(column.partition("_")[2])
+    return "Median" if level == 0.5 else f"{100 * level:g}th"
+
+
+def top_frame_heads(tree: xr.DataTree, *, count: int | None = 10) -> pd.DataFrame:
+    """The heads of largest score, the largest first; empty without `frames`.
+
+    count    rows at most; None for all heads
+    returns  layer, head; score (from frame element to target) and score_reversed, with _ci_low and
+             _ci_high; chance and p_value of both; quantile_0.05 … of the sentences' scores
+    """
+    dataset = group(tree, "frames")
+    if dataset is None:
+        return pd.DataFrame()
+    layers, heads = dataset["score"].shape
+    units = np.arange(layers * heads)  # [layer*head]
+    numbers = dataset["layer"].values  # [layer]
+    columns: dict[str, Any] = {"layer": numbers[units // heads], "head": units % heads}
+    for end in ("", "_reversed"):
+        columns |= with_ends(f"score{end}", estimate(dataset, f"score{end}"))
+        for name in (f"chance{end}", f"p_value{end}"):
+            columns[name] = dataset[name].values.reshape(-1)  # [layer*head]
+    spread = dataset["score_quantile"].transpose("quantile", "layer", "head")
+    for level, values in zip(spread["quantile"].values, spread.values, strict=True):
+        columns[f"quantile_{level:g}"] = values.reshape(-1)  # [layer*head]
+    table = with_model(tree, columns).sort_values("score", ascending=False, kind="stable")
+    return table[table["score"].notna()].head(count or len(table)).reset_index(drop=True)
+
+
+def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """The heads of largest score."""
+    return {"top_frame_heads": top_frame_heads(tree)}
+
+
 SECTIONS = language_section(
     "frames", asked="frames", id="frames",
     title="Frames: who links an element to what evokes the frame?",

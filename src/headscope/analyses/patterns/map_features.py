@@ -46,8 +46,22 @@ def features(maps: npt.NDArray[np.float32], kinds: Kinds, second: int) -> Featur
     second  the first token of the second sentence; 0 where there is one
     """
     out = np.zeros((len(maps), COUNT), np.float32)
-    _of_maps(maps, kinds, second, out)
+    rows = np.zeros((len(maps), 3, maps.shape[1]))
+    # In one layout: the loop is compiled once for each that it is given.
+    _of_maps(np.require(maps, np.float32, ["C", "W"]), kinds, second, rows, out)
+    rows = np.sort(rows[:, :2])  # [map, special | marked, query]
+    places = [int(quantile * (rows.shape[-1] - 1) + 0.5) for quantile in QUANTILES]
+    out[:, 70:80] = rows[..., places].reshape(len(maps), 10)  # [map, special, then marked]
     return out
+
+
+# Loops that are written out below are calls of numpy that took half of the time to compile.
+@njit(cache=True)
+def _sum(values):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for value in values.flat:
+        total += value
+    return total
 
 
 @njit(cache=True)
@@ -56,8 +70,10 @@ def _ratio(part: float, whole: float) -> float:
 
 
 @njit(cache=True)
-def _of_map(weights: Features, kinds: Kinds, second: int, out: Features) -> None:
-    """All numbers of one map."""
+def _of_map(  # type: ignore[no-untyped-def]
+    weights, kinds, second, rows, out
+):
+    """All numbers of a map but those of its rows [special | marked | largest content, query]."""
     n = len(weights)
     largest, upper = np.float32(1.1754944e-38), np.float32(0)
     for r in range(n):
@@ -68,7 +84,6 @@ def _of_map(weights: Features, kinds: Kinds, second: int, out: Features) -> None
     causal = upper < 1e-4 * n
     scale = np.float32(1) / largest
     columns = np.zeros((2, n))  # [weight | ink, key]
-    rows = np.zeros((3, n))  # [special | marked | largest of the content, query]
     lags = np.zeros((3, 2 * n - 1))  # [weight | ink | cells, lag] of content, no special query
     whole = np.zeros((2, 2 * n - 1))  # [ink | cells, lag]
     apart = np.zeros((2, 2, n))  # [ink | cells, own sentence | other, distance]
@@ -85,9 +100,12 @@ def _of_map(weights: Features, kinds: Kinds, second: int, out: Features) -> None
             _add_content(r, weights[r, :last], ink, kinds, second, lags, apart, parts)
     _columns_and_rows(columns, rows, kinds, causal, out)
     _unlikeness(columns, lags, whole, sums, kinds, causal, scale, out)
-    out[28] = _ratio(rows[2].sum(), n)
-    _line(weights, kinds, lags, rows[2], peak_lag, out)
-    _lags_and_bands(lags, n, (kinds != SPECIAL).sum(), out)
+    out[28] = _ratio(_sum(rows[2]), n)
+    count = 0
+    for kind in kinds:
+        count += kind != SPECIAL
+    _line(weights, kinds, count, lags, rows[2], peak_lag, out)
+    _lags_and_bands(lags, n, count, out)
     _segments(n, second, apart, parts, out)
 
 
@@ -166,25 +184,27 @@ def _unlikeness(  # type: ignore[no-untyped-def]  # noqa: PLR0917
         if lags[2, k] > 0:
             content_by_lags += lags[1, k] ** 2 / lags[2, k]
             content_in_lags += lags[0, k] * scale
-    squares = columns[0].sum() * scale  # of ink
-    out[21] = columns[1].sum() / whole[1].sum()
+    squares = _sum(columns[0]) * scale  # of ink
+    by_weight = 0.0
+    for weight in columns[0]:
+        by_weight += weight**2
+    out[21] = _sum(columns[1]) / _sum(whole[1])
     out[22] = _ratio(by_columns, squares)
     out[23] = _ratio(by_lags, squares)
     out[24] = _ratio(content_by_columns, content)
     out[25] = _ratio(content_by_lags, content_in_lags)
-    out[26] = 1 - _ratio((columns[0] ** 2).sum() / n, sums[0])
+    out[26] = 1 - _ratio(by_weight / n, sums[0])
     out[27] = sums[1] / n
     out[29] = _ratio(sums[2], sums[3])
 
 
 @njit(cache=True)
 def _line(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    weights, kinds, lags, peak, peak_lag, out
+    weights, kinds, count, lags, peak, peak_lag, out
 ):
     """How plain the plainest line along the diagonal is."""
     n = len(weights)
-    count, kept = (kinds != SPECIAL).sum(), 0
-    best, best_ink = 0, -1.0
+    kept, best, best_ink = 0, 0, -1.0
     for lag in range(-LAGS, LAGS + 1):
         ink = _ink_at(lags, lag, n)
         if ink > best_ink:
@@ -203,20 +223,22 @@ def _line(  # type: ignore[no-untyped-def]  # noqa: PLR0917
         kept += most >= 0.6 * peak[r]
     for k in range(3):
         out[30 + k] = _ratio(out[30 + k], count)
-    near, far = np.zeros(2), np.zeros(2)  # [ink | cells]
+    near_ink, near_cells, far_ink, far_cells = 0.0, 0.0, 0.0, 0.0
     for k in range(2 * n - 1):
         away = abs(k - n + 1)
         if LAGS < away <= max(8, n // 6):
-            near += lags[1:, k]
+            near_ink += lags[1, k]
+            near_cells += lags[2, k]
         if away > max(LAGS, n // 4):
-            far += lags[1:, k]
+            far_ink += lags[1, k]
+            far_cells += lags[2, k]
     out[33] = _ratio(kept, count)
     out[34] = best / LAGS
     out[35] = best_ink
     out[36] = max(_ink_at(lags, best - 1, n), _ink_at(lags, best + 1, n))
-    out[37] = best_ink - _ratio(near[0], near[1])
+    out[37] = best_ink - _ratio(near_ink, near_cells)
     out[38] = best_ink - out[10]
-    out[39] = _ratio(far[0], far[1])
+    out[39] = _ratio(far_ink, far_cells)
 
 
 @njit(cache=True)
@@ -232,7 +254,7 @@ def _lags_and_bands(lags, n, count, out):  # type: ignore[no-untyped-def]
         if abs(lag) < n:
             out[44 + lag] = _ratio(lags[0, lag + n - 1], count)
             out[53 + lag] = _ink_at(lags, lag, n)
-    content, before = lags[0].sum(), -1.0
+    content, before = _sum(lags[0]), -1.0
     for b in range(len(BANDS)):
         edge = max(BANDS[b] * n, b)
         weight, ink, cells = 0.0, 0.0, 0.0
@@ -256,30 +278,52 @@ def _columns_and_rows(columns, rows, kinds, causal, out):  # type: ignore[no-unt
     for c in range(n):  # the last columns of a causal map have few rows
         few = causal and c >= n - min(3, n // 4)
         ink[c] = columns[1, c] / (min(4, n) if few else n - c if causal else n)
-    total = max(weight.sum(), 1e-12)
-    special, punctuation = kinds == SPECIAL, kinds == PUNCTUATION
-    content = kinds == CONTENT
+    total = max(_sum(weight), 1e-12)
     out[2] = causal
-    out[5] = weight[special].sum() / total
-    out[6] = weight[punctuation].sum() / total
     out[7], out[8] = weight[0] / total, weight[n - 1] / total
-    if special.any():
-        out[9], out[10] = ink[special].mean(), ink[special].max()
-    if punctuation.any():
-        out[11], out[12] = ink[punctuation].mean(), ink[punctuation].max()
     out[13], out[14] = ink[0], ink[n - 1]
-    if content.any():
-        dark = np.sort(ink[content])[::-1]
-        out[15], out[16], out[17] = dark.mean(), dark[0], dark[min(2, len(dark) - 1)]
-        out[18] = dark.std()
-        most = np.sort(weight[content])[::-1] / total
-        out[19], out[20] = most[0], most[:3].sum()
+    for kind, at, most in ((SPECIAL, 5, 10), (PUNCTUATION, 6, 12)):
+        held, dark, count = 0.0, 0.0, 0
+        for c in range(n):
+            if kinds[c] == kind:
+                held += weight[c]
+                dark += ink[c]
+                count += 1
+                out[most] = max(out[most], ink[c])
+        out[at] = held / total
+        out[most - 1] = dark / max(count, 1)
+    _content_columns(weight, ink, kinds, total, out)
     out[3], out[4] = out[10] - out[16], out[12] - out[16]
-    of_special, of_marked = np.sort(rows[0]), np.sort(rows[1])
-    for k in range(len(QUANTILES)):
-        place = int(QUANTILES[k] * (n - 1) + 0.5)
-        out[70 + k] = of_special[place]
-        out[75 + k] = of_marked[place]
+
+
+@njit(cache=True)
+def _insert(largest, value):  # type: ignore[no-untyped-def]
+    for k in range(len(largest)):
+        if value > largest[k]:
+            largest[k], value = value, largest[k]
+
+
+@njit(cache=True)
+def _content_columns(weight, ink, kinds, total, out):  # type: ignore[no-untyped-def]
+    """Mean, largest, third largest and spread of their ink; the largest and three of weight."""
+    dark, spread, count = 0.0, 0.0, 0
+    inks, weights = np.zeros(3), np.zeros(3)  # largest first
+    for c in range(len(kinds)):
+        if kinds[c] == CONTENT:
+            dark += ink[c]
+            count += 1
+            _insert(inks, ink[c])
+            _insert(weights, weight[c])
+    if count == 0:
+        return
+    mean = dark / count
+    for c in range(len(kinds)):
+        if kinds[c] == CONTENT:
+            spread += (ink[c] - mean) ** 2
+    out[15], out[16], out[17] = mean, inks[0], inks[min(2, count - 1)]
+    out[18] = np.sqrt(spread / count)
+    out[19] = weights[0] / total
+    out[20] = (weights[0] + weights[1] + weights[2]) / total
 
 
 @njit(cache=True)
@@ -289,12 +333,12 @@ def _segments(n, second, apart, parts, out):  # type: ignore[no-untyped-def]
         return
     out[1] = 1
     weight = parts[0]
-    out[80] = _ratio(weight[0, 0] + weight[1, 1], weight.sum())
-    own = _ratio(apart[0, 0].sum(), apart[1, 0].sum())
-    other = _ratio(apart[0, 1].sum(), apart[1, 1].sum())
+    out[80] = _ratio(weight[0, 0] + weight[1, 1], _sum(weight))
+    own = _ratio(_sum(apart[0, 0]), _sum(apart[1, 0]))
+    other = _ratio(_sum(apart[0, 1]), _sum(apart[1, 1]))
     out[81], out[82] = own, other
     out[83] = _ratio(own - other, own + other)
-    gain, level, far = 0.0, 0.0, np.zeros(2)
+    gain, level, far_ink, far_cells = 0.0, 0.0, 0.0, 0.0
     for d in range(n):
         both = min(apart[1, 0, d], apart[1, 1, d])
         if both > 0:
@@ -302,9 +346,10 @@ def _segments(n, second, apart, parts, out):  # type: ignore[no-untyped-def]
             gain += both * (mine - theirs)
             level += both * (mine + theirs)
         if d > 0.1 * n:
-            far += apart[:, 0, d]
+            far_ink += apart[0, 0, d]
+            far_cells += apart[1, 0, d]
     out[84] = _ratio(gain, level)
-    out[85] = _ratio(far[0], far[1])
+    out[85] = _ratio(far_ink, far_cells)
     out[86] = _ratio(parts[1, 0, 1], parts[2, 0, 1])
     out[87] = _ratio(parts[1, 1, 0], parts[2, 1, 0])
     out[88] = _ratio(parts[1, 0, 0], parts[2, 0, 0])
@@ -318,9 +363,11 @@ def _segments(n, second, apart, parts, out):  # type: ignore[no-untyped-def]
 
 
 @threaded
-def _of_maps(maps: npt.NDArray[np.float32], kinds: Kinds, second: int, out: Features) -> None:
+def _of_maps(  # type: ignore[no-untyped-def]
+    maps, kinds, second, rows, out
+):
     for at in prange(len(maps)):
-        _of_map(maps[at], kinds, second, out[at])
+        _of_map(maps[at], kinds, second, rows[at], out[at])
 
 
 def kinds_of(example: Example, marks: frozenset[int]) -> Kinds:

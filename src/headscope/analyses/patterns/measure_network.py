@@ -37,7 +37,7 @@ def seen(maps: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
     """
     pictures = maps.new_empty(len(maps), 2, SIDE, SIDE) if out is None else out
     if compiled(maps):
-        _pool(maps.numpy(), SIDE, pictures.numpy())
+        _pool(maps.contiguous().numpy(), SIDE, pictures.numpy())
         return pictures
     largest = maps.amax((1, 2), keepdim=True).clamp_min(torch.finfo(maps.dtype).tiny)
     roots = (maps / largest).clamp_min(0).sqrt()[:, None]  # [map, 1, query, key]

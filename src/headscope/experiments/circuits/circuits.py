@@ -21,8 +21,9 @@ from headscope.core.settings_table import SettingsTable, documented, keywords, s
 from headscope.corpus import CorpusLike, corpus_of, demo_corpus
 from headscope.corpus.document import Example
 from headscope.errors import InputError
-from headscope.experiments.circuits import result, weight_scores
+from headscope.experiments.circuits import head_scores, result
 from headscope.experiments.circuits.direct_logits import direct_logits, prompt_set
+from headscope.experiments.circuits.head_scores import PatternScores
 from headscope.experiments.circuits.made_inputs import (
     FEWEST,
     Ordinals,
@@ -31,7 +32,6 @@ from headscope.experiments.circuits.made_inputs import (
     repeats,
 )
 from headscope.experiments.circuits.patching import patch_heads
-from headscope.experiments.circuits.pattern_scores import PatternScores
 from headscope.experiments.circuits.prompt_views import followed_heads, prompt_views
 from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.circuits.readout import decoder_of
@@ -284,12 +284,12 @@ class CircuitRun:
 
     def _of_weights(self, weights: WeightMaps) -> dict[str, Float64]:
         maps = list(weights.layers())
-        found = {"weight_copying": weight_scores.copying(maps, weights)}
+        found = {"weight_copying": head_scores.copying(maps, weights)}
         if self.settings.successors and len(self.ordinals.ids) >= FEWEST:
-            right = weight_scores.successors(maps, weights, self.ordinals)
+            right = head_scores.successors(maps, weights, self.ordinals)
             found["successor"] = right.astype(np.float64)
         if self.settings.composition:
-            score, above = weight_scores.composition(maps)
+            score, above = head_scores.composition(maps)
             found |= {"composition": score, "composition_above": above}
         return found
 
