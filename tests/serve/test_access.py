@@ -256,7 +256,7 @@ SLOW = f"POST /read HTTP/1.1\r\nHost: localhost\r\nX-Headscope-Token: {TOKEN}\r\
 PART = b"X-Headscope-Page: a\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
 
 
-@pytest.mark.parametrize("turns", [0, 1])
+@pytest.mark.parametrize("turns", [0, 1, 2, 3])
 def test_at_the_end_nothing_is_left_open(turns, monkeypatch, caplog):
     """A client that came while uvicorn ended was forgotten: its socket was never closed."""
     monkeypatch.setattr(module, "SECONDS_TO_END", 0.05)

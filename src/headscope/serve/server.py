@@ -67,12 +67,14 @@ class _Web(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, let all go, and end."""
-        for server in self.servers:
-            server.close()
+        loop = asyncio.get_running_loop()
+        for own in (one for server in self.servers for one in server.sockets):
+            with suppress(NotImplementedError):  # of a loop that does not poll
+                loop.remove_reader(own.fileno())  # a closed server would lose who is accepted
         for _ in range(TURNS_OF_ACCEPTING):
             await asyncio.sleep(0)
         self.line.end()
-        slow = asyncio.get_running_loop().call_later(SECONDS_TO_END, self._let_go)
+        slow = loop.call_later(SECONDS_TO_END, self._let_go)
         await super().shutdown(sockets)
         slow.cancel()
         self._let_go()
