@@ -9,8 +9,15 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # Where a test asks for more threads, they do not spin while they wait for each other.
 # Compiled files are kept even where the environment says otherwise: many tests start processes.
 TESTS := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive NUMBA_NUM_THREADS=2 .venv/bin/python -m pytest
+# All that the package asks for but torch, which few versions of Python have; and what runs tests.
+LIGHT = $(shell sed -n '/^dependencies/,/^]/p' pyproject.toml | grep -o '"[^"]*"' | grep -v torch) \
+	pytest pytest-xdist hypothesis psutil
+# Files of these rooms that import no torch; conftest.py skips what asks for a model.
+LIGHT_TESTS = $(shell grep -rLE '^(import|from) torch' --include='test_*.py' --exclude=test_dictionary.py \
+	--exclude=test_plug_in.py --exclude=test_whole_file.py $(addprefix tests/,core heads tasks \
+	report/test_cite.py report/test_card_page.py cli/test_head.py))
 
-.PHONY: atlas test lint types contracts site check format bench clean
+.PHONY: atlas test light lint types contracts site check format bench clean
 
 atlas: .venv/atlas
 	.venv/bin/headscope atlas demo --demo -o atlas-demo
@@ -18,6 +25,17 @@ atlas: .venv/atlas
 
 test: .venv/dev
 	$(TESTS) -n 2 --dist worksteal
+
+# What needs no torch, by the wheel and a Python of another version: make light OTHER=python3.13
+# The wheel alone is installed anew each time.
+light: .venv/dev
+	rm -rf build/wheel
+	.venv/bin/python -m hatchling build -t wheel -d build/wheel >/dev/null
+	test -x build/other/bin/python || $(OTHER) -m venv build/other
+	build/other/bin/python -m pip --disable-pip-version-check install --quiet --no-compile $(LIGHT)
+	build/other/bin/python -m pip --disable-pip-version-check install --quiet --no-compile \
+		--force-reinstall --no-deps build/wheel/*.whl
+	OMP_NUM_THREADS=1 build/other/bin/python -m pytest -q -n 2 --dist worksteal $(LIGHT_TESTS)
 
 lint: .venv/dev
 	.venv/bin/ruff check .

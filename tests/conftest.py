@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,6 +18,8 @@ import pytest
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+# `make light` runs without it what can be run so.
+TORCH = find_spec("torch") is not None
 # Read as triton is first imported, by torch; =0 runs the kernels of long inputs on a GPU.
 os.environ.setdefault("TRITON_INTERPRET", "1")
 
@@ -35,6 +38,8 @@ def pytest_collection_finish(session):
     gc.collect()
     gc.freeze()
     gc.set_threshold(30_000)
+    if not TORCH:
+        return
     _compute_less()
     modules = {item.module for item in session.items if hasattr(item, "module")}
     if any(hasattr(one, name) for one in modules for name in ("forked", "called_apart")):
@@ -89,6 +94,9 @@ def no_control():
 
     Tests of the control ask for one.
     """
+    if not TORCH:
+        yield "none"
+        return
     from headscope.cli.atlas import atlas_command
     from headscope.cli.compare import compare_command
     from headscope.cli.reproduce import reproduce_command
@@ -141,6 +149,7 @@ def made_once(tmp_path_factory) -> Callable[[str, Callable[[], str]], str]:
 @pytest.fixture(scope="session")
 def demo():
     """The demo model, loaded once."""
+    pytest.importorskip("torch")
     import headscope
 
     return headscope.load("demo")
@@ -149,6 +158,7 @@ def demo():
 @pytest.fixture(scope="session")
 def tiny_place(tmp_path_factory) -> Path:
     """The folder of a BERT of two layers of four heads: random weights, the demo's tokenizer."""
+    pytest.importorskip("torch")
     from made_models import small_bert
 
     return small_bert(tmp_path_factory.mktemp("tiny") / "model")
