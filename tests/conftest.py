@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run, however slow the machine.
+settings.load_profile("ci")
 
 # The shell, without a window's own pages, takes a third of the time for each page.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")

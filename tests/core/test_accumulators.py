@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -281,7 +281,6 @@ def test_a_coarser_binning_holds_whole_fine_bins(
 # --- rank correlation -----------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), min_size=2, max_size=80))
 def test_spearman_of_a_table_is_scipys_with_ties(pairs: list[tuple[int, int]]) -> None:
     x, y = np.array(pairs).T

@@ -76,9 +76,7 @@ def content(examples):
     return np.concatenate([e.input_ids[~e.special] for e in examples]).tolist()
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(SENTENCE, min_size=1, max_size=12), st.sampled_from([8, 16, 40]))
 def test_no_token_is_lost_or_doubled_by_packing(tokenizer, sentences, length):
     encoder = Encoder(tokenizer, model_limit=64, has_segments=True, max_length=length)

@@ -49,7 +49,7 @@ def by_hand(map_: np.ndarray, units: list[list[int]], pieces: str) -> np.ndarray
 SIZES = st.lists(st.integers(0, 3), min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(SIZES, min_size=1, max_size=3), st.sampled_from(PIECES), st.integers(0, 9))
 def test_word_maps_are_sums_to_words_and_means_from_them(all_sizes, pieces, seed):
     examples = [example(*sizes, name=str(k)) for k, sizes in enumerate(all_sizes)]
@@ -85,7 +85,7 @@ def test_a_few_rows_are_those_of_the_whole_map(pieces, dtype):
         assert torch.equal(rows[row, :, at], wanted.to(dtype))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(SIZES, min_size=1, max_size=3))
 def test_every_token_belongs_to_one_word_or_is_special(all_sizes):
     examples = [example(*sizes) for sizes in all_sizes]
