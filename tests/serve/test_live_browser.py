@@ -246,6 +246,33 @@ def test_on_a_wide_screen_all_four_views_show_what_is_chosen_in_one(opened, of_e
     assert page.locator("#tab-all").is_hidden()
 
 
+def test_vectors_that_come_after_their_text_is_gone_are_not_shown(opened, of_encoder):
+    """The texts have as many tokens, so that nothing but the numbers would tell."""
+
+    def weights():
+        page.wait_for_selector("#neuron-work:not([hidden]) [data-key]")
+        return page.locator("#neuron-table [data-key] .weight span").all_inner_texts()
+
+    page = typed(opened(of_encoder, width=800), "A cat ran.")
+    page.click("#tab-neuron")
+    own = weights()
+    page.click("#tab-model")
+    typed(page, "The dog sat.")
+    held = []
+    page.route("**/*", lambda one: held.append(one) if len(held) < 2 else one.continue_())
+    with page.expect_request("**/read*"):
+        page.fill("#text", "A cat ran.")
+    with page.expect_request("**/head*"):  # of the dog, while the cat is read
+        page.click("#tab-neuron")
+    reading, late = held
+    answers_after(page, reading.continue_)
+    assert weights() == own
+    with page.expect_response("**/head*"):
+        late.continue_()
+    page.evaluate("new Promise(requestAnimationFrame)")
+    assert weights() == own
+
+
 def test_the_neuron_view_is_there_for_every_head(opened, of_encoder):
     page = opened(of_encoder)
     page.locator(CELLS).nth(7).click()

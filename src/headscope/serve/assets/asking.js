@@ -96,7 +96,7 @@ function take(fresh, part) {
   data = fresh;
   for (const known of [codes, norms, neuronBlocks]) known.clear();
   data.stacks.forEach((one, place) => fillStack(one, place, part, fresh));
-  neuron.stack = null;
+  Object.assign(neuron, { stack: null, now: null });
   write(at("left-out"), data.left_out);
   at("left-out").hidden = !data.left_out;
   write(at("precision"), data.precision);

@@ -175,7 +175,7 @@ function strongestQuery(block, key) {
 
 function neuronUnder(event) {
   const row = event.target.closest?.("[data-key]");
-  if (!row) return null;
+  if (!row || !neuron.now) return null;
   const canvas = event.target.closest(".vector")?.querySelector("canvas");
   const frame = canvas?.getBoundingClientRect();
   const place = canvas ? Math.floor(((event.clientX - frame.left) / frame.width) * neuron.now.row.d) : null;
@@ -190,6 +190,7 @@ function aimNeuron(pointed) {
 }
 
 function steerNeuron(event, key) {
+  if (!neuron.now) return;
   const { row, shown } = neuron.now;
   const place = neuron.pointed?.place ?? null;
   const rows = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 };

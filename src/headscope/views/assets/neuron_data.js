@@ -15,11 +15,13 @@ function neuronBlock(layer, head) {
   const name = `${state.stack}:${place}`;
   if (!neuronBlocks.has(name)) {
     neuronBlocks.set(name, null);
+    const whole = data; // another text may have taken its place by the time that they are unpacked
     unpackBlock(stack(), place).then((block) => {
+      if (data !== whole) return;
       neuronBlocks.set(name, block);
       repaint(); // what was shown to two digits is exact now
     }).catch((error) => {
-      at("readout").textContent = `The vectors of ${headName(layer, head)} cannot be read: ${error.message}`;
+      if (data === whole) at("readout").textContent = `The vectors of ${headName(layer, head)} cannot be read: ${error.message}`;
     });
   }
   return neuronBlocks.get(name);
