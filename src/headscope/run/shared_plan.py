@@ -55,10 +55,8 @@ def shared_plan(model: Model, corpus: Corpus, settings: Settings, own: TakingPar
         "partitions": [[one.name, one.size] for one in partitions], "settings": settings.as_dict(),
     })  # fmt: skip
     encoder = encoder_for(model, settings)
-    parts, count = (
-        _PlanParts(ShardFiles(own.place / f"{PLAN}{key[:16]}"), key, own),
-        len(partitions),
-    )
+    parts = _PlanParts(ShardFiles(own.place / f"{PLAN}{key[:16]}"), key, own)
+    count = len(partitions)
 
     def planned(at: int) -> State:
         return state_of_part(plan_partition(encoder, partitions[at], settings))

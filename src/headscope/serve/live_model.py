@@ -234,7 +234,5 @@ class LiveModel:
         """A token as it would be written, with the space before it."""
         text = str(self.model.tokenizer.decode([number]))
         if str(self.model.tokenizer.convert_ids_to_tokens(number)).startswith("▁"):
-            text = " " + text.lstrip(
-                " "
-            )  # which a decoder of SentencePiece leaves out at the start
+            text = " " + text.lstrip(" ")  # SentencePiece leaves it out at the start of a text
         return self.model.tokens([number])[0] if "\ufffd" in text else text
