@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import bz2
 import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -28,7 +31,19 @@ _INTERVAL = re.compile(r"\[[−\d., ]+\]")
 
 def asset(name: str, package: str = "headscope.report") -> str:
     """The text of a file in the folder `assets` of a package."""
+    packed = _packed().get(f"{package}/{name}")
+    if packed is not None:
+        return packed
     return (resources.files(package) / "assets" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _packed() -> dict[str, str]:
+    """Assets by PACKAGE/NAME where headscope came as a wheel (`hatch_build.py`); else none."""
+    file = resources.files("headscope.page") / "assets.json.bz2"
+    packed = bz2.decompress(file.read_bytes()) if file.is_file() else b"{}"
+    texts: dict[str, str] = json.loads(packed)
+    return texts
 
 
 def template(name: str, *packages: str) -> jinja2.Template:
@@ -37,7 +52,7 @@ def template(name: str, *packages: str) -> jinja2.Template:
 
     def load(wanted: str) -> str | None:
         for package in places:
-            if (resources.files(package) / "assets" / wanted).is_file():
+            with suppress(FileNotFoundError):
                 return asset(wanted, package)
         return None
 
