@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cosine_similarity
 
+from headscope.core.head_names import counted_words, first
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.variants import StandIn, check
 from headscope.experiments.importance.objectives import TokenLoss
@@ -124,8 +125,15 @@ class LiveModel:
         for stack, layer, head in off | even:
             layers, heads = sizes[stack]
             check([frozenset({(layer, head)})], layers=layers, heads=heads)
-        zero = ((at, token) for at, token in changes.zero if at < len(lengths))
-        return Changes(off, even, frozenset(one for one in zero if one[1] < lengths[one[0]]))
+        only, layers = changes.layer, max(sizes)[0]
+        if only is not None and only >= layers:
+            raise InputError(
+                f"found values of zero in layer {only + first()}; wanted one of {layers} layers, "
+                f"counted {counted_words()}"
+            )
+        there = ((at, token) for at, token in changes.zero if at < len(lengths))
+        zero = frozenset(one for one in there if one[1] < lengths[one[0]])
+        return Changes(off, even, zero, only if zero else None)
 
     # --- one pass -----------------------------------------------------------------------------
 
@@ -180,6 +188,8 @@ class LiveModel:
         for heads, stand_in in ((changes.off, OFF), (changes.even, EVEN)):
             own = frozenset((layer, head) for at, layer, head in heads if at == stack)
             stand_in.switching_off(own)(call)
+        if changes.layer not in (None, call.layer):
+            return
         side = SIDES[call.site.stack][1] if self._decodes else 0
         if tokens := sorted(token for at, token in changes.zero if at == side):
             values = call.values.clone()
