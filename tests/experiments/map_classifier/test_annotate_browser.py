@@ -348,8 +348,7 @@ def test_no_name_reaches_the_page_whatever_it_holds(opened, tmp_path, serve):
     assert session.labels("a") == {0: "vertical"}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1000])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1000, "light")])
 def test_the_page_is_accessible_and_fits(opened, server, axe, width, scheme):
     page = opened(server, width=width, scheme=scheme)
     on(page, 0).keyboard.press("3")
