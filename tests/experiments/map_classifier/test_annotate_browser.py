@@ -309,7 +309,7 @@ def test_marks_stand_where_the_second_segment_begins(opened, server):
 
 
 def test_a_thin_line_of_a_map_larger_than_the_screen_is_not_lost(opened, tmp_path, serve):
-    line = np.eye(700, dtype=np.float16)
+    line = np.eye(450, dtype=np.float16)
     drawn = [replace(one, map=line, boundary=-1) for one in make_drawn(1)]
     with serve(Session.create(tmp_path / "large", drawn)) as server:
         page = opened(server, width=360)
