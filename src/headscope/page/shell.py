@@ -22,8 +22,10 @@ from headscope.core.results import own_name
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import capital
 from headscope.draw.style import COLORS, ramp
+from headscope.errors import InputError
 
 _CUT = re.compile(r"(?<!\bal\.)(?<=[.;:,])\s+(?=\S)")
+PICTURES = (".svg", ".png", ".pdf")  # which `save_picture` writes
 MOST_WORDS = 58  # of a caption, which its number makes 60
 _HEAD = re.compile(r"\bL\d+·H\d+\b")
 _INTERVAL = re.compile(r"\[[−\d., ]+\]")
@@ -162,10 +164,16 @@ def island(data: Mapping[str, object]) -> Markup:
     return Markup(text)
 
 
-def write_page(path: Path, page: str) -> Path:
-    """Writes a page, whole or not at all; returns its path."""
+def write_page(path: Path, page: str | bytes) -> Path:
+    """Writes a page, whole or not at all; returns its path.
+
+    raises  InputError for the name of a picture
+    """
+    if path.suffix.lower() in PICTURES:
+        raise InputError(f"cannot save a page as {path.name!r}; wanted a name in .html")
     # Half of a surrogate pair is no text; JSON writes it as an escape.
-    return write_whole(path, page.encode("utf-8", errors="backslashreplace"))
+    text = page if isinstance(page, bytes) else page.encode("utf-8", errors="backslashreplace")
+    return write_whole(path, text)
 
 
 def style_of(*names: str, package: str = "headscope.report") -> str:
