@@ -125,6 +125,23 @@ def no_control():
         defaults["control"] = one
 
 
+@pytest.fixture(scope="session", autouse=True)
+def compiled_loops(request, tmp_path_factory):
+    """In a fresh clone, each of two processes compiles half of the loops and reads the other half.
+
+    Else both would compile all of them, at the same time.
+    """
+    first, second = ("patterns", "divergence"), ("norms", "mixing", "flow", "neurons", "distance")
+    half = {"gw0": first, "gw1": second}.get(os.environ.get("PYTEST_XDIST_WORKER", ""))
+    if not TORCH or half is None:
+        return
+    from headscope.model import kernels
+
+    if not any(Path(kernels.__file__).parent.glob("__pycache__/kernels.*.nbi")):
+        tiny = request.getfixturevalue("tiny")
+        run_of(tiny, tmp_path_factory.mktemp("compiled") / "run", analyses=half)
+
+
 @pytest.fixture
 def fine_pictures(coarse_pictures, monkeypatch):
     """For tests that look at the dots."""
