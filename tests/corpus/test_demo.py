@@ -1,11 +1,12 @@
 """Is the bundled demo treebank well formed, and does it hold what it promises?
 
-The files are read with the `conllu` package, not with headscope's own reader, so that a mistake
+The file is read with the `conllu` package, not with headscope's own reader, so that a mistake
 of ours in both places cannot hide itself.
 """
 
 from __future__ import annotations
 
+import bz2
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,8 +18,9 @@ import conllu
 import pytest
 from conllu.models import Token, TokenList
 
-FOLDER = files("headscope") / "corpus" / "demo"
-NAMES = sorted(entry.name for entry in FOLDER.iterdir() if entry.name.endswith(".conllu"))
+TEXT = bz2.decompress((files("headscope.corpus") / "demo.conllu.bz2").read_bytes()).decode()
+TEXTS = {text.split("\n", 1)[0]: text for text in re.split(r"(?m)^(?=# newdoc)", TEXT) if text}
+NAMES = [opening.rpartition(" ")[2] for opening in TEXTS]
 
 
 def listed(names: str) -> frozenset[str]:
@@ -68,12 +70,12 @@ class Span:
 
 @cache
 def read(name: str) -> tuple[TokenList, ...]:
-    """The sentences of one file."""
-    return tuple(conllu.parse(FOLDER.joinpath(name).read_text(encoding="utf-8")))
+    """The sentences of one document."""
+    return tuple(conllu.parse(TEXTS[f"# newdoc id = {name}"]))
 
 
 def every_sentence() -> Iterator[TokenList]:
-    """The sentences of all files, in order."""
+    """The sentences of all documents, in order."""
     for name in NAMES:
         yield from read(name)
 
@@ -121,7 +123,7 @@ def is_below(sentence: TokenList, word: Token, target: int) -> bool:
 
 
 def test_there_are_at_least_twelve_documents() -> None:
-    assert len(NAMES) >= 12, f"only {len(NAMES)} files in corpus/demo: {NAMES}"
+    assert len(NAMES) >= 12, f"only {NAMES}"
 
 
 def test_there_are_at_least_160_sentences() -> None:
@@ -139,23 +141,21 @@ def test_a_document_has_about_a_dozen_sentences(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_opens_with_its_document_id_and_the_entity_format(name: str) -> None:
-    lines = FOLDER.joinpath(name).read_text(encoding="utf-8").splitlines()
-    assert lines[0] == f"# newdoc id = demo-{name[:2]}"
+def test_a_document_opens_with_its_id_and_the_entity_format(name: str) -> None:
+    assert name == f"demo-{NAMES.index(name) + 1:02d}"
+    lines = TEXTS[f"# newdoc id = {name}"].splitlines()
     assert lines[1] == "# global.Entity = eid-etype-head-other"
-    assert sum(line.startswith("# newdoc") for line in lines) == 1
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sentences_are_numbered_from_01_without_gaps(name: str) -> None:
     found = [sentence.metadata.get("sent_id") for sentence in read(name)]
-    assert found == [f"demo-{name[:2]}-{i:02d}" for i in range(1, len(found) + 1)]
+    assert found == [f"{name}-{i:02d}" for i in range(1, len(found) + 1)]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_row_is_one_word_with_ten_columns(name: str) -> None:
-    text = FOLDER.joinpath(name).read_text(encoding="utf-8")
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(TEXTS[f"# newdoc id = {name}"].splitlines(), 1):
         if line and not line.startswith("#"):
             columns = line.split("\t")
             assert len(columns) == 10, f"{name}, line {number}: {len(columns)} columns"

@@ -148,12 +148,12 @@ def test_corpora_in_a_row_are_divided_where_they_are_large_together(tmp_path, en
 
 
 def compressed(path, content):
-    codec = {".gz": "gzip", ".zst": "zstd"}[path.suffix]
+    codec = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}[path.suffix]
     with pa.output_stream(str(path), compression=codec) as out:
         out.write(content.encode())
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".bz2"])
 def test_compressed_files_are_read_as_what_they_hold(tmp_path, suffix, ends_every):
     (tmp_path / "a.txt").write_text(text())
     compressed(tmp_path / f"a.txt{suffix}", text())
@@ -164,7 +164,7 @@ def test_compressed_files_are_read_as_what_they_hold(tmp_path, suffix, ends_ever
     assert len(packed.partitions()) == 1  # they can only be read from their beginning
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".bz2"])
 def test_a_truncated_file_is_named(tmp_path, suffix):
     compressed(tmp_path / f"a.txt{suffix}", text() * 50)
     whole = (tmp_path / f"a.txt{suffix}").read_bytes()

@@ -14,6 +14,18 @@ from recorded import ALONE, LANGUAGE, hostile, recorded
 COLUMNS = "model revision analysis metric layer head value n ci_low ci_high"
 
 
+@pytest.fixture(scope="module")
+def tables():
+    return tidy(recorded(2, 3))
+
+
+@pytest.fixture(scope="module")
+def language():
+    """A run of the analyses of language, and its tables."""
+    tree = recorded(2, 3, groups=LANGUAGE)
+    return tree, tidy(tree)
+
+
 def test_a_table_gives_back_the_array_it_came_from():
     tree = recorded(3, 4)
     table = tidy(tree)["surface"].query("metric == 'attention'")
@@ -37,27 +49,27 @@ def test_intervals_stand_beside_their_value():
 
 
 @pytest.mark.parametrize("group", ["surface", "entropy", "norms", "mixing", "divergence"])
-def test_every_table_starts_with_the_columns_of_the_contract(group):
-    table = tidy(recorded(2, 3))[group]
+def test_every_table_starts_with_the_columns_of_the_contract(tables, group):
+    table = tables[group]
     assert list(table.columns[:10]) == COLUMNS.split()
     assert set(table["analysis"]) == {group}
     assert set(table["n"]) == {14}
 
 
-def test_no_interval_is_a_row_of_its_own():
-    metrics = {metric for table in tidy(recorded(2, 3)).values() for metric in table["metric"]}
+def test_no_interval_is_a_row_of_its_own(tables):
+    metrics = {metric for table in tables.values() for metric in table["metric"]}
     assert not [metric for metric in metrics if metric.endswith(("_ci_low", "_ci_high"))]
 
 
-def test_what_has_no_layer_has_a_missing_one():
-    table = tidy(recorded(2, 3))["norms"]
+def test_what_has_no_layer_has_a_missing_one(tables):
+    table = tables["norms"]
     rho = table[table["metric"] == "spearman_attention_value_norm"]
     assert rho["layer"].isna().all()
     assert list(rho["category"]) == ["cls", "sep", "punctuation", "other"]
 
 
-def test_units_are_told_as_layer_and_head():
-    table = tidy(recorded(2, 3))["divergence"]
+def test_units_are_told_as_layer_and_head(tables):
+    table = tables["divergence"]
     row = table.query("metric == 'js' and unit == 4 and unit_other == 0").iloc[0]
     assert (row["layer"], row["head"]) == (1, 1)
 
@@ -79,9 +91,9 @@ def test_files_hold_the_tables(tmp_path):
         np.testing.assert_allclose(read, table["value"], rtol=1e-14)
 
 
-def test_relations_directions_and_offsets_are_columns():
-    tree = recorded(2, 3, groups=LANGUAGE)
-    table = tidy(tree)["dependency"]
+def test_relations_directions_and_offsets_are_columns(language):
+    tree, tables = language
+    table = tables["dependency"]
     row = table.query(
         "metric == 'accuracy' and layer == 1 and head == 2 and relation == 'obj' "
         "and direction == 'head_to_dependent'"
@@ -95,17 +107,16 @@ def test_relations_directions_and_offsets_are_columns():
 
 
 @pytest.mark.parametrize("group", [name for name in LANGUAGE if name != "examples"])
-def test_every_number_of_a_linguistic_group_has_a_row(group):
-    tree = recorded(2, 3, groups=LANGUAGE)
-    dataset = tree[group].to_dataset()
-    table = tidy(tree)[group]
+def test_every_number_of_a_linguistic_group_has_a_row(language, group):
+    tree, tables = language
+    dataset, table = tree[group].to_dataset(), tables[group]
     for metric, rows in table.groupby("metric"):
         assert len(rows) == dataset[metric].size
         np.testing.assert_array_equal(np.sort(rows["value"]), np.sort(dataset[metric], axis=None))
 
 
-def test_where_the_best_head_is_is_no_metric():
-    metrics = set(tidy(recorded(2, 3, groups=LANGUAGE))["dependency"]["metric"])
+def test_where_the_best_head_is_is_no_metric(language):
+    metrics = set(language[1]["dependency"]["metric"])
     assert metrics == {
         "accuracy", "offset_accuracy", "count", "best_accuracy", "baseline", "held_out",
         "advantage", "left_out",

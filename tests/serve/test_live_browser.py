@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -140,6 +141,20 @@ def test_a_token_of_value_zero_and_an_even_head_hold_together_and_are_taken_back
     (row,) = decoder.read(ReadRequest(WORDS, "", both), lambda: None).outcome["rows"]
     assert [after for *_, after in shares(page)] == [per_cent(one[2]) for one in row["told"]]
     assert page.locator("#changed li").count() == 3
+    # In one layer only, which the address keeps.
+    answers_after(page, lambda: page.select_option("#zero-layer", label="in layer 2"))
+    second = ReadRequest(WORDS, "", replace(both, layer=1))
+    (row,) = decoder.read(second, lambda: None).outcome["rows"]
+    there = [per_cent(one[2]) for one in row["told"]]
+    assert [after for *_, after in shares(page)] == there
+    page.reload()
+    page.wait_for_selector("body[data-answers]")
+    assert [after for *_, after in shares(page)] == there
+    assert "zero in layer 2" in page.locator("#changed").inner_text()
+    answers_after(page, lambda: page.select_option("#zero-layer", label="in all layers"))
+    page.locator("#most button").first.click()
+    first = decoder.read(ReadRequest(WORDS, "", both), lambda: None).outcome["most"][0]
+    assert page.locator("#which").inner_text() == f"L{first[1] + 1}·H{first[2] + 1}"
     answers_after(page, lambda: page.get_by_text("undo all").click())
     assert page.locator("#changed li").count() == 0
 
@@ -179,7 +194,7 @@ def test_an_address_made_up_by_somebody_opens_the_page_as_it_is(opened, of_decod
     page = opened(of_decoder, "#off=L9H9")
     assert page.locator("#changed li").count() == 0
     page.goto("about:blank")
-    page.goto(origin(of_decoder) + "#L9H9&off=L1H1.x&even=<b>&zero=0&tab=none&measure=secret")
+    page.goto(origin(of_decoder) + "#L9H9&off=L1H1.x&even=<b>&zero=0&in=x&tab=none&measure=secret")
     page.wait_for_selector("body[data-answers]")
     assert page.locator("#changed li").count() == 0
     assert "secret" not in page.content()

@@ -132,6 +132,68 @@ def test_even_weights_and_values_of_zero_do_likewise(decoder):
     np.testing.assert_allclose(map_[1], [0.5, 0.5, 0, 0, 0], rtol=1e-6)
 
 
+def next_token_by_hand(network, ids, token, layers):
+    """GPT-2 written out in float64: probabilities after the last token, and maps [layer][head].
+
+    token, layers  whose value is zero, and where
+    """
+    weights = {name: one.double().numpy() for name, one in network.state_dict().items()}
+    heads = network.config.n_head
+
+    def normed(x, name):
+        x = x - x.mean(-1, keepdims=True)
+        x = x / np.sqrt((x**2).mean(-1, keepdims=True) + network.config.layer_norm_epsilon)
+        return x * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def linear(x, name):
+        return x @ weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def softmax(x):
+        x = np.exp(x - x.max(-1, keepdims=True))
+        return x / x.sum(-1, keepdims=True)
+
+    x, maps = (
+        weights["transformer.wte.weight"][ids] + weights["transformer.wpe.weight"][: len(ids)],
+        [],
+    )
+    for layer in range(network.config.n_layer):
+        block = f"transformer.h.{layer}"
+        q, k, v = np.split(linear(normed(x, f"{block}.ln_1"), f"{block}.attn.c_attn"), 3, axis=-1)
+        if layer in layers:
+            v[token] = 0
+        mixed, own = [], []
+        for one, key, value in zip(
+            *(np.split(part, heads, axis=-1) for part in (q, k, v)), strict=True
+        ):
+            scores = one @ key.T / np.sqrt(key.shape[-1])
+            own.append(softmax(np.where(np.tri(len(ids), dtype=bool), scores, -np.inf)))
+            mixed.append(own[-1] @ value)
+        maps.append(own)
+        x = x + linear(np.concatenate(mixed, -1), f"{block}.attn.c_proj")
+        inner = linear(normed(x, f"{block}.ln_2"), f"{block}.mlp.c_fc")
+        inner = inner / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (inner + 0.044715 * inner**3)))
+        x = x + linear(inner, f"{block}.mlp.c_proj")
+    return softmax(normed(x, "transformer.ln_f")[-1] @ weights["lm_head.weight"].T), np.array(maps)
+
+
+@pytest.mark.parametrize(("layer", "layers"), [(0, {0}), (1, {1}), (None, {0, 1})])
+def test_values_are_zero_in_the_chosen_layer_only(decoder, layer, layers):
+    changes = Changes(zero=frozenset({(0, 1)}), layer=layer)
+    read = decoder.read(ReadRequest(WORDS, "", changes), nothing)
+    network, tokenizer = decoder.model.network, decoder.model.tokenizer
+    wanted, maps = next_token_by_hand(network, tokenizer(WORDS).input_ids, 1, layers)
+    found = told_by(read.outcome)
+    ids = tokenizer.convert_tokens_to_ids([name.strip() for name in found])
+    np.testing.assert_allclose(list(found.values()), wanted[ids], rtol=1e-4)
+    np.testing.assert_allclose(read.shown.stacks[0].versus.maps, maps, atol=1e-5)
+    as_it_is, before = next_token_by_hand(network, tokenizer(WORDS).input_ids, 1, ())
+    assert np.abs(as_it_is - wanted).max() > 1e-3
+    moved = np.abs(maps - before).sum(-1).mean(-1) / 2  # [layer, head]
+    order = np.argsort(-moved[1])[:3] if 0 in layers else []
+    assert [row[:3] for row in read.outcome["most"]] == [[0, 1, head] for head in order]
+    np.testing.assert_allclose([row[3] for row in read.outcome["most"]], moved[1, order], atol=1e-5)
+
+
 def test_layers_before_a_change_stay_and_the_model_is_as_it_was(decoder):
     whole = decoder.read(ReadRequest(WORDS), nothing).shown.stacks[0].attention.copy()
     changed = decoder.read(ReadRequest(WORDS, "", off((0, 0, 3))), nothing).shown.stacks[0]
@@ -225,6 +287,7 @@ def test_what_was_read_is_not_read_again_and_little_is_kept(decoder, monkeypatch
         (ReadRequest("  "), "found an empty text"),
         (ReadRequest("cat " * 65), "found 65 tokens; wanted 64 at most"),
         (ReadRequest(WORDS, "", off((0, 7, 0))), "no head L8"),
+        (ReadRequest(WORDS, "", Changes(zero=frozenset({(0, 1)}), layer=2)), "found .* layer 3;"),
     ],
 )
 def test_what_cannot_be_read_is_told(decoder, asked, said):
@@ -238,7 +301,8 @@ def test_what_cannot_be_read_is_told(decoder, asked, said):
         b"", b"[]", b"{", b"{}", b'{"text": 3}', b'{"text": "a", "changes": []}' * 2,
         b'{"text": "a", "changes": {"of": []}}', b'{"text": "a", "changes": {"off": [[0, 1]]}}',
         b'{"text": "a", "changes": {"off": [[0, 1, -1]]}}', b"[" * 90_000,
-        b'{"text": "a", "changes": {"zero": [[0, true]]}}', b'{"text": "a", "pair": {}}',
+        b'{"text": "a", "changes": {"zero": [[0, true]]}}',
+        b'{"text": "a", "changes": {"zero": [[0, 0]], "layer": "1"}}', b'{"text": "a", "pair": {}}',
         b'{"text": "' + b"a" * 20_001 + b'"}', b"\xff\xfe",
     ],
 )  # fmt: skip

@@ -25,6 +25,8 @@ def test_a_view_saves_a_page_and_shows_itself_in_a_frame_of_its_own(demo, tmp_pa
     shown = hs.view(demo, CAT, "</script><b>it</b>")
     page = shown.save(tmp_path / "cat.html").read_bytes()
     assert page == shown.page
+    with pytest.raises(InputError, match=r"cannot save a page as 'cat\.png'; wanted .* \.html"):
+        shown.save(tmp_path / "cat.png")
     assert b"<b>it" not in page
     bundle = shown._repr_mimebundle_()
     assert bundle["text/html"].startswith("<iframe")

@@ -52,7 +52,7 @@ class ColumnCorpus(FileCorpus):
             if file.suffix.lower() != PARQUET and suffix_of(file) not in JSON_LINES:
                 raise CorpusError(
                     f"{file} has no columns; wanted {PARQUET}, or JSON lines in "
-                    f"{', '.join(JSON_LINES)} (.gz, .zst): give other files without a column"
+                    f"{', '.join(JSON_LINES)} (.gz, .zst, .bz2): give other files without a column"
                 )
         object.__setattr__(self, "column", column)
         object.__setattr__(self, "passages", passages)

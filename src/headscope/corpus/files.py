@@ -129,8 +129,8 @@ def stopped_at_faults(documents: Iterable[Document], on_error: OnError) -> Itera
 class FileCorpus(Displayed):
     """A corpus of one or more files; a subclass reads the documents of one file.
 
-    files     files, folders, patterns, and URLs that fsspec opens; .gz and .zst are read as what
-              was compressed
+    files     files, folders, patterns, and URLs that fsspec opens; .gz, .zst and .bz2 are read
+              as what was compressed
     on_error  what to do with a malformed part: `stop`, or `skip` it and go on (the encoder counts
               it as malformed, with its place)
 

@@ -56,8 +56,8 @@ def corpus_of(given: CorpusLike) -> Corpus:
                          a mixture of files and texts is refused
              a column    of pandas, polars, `datasets`, pyarrow, numpy: texts, never names of files
     returns  of files a reader by their suffix: .conllu, .conllx trees; .conll trees, or coreference
-             that begins with #begin document; .jsonl segments; plain text for the rest; .gz and
-             .zst may stand behind
+             that begins with #begin document; .jsonl segments; plain text for the rest; .gz,
+             .zst and .bz2 may stand behind
     raises   CorpusError, or InputError for an object that holds no texts
     """
     if isinstance(given, str | os.PathLike):

@@ -18,7 +18,7 @@ TEXTS = (".txt", ".text", ".md", ".raw", ".tokens")
 TREES = (".conllu", ".conllx", ".conll", ".v4_gold_conll", ".v4_auto_conll")
 SEGMENTS = (".jsonl", ".ndjson")
 TABLES = (".csv", ".tsv", ".parquet", ".json", ".xlsx", ".arrow", ".feather", ".zip")
-CODECS = {".gz": "gzip", ".zst": "zstd"}  # as pyarrow names them
+CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}  # as pyarrow names them
 FORMATS = {
     **dict.fromkeys(TREES, "trees"), **dict.fromkeys(SEGMENTS, "JSON lines"),
     **dict.fromkeys(TABLES, "tables"),
@@ -177,7 +177,7 @@ def _check_one_format(given: str, files: Iterable[File]) -> None:
 
 @contextmanager
 def opened(file: File) -> Iterator[BinaryIO]:
-    """The bytes of a file, of .gz and .zst what was compressed.
+    """The bytes of a file, of .gz, .zst and .bz2 what was compressed.
 
     raises  CorpusError where they cannot be read, or are not whole
     """

@@ -105,10 +105,10 @@ def _word(line: FileLine, words: int, label: str) -> Word:
 
 
 def demo_corpus() -> TreebankCorpus:
-    """The bundled English documents, in the order of their names.
+    """The bundled English documents.
 
     Each gives its sentences, with UD trees, and then the whole document once more, with mentions.
     They were written for headscope and stand under its licence.
     """
-    folder = Path(str(files("headscope.corpus"))) / "demo"
-    return TreebankCorpus(sorted(folder.glob("*.conllu")), coreference=True)
+    folder = Path(str(files("headscope.corpus")))
+    return TreebankCorpus(folder / "demo.conllu.bz2", coreference=True)

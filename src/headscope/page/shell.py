@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import bz2
 import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,8 +22,10 @@ from headscope.core.results import own_name
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import capital
 from headscope.draw.style import COLORS, ramp
+from headscope.errors import InputError
 
 _CUT = re.compile(r"(?<!\bal\.)(?<=[.;:,])\s+(?=\S)")
+PICTURES = (".svg", ".png", ".pdf")  # which `save_picture` writes
 MOST_WORDS = 58  # of a caption, which its number makes 60
 _HEAD = re.compile(r"\bL\d+·H\d+\b")
 _INTERVAL = re.compile(r"\[[−\d., ]+\]")
@@ -28,7 +33,19 @@ _INTERVAL = re.compile(r"\[[−\d., ]+\]")
 
 def asset(name: str, package: str = "headscope.report") -> str:
     """The text of a file in the folder `assets` of a package."""
+    packed = _packed().get(f"{package}/{name}")
+    if packed is not None:
+        return packed
     return (resources.files(package) / "assets" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _packed() -> dict[str, str]:
+    """Assets by PACKAGE/NAME where headscope came as a wheel (`hatch_build.py`); else none."""
+    file = resources.files("headscope.page") / "assets.json.bz2"
+    packed = bz2.decompress(file.read_bytes()) if file.is_file() else b"{}"
+    texts: dict[str, str] = json.loads(packed)
+    return texts
 
 
 def template(name: str, *packages: str) -> jinja2.Template:
@@ -37,7 +54,7 @@ def template(name: str, *packages: str) -> jinja2.Template:
 
     def load(wanted: str) -> str | None:
         for package in places:
-            if (resources.files(package) / "assets" / wanted).is_file():
+            with suppress(FileNotFoundError):
                 return asset(wanted, package)
         return None
 
@@ -147,10 +164,16 @@ def island(data: Mapping[str, object]) -> Markup:
     return Markup(text)
 
 
-def write_page(path: Path, page: str) -> Path:
-    """Writes a page, whole or not at all; returns its path."""
+def write_page(path: Path, page: str | bytes) -> Path:
+    """Writes a page, whole or not at all; returns its path.
+
+    raises  InputError for the name of a picture
+    """
+    if path.suffix.lower() in PICTURES:
+        raise InputError(f"cannot save a page as {path.name!r}; wanted a name in .html")
     # Half of a surrogate pair is no text; JSON writes it as an escape.
-    return write_whole(path, page.encode("utf-8", errors="backslashreplace"))
+    text = page if isinstance(page, bytes) else page.encode("utf-8", errors="backslashreplace")
+    return write_whole(path, text)
 
 
 def style_of(*names: str, package: str = "headscope.report") -> str:

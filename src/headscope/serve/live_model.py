@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from heapq import nlargest
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cosine_similarity
 
+from headscope.core.head_names import counted_words, first
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.variants import StandIn, check
 from headscope.experiments.importance.objectives import TokenLoss
@@ -32,6 +34,7 @@ from headscope.views.capture import SIDES, capture_example
 from headscope.views.captured_example import ExampleMaps, NamedMaps
 
 MOST_KEPT = 256e6  # bytes of texts read before, so that a head switched off and on is there at once
+MOST_NAMED = 3  # heads whose attention moves most
 OFF, EVEN = StandIn("zero"), StandIn("uniform")
 CHANGED = "attention, changed"
 Check = Callable[[], None]
@@ -106,7 +109,8 @@ class LiveModel:
             replace(one, versus=NamedMaps("versus", CHANGED, "probability", other.attention))
             for one, other in zip(whole.shown.stacks, changed.shown.stacks, strict=True)
         )
-        return Read(replace(whole.shown, stacks=stacks), self._outcome(whole, changed))
+        outcome = self._outcome(whole, changed) | {"most": _most_moved(whole, changed, changes)}
+        return Read(replace(whole.shown, stacks=stacks), outcome)
 
     def _there(self, changes: Changes, shown: ExampleMaps) -> Changes:
         """The changes of what this text has: tokens go while somebody types, and so do stacks."""
@@ -124,8 +128,15 @@ class LiveModel:
         for stack, layer, head in off | even:
             layers, heads = sizes[stack]
             check([frozenset({(layer, head)})], layers=layers, heads=heads)
-        zero = ((at, token) for at, token in changes.zero if at < len(lengths))
-        return Changes(off, even, frozenset(one for one in zero if one[1] < lengths[one[0]]))
+        only, layers = changes.layer, max(sizes)[0]
+        if only is not None and only >= layers:
+            raise InputError(
+                f"found values of zero in layer {only + first()}; wanted one of {layers} layers, "
+                f"counted {counted_words()}"
+            )
+        there = ((at, token) for at, token in changes.zero if at < len(lengths))
+        zero = frozenset(one for one in there if one[1] < lengths[one[0]])
+        return Changes(off, even, zero, only if zero else None)
 
     # --- one pass -----------------------------------------------------------------------------
 
@@ -180,6 +191,8 @@ class LiveModel:
         for heads, stand_in in ((changes.off, OFF), (changes.even, EVEN)):
             own = frozenset((layer, head) for at, layer, head in heads if at == stack)
             stand_in.switching_off(own)(call)
+        if changes.layer not in (None, call.layer):
+            return
         side = SIDES[call.site.stack][1] if self._decodes else 0
         if tokens := sorted(token for at, token in changes.zero if at == side):
             values = call.values.clone()
@@ -236,3 +249,18 @@ class LiveModel:
         if str(self.model.tokenizer.convert_ids_to_tokens(number)).startswith("▁"):
             text = " " + text.lstrip(" ")  # SentencePiece leaves it out at the start of a text
         return self.model.tokens([number])[0] if "\ufffd" in text else text
+
+
+def _most_moved(whole: _Pass, changed: _Pass, changes: Changes) -> list[list[float]]:
+    """The three heads whose attention moves most, none of them changed itself.
+
+    returns  rows of stack, layer, head and the share of a token's attention that goes to other
+             tokens than before, from 0 to 1, mean over tokens
+    """
+    rows = list[tuple[float, tuple[int, ...]]]()
+    for at, (one, other) in enumerate(zip(whole.shown.stacks, changed.shown.stacks, strict=True)):
+        shares = np.abs(other.attention - one.attention).sum(-1).mean(-1) / 2  # [layer, head]
+        places = [(at, *place) for place in np.ndindex(shares.shape)]
+        rows += zip(shares.ravel().tolist(), places, strict=True)
+    free = [row for row in rows if row[0] > 0 and row[1] not in changes.off | changes.even]
+    return [[*place, round(share, 6)] for share, place in nlargest(MOST_NAMED, free)]

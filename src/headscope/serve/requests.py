@@ -23,12 +23,14 @@ class Changes:
 
     off   (stack, layer, head) whose weights are all 0: they add nothing
     even  (stack, layer, head) whose weights are the same for all tokens that a token may see
-    zero  (side, token) whose value is zero for all heads of all layers: nobody takes anything there
+    zero  (side, token) whose value is zero for all heads: nobody takes anything there
+    layer  the only one in which it is, of every stack that reads the side; None: all layers
     """
 
     off: Changed = frozenset()
     even: Changed = frozenset()
     zero: Changed = frozenset()
+    layer: int | None = None
 
     def __bool__(self) -> bool:
         return bool(self.off or self.even or self.zero)
@@ -61,11 +63,12 @@ def read_request(body: bytes) -> ReadRequest:
     """What was sent; raises InputError for anything that is no such request."""
     given = _object(body)
     changes = given.get("changes") or {}
-    if not isinstance(changes, dict) or not changes.keys() <= WIDTHS.keys():
-        raise InputError(f"found changes {str(changes)[:60]}; wanted off, even and zero")
+    if not isinstance(changes, dict) or not changes.keys() <= {*WIDTHS, "layer"}:
+        raise InputError(f"found changes {str(changes)[:60]}; wanted off, even, zero and layer")
     some = {name: _places(name, changes.get(name, [])) for name in WIDTHS}
     some["even"] -= some["off"]
-    return ReadRequest(*_texts(given), Changes(**some))
+    layer = None if (layer := changes.get("layer")) is None else _number(layer)
+    return ReadRequest(*_texts(given), Changes(**some, layer=layer if some["zero"] else None))
 
 
 def head_request(body: bytes) -> HeadRequest:

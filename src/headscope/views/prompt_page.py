@@ -29,14 +29,21 @@ from headscope.core.results import (
     printable,
     shape,
 )
-from headscope.core.whole_file import write_whole
 from headscope.core.wording import capital, fixed, percent
 from headscope.draw.style import RAMP_STEPS
 from headscope.errors import InputError
 from headscope.experiments.circuits.prompts import FEWEST_ITEMS
 from headscope.experiments.circuits.section import labelled
 from headscope.experiments.circuits.written_answers import LEAST
-from headscope.page.shell import asset, island, render_page, script_of, style_of, template
+from headscope.page.shell import (
+    asset,
+    island,
+    render_page,
+    script_of,
+    style_of,
+    template,
+    write_page,
+)
 from headscope.run.store import Run, open_run
 from headscope.views.packed_arrays import packed
 from headscope.views.view_text import frame_of
@@ -59,8 +66,11 @@ class PromptView:
         return build_page(self.tree)
 
     def save(self, path: str | Path) -> Path:
-        """Writes the page, whole or not at all; returns its path."""
-        return write_whole(Path(path), self.page)
+        """Writes the page, whole or not at all; returns its path.
+
+        raises  InputError for the name of a picture
+        """
+        return write_page(Path(path), self.page)
 
     def __repr__(self) -> str:
         many = self.tree["prompts"].sizes["prompt"]

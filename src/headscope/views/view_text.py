@@ -14,8 +14,8 @@ import numpy as np
 from headscope.core.accumulators import Float64
 from headscope.core.head_names import Head, head_named, in_both
 from headscope.core.results import layer_place, numbering_layers
-from headscope.core.whole_file import write_whole
 from headscope.errors import InputError
+from headscope.page.shell import write_page
 from headscope.run.store import Run, open_run
 from headscope.views.captured_example import ExampleMaps, StackMaps
 from headscope.views.example_labels import stack_labels
@@ -63,8 +63,11 @@ class View:
             return build_page(data)
 
     def save(self, path: str | Path) -> Path:
-        """Writes the page, whole or not at all; returns its path."""
-        return write_whole(Path(path), self.page)
+        """Writes the page, whole or not at all; returns its path.
+
+        raises  InputError for the name of a picture
+        """
+        return write_page(Path(path), self.page)
 
     def picture(
         self,

@@ -6,6 +6,8 @@ attention is the model's own.
 
 from __future__ import annotations
 
+import bz2
+import re
 from importlib.resources import files
 
 import numpy as np
@@ -16,7 +18,6 @@ from headscope.model.model import Model
 from reference import features as reference
 from reference.extraction import attention_maps, float64_copy
 
-NAMES = ("01-the-lost-key.conllu", "05-the-last-train.conllu")
 NEGATION = {"not", "n't", "never", "nor", "neither", "none", "nothing", "nowhere", "cannot"}
 Rows = list[list[str]]
 
@@ -42,11 +43,20 @@ def kinds_of(rows: Rows) -> dict[str, list[int]]:
 
 
 @pytest.fixture(scope="module")
-def told(demo: Model) -> tuple[list[np.ndarray], list[dict], dict[str, list]]:
+def two() -> str:
+    """Two documents of the bundled text: of a lost key, and of the last train."""
+    packed = files("headscope.corpus").joinpath("demo.conllu.bz2").read_bytes()
+    whole = bz2.decompress(packed).decode()
+    documents = re.split(r"(?m)^(?=# newdoc)", whole)
+    return documents[1] + documents[5]
+
+
+@pytest.fixture(scope="module")
+def told(demo: Model, two: str) -> tuple[list[np.ndarray], list[dict], dict[str, list]]:
     """Maps, tokens of every kind and linked tokens of every sentence."""
-    network, folder = float64_copy(demo.network), files("headscope.corpus") / "demo"
+    network = float64_copy(demo.network)
     maps, kinds, links = [], [], {"subject_verb": [], "noun_pronoun": []}
-    for rows in [s for name in NAMES for s in sentences((folder / name).read_text("utf-8"))]:
+    for rows in sentences(two):
         encoded = demo.tokenizer([row[1] for row in rows], is_split_into_words=True)
         words = np.array([-1 if w is None else w for w in encoded.word_ids(0)])
         tokens = [np.flatnonzero(words == i).tolist() for i in range(len(rows))]
@@ -67,10 +77,10 @@ def told(demo: Model) -> tuple[list[np.ndarray], list[dict], dict[str, list]]:
     return maps, kinds, links
 
 
-def test_a_treebank_gives_what_its_own_lines_give(demo: Model, told) -> None:
+def test_a_treebank_gives_what_its_own_lines_give(demo: Model, two, told, tmp_path) -> None:
     maps, kinds, links = told
-    folder = files("headscope.corpus") / "demo"
-    corpus = hs.TreebankCorpus([str(folder / name) for name in NAMES])
+    (tmp_path / "two.conllu").write_text(two, "utf-8")
+    corpus = hs.TreebankCorpus(tmp_path / "two.conllu")
     found = hs.atlas(
         demo, corpus, analyses=("features", "cls_attention", "pairs"), replicates=0,
         execution=hs.Execution(linears="stock", threads=1),

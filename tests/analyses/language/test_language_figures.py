@@ -25,7 +25,7 @@ FIGURES = (
 )  # fmt: skip
 SMALL = {"layers": 3, "heads": 4}
 VARIANTS = {
-    "one document, one layer": {"layers": 1, "heads": 4, "kind": ALONE},
+    "one document": SMALL | {"kind": ALONE},
     "decoder": SMALL | {"kind": DECODER},
     "24x16": {"layers": 24, "heads": 16},
     "one head": {"layers": 1, "heads": 1},
@@ -63,7 +63,10 @@ def test_every_figure_is_drawn(kind, name):
     if kind == "decoder" and name == "cls_attention":
         assert not pictures()[name].available(tree)
     else:
-        assert picture_bytes(draw(tree, name), "svg").rstrip().endswith(b"</svg>")
+        svg = picture_bytes(draw(tree, name), "svg")
+        assert svg.rstrip().endswith(b"</svg>")
+        if kind == "one document":
+            assert not re.search(rb">[^<]*\bnan\b", svg.lower())
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -47,8 +47,9 @@ def features(maps: npt.NDArray[np.float32], kinds: Kinds, second: int) -> Featur
     """
     out = np.zeros((len(maps), COUNT), np.float32)
     rows = np.zeros((len(maps), 3, maps.shape[1]))
-    # In one layout: the loop is compiled once for each that it is given.
-    _of_maps(np.require(maps, np.float32, ["C", "W"]), kinds, second, rows, out)
+    # In one layout, and writable: the loop is compiled once for each kind that it is given.
+    maps = np.require(maps, np.float32, ["C", "W"])
+    _of_maps(maps, np.require(kinds, np.int8, ["C", "W"]), second, rows, out)
     rows = np.sort(rows[:, :2])  # [map, special | marked, query]
     places = [int(quantile * (rows.shape[-1] - 1) + 0.5) for quantile in QUANTILES]
     out[:, 70:80] = rows[..., places].reshape(len(maps), 10)  # [map, special, then marked]

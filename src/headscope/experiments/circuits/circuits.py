@@ -28,6 +28,7 @@ from headscope.experiments.circuits.made_inputs import (
     FEWEST,
     Ordinals,
     Repeats,
+    check_size,
     ordinals,
     repeats,
 )
@@ -106,6 +107,7 @@ class CircuitSettings(SettingsTable):
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_size(self.sequences, self.length)
         if self.batch_tokens < 1 or min(self.replicates, self.views, self.steps) < 0:
             raise InputError(
                 f"found batch_tokens={self.batch_tokens}, replicates={self.replicates}, "

@@ -43,6 +43,15 @@ class Repeats:
         return np.stack([example.input_ids for example in self.repeated])
 
 
+def check_size(sequences: int, length: int) -> None:
+    """Raises InputError for too few sequences, or too short a half, to say anything."""
+    if sequences < FEWEST or length < LEAST_LENGTH:
+        raise InputError(
+            f"found {sequences} sequences with halves of {length} tokens; wanted {FEWEST} or more, "
+            f"of {LEAST_LENGTH} or more"
+        )
+
+
 def repeats(
     model: Model, *, sequences: int, length: int, seed: int, held_out: bool = False
 ) -> Repeats:
@@ -52,13 +61,9 @@ def repeats(
     raises  InputError for fewer than FEWEST sequences, a half shorter than LEAST_LENGTH, inputs
             that are longer than the model takes, or a vocabulary of fewer tokens
     """
+    check_size(sequences, length)
     first, words = opening_token(model), plain_tokens(model)
     opening = 0 if first is None else 1
-    if sequences < FEWEST or length < LEAST_LENGTH:
-        raise InputError(
-            f"found {sequences} sequences with halves of {length} tokens; wanted {FEWEST} or more, "
-            f"of {LEAST_LENGTH} or more"
-        )
     if padded_length(opening + 2 * length) > model.limit:
         raise InputError(
             f"halves of {length} tokens make inputs of {padded_length(opening + 2 * length)}, and "

@@ -4,6 +4,7 @@ const live = {
   text: data.live.text,
   pair: data.live.pair,
   changes: { off: new Set(), even: new Set(), zero: new Set() }, // "stack.layer.head", "side.token"
+  layer: null, // the only one in which values are zero; null: all
   asked: null, // the AbortController of what was asked last
   outcome: null,
   answers: 0, // since the page was opened
@@ -26,7 +27,7 @@ async function send(place, body, signal) {
 }
 
 const numbersOf = (name) => [...live.changes[name]].map((word) => word.split(".").map(Number));
-const wanted = () => ({ text: live.text, pair: live.pair, changes: { off: numbersOf("off"), even: numbersOf("even"), zero: numbersOf("zero") } });
+const wanted = () => ({ text: live.text, pair: live.pair, changes: { off: numbersOf("off"), even: numbersOf("even"), zero: numbersOf("zero"), layer: live.layer } });
 
 // What is seen stays until the answer to the newest question is there.
 async function askModel() {
@@ -48,6 +49,7 @@ async function askModel() {
 function refused(error) {
   if (!data.stacks.length && isChanged()) { // an address that asks for what this model does not have
     for (const some of Object.values(live.changes)) some.clear();
+    live.layer = null;
     history.replaceState(null, "", location.pathname);
     askModel();
     return;

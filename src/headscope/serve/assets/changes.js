@@ -34,6 +34,11 @@ function buildChanges() {
     const words = count(stack().heads).map((head) => headWord(state.stack, state.layer, head));
     setWay(words, words.every((word) => wayOf(word) === "off") ? "on" : "off");
   });
+  at("zero-layer").addEventListener("change", (event) => {
+    live.layer = event.target.value ? Number(event.target.value) : null;
+    if (live.changes.zero.size) changed();
+    else tellAddress();
+  });
   at("cells").addEventListener("keydown", (event) => {
     const way = { o: "off", e: "even" }[event.key.toLowerCase()];
     const unit = cells.indexOf(event.target);
@@ -54,6 +59,8 @@ function paintChanges() {
   for (const input of document.querySelectorAll("input[name=way]")) input.checked = ways.size === 1 && ways.has(input.value);
   const all = count(stack().heads).every((head) => wayOf(headWord(state.stack, state.layer, head)) === "off");
   write(at("layer-off"), `all of layer ${layerName(state.layer)} ${all ? "on" : "off"}`);
+  paintZeroLayer();
+  paintMost();
   paintChangeList();
   paintStrips();
   foldRows();
@@ -69,11 +76,23 @@ function paintChanges() {
   }
 }
 
+function paintZeroLayer() {
+  const select = at("zero-layer");
+  const layers = Math.max(...data.stacks.map((one) => one.layers));
+  if (select.length !== layers + 1) {
+    const names = count(layers).map((layer) => element("option", { value: layer }, `in layer ${zeroLayerName(layer)}`));
+    select.replaceChildren(element("option", { value: "" }, "in all layers"), ...names);
+  }
+  select.value = live.layer ?? "";
+}
+
+const zeroLayerName = (layer) => (data.stacks[0].numbers?.[layer] ?? layer) + countsFrom;
+
 // Of the change of attention, the layers before the first changed one show nothing.
 function foldRows() {
   const layers = [...live.changes.off, ...live.changes.even].map((word) => word.split(".").map(Number)).filter(([place]) => place === state.stack).map(([, layer]) => layer);
   const others = layers.length < live.changes.off.size + live.changes.even.size || (live.changes.zero.size > 0 && data.stacks.length > 1);
-  if (live.changes.zero.size) layers.push(1); // what the first layer mixes is changed, not its weights
+  if (live.changes.zero.size) layers.push((live.layer ?? 0) + 1); // what a layer mixes is changed, not its weights
   const from = measureNow().signed && !others && layers.length ? Math.min(...layers) : 0;
   at("cells").querySelectorAll("[role=row]").forEach((row, place) => row.classList.toggle("folded", place > 0 && place - 1 < from));
   const which = from > 1 ? `Layers ${layerName(0)} to ${layerName(from - 1)} stand` : `Layer ${layerName(0)} stands`;
@@ -95,7 +114,7 @@ const tokenText = (word) => {
 
 function paintChangeList() {
   const rows = Object.keys(changeNames).flatMap((way) => [...live.changes[way]].sort((one, two) => one.localeCompare(two, "en", { numeric: true })).map((word) => changeRow([nameOf(word)], way, () => setWay([word], "on"))));
-  for (const word of live.changes.zero) rows.push(changeRow(["value of ‘", element("bdi", {}, tokenText(word)), "’"], "zero", () => setZero(word, false)));
+  for (const word of live.changes.zero) rows.push(changeRow(["value of ‘", element("bdi", {}, tokenText(word)), "’"], live.layer === null ? "zero" : `zero in layer ${zeroLayerName(live.layer)}`, () => setZero(word, false)));
   if (rows.length > 1) {
     const all = element("button", { type: "button", class: "ask" }, "undo all");
     all.addEventListener("click", () => {
@@ -105,6 +124,21 @@ function paintChangeList() {
     rows.push(element("li", {}, all));
   }
   at("changed").replaceChildren(...rows);
+}
+
+// Where to look first: heads that are not changed themselves.
+let mostOf = null; // the outcome that they are named for
+function paintMost() {
+  if (mostOf === live.outcome) return;
+  mostOf = live.outcome;
+  const named = (mostOf.most ?? []).flatMap(([place, layer, head, moved], rank) => {
+    const look = textButton(nameOf(headWord(place, layer, head)), () => {
+      if (place !== state.stack) showStack(place);
+      change({ layer, heads: [head] });
+    });
+    return [rank ? ", " : "Attention moves most in ", look, ` (${share(moved)}${rank ? "" : " of it"})`];
+  });
+  at("most").replaceChildren(...named);
 }
 
 function changeRow(name, way, undo) {

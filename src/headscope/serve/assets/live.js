@@ -37,6 +37,13 @@ function setChanges(name, words) {
   return true;
 }
 
+// The layer in which values are zero; "" for all.
+function setLayer(word) {
+  if (!/^\d{0,4}$/.test(word) || (word && Number(word) < countsFrom)) return false;
+  live.layer = word ? Number(word) - countsFrom : null;
+  return true;
+}
+
 function buildLiveAddress() {
   for (const name of FIELDS) {
     addressable(name, () => keptTexts[name], (word) => {
@@ -46,6 +53,7 @@ function buildLiveAddress() {
       return true;
     }, { quiet: true });
   }
+  addressable("in", () => (live.layer === null ? "" : String(live.layer + countsFrom)), (word) => setLayer(word) && (askSoon(), true), { quiet: true });
   for (const name of Object.keys(CODES)) {
     addressable(name, () => changeWords(name), (word) => setChanges(name, word) && (askSoon(), true), { quiet: true });
   }
@@ -89,6 +97,7 @@ function startLive() {
   const words = addressWords(location.hash);
   for (const name of FIELDS) if (words.has(name)) keptTexts[name] = live[name] = words.get(name).slice(0, at(name).maxLength);
   for (const name of Object.keys(CODES)) setChanges(name, words.get(name) ?? "");
+  setLayer(words.get("in") ?? "");
   for (const name of FIELDS) at(name).addEventListener("input", () => typed(name));
   showTexts();
   buildChanges();

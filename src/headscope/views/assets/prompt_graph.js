@@ -1,10 +1,10 @@
 // How does the answer travel between heads? Rows are layers, the first on top; below them stands the
 // answer. A head is as large as what it writes, a line as wide as what comes back along it.
-const GRAPH = { row: 58, left: 34, right: 18, top: 20, gap: 30, least: 3, most: 11, widest: 9, bend: 26 };
+const GRAPH = { row: 58, left: 34, right: 18, top: 20, gap: 30, least: 3, most: 11, widest: 9, bend: 34 };
 const LINES = 24; // paths that are drawn, the strongest; of the chosen head, all that are listed
 const signHue = (value) => (value < 0 ? "vermillion" : "blue");
 
-// Places of heads across a row: where the grid has them, moved apart to `gap` where they would touch.
+// Places of heads across a row: ordered as in the grid, moved apart to `gap` where they would touch.
 function apart(wanted, from, to) {
   const gap = Math.min(GRAPH.gap, (to - from) / Math.max(wanted.length - 1, 1));
   const places = [...wanted];
@@ -17,24 +17,28 @@ function graphPlaces(width) {
   const places = new Map();
   const rows = [...new Set(data.followed.map((unit) => Math.floor(unit / data.heads)))];
   const [from, to] = [GRAPH.left + GRAPH.most, width - GRAPH.right];
+  const columns = data.followed.map((unit) => unit % data.heads);
+  const [least, most] = [Math.min(...columns), Math.max(...columns)];
   rows.forEach((layer, row) => {
     const own = data.followed.filter((unit) => Math.floor(unit / data.heads) === layer);
-    const across = (unit) => from + ((to - from) * ((unit % data.heads) + 0.5)) / data.heads;
+    const across = (unit) => from + ((to - from) * ((unit % data.heads) - least + 0.5)) / (most - least + 1);
     apart(own.map(across), from, to).forEach((x, at) => places.set(own[at], { x, y: GRAPH.top + row * GRAPH.row, row }));
   });
   return { places, rows, answer: { x: (from + to) / 2, y: GRAPH.top + rows.length * GRAPH.row, row: rows.length } };
 }
 
-// From one place down to another; past a row between, a line that would run straight is bent.
-function curve(start, end) {
+// From one place down to another; a line that would run through a head of a row between is bent.
+function curve(start, end, places) {
   const down = (end.y - start.y) / 2;
-  const aside = end.row - start.row > 1 && Math.abs(end.x - start.x) < GRAPH.bend ? GRAPH.bend : 0;
+  const across = (share) => start.x + (end.x - start.x) * share * share * (3 - 2 * share);
+  const meets = ({ x, row }) => row > start.row && row < end.row && Math.abs(x - across((row - start.row) / (end.row - start.row))) < GRAPH.most + 3;
+  const aside = [...places.values()].some(meets) ? GRAPH.bend : 0;
   return `M${start.x} ${start.y}C${start.x + aside} ${start.y + down} ${end.x + aside} ${end.y - down} ${end.x} ${end.y}`;
 }
 
-function graphLine(start, end, value, top, kind, words) {
+function graphLine(way, value, top, kind, words) {
   const wide = Math.max((GRAPH.widest * Math.abs(value)) / top, 0.75).toFixed(1);
-  const path = drawing("path", { class: `line ${kind}`, d: curve(start, end), "stroke-width": wide });
+  const path = drawing("path", { class: `line ${kind}`, d: way, "stroke-width": wide });
   path.append(drawing("title", {}, words));
   return hued(path, signHue(value));
 }
@@ -69,7 +73,7 @@ function paintGraph(prompt) {
   const touches = ([sender, receiver]) => sender === chosen.unit || receiver === chosen.unit;
   const drawn = lines.sort((one, other) => touches(one) - touches(other)).map((line) => {
     const [sender, receiver, value, kind, words] = line;
-    return graphLine(places.get(sender), places.get(receiver) ?? answer, value, top, touches(line) ? `${kind} own` : kind, words);
+    return graphLine(curve(places.get(sender), places.get(receiver) ?? answer, places), value, top, touches(line) ? `${kind} own` : kind, words);
   });
   const count = (own) => shown.filter((path) => path[own] === chosen.unit).length;
   const words = (unit) => `${headName(unit)}, writes ${logits(direct[unit])} logits${unit === chosen.unit ? `; ${count(1)} paths in, ${count(0)} out` : ""}`;
