@@ -206,11 +206,11 @@ def plainest(stack: StackMaps, sides: Sequence[TokenSide]) -> list[tuple[int, in
     """All heads (layer, head), those with the largest weights between ordinary tokens first."""
     rows, columns = ~sides[stack.queries].special, ~sides[stack.keys].special
     strength = np.zeros(stack.attention.shape[:2])  # [layer, head]
-    for layer, maps in enumerate(stack.attention if rows.any() else ()):  # to hold little
+    for place, maps in enumerate(stack.attention if rows.any() else ()):  # to hold little
         between = maps[:, rows][..., columns]  # [head, query, key], a copy
         if stack.queries == stack.keys:  # a token to itself tells little
             between[:, *np.diag_indices(between.shape[-1])] = 0
-        strength[layer] = between.max(-1, initial=0).mean(-1)
+        strength[place] = between.max(-1, initial=0).mean(-1)
     order = np.argsort(-strength, axis=None, kind="stable")
     layer, head = np.unravel_index(order, strength.shape)
     return list(zip(layer.tolist(), head.tolist(), strict=True))
