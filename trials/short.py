@@ -20,9 +20,9 @@ def command(keep: Path) -> None:
     """A few of each: file operations, power losses, kills, histories."""
     shim.begin_again("trials")
     with Tally(keep.absolute()).told() as tally, bench_of(SCENARIOS["atlas"]) as bench:
-        attempt_all(bench, list(shim.KINDS), tally, every=29)
+        attempt_all(bench, list(shim.KINDS), tally, every=41)
         if isinstance(shim.faults(), shim.Native):
-            power_loss.attempt_all(bench, tally, every=9)
+            power_loss.attempt_all(bench, tally, every=13)
         kills.attempt_all(bench, tally, drivers=1, workers=0, pairs=1, disks=1)
         together.attempt_all(bench, tally, runs=1, kills=3, shards=20)
         if find_spec("distributed"):

@@ -45,10 +45,10 @@ def headscope(capsys, monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def atlas(headscope):
-    """`headscope atlas MODEL ARGS`, small and without a report; by default of the demo."""
+def atlas(headscope, tiny_place):
+    """`headscope atlas MODEL ARGS`, small and without a report; by default of a tiny model."""
     small = ("--analyses", "entropy", "--replicates", 2, "--no-report", "--linears", "stock")
-    return lambda *args, model="demo": headscope("atlas", model, *small, "-o", "run", *args)
+    return lambda *args, model=tiny_place: headscope("atlas", model, *small, "-o", "run", *args)
 
 
 def refused(done: Done, *says: str, code: int = 2) -> None:

@@ -330,13 +330,13 @@ def test_analyses_lists_what_each_tells_with_its_options(headscope):
 
 
 def test_a_run_sums_itself_up_for_people_and_for_programs(headscope, atlas, tmp_path):
-    first = atlas("--demo", "--limit", 2)
+    first = atlas("--demo", "--limit", 2, model="demo")
     assert first.code == 0, first.err
     assert first.err == ""
     assert first.out.startswith("demo: 6 layers × 12 heads on 2 documents")
     assert first.out.endswith("results: run/atlas.nc\n")
     assert not (tmp_path / "run" / "report.html").exists()
-    second = json.loads(atlas("--demo", "--limit", 2, "--json").out)
+    second = json.loads(atlas("--demo", "--limit", 2, "--json", model="demo").out)
     assert second["run"] == "run"
     assert second["report"] is None
     assert second["counts"]["documents"] == 2
@@ -345,7 +345,7 @@ def test_a_run_sums_itself_up_for_people_and_for_programs(headscope, atlas, tmp_
     assert json.loads(done.out)["report"] == "run/report.html"
     assert (tmp_path / "run" / "report.html").exists()
     page = (tmp_path / "run" / "report.html").stat().st_mtime_ns
-    assert atlas("--demo", "--limit", 2).out.endswith("report: run/report.html\n")
+    assert atlas("--demo", "--limit", 2, model="demo").out.endswith("report: run/report.html\n")
     assert (tmp_path / "run" / "report.html").stat().st_mtime_ns == page
 
 

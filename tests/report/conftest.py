@@ -23,8 +23,9 @@ def no_pictures(monkeypatch):
     monkeypatch.setattr("headscope.report.build.pictures", dict)
 
 
-def whole_run() -> xr.DataTree:
-    """A run with everything, of fifty relations."""
+@pytest.fixture(scope="session")
+def whole() -> xr.DataTree:
+    """A run with everything, of fifty relations; only to be read."""
     tree = recorded(12, 12, ALL)
     relations, patterns = tree["dependency"].to_dataset(), tree["patterns"].to_dataset()
     more = relations.isel(relation=slice(4, 27))
@@ -35,12 +36,6 @@ def whole_run() -> xr.DataTree:
     maps = [name for name in patterns.variables if str(name).startswith("typical")]
     tree["patterns"].dataset = patterns.drop_vars(maps)
     return with_pair(tree)
-
-
-@pytest.fixture(scope="session")
-def whole() -> xr.DataTree:
-    """A run with everything; only to be read."""
-    return whole_run()
 
 
 @pytest.fixture(scope="session")

@@ -47,6 +47,7 @@ def test_every_figure_is_drawn(kind, name):
         svg = picture_bytes(draw(tree, name), "svg")
         assert svg.rstrip().endswith(b"</svg>")
         if kind == "one document":  # drawn again, it is the same: here all are there, and small
+            assert not re.search(rb">[^<]*\bnan\b", svg.lower())
             assert picture_bytes(draw(tree, name), "svg") == svg
     else:
         assert kind in ("decoder", "one head")

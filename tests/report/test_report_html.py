@@ -23,9 +23,7 @@ from headscope.draw.label_kinds import label_kinds
 from headscope.page.shell import island, split_caption, unbroken
 from headscope.report.build import build_report, render
 from headscope.report.run_facts import run_summary
-from recorded import ALONE, GENERAL, manifest_of, recorded
-
-from .conftest import whole_run
+from recorded import ALL, ALONE, GENERAL, manifest_of, recorded, with_pair
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -195,7 +193,9 @@ def test_a_section_without_its_group_says_so(group):
     assert "Not part of this run" in html
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_single_document_has_no_intervals_but_a_report():
+    """Its pictures say no nan either: test_every_figure_is_drawn."""
     html = render(recorded(3, 4, kind=ALONE), {})
     assert "nan" not in html.lower().replace("nano", "").replace("nanda", "")
     assert "n = 1 document," in html
@@ -290,10 +290,10 @@ def test_the_page_is_light_enough(html):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_the_same_run_gives_the_same_page(whole):
+def test_the_same_run_gives_the_same_page():
     """All but its pictures: those, test_every_figure_is_drawn draws twice."""
-    tree = whole_run()
-    assert render(tree, manifest_of(tree)) == render(whole, manifest_of(whole))
+    one, other = (with_pair(recorded(3, 4, ALL)) for _ in range(2))
+    assert render(one, manifest_of(one)) == render(other, manifest_of(other))
 
 
 def test_the_file_appears_whole(tmp_path):

@@ -238,7 +238,9 @@ def test_malformed_passages_are_counted_and_the_first_named():
     assert "<b>9 columns" not in page
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_one_document_has_no_intervals_no_held_out_figure_and_no_mark():
+    """Its pictures say no nan either: test_language_figures."""
     tree = changed(recorded(3, 4, LANGUAGE, kind=ALONE), "dependency", count=100)
     page = render(tree, {})
     assert not re.search(r"\bnan\b", as_text(page).lower())
@@ -271,7 +273,7 @@ def test_hostile_relations_and_words_stay_text(page, monkeypatch):
     language = {name for part in PARTS for name in part.pictures}
     known = {name: one for name, one in pictures().items() if name in language}
     monkeypatch.setattr("headscope.report.build.pictures", lambda: known)
-    tree = hostile(recorded(groups=BOTH))
+    tree = hostile(recorded(3, 4, groups=BOTH))
     found = render(tree, {})
     found.encode("utf-8")
     tags = re.compile(r"<([a-zA-Z][\w-]*)")

@@ -41,6 +41,12 @@ def free(unknowing):
     return read(unknowing, control="none")
 
 
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Pages without pictures, which take most of their time."""
+    monkeypatch.setattr("headscope.report.build.pictures", dict)
+
+
 def labelled(run):
     return [bool(one.labels) for one in head_labels(run.tree).values()]
 
@@ -49,6 +55,7 @@ def test_an_atlas_has_a_control_by_default(no_control):
     assert no_control == "random"
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_random_network_gets_next_to_no_labels_and_the_report_says_so_first(held, free):
     at_all, surely = labelled(free), labelled(held)
     assert sum(at_all) > 0.7 * len(at_all)  # by thresholds alone
@@ -62,6 +69,7 @@ def test_a_random_network_gets_next_to_no_labels_and_the_report_says_so_first(he
     assert head_labels(held.tree)[0, 0].closest  # what it would have been called
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_three_documents_give_values_and_the_report_says_why_nothing_is_claimed(demo):
     few = {**QUICK, "limit": 3, "analyses": ("surface",), "control": "none"}
     run = hs.atlas(demo, hs.demo_corpus(), execution=STOCK, **few)

@@ -1,8 +1,6 @@
 """Do the shards hold every document once, whoever reads them in whatever order?"""
 
 from dataclasses import asdict, replace
-from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -22,6 +20,7 @@ from headscope.errors import CorpusError
 from headscope.model.model import load
 from headscope.run.plan import Reader, corpus_ranks, encoder_for, make_plan, read_ranks
 from headscope.run.settings import Settings
+from run.divided import Divided
 
 SMALL = Settings(shard_tokens=400)
 
@@ -106,20 +105,6 @@ def test_the_digest_changes_with_words_and_with_annotations(demo):
 
 
 # --- partitions --------------------------------------------------------------------------------
-
-
-class Divided(MemoryCorpus):
-    """The bundled documents, a few to a partition; the third has none, the last nothing to read."""
-
-    CUTS = (0, 3, 5, 5, 9, 13, 14, 15)
-
-    def __init__(self):
-        super().__init__([*demo_corpus(), Document("blank", (Passage("p", text=" "),))])
-        assert len(self.documents) == self.CUTS[-1]
-
-    def partitions(self):
-        parts = (self.documents[a:b] for a, b in pairwise(self.CUTS))
-        return [Partition(f"part {n}", partial(iter, part)) for n, part in enumerate(parts)]
 
 
 def ids(examples):

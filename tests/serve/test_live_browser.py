@@ -151,6 +151,10 @@ def test_a_token_of_value_zero_and_an_even_head_hold_together_and_are_taken_back
     page.wait_for_selector("body[data-answers]")
     assert [after for *_, after in shares(page)] == there
     assert "zero in layer 2" in page.locator("#changed").inner_text()
+    answers_after(page, lambda: page.select_option("#zero-layer", label="in all layers"))
+    page.locator("#most button").first.click()
+    first = decoder.read(ReadRequest(WORDS, "", both), lambda: None).outcome["most"][0]
+    assert page.locator("#which").inner_text() == f"L{first[1] + 1}·H{first[2] + 1}"
     answers_after(page, lambda: page.get_by_text("undo all").click())
     assert page.locator("#changed li").count() == 0
 

@@ -186,8 +186,12 @@ def test_values_are_zero_in_the_chosen_layer_only(decoder, layer, layers):
     ids = tokenizer.convert_tokens_to_ids([name.strip() for name in found])
     np.testing.assert_allclose(list(found.values()), wanted[ids], rtol=1e-4)
     np.testing.assert_allclose(read.shown.stacks[0].versus.maps, maps, atol=1e-5)
-    as_it_is, _ = next_token_by_hand(network, tokenizer(WORDS).input_ids, 1, ())
+    as_it_is, before = next_token_by_hand(network, tokenizer(WORDS).input_ids, 1, ())
     assert np.abs(as_it_is - wanted).max() > 1e-3
+    moved = np.abs(maps - before).sum(-1).mean(-1) / 2  # [layer, head]
+    order = np.argsort(-moved[1])[:3] if 0 in layers else []
+    assert [row[:3] for row in read.outcome["most"]] == [[0, 1, head] for head in order]
+    np.testing.assert_allclose([row[3] for row in read.outcome["most"]], moved[1, order], atol=1e-5)
 
 
 def test_layers_before_a_change_stay_and_the_model_is_as_it_was(decoder):

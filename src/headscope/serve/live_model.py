@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from heapq import nlargest
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from headscope.views.capture import SIDES, capture_example
 from headscope.views.captured_example import ExampleMaps, NamedMaps
 
 MOST_KEPT = 256e6  # bytes of texts read before, so that a head switched off and on is there at once
+MOST_NAMED = 3  # heads whose attention moves most
 OFF, EVEN = StandIn("zero"), StandIn("uniform")
 CHANGED = "attention, changed"
 Check = Callable[[], None]
@@ -107,7 +109,8 @@ class LiveModel:
             replace(one, versus=NamedMaps("versus", CHANGED, "probability", other.attention))
             for one, other in zip(whole.shown.stacks, changed.shown.stacks, strict=True)
         )
-        return Read(replace(whole.shown, stacks=stacks), self._outcome(whole, changed))
+        outcome = self._outcome(whole, changed) | {"most": _most_moved(whole, changed, changes)}
+        return Read(replace(whole.shown, stacks=stacks), outcome)
 
     def _there(self, changes: Changes, shown: ExampleMaps) -> Changes:
         """The changes of what this text has: tokens go while somebody types, and so do stacks."""
@@ -246,3 +249,18 @@ class LiveModel:
         if str(self.model.tokenizer.convert_ids_to_tokens(number)).startswith("▁"):
             text = " " + text.lstrip(" ")  # SentencePiece leaves it out at the start of a text
         return self.model.tokens([number])[0] if "\ufffd" in text else text
+
+
+def _most_moved(whole: _Pass, changed: _Pass, changes: Changes) -> list[list[float]]:
+    """The three heads whose attention moves most, none of them changed itself.
+
+    returns  rows of stack, layer, head and the share of a token's attention that goes to other
+             tokens than before, from 0 to 1, mean over tokens
+    """
+    rows = list[tuple[float, tuple[int, ...]]]()
+    for at, (one, other) in enumerate(zip(whole.shown.stacks, changed.shown.stacks, strict=True)):
+        shares = np.abs(other.attention - one.attention).sum(-1).mean(-1) / 2  # [layer, head]
+        places = [(at, *place) for place in np.ndindex(shares.shape)]
+        rows += zip(shares.ravel().tolist(), places, strict=True)
+    free = [row for row in rows if row[0] > 0 and row[1] not in changes.off | changes.even]
+    return [[*place, round(share, 6)] for share, place in nlargest(MOST_NAMED, free)]

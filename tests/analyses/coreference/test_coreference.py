@@ -558,12 +558,18 @@ def test_every_word_of_the_results_is_in_the_dictionary() -> None:
 
 # --- on a real corpus -----------------------------------------------------------------------
 
-DOCUMENTS, LENGTH = 6, 128
+DOCUMENTS, LENGTH = 8, 128
 
 
 @pytest.fixture(scope="module")
-def litbank(shared: Path) -> CorefCorpus:
-    return CorefCorpus(sorted((shared / "data" / "litbank").glob("*.conll"))[:DOCUMENTS])
+def litbank(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> CorefCorpus:
+    """The first third of each of so many novels."""
+    folder = tmp_path_factory.mktemp("litbank")
+    for file in sorted((shared / "data" / "litbank").glob("*.conll"))[:DOCUMENTS]:
+        first, *sentences = file.read_text("utf-8").split("\n\n")
+        kept = [first, *sentences[: len(sentences) // 3], "#end document\n"]
+        (folder / file.name).write_text("\n\n".join(kept), "utf-8")
+    return CorefCorpus(sorted(folder.iterdir()))
 
 
 @pytest.fixture(scope="module")
@@ -590,7 +596,7 @@ def test_on_novels_counts_and_baselines_are_those_of_the_reference(
     for kind in MENTION_TYPES:
         asked = [a for a in wanted if kind in ("all", a["kind"])]
         one = novels.sel(mention_type=kind)
-        assert int(one["count"]) == len(asked) > 50
+        assert int(one["count"]) == len(asked) > 30
         for system in SYSTEMS:
             share = np.mean([a["systems"][system] for a in asked])
             assert float(one.baseline.sel(system=system)) == pytest.approx(share, abs=1e-12)

@@ -28,10 +28,9 @@ VARIANTS = {
     "one document": SMALL | {"kind": ALONE},
     "decoder": SMALL | {"kind": DECODER},
     "24x16": {"layers": 24, "heads": 16},
-    "one layer": {"layers": 1, "heads": 4},
     "one head": {"layers": 1, "heads": 1},
+    "norms, hostile": SMALL,
     "norms": SMALL,
-    "hostile": SMALL,
     "12x12": {"layers": 12, "heads": 12},
 }
 EDGES = ("_ci_low", "_ci_high")
@@ -49,7 +48,8 @@ def tree_of(kind):
         changed(made, "dependency", count=100, advantage=0.2)
     if kind == "decoder":
         changed(made, "dependency", advantage_ci_low=0.1)
-    return {"norms": by_norm, "hostile": hostile}.get(kind, lambda tree: tree)(made)
+    made = by_norm(made) if "norms" in kind else made
+    return hostile(made) if "hostile" in kind else made
 
 
 # --- all of them ----------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def tree_of(kind):
 
 @pytest.mark.filterwarnings("ignore:Glyph .* missing")  # this machine's fonts may lack East Asia's
 @pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize("kind", [kind for kind in VARIANTS if kind != "12x12"])
+@pytest.mark.parametrize("kind", [*VARIANTS][:-2])
 def test_every_figure_is_drawn(kind, name):
     tree = tree_of(kind)
     if kind == "decoder" and name == "cls_attention":
@@ -65,8 +65,8 @@ def test_every_figure_is_drawn(kind, name):
     else:
         svg = picture_bytes(draw(tree, name), "svg")
         assert svg.rstrip().endswith(b"</svg>")
-        if kind == "one document":  # drawn again, it is the same
-            assert picture_bytes(draw(tree, name), "svg") == svg
+        if kind == "one document":
+            assert not re.search(rb">[^<]*\bnan\b", svg.lower())
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -175,8 +175,8 @@ def test_long_names_are_clipped():
 def test_the_same_tree_gives_the_same_bytes(name):
     """The layout's last digits once depended on addresses in memory."""
     tree = recorded(2, 3, groups=LANGUAGE)
-    drawn = [picture_bytes(draw(tree, name), "svg") for _ in range(3)]
-    assert len(set(drawn)) == 1
+    first, second = (picture_bytes(draw(tree, name), "svg") for _ in range(2))
+    assert first == second
 
 
 def test_panels_stand_at_whole_millionths_of_the_figure(tree):

@@ -60,6 +60,7 @@ function paintChanges() {
   const all = count(stack().heads).every((head) => wayOf(headWord(state.stack, state.layer, head)) === "off");
   write(at("layer-off"), `all of layer ${layerName(state.layer)} ${all ? "on" : "off"}`);
   paintZeroLayer();
+  paintMost();
   paintChangeList();
   paintStrips();
   foldRows();
@@ -123,6 +124,21 @@ function paintChangeList() {
     rows.push(element("li", {}, all));
   }
   at("changed").replaceChildren(...rows);
+}
+
+// Where to look first: heads that are not changed themselves.
+let mostOf = null; // the outcome that they are named for
+function paintMost() {
+  if (mostOf === live.outcome) return;
+  mostOf = live.outcome;
+  const named = (mostOf.most ?? []).flatMap(([place, layer, head, moved], rank) => {
+    const look = textButton(nameOf(headWord(place, layer, head)), () => {
+      if (place !== state.stack) showStack(place);
+      change({ layer, heads: [head] });
+    });
+    return [rank ? ", " : "Attention moves most in ", look, ` (${share(moved)}${rank ? "" : " of it"})`];
+  });
+  at("most").replaceChildren(...named);
 }
 
 function changeRow(name, way, undo) {

@@ -12,7 +12,7 @@ function paintOutcome() {
   if (kind === "next" && !rows.length) said.push(element("p", { class: "hint" }, "Write as Decoder what the model has written so far: it tells what comes next."));
   if (moved && rows.length) said.push(element("p", { class: "hint" }, "Bars and bold numbers: changed; black marks: as it is."));
   const words = movedWords(moved);
-  if (kind === "vectors" && !moved) said.push(element("p", {}, "This checkpoint has no head that answers. Switch a head off, and the page says how far each token’s output vector moves."));
+  if (kind === "vectors" && !moved) said.push(element("p", {}, "This checkpoint answers nothing by itself: it has no classifier or language model on top. Switch an attention head off, and the page says how far each token’s output vector moves."));
   else if (words) said.push(element("p", { class: kind === "vectors" ? "" : "hint" }, ...words));
   at("outcome").replaceChildren(...tables, ...said);
 }
