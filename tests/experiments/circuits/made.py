@@ -46,8 +46,8 @@ def small(kind: str = "GPT2", *, seed: int = 0, sharp: float = 0.3, layers: int 
     """A random decoder of that vocabulary: GPT-2 or Llama with grouped keys."""
     if kind == "GPT2":
         config: Any = T.GPT2Config(
-            vocab_size=SIZE, n_positions=PLACES, n_embd=32, n_layer=layers, n_head=4, resid_pdrop=0,
-            embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0, tie_word_embeddings=False,
+            vocab_size=SIZE, n_positions=PLACES, n_embd=32, n_layer=layers, n_head=4, resid_pdrop=0.0,
+            embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0, tie_word_embeddings=False,
         )  # fmt: skip
     else:
         config = T.LlamaConfig(
@@ -89,7 +89,7 @@ def wired() -> Any:
     """
     config = T.GPT2Config(
         vocab_size=SIZE, n_positions=PLACES, n_embd=WIDTH, n_layer=2, n_head=2, n_inner=SIZE,
-        resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0,
+        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0,
         tie_word_embeddings=False, activation_function="relu",
     )  # fmt: skip
     network: Any = T.GPT2LMHeadModel(config).eval()
