@@ -16,8 +16,8 @@ from headscope.report.run_facts import facts
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """dtype -> a run of the demo model on two documents."""
-    given = {"analyses": ("entropy",), "limit": 2, "replicates": 0}
+    """dtype -> a run of the demo model on one document."""
+    given = {"analyses": ("entropy",), "limit": 1, "replicates": 0}
     return {
         dtype: hs.atlas(
             hs.load("demo", dtype=dtype), hs.demo_corpus(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from headscope.draw.style import LIGHT
 from recorded import ALONE, HOSTILE_RELATIONS, LANGUAGE, changed, hostile, recorded
 
 EDGES = ("_ci_low", "_ci_high")
+SOME = 8  # sheets, of which each but the first is painted over another
 
 
 def scored(tree):
@@ -143,6 +145,7 @@ def test_every_relation_has_a_heat_map_under_a_name_that_any_system_takes():
 
 
 def test_a_sheet_painted_over_the_one_before_is_that_of_its_relation(tree):
-    drawn = [picture_bytes(figure, "svg") for _, figure in sheets(tree)]
-    relations = scored(tree)
+    drawn = [picture_bytes(figure, "svg") for _, figure in islice(sheets(tree), SOME)]
+    relations = scored(tree)[:SOME]
+    assert len(relations) == SOME
     assert drawn == [picture_bytes(heat_map(tree, name), "svg") for name in relations]

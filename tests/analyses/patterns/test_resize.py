@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headscope.analyses.patterns.measure_network import SIDE, seen, seen_bytes
 from reference.patterns import picture
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 90), st.integers(0, 1000))
 def test_every_cell_pools_the_part_that_it_covers(n, seed):
     kept = np.random.default_rng(seed).random((n, n)) + 1e-3
