@@ -58,7 +58,7 @@ READ_BY = {
 # These do run all.
 WHOLE = {
     "headscope atlas demo --demo -o atlas-demo",
-    "headscope atlas demo --treebank dev.conllu --coref litbank.conll --frames fndata-1.7 -o language",
+    "headscope atlas demo --treebank dev.conllu --coref litbank.conll --frames fndata-1.7 -o gold",
     "headscope compare bert-base-uncased my-model --treebank dev.conllu -o words",
 }
 OF_A_RUN = ("report", "head", "cite", "export")  # start from a finished one

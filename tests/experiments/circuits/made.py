@@ -47,7 +47,8 @@ def small(kind: str = "GPT2", *, seed: int = 0, sharp: float = 0.3, layers: int 
     if kind == "GPT2":
         config: Any = T.GPT2Config(
             vocab_size=SIZE, n_positions=PLACES, n_embd=32, n_layer=layers, n_head=4,
-            resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0, tie_word_embeddings=False,
+            resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0,
+            tie_word_embeddings=False,
         )  # fmt: skip
     else:
         config = T.LlamaConfig(
