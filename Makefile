@@ -8,7 +8,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # One thread each, as two tests run at a time on two cores.
 # Where a test asks for more threads, they do not spin while they wait for each other.
 # Compiled files are kept even where the environment says otherwise: many tests start processes.
-TESTS := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive NUMBA_NUM_THREADS=2 .venv/bin/python -m pytest
+TESTS := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive .venv/bin/python -m pytest
 # All that the package asks for but torch, which few versions of Python have; and what runs tests.
 LIGHT = $(shell sed -n '/^dependencies/,/^]/p' pyproject.toml | grep -o '"[^"]*"' | grep -v torch) \
 	pytest pytest-xdist hypothesis psutil

@@ -80,7 +80,6 @@ def _become(work: Callable[[], object], out: Path, err: Path) -> None:
             os.dup2(handle, number)
             os.close(handle)
         faulthandler.register(STACKS, file=2)
-        let_go()
         work()
         code = 0
     except SystemExit as ended:
@@ -92,16 +91,6 @@ def _become(work: Callable[[], object], out: Path, err: Path) -> None:
         sys.stderr.flush()
     finally:
         os._exit(code)
-
-
-def let_go() -> None:
-    """Take a lock of our own where numba shares one with all forks of a process.
-
-    It holds its lock at every call of a compiled loop; who is killed meanwhile never gives it back,
-    and all others would wait for ever.
-    """
-    if numba := sys.modules.get("numba.np.ufunc.parallel"):
-        numba._backend_init_process_lock = None  # type: ignore[attr-defined]  # it makes a new one
 
 
 def headscope(arguments: Sequence[str], folder: Path) -> None:

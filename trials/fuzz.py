@@ -169,7 +169,7 @@ def _size() -> int:
 def fuzz(jobs: Jobs, *, seed: int, work: Path) -> Iterator[tuple[str, int, str, str]]:
     """Reader, number, outcome and place of each input, in order."""
     left = {target: job for target, job in jobs.items() if job[0] < job[1]}
-    environ = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    environ = os.environ | {"OMP_NUM_THREADS": "1"}
     while left:
         command = [sys.executable, "-m", "trials.fuzz", json.dumps(left), str(seed), str(work)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ) as child:

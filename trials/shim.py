@@ -27,10 +27,7 @@ OF_WRITES = ("short", "torn")  # what can only happen to a write
 KILLS = ("kill", "torn")
 MARK = "HEADSCOPE_TRIAL"  # set in a process that runs with the library
 # Without threads a process can be forked at any moment.
-ALONE = {
-    "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "NUMBA_THREADING_LAYER": "workqueue",
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-}  # fmt: skip
+ALONE = {"OMP_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 
 
 @cache

@@ -79,7 +79,6 @@ def attempt_all(
         raise RuntimeError(f"one process fails by itself: {alone.code}, {alone.err}")
     took, wanted = time.monotonic() - began, contents(bench.desk / OUT)
     parts = len((bench.desk / "alone").read_text().splitlines())
-    forked(die_in_a_loop, bench.desk / "streams")
     for _ in range(runs):
         moments = sorted(draws.randrange(parts) for _ in range(kills))
         told = attempt(bench, run, moments, draws, wanted, took=took)
@@ -87,15 +86,6 @@ def attempt_all(
         name = "together" if of == "atlas" else f"together, {of}"
         tally.add(name, outcome, what, files=bench.desk / OUT)
         click.echo(f"{outcome}; {what}")
-
-
-def die_in_a_loop() -> None:
-    """As a process that is killed while numba holds its lock, at a call of a compiled loop."""
-    from numba.np.ufunc import parallel
-
-    parallel.get_num_threads()
-    with parallel._backend_init_process_lock:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def fresh(bench: Bench) -> None:

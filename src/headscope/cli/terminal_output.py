@@ -52,9 +52,8 @@ def complain(text: str) -> None:
 def prepare() -> None:
     """Keep the libraries' telemetry, bars and advice away; let any character be printed.
 
-    Threads that have nothing to do sleep. By default those of OpenMP, which torch and numba use,
-    spin while they wait for each other: a third of the processor time of a run, and far more on
-    a busy machine.
+    Threads that have nothing to do sleep. By default those of OpenMP, which torch uses, spin while
+    they wait for each other: a third of the processor time of a run, far more on a busy machine.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when torch is imported
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -14,43 +14,60 @@ equal input gives equal bits for any number of threads, on any processor, from c
 now or cached. Sums over keys are written so that vector units can follow.
 """
 
+import os
 from collections.abc import Callable
-from functools import wraps
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, wraps
+from itertools import pairwise
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import torch
 from llvmlite import ir
-from numba import njit, prange, types
+from numba import njit, types
 from numba.extending import intrinsic
-
-_CORES: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # set as it starts
 
 Kernel = Callable[..., None]
 
 
-def threaded(kernel: Kernel) -> Kernel:
-    """Compiles a loop; it runs in as many threads as torch does.
+def threaded(steps: Callable[..., int]) -> Callable[[Kernel], Kernel]:
+    """Compiles a loop from `begin` to `stop`; as many threads as torch has share its steps.
 
-    numba and torch share one OpenMP pool, and numba's start sets its size for both: left alone, a
-    worker told to use one thread would get them all back, and wait for them at every small step.
+    steps  how many there are, of what the loop is given after `begin` and `stop`
+
+    numba's own threads take three times as long to compile, and a lock of the system's, which a
+    process that is killed does not give back.
     """
-    try:
-        loop = njit(parallel=True, cache=True)(kernel)
-    except RuntimeError:  # nowhere to write the compiled code: every process compiles again
-        loop = njit(parallel=True)(kernel)
 
-    @wraps(kernel)
-    def run(*arrays: npt.NDArray[Any] | int) -> None:
-        threads = torch.get_num_threads()
-        numba.set_num_threads(min(threads, _CORES))
-        loop(*arrays)
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
+    def compiled_loop(kernel: Kernel) -> Kernel:
+        try:
+            loop = njit(nogil=True, cache=True)(kernel)
+        except RuntimeError:  # nowhere to write the compiled code: every process compiles again
+            loop = njit(nogil=True)(kernel)
 
-    return run
+        @wraps(kernel)
+        def run(*arrays: npt.NDArray[Any] | int) -> None:
+            count = steps(*arrays)
+            threads = min(torch.get_num_threads(), count)
+            if threads < 2:
+                loop(0, count, *arrays)
+                return
+            cuts = pairwise(count * part // threads for part in range(threads + 1))
+            for done in [_threads().submit(loop, *cut, *arrays) for cut in cuts]:
+                done.result()
+
+        return run
+
+    return compiled_loop
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count())
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)  # a fork has none of its parent's threads
 
 
 def compiled(weights: torch.Tensor) -> bool:
@@ -127,8 +144,8 @@ def _xlog2x(x):  # type: ignore[no-untyped-def]
     return x * _fma(t * (_ONE - t), p, octaves)
 
 
-@threaded
-def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-untyped-def]
+@threaded(lambda attention, *_: attention.shape[0] * attention.shape[1])
+def scan(begin, stop, attention, lengths, query_class, entropy, columns):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Entropies and column sums of every map, in one reading.
 
     attention    [example, head, query, key] float32
@@ -137,8 +154,8 @@ def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-
     entropy      [example, head, query]      out, bits; padding queries stay as they are
     columns      [example, head, 2, key]     out, added to: sum over the queries of each class
     """
-    examples, heads = attention.shape[0], attention.shape[1]
-    for row in prange(examples * heads):
+    heads = attention.shape[1]
+    for row in range(begin, stop):
         b = row // heads
         h = row - b * heads
         n = lengths[b]
@@ -161,8 +178,8 @@ def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-
             entropy[b, h, i] = -lanes[0]
 
 
-@threaded
-def histogram_cells(weight, norm, category, bins, cells, counts):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+@threaded(lambda weight, *_: len(weight))
+def histogram_cells(begin, stop, weight, norm, category, bins, cells, counts):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Where pairs of tokens fall in histograms by category, weight and norm of the key.
 
     weight    [example, head, row, key] float32, from some queries
@@ -173,7 +190,7 @@ def histogram_cells(weight, norm, category, bins, cells, counts):  # type: ignor
     cells     [example, head, row, key] int64 out: cell of the fine histogram
     counts    [example, cell] int64 out, added to: of the coarse histogram
     """
-    for b in prange(len(weight)):
+    for b in range(begin, stop):
         place = np.empty(2, np.int64)
         for h in range(weight.shape[1]):
             for r in range(weight.shape[2]):
@@ -187,8 +204,8 @@ def histogram_cells(weight, norm, category, bins, cells, counts):  # type: ignor
                     counts[b, place[1]] += 1
 
 
-@threaded
-def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
+@threaded(lambda maps, *_: (len(maps) + 1) // 2)
+def pair_sums(begin, stop, maps, length, out):  # type: ignore[no-untyped-def]
     """Σ over queries and keys of (a+b)·log2(a+b) for every pair of maps of one example.
 
     maps    [unit, query, key] float32; only the first `length` queries and keys count
@@ -198,7 +215,7 @@ def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
     wide = min(-(-length // LANES) * LANES, maps.shape[2])  # whole vectors, where there is room
     # The first row has the most pairs and the last none: each step takes one from either end (the
     # middle one twice), so that every thread gets equally many pairs.
-    for p in prange((units + 1) // 2):
+    for p in range(begin, stop):
         bits, columns = np.empty(wide, np.float32), np.empty(wide, np.float64)
         for end in range(2):
             g = p + end * (units - 1 - 2 * p)
@@ -218,8 +235,8 @@ def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
                 out[g, h] = total
 
 
-@threaded
-def alike(first, second, lengths, out):  # type: ignore[no-untyped-def]
+@threaded(lambda first, *_: first.shape[0] * first.shape[1])
+def alike(begin, stop, first, second, lengths, out):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """What says how alike the maps of two models are, head by head.
 
     first, second  [example, head, query, key] float32; maps of one head of both
@@ -227,8 +244,8 @@ def alike(first, second, lengths, out):  # type: ignore[no-untyped-def]
     out            [example, head, 4] float64 out: Σ ab, Σ a², Σ b², and the divergences in bits,
                    ½ Σ (a log2 a + b log2 b) - Σ m log2 m with m = (a + b) / 2; 0 for equal maps
     """
-    examples, heads = first.shape[0], first.shape[1]
-    for row in prange(examples * heads):
+    heads = first.shape[1]
+    for row in range(begin, stop):
         e = row // heads
         h = row - e * heads
         n = lengths[e]
@@ -274,8 +291,8 @@ def squared_norms(weights, query, gram, first, cross, out):  # type: ignore[no-u
             out[j] += a[j] * (own[j] * a[j] + np.float32(2) * cross[j])
 
 
-@threaded
-def summed_norms(attention, gram, lengths, out):  # type: ignore[no-untyped-def]
+@threaded(lambda attention, *_: len(attention))
+def summed_norms(begin, stop, attention, gram, lengths, out):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """‖Σ_h α f_h(x_j)‖, see `squared_norms`.
 
     attention  [example, head, query, key] float32
@@ -283,7 +300,7 @@ def summed_norms(attention, gram, lengths, out):  # type: ignore[no-untyped-def]
     lengths    [example] int64; a part of a map may have fewer queries or keys
     out        [example, query, key] float32; what is of padding stays as it is
     """
-    for b in prange(len(attention)):
+    for b in range(begin, stop):
         n = min(lengths[b], attention.shape[3])
         square, cross = np.empty(n, np.float32), np.empty(n, np.float32)
         for i in range(min(lengths[b], attention.shape[2])):
@@ -292,8 +309,8 @@ def summed_norms(attention, gram, lengths, out):  # type: ignore[no-untyped-def]
                 out[b, i, j] = np.sqrt(square[j] if square[j] > 0 else np.float32(0))
 
 
-@threaded
-def nearness(attention, vectors, whole, out):  # type: ignore[no-untyped-def]
+@threaded(lambda attention, *_: (attention.shape[1] + 3) // 4)
+def nearness(begin, stop, attention, vectors, whole, out):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """How much each key brings a vector nearer to 0 in L1: Σ_d |whole_id| - |whole_id - part_ijd|.
 
     part_ijd = Σ_h α_ij vectors_jd. Taken apart number by number, so that no part gives exactly 0.
@@ -305,7 +322,7 @@ def nearness(attention, vectors, whole, out):  # type: ignore[no-untyped-def]
     """
     heads, queries, keys = attention.shape
     size = vectors.shape[1]
-    for block in prange((queries + 3) // 4):  # four rows, so that each vector is read less often
+    for block in range(begin, stop):  # four rows, so that each vector is read less often
         rest = np.empty(keys, np.float32)
         for d in range(size):
             for i in range(4 * block, min(4 * block + 4, queries)):
@@ -320,9 +337,9 @@ def nearness(attention, vectors, whole, out):  # type: ignore[no-untyped-def]
                     total[j] += size_i - abs(rest[j])
 
 
-@threaded
+@threaded(lambda own, *_: len(own))
 def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    own, output, bias, residual, scale, out
+    begin, stop, own, output, bias, residual, scale, out
 ):
     """Norms of what a token keeps and of what it takes in, with residual and LayerNorm.
 
@@ -334,8 +351,8 @@ def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     out       [5, token]              ‖others‖, ‖own‖, ‖own + x‖, ‖γ(others - mean)‖,
                                       ‖γ(own + x - mean)‖
     """
-    tokens, size = own.shape
-    for i in prange(tokens):
+    size = own.shape[1]
+    for i in range(begin, stop):
         a, b, x = own[i], output[i], residual[i]
         far = near = kept = far_sum = kept_sum = np.float32(0)
         for d in range(size):
@@ -357,15 +374,15 @@ def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
         out[3, i], out[4, i] = np.sqrt(far_normed), np.sqrt(kept_normed)
 
 
-@threaded
-def overlaps(sets, out):  # type: ignore[no-untyped-def]
+@threaded(lambda sets, _: sets.shape[0] * sets.shape[1])
+def overlaps(begin, stop, sets, out):  # type: ignore[no-untyped-def]
     """The overlaps |A ∩ B| / |A ∪ B| of all pairs of sets, added up.
 
     sets  [example, head, query, word] uint64  a bit for each member; empty sets take no part
     out   [example, head] float64              out: the sum over pairs i < j
     """
-    examples, heads, queries, words = sets.shape
-    for row in prange(examples * heads):
+    heads, queries, words = sets.shape[1:]
+    for row in range(begin, stop):
         b = row // heads
         h = row - b * heads
         size = np.zeros(queries, np.int64)

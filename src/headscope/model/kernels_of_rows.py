@@ -5,9 +5,13 @@ that depend on sizes alone, and their sums are added in order.
 """
 
 import numpy as np
-from numba import njit, prange
+import numpy.typing as npt
+from numba import njit
 
 from headscope.model.kernels import _bits, _float, _fma, squared_norms, threaded
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
 
 WIDE = 512  # running sums of a row, side by side
 PARTS = 4  # of the rows of a block, which threads share
@@ -81,10 +85,10 @@ def _exponentials(row, top, sums, products):  # type: ignore[no-untyped-def]
     return _sum(sums), _sum(products)
 
 
-@threaded
-def weigh(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    scores, sink, separator, log_sums, entropy, columns
-):
+def weigh(  # noqa: PLR0917
+    scores: Floats, sink: Floats, separator: Ints, log_sums: Floats, entropy: Floats,
+    columns: Floats,
+) -> None:  # fmt: skip
     """Make scores into weights, and add up what a block of whole rows says of them.
 
     scores     [head, row, key] float32, very low for what is hidden; becomes the weights
@@ -94,10 +98,20 @@ def weigh(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     entropy    [head, row] float32 out: -Σ α log α over the keys, nats
     columns    [head, 2, key] float32 out: sum over the rows of each class
     """
-    heads, rows, keys = scores.shape
+    parts = np.zeros((len(scores), PARTS, 2, scores.shape[2]), np.float32)
+    _weigh_parts(scores, sink, separator, log_sums, entropy, parts)
+    columns[:] = _ZERO
+    for part in range(PARTS):
+        columns += parts[:, part]
+
+
+@threaded(lambda scores, *_: len(scores) * PARTS)
+def _weigh_parts(  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    begin, stop, scores, sink, separator, log_sums, entropy, parts
+):
+    rows, keys = scores.shape[1:]
     each = (rows + PARTS - 1) // PARTS
-    parts = np.zeros((heads, PARTS, 2, keys), np.float32)
-    for piece in prange(heads * PARTS):
+    for piece in range(begin, stop):
         h = piece // PARTS
         p = piece - h * PARTS
         sums, products = np.empty(WIDE, np.float32), np.empty(WIDE, np.float32)
@@ -113,17 +127,10 @@ def weigh(  # type: ignore[no-untyped-def]  # noqa: PLR0917
             for j in range(keys):
                 row[j] *= share
                 column[j] += row[j]
-    for h in prange(heads):
-        for c in range(2):
-            column = columns[h, c]
-            column[:] = _ZERO
-            for p in range(PARTS):
-                for j in range(keys):
-                    column[j] += parts[h, p, c, j]
 
 
-@threaded
-def add_summed_norms(weights, gram, first, received):  # type: ignore[no-untyped-def]
+@threaded(lambda weights, *_: (weights.shape[2] + WIDE - 1) // WIDE)
+def add_summed_norms(begin, stop, weights, gram, first, received):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """‖Σ_h α f_h(x_j)‖, see `kernels.squared_norms`, summed over the rows of a block.
 
     weights   [head, row, key] float32
@@ -131,8 +138,8 @@ def add_summed_norms(weights, gram, first, received):  # type: ignore[no-untyped
     first     the key of `gram` at which `weights` and `received` begin
     received  [key] float32 out, added to
     """
-    rows, keys = weights.shape[1:]
-    for block in prange((keys + WIDE - 1) // WIDE):
+    rows = weights.shape[1]
+    for block in range(begin, stop):
         start = block * WIDE
         part = received[start : start + WIDE]
         square, cross = np.empty(len(part), np.float32), np.empty(len(part), np.float32)

@@ -1,13 +1,12 @@
 """Compiled loops over attention between words."""
 
 import numpy as np
-from numba import prange
 
 from headscope.model.kernels import LANES, _xlog2x, threaded
 
 
-@threaded
-def word_maps(attention, of_token, rows, count, out):  # type: ignore[no-untyped-def]
+@threaded(lambda attention, *_: attention.shape[0] * attention.shape[1])
+def word_maps(begin, stop, attention, of_token, rows, count, out):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Token-level maps added up to word-level ones.
 
     attention   [example, head, query, key] float32
@@ -17,8 +16,8 @@ def word_maps(attention, of_token, rows, count, out):  # type: ignore[no-untyped
     out         [example, head, place, place] float32 out, added to: mean over the queries of a
                 place, sum over the keys
     """
-    examples, heads, tokens = attention.shape[0], attention.shape[1], attention.shape[3]
-    for row in prange(examples * heads):
+    heads, tokens = attention.shape[1], attention.shape[3]
+    for row in range(begin, stop):
         b = row // heads
         h = row - b * heads
         for u in range(count[b]):
@@ -33,8 +32,8 @@ def word_maps(attention, of_token, rows, count, out):  # type: ignore[no-untyped
                     target[place] += a[j] * share
 
 
-@threaded
-def largest(maps, real, count, to, origin):  # type: ignore[no-untyped-def]
+@threaded(lambda maps, *_: maps.shape[0] * maps.shape[1])
+def largest(begin, stop, maps, real, count, to, origin):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """The largest weight of every row and of every column, the diagonal left out.
 
     maps    [example, head, place, place] float32
@@ -43,8 +42,8 @@ def largest(maps, real, count, to, origin):  # type: ignore[no-untyped-def]
     to      [example, head, place] int64 out: column of each row's largest weight; starts at -1
     origin  [example, head, place] int64 out: row of each column's largest weight; starts at -1
     """
-    examples, heads = maps.shape[0], maps.shape[1]
-    for row in prange(examples * heads):
+    heads = maps.shape[1]
+    for row in range(begin, stop):
         b = row // heads
         h = row - b * heads
         n = count[b]
@@ -64,15 +63,15 @@ def largest(maps, real, count, to, origin):  # type: ignore[no-untyped-def]
             to[b, h, i] = where
 
 
-@threaded
-def word_sums(attention, lengths, run, token, out):  # type: ignore[no-untyped-def]
+@threaded(lambda attention, *_: attention.shape[0] * attention.shape[1])
+def word_sums(begin, stop, attention, lengths, run, token, out):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """What every word gives to words: of its run, of others, of its id elsewhere; its own's bits.
 
     run, token  [example, token] int32     its run of words, 0 for what is no word; its id, or -1
     out         [example, head, query, 4]  float32 out; stays as it is for what is no word
     """
     heads = attention.shape[1]
-    for row in prange(attention.shape[0] * heads):
+    for row in range(begin, stop):
         b = row // heads
         h = row - b * heads
         n = lengths[b]

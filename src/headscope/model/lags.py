@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
-from numba import prange
 
 from headscope.core.accumulators import Ints
 from headscope.model.kernels import compiled, threaded
@@ -84,9 +83,9 @@ def _real(lengths: Ints, corner: tuple[int, int], part: torch.Tensor) -> torch.T
     return rows[:, None, :, None] & keys[:, None, None]
 
 
-@threaded
+@threaded(lambda weights, *_: weights.shape[0] * weights.shape[1])
 def lag_sums(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    weights, lengths, example, head, query, key, low, high, by_lag
+    begin, stop, weights, lengths, example, head, query, key, low, high, by_lag
 ):
     """Attention by how far the key stands from the query, summed over queries.
 
@@ -96,9 +95,9 @@ def lag_sums(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     low, high of the block's queries, which are read
     by_lag    [example, head, lag] float32 out, added to: key j of query i at j - i + tokens - 1
     """
-    examples, heads, keys = weights.shape[0], weights.shape[1], weights.shape[3]
+    heads, keys = weights.shape[1], weights.shape[3]
     middle = by_lag.shape[2] // 2
-    for row in prange(examples * heads):
+    for row in range(begin, stop):
         b = row // heads
         h = row - b * heads
         n = min(keys, lengths[b] - key)

@@ -50,7 +50,12 @@ def _packed() -> dict[str, str]:
 
 def template(name: str, *packages: str) -> jinja2.Template:
     """A template of the first of these packages that has it; the report's where none is named."""
-    places = packages or ("headscope.report",)
+    return _environment(packages or ("headscope.report",)).get_template(name)
+
+
+@cache
+def _environment(places: tuple[str, ...]) -> jinja2.Environment:
+    """Keeps the templates that it has read."""
 
     def load(wanted: str) -> str | None:
         for package in places:
@@ -68,7 +73,7 @@ def template(name: str, *packages: str) -> jinja2.Template:
     environment.globals.update(
         first=head_names.first, counted_words=head_names.counted_words, own_name=own_name
     )
-    return environment.get_template(name)
+    return environment
 
 
 def render_page(

@@ -1,14 +1,15 @@
 """Compute the sums of one shard."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from headscope.core.progress import Advance, phase, unheard
 from headscope.corpus import Corpus, Example, batches
@@ -199,6 +200,12 @@ def fastest_linears(model: Model, examples: Sequence[Example], *, asked: str) ->
         return choose(model.network, once, asked=asked)
 
 
+@lru_cache(maxsize=1)
+def _libraries(_modules: int) -> ThreadpoolController:
+    """Those that came with so many modules: finding them takes a while."""
+    return ThreadpoolController()
+
+
 @contextmanager
 def threads_of(count: int) -> Iterator[None]:
     """Inside the context torch, and the compiled loops with it, compute in `count` threads.
@@ -209,7 +216,7 @@ def threads_of(count: int) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
-        with threadpool_limits(1, user_api="blas"):
+        with _libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
             yield
     finally:
         torch.set_num_threads(before)

@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -215,9 +216,15 @@ def deciding_versions() -> dict[str, str]:
 
 def _tokenizer_sha256(model: Model) -> str:
     """Hash of the vocabulary in the order of its ids, and of which tokens are special."""
-    ids, v = model.tokenizer.get_vocab(), model.vocabulary
+    v = model.vocabulary
     special = repr((v.cls, v.sep, v.punctuation, v.pad))
-    return sha256_of(("\x1f".join(sorted(ids, key=ids.__getitem__)), special))
+    return sha256_of((_names(model.tokenizer, len(model.tokenizer)), special))
+
+
+@lru_cache(maxsize=1)
+def _names(tokenizer: Any, _count: int) -> str:
+    ids = tokenizer.get_vocab()
+    return "\x1f".join(sorted(ids, key=ids.__getitem__))
 
 
 def dtype_of(model: Model) -> str:

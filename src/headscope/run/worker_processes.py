@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
-from multiprocessing import get_context, parent_process, resource_tracker, set_start_method
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 
@@ -111,8 +111,6 @@ def stop_at_once(pool: ProcessPoolExecutor) -> None:
 def follow_parent() -> None:
     """In a worker: leave Ctrl-C to the parent, and end when it has ended, for whatever reason."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Else numba takes a lock of the system's for all forked processes, which nothing would free.
-    set_start_method("spawn", force=True)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

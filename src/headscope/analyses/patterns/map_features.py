@@ -7,7 +7,7 @@ tokens and of punctuation; all others are content.
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, prange
+from numba import njit
 
 from headscope.analyses.patterns.classes import CONTENT, PUNCTUATION, SPECIAL, Kinds
 from headscope.corpus.document import Example
@@ -363,11 +363,11 @@ def _segments(n, second, apart, parts, out):  # type: ignore[no-untyped-def]
             out[0] = max(out[0], _ratio(mine - theirs, mine + theirs))
 
 
-@threaded
-def _of_maps(  # type: ignore[no-untyped-def]
-    maps, kinds, second, rows, out
+@threaded(lambda maps, *_: len(maps))
+def _of_maps(  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    begin, stop, maps, kinds, second, rows, out
 ):
-    for at in prange(len(maps)):
+    for at in range(begin, stop):
         _of_map(maps[at], kinds, second, rows[at], out[at])
 
 

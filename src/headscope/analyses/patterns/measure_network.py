@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from numba import prange
 from torch import nn
 from torch.nn.functional import adaptive_avg_pool2d, adaptive_max_pool2d, conv2d, group_norm
 
@@ -52,8 +51,10 @@ def seen_bytes(maps: npt.NDArray[np.floating]) -> Seen:
     return pictures
 
 
-@threaded
-def _pool(maps: npt.NDArray[np.float32], side: int, out: npt.NDArray[np.float32]) -> None:
+@threaded(lambda maps, *_: len(maps))
+def _pool(  # type: ignore[no-untyped-def]
+    begin, stop, maps, side, out
+):
     """Both pictures of every map: every root once, then down the columns and along the rows.
 
     Torch's pools take many times as long on the host.
@@ -62,7 +63,7 @@ def _pool(maps: npt.NDArray[np.float32], side: int, out: npt.NDArray[np.float32]
     first, after = np.empty(side, np.int64), np.empty(side, np.int64)
     for cell in range(side):
         first[cell], after[cell] = cell * n // side, -(-(cell + 1) * n // side)
-    for at in prange(len(maps)):
+    for at in range(begin, stop):
         scale = np.float32(1) / max(maps[at].max(), np.float32(1.1754944e-38))
         roots = np.empty((n, n), np.float32)
         for r in range(n):
