@@ -21,9 +21,9 @@ Changed = frozenset[tuple[int, ...]]
 class Changes:
     """What is changed in the model, counted from 0.
 
-    off   (stack, layer, head) whose weights are all 0: they add nothing
-    even  (stack, layer, head) whose weights are the same for all tokens that a token may see
-    zero  (side, token) whose value is zero for all heads: nobody takes anything there
+    off    (stack, layer, head) whose weights are all 0: they add nothing
+    even   (stack, layer, head) whose weights are the same for all tokens that a token may see
+    zero   (side, token) whose value is zero for all heads: nobody takes anything there
     layer  the only one in which it is, of every stack that reads the side; None: all layers
     """
 
