@@ -8,7 +8,7 @@ import xarray as xr
 
 from headscope.core.accumulators import Float64, left_out, ratio
 from headscope.core.intervals import (
-    ANY,
+    DIFFERENCE,
     POSITIVE,
     SHARE,
     Estimate,
@@ -90,7 +90,7 @@ def _of_patterns(
     repeated, fresh = draws(patterns["repeated_patterns"]), draws(patterns["fresh_patterns"])
     score = repeated[..., : len(PATTERNS)]
     null = np.concatenate([repeated[..., 3:4], fresh[..., 1:3]], -1)
-    gain = estimate(score - null, bounds=ANY)
+    gain = estimate(score - null, bounds=DIFFERENCE)
     own, raised, first, given = (repeated[..., at] for at in range(-4, 0))
     asked_of = count[:, None, None]  # no surer than one question of each sequence
     return {
@@ -162,7 +162,7 @@ def _retrieval(
                 "are attended to most as they are told", "probability", WU,
             ),
             "qr_score": Variable(
-                estimate(draws["qr_score"]), OF_HEADS, "attention from the question to the "
+                estimate(draws["qr_score"], bounds=DIFFERENCE), OF_HEADS, "attention from the question to the "
                 "needle’s sentence, above that from “N/A”", "probability", ZHANG,
             ),
             "locos": Variable(
