@@ -8,6 +8,7 @@ import xarray as xr
 
 from headscope.core.accumulators import Float64, left_out, ratio
 from headscope.core.intervals import (
+    DIFFERENCE,
     POSITIVE,
     SHARE,
     Estimate,
@@ -26,7 +27,6 @@ from headscope.experiments.circuits.retrieval import ANSWERED, WINDOWS, Needles
 PATTERNS, WAYS = ("previous_token", "duplicate_token", "induction"), ("query", "key", "value")
 OVER, OF_HEADS = ("layer", "head", "circuit"), ("layer", "head")
 OF_RUNS = ("hits", "attention", "qr_score", "locos", "streaming", "step_hits")
-DIFFERENCE = (-1.0, 1.0)  # of two shares
 OTHER_SCORES = ("qr_score", "locos")  # what else finds heads that retrieve
 
 
@@ -172,8 +172,8 @@ def _retrieval(
                 "needle’s tokens as it is told", "probability", OURS,
             ),
             "qr_score": Variable(
-                estimate(draws["qr_score"]), OF_HEADS, "attention from the question to the "
-                "needle’s sentence, above that from “N/A”", "probability", ZHANG,
+                estimate(draws["qr_score"], bounds=DIFFERENCE), OF_HEADS, "attention from the "
+                "question to the needle’s sentence, above that from “N/A”", "probability", ZHANG,
             ),
             "locos": Variable(
                 estimate(draws["locos"]), OF_HEADS, "written for the told token from the needle, "
