@@ -16,7 +16,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from headscope.core.intervals import TAIL, Estimate, stretch
+from headscope.core.accumulators import Float64
+from headscope.core.intervals import CONFIDENCE, Estimate, stretch
 
 SIGNIFICANT = 0.05  # largest p, or q, of a claim that is also tested against chance
 
@@ -119,14 +120,14 @@ def some_above(parts: Estimate, bound: float = 0.0, *, sign: int = 1) -> Verdict
         value, low, high = -value, -high, -low
     if not np.isfinite(low).any():
         return Verdict(Outcome.CANNOT_TELL)
-    ends = (float(np.nanmax(part)) for part in (value, low, high))
-    verdict = above(*ends, sign * bound)
+    most, least, top = (float(np.nanmax(part)) for part in (value, low, high))
+    verdict = above(most, least, top, sign * bound)
     if np.isnan(low[np.isfinite(value)]).any() and verdict.fails:  # one of which nothing is known
         return Verdict(Outcome.CANNOT_TELL)
     return verdict
 
 
-def for_all(parts: Estimate) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def for_all(parts: Estimate) -> tuple[Float64, Float64, Float64]:
     """Values and ends of intervals that hold for all of them at once (Bonferroni)."""
     far = stretch(max(int(np.isfinite(parts.value).sum()), 1))
     value = parts.value
@@ -153,11 +154,20 @@ def maybe_largest(parts: Estimate) -> set[int]:
     return {*there.tolist(), *unknown.tolist()}
 
 
-def in_draws(share: float) -> Verdict:
-    """Whether something is so, by the share of corpora drawn anew in which it is."""
-    if share >= 1 - TAIL:
+def first_before(one: Estimate, other: Estimate) -> Verdict:
+    """Whether the largest of one row of numbers stands before that of another, wherever it is."""
+    first, then = maybe_largest(one), maybe_largest(other)
+    if first and then and max(first) < min(then):
         return Verdict(Outcome.HOLDS)
-    return Verdict(Outcome.FAILS if share <= TAIL else Outcome.CANNOT_TELL)
+    fails = bool(first and then) and min(first) >= max(then)
+    return Verdict(Outcome.FAILS if fails else Outcome.CANNOT_TELL)
+
+
+def in_draws(share: float) -> Verdict:
+    """Whether something is so, by the share of corpora drawn anew in which it is: 95 % or 5 %."""
+    if share >= CONFIDENCE:
+        return Verdict(Outcome.HOLDS)
+    return Verdict(Outcome.FAILS if share <= 1 - CONFIDENCE else Outcome.CANNOT_TELL)
 
 
 def known(holds: bool) -> Verdict:
@@ -183,6 +193,11 @@ def all_of(verdicts: Iterable[Verdict]) -> Verdict:
         if some := [one for one in every if one.outcome is outcome]:
             return max(some, key=lambda one: (math.isfinite(one.smallest), one.smallest))
     return Verdict(Outcome.HOLDS)
+
+
+def any_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on whether any of several claims holds."""
+    return opposite(all_of(map(opposite, verdicts)))
 
 
 def not_asked(needs: str) -> Verdict:

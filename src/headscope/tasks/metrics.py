@@ -40,6 +40,15 @@ def main_score(task: Task, labels: Array, outputs: Array) -> float:
     return _metric(task.metrics[0], task, labels, predicted(task, outputs))
 
 
+def chance(task: Task, labels: Array) -> float:
+    """The main score of the best answer that is always the same; 0 for a correlation."""
+    metric = task.metrics[0]
+    if metric in OF_REGRESSION:
+        return 0.0
+    always = (np.full(len(labels), answer) for answer in range(len(task.labels)))
+    return max(_metric(metric, task, labels, answers) for answers in always)
+
+
 def predicted(task: Task, outputs: Array) -> Array:
     """[example] the class of the largest logit, or the number itself."""
     bad = int((~np.isfinite(outputs.reshape(len(outputs), -1)).all(-1)).sum())  # [example]
