@@ -16,6 +16,7 @@ from headscope.core.intervals import (
     estimate,
     estimate_correlation,
     estimate_independent,
+    even,
 )
 from headscope.errors import HeadscopeError
 from headscope.tasks.task import OF_REGRESSION, Task
@@ -84,7 +85,11 @@ def score_estimate(task: Task, draws: Float64, examples: int) -> Estimate:
     metric = task.metrics[0]
     if metric == "accuracy":
         return estimate_independent(draws, examples)
-    return estimate(draws, bounds=SHARE) if metric == "f1" else estimate_correlation(draws)
+    return (
+        estimate(draws, bounds=SHARE, sizes=even(draws))
+        if metric == "f1"
+        else estimate_correlation(draws)
+    )
 
 
 def _metric(metric: str, task: Task, labels: Array, predictions: Array) -> float:
