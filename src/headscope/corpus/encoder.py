@@ -58,7 +58,7 @@ class _Content:
 class Encoder:
     """Turns documents into examples with one tokenizer, and counts what it did.
 
-    tokenizer     a fast tokenizer
+    tokenizer     the model's
     model_limit   tokens that the model takes at most, special ones included
     limited_by    what sets that limit, for messages
     has_segments  whether the model has embeddings for a second segment (type_vocab_size > 1)
