@@ -119,7 +119,7 @@ def _of_patterns(
             "the input’s tokens", "probability", OURS,
         ),
         "copied_attention": Variable(
-            estimate(first / length, bounds=SHARE, sizes=count), OF_HEADS,
+            estimate(first / length, bounds=SHARE, sizes=asked_of), OF_HEADS,
             "of all attention of the second half, the share to drawn tokens that raise themselves "
             "most among the input’s tokens", "probability", OURS,
         ),
