@@ -170,8 +170,8 @@ def _retrieval(
                 "are attended to most as they are told", "probability", WU,
             ),
             "needle_attention": Variable(
-                estimate(draws["attention"], bounds=SHARE, sizes=asked), OF_HEADS, "attention to each of the "
-                "needle’s tokens as it is told", "probability", OURS,
+                estimate(draws["attention"], bounds=SHARE, sizes=asked), OF_HEADS,
+                "attention to each of the needle’s tokens as it is told", "probability", OURS,
             ),
             "qr_score": Variable(
                 estimate(draws["qr_score"], bounds=DIFFERENCE, sizes=asked), OF_HEADS,
