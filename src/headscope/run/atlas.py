@@ -158,7 +158,7 @@ def _atlas(
 
     def manifest() -> Manifest:
         return new_manifest(
-            spec, model, corpus=corpus.describe(), counts=plan.counts.as_dict(),
+            spec, model, corpus=corpus.describe(), counts=plan.counted(),
             shards=len(plan.shards), analyses=names,
             linears=fastest_linears(model, longest_inputs(plan, settings), asked=execution.linears),
             threads=execution.threads_each, command=execution.command, engine=execution.engine,
@@ -304,13 +304,12 @@ def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> n
 
 def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any, Any]) -> Scope:
     """What the analyses of a run know before the first batch; `ranks` as `frequency_ranks`."""
-    few = len(plan.listed) <= settings.replicates  # each document is a group of its own
+    places = len(set(plan.listed.values()))  # few: each document is a group of its own
     return Scope(
-        layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
+        layers=model.shape.layers, heads=model.shape.heads, documents=plan.counted()["documents"],
         special_tokens=model.special_tokens, frequency_rank=ranks,
         relations=plan.annotations.labels, seed=settings.seed, neurons=model.shape.neurons,
-        replicates=len(plan.listed) if few else settings.replicates,
-        listed=plan.listed if few else {}, sinks=model.shape.sinks,
+        replicates=places or settings.replicates, listed=plan.listed, sinks=model.shape.sinks,
         first_token=model.shape.stack == "decoder" and "cls" not in model.special_tokens,
     )  # fmt: skip
 
@@ -356,5 +355,5 @@ def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:
     result = analysis.result()
     counts = [annotations.documents[kind] for kind in analysis.needs & CORPUS_NEEDS]
     for variable in result.data_vars.values() if counts else ():
-        variable.attrs["n"] = min(counts)
+        variable.attrs["n"] = min(*counts, analysis.scope.documents)
     return result

@@ -28,6 +28,7 @@ from headscope.core.progress import Advance, phase
 from headscope.corpus import Corpus, Document, EncodeCounts, Encoder, Example
 from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Passage
+from headscope.corpus.equal_documents import EqualDocuments
 from headscope.corpus.input_sample import InputSample
 from headscope.corpus.partitions import Partition, partitions_of
 from headscope.corpus.stored_inputs import StoredInputChoice
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 # Tokens of an input at most where --max-length is not given: the maps of a layer grow with its
 # square, and published measurements use at most 512.
 USUAL_LIMIT = 512
+MOST_COPIES = 32  # ours: of each replicate, documents that may be on a list
 MOST_SAMPLED = 16_384  # ours: tokens that each network of a run's control reads
 
 
@@ -70,7 +72,9 @@ class Plan:
     token_counts  [vocabulary] how often each token id occurs
     annotations   which annotations the corpus has
     stored_inputs      a few inputs whose maps are shown
-    listed        the first documents' places by their ids, as many as there are replicates
+    listed        the documents' places by their ids, those of equal content in one; empty where
+                  they have more places than there are replicates
+    copies        what `EqualDocuments.counted` tells of the documents
     digest        sha256 over all inputs in order: documents, ids, segment ids, annotations; of
                   several partitions, over the digests of each
     sample        inputs for the control of the run
@@ -86,6 +90,13 @@ class Plan:
     digest: str
     sample: InputSample
     longest: int
+    copies: Mapping[str, Any]
+
+    def counted(self) -> dict[str, Any]:
+        """The counts for a manifest; documents of equal content count as one."""
+        counts = self.counts.as_dict()
+        counts["documents"] -= self.copies.get("copies", 0)
+        return counts | dict(self.copies)
 
 
 def encoder_for(model: Model, settings: Settings) -> Encoder:
@@ -142,7 +153,9 @@ class PlanPart:
     """What one partition gives to the plan, or several that follow each other.
 
     shards, counts, token_counts, annotations, sample, longest  as of `Plan`
-    listed  the first documents' ids in order, with no value; one more than there are replicates
+    listed  (id, content) of the first documents, in order and with no value: as many as may be on a
+            list, and one more
+    equal   documents of equal content
     digests  of the inputs of each partition
     """
 
@@ -153,14 +166,26 @@ class PlanPart:
     stored_inputs: StoredInputChoice
     sample: InputSample
     replicates: int
-    listed: dict[str, None] = field(default_factory=dict)
+    listed: dict[tuple[str, str], None] = field(default_factory=dict)
+    equal: EqualDocuments = field(default_factory=EqualDocuments)
     digests: list[str] = field(default_factory=list)
     longest: int = 0
 
-    def list(self, document: str) -> None:
-        """Put an id on the list, while there is room."""
-        if len(self.listed) <= self.replicates:
+    def list(self, document: tuple[str, str]) -> None:
+        """Put an id with its content on the list, while there is room."""
+        if len(self.listed) <= MOST_COPIES * self.replicates:
             self.listed.setdefault(document)
+
+    def places(self) -> dict[str, int]:
+        """Places of all documents by their ids; empty where there are more than replicates."""
+        if len(self.listed) > MOST_COPIES * self.replicates:
+            return {}
+        places, of_content = dict[str, int](), dict[str, int]()
+        for document, content in self.listed:
+            new = len(set(places.values()))
+            place = places.setdefault(document, of_content.get(content, new))
+            of_content.setdefault(content, place)
+        return places if len(set(places.values())) <= self.replicates else {}
 
     def merge(self, after: PlanPart) -> None:
         """Add the partition that follows, as if it had been read with these."""
@@ -175,6 +200,7 @@ class PlanPart:
         self.sample.merge(after.sample)
         for document in after.listed:
             self.list(document)
+        self.equal.merge(after.equal)
         self.digests += after.digests
         self.longest = max(self.longest, after.longest)
 
@@ -197,13 +223,15 @@ def plan_partition(encoder: Encoder, documents: Iterable[Document], settings: Se
         part.token_counts += np.bincount(np.concatenate(ids), minlength=len(part.token_counts))
 
     for examples in encoder.encode_each(documents):
+        if examples:
+            part.list((examples[0].document, examples[0].content))
+            part.equal.consider(examples)
         for example in examples:
             tokens, part.longest = tokens + len(example), max(part.longest, len(example))
             ids.append(example.input_ids)
             part.annotations.add(example)
             part.stored_inputs.consider(example)
             part.sample.consider(example)
-            part.list(example.document)
             _feed(example, digest, of_shard)
         if tokens >= settings.shard_tokens:
             close()
@@ -234,10 +262,10 @@ def merged(parts: Iterable[PlanPart]) -> Plan:
     digest = whole.digests[0]
     if len(whole.digests) > 1:
         digest = hashlib.sha256("\n".join(whole.digests).encode()).hexdigest()
-    listed = {document: place for place, document in enumerate(whole.listed)}
     return Plan(
         tuple(whole.shards), whole.counts, whole.token_counts, whole.annotations,
-        whole.stored_inputs.chosen(), listed, digest, whole.sample, whole.longest,
+        whole.stored_inputs.chosen(), whole.places(), digest, whole.sample, whole.longest,
+        whole.equal.counted(whole.counts.documents),
     )  # fmt: skip
 
 

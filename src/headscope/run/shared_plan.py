@@ -22,6 +22,7 @@ from headscope.core.progress import phase
 from headscope.corpus import Corpus, EncodeCounts, Example
 from headscope.corpus.contents import Annotations, Reason
 from headscope.corpus.document import Frame, FrameElement, Mention, Word
+from headscope.corpus.equal_documents import EqualDocuments
 from headscope.corpus.input_sample import InputSample
 from headscope.corpus.partitions import partitions_of
 from headscope.corpus.stored_inputs import StoredInputChoice
@@ -92,7 +93,8 @@ def state_of_part(part: PlanPart) -> State:
         "annotated": part.annotations.documents, "relations": part.annotations.relations,
         "stored": [_plain(example) for example in part.stored_inputs.held],
         "sample": [_plain(example) for example in part.sample.held], "below": part.sample.below,
-        "listed": [*part.listed], "digests": part.digests, "longest": part.longest,
+        "listed": [*part.listed], "equal": part.equal.state(), "digests": part.digests,
+        "longest": part.longest,
     }  # fmt: skip
     text = np.frombuffer(json.dumps(told).encode(), np.uint8)
     shards = [[getattr(shard, name) for name in _COUNTED] for shard in part.shards]
@@ -124,7 +126,9 @@ def part_of_state(state: State, settings: Settings) -> PlanPart:
     return PlanPart(
         shards, counts, state["token_counts"],
         Annotations(Counter(told["annotated"]), Counter(told["relations"])), stored, sample,
-        settings.replicates, dict.fromkeys(told["listed"]), told["digests"], told["longest"],
+        settings.replicates, dict.fromkeys(map(tuple, told["listed"])),
+        EqualDocuments.of_state(told["equal"]), told["digests"],
+        told["longest"],
     )  # fmt: skip
 
 

@@ -224,7 +224,7 @@ def _spec(job: ComparisonJob) -> dict[str, Any]:
 def _manifest(
     job: ComparisonJob, spec: dict[str, Any], *, linears: str, command: Sequence[str]
 ) -> Manifest:
-    counts = {**job.plan.counts.as_dict(), "cut": getattr(job.corpus, "cut", 0)}
+    counts = {**job.plan.counted(), "cut": getattr(job.corpus, "cut", 0)}
     begun = manifest.new_manifest(
         spec, job.tuned, corpus=job.corpus.describe(), counts=counts, shards=len(job.plan.shards),
         analyses=job.names, linears=linears, threads=job.threads, command=command,
