@@ -109,7 +109,20 @@ def _read(counts: Manifest, attrs: Manifest) -> str:
         if number is not None:
             number = int(number)
             parts.append(f"{number:,} {word[:-1] if number == 1 else word}")
-    return ", ".join(parts)
+    return "; ".join([", ".join(parts), *_alike(counts)])
+
+
+def _alike(counts: Manifest) -> list[str]:
+    """What is said of documents of equal content, and of nearly equal ones."""
+    about = "about " if counts.get("estimated") else ""
+    copies, near = (int(counts.get(name) or 0) for name in ("copies", "nearly_equal"))
+    said = []
+    if copies:
+        one = "is a copy, and counts" if copies == 1 else "are copies, and count"
+        said.append(f"{about}{copies:,} more {one} with these")
+    if near:
+        said.append(f"{about}{near:,} nearly equal another, and count by themselves")
+    return said
 
 
 def _left_out(counts: Manifest, attrs: Manifest) -> str:

@@ -305,13 +305,12 @@ def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> n
 
 def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any, Any]) -> Scope:
     """What the analyses of a run know before the first batch; `ranks` as `frequency_ranks`."""
-    few = len(plan.listed) <= settings.replicates  # each document is a group of its own
+    places = len(set(plan.listed.values()))  # few: each document is a group of its own
     return Scope(
         layers=model.shape.layers, heads=model.shape.heads, documents=plan.counted()["documents"],
         special_tokens=model.special_tokens, frequency_rank=ranks,
         relations=plan.annotations.labels, seed=settings.seed, neurons=model.shape.neurons,
-        replicates=len(plan.listed) if few else settings.replicates,
-        listed=plan.listed if few else {}, sinks=model.shape.sinks,
+        replicates=places or settings.replicates, listed=plan.listed, sinks=model.shape.sinks,
         first_token=model.shape.stack == "decoder" and "cls" not in model.special_tokens,
     )  # fmt: skip
 
@@ -373,10 +372,14 @@ def with_n(analysis: Analysis, plan: Plan) -> xr.Dataset:
     """
     result, needs = analysis.result(), analysis.needs & CORPUS_NEEDS
     kind, reading = plan.reading_with(needs)
+    counts = reading.counted()
     for variable in result.data_vars.values() if needs else ():
-        variable.attrs["n"] = min(reading.annotations.documents[one] for one in needs)
+        there = (reading.annotations.documents[one] for one in needs)
+        variable.attrs["n"] = min(*there, counts["documents"])
         if kind != plan.reading:
-            variable.attrs["tokens"] = reading.counts["tokens"]
+            variable.attrs["tokens"] = counts["tokens"]
     if not analysis.every_reading:
-        result.attrs |= {"reading": kind, **reading.counts}
+        result.attrs |= {"reading": kind} | {
+            name: counts[name] for name in ("documents", "examples", "tokens")
+        }
     return result

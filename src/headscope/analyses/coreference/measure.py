@@ -314,7 +314,7 @@ class _Asked:
     def of(cls, rows: Sequence[Sequence[MentionQuestion]], batch: Batch, *, seed: int) -> Self:
         shape = (len(rows), max(map(len, rows)))
         asked = cls(
-            half=halves([e.document for e in batch.examples], seed=seed),
+            half=halves(batch.units, seed=seed),
             places=np.full((shape[0], 2 * shape[1]), -1),
             usable=np.zeros((len(MODES), *shape, batch.words.most), bool),
             antecedent=np.zeros((*shape, batch.words.most), bool),

@@ -124,7 +124,7 @@ class Dependency(Analysis, question=QUESTION):
         if not (heads.asked.any() or heads.left_out.any()):
             self._seen = None
             return
-        half = halves([e.document for e in batch.examples], seed=self.scope.seed)
+        half = halves(batch.units, seed=self.scope.seed)
         member = np.where(heads.asked[..., None], self.member[heads.label], 0)
         member[heads.root, self.columns.index(CLEAN)] = 0
         self._seen = heads, half, member.astype(np.float32)
