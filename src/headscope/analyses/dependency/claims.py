@@ -21,7 +21,7 @@ RULES = {
     "dependency": LabelRule(
         "syntactic relation",
         number="words of a relation whose head, or dependent, gets the most attention", least=0.0,
-        source=f"{OURS}, after {CLARK}, §4.2", most=2, words=True,
+        source=f"{OURS}, after {CLARK}, §4.2", words=True,
         asks=HELD_OUT.format(
             what="the relation", rival="the best fixed offset", least=LEAST_WORDS, corrected=""
         ),
