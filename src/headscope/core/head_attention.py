@@ -78,7 +78,7 @@ def attention_to(tree: xr.DataTree, target: str) -> Estimate | None:
     if target != "special":
         return estimate(surface, "attention", target=target)
     cls, sep = (estimate(surface, "attention", target=one) for one in ("cls", "sep"))
-    both = added(cls, sep)
+    both = added(cls, sep).map(lambda part: np.minimum(part, 1.0))
     shared = np.minimum(cls.value, sep.value) >= SHARED_PART * both.value
     return both.map(lambda part: np.where(shared, part, np.nan))
 

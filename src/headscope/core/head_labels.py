@@ -222,6 +222,7 @@ def _of_one(claims: Sequence[Claim], rules: Mapping[str, LabelRule]) -> HeadLabe
     passing = list(filter(is_label, claims))
     kinds = {claim.kind for claim in passing}
     telling = {kind for kind in kinds if not rules[kind].last}
+
     def is_said(rule: LabelRule) -> bool:
         return bool(telling if rule.last else kinds.intersection(rule.unless))
 

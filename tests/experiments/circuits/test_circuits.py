@@ -178,7 +178,9 @@ def test_a_head_that_looks_a_fixed_distance_back_does_not_induce(words):
     assert float(score[1]) < 0.3
     assert not {claim.kind for claim in head_labels(run.tree)[1, 1].labels} & {"induction"}
     assert "induction" in {claim.kind for claim in head_labels(run.tree)[1, 0].labels}
-    at_one_distance = made_inputs.repeats(model.model, sequences=10, length=12, seed=0, held_out=True)
+    at_one_distance = made_inputs.repeats(
+        model.model, sequences=10, length=12, seed=0, held_out=True
+    )
     scores, batch = PatternScores(at_one_distance), model.model.batch(at_one_distance.repeated)
     show_layers(model.model, batch, lambda view: scores.look(view, batch))
     np.testing.assert_allclose(scores.whole[:, 1, :, 2], 1, atol=1e-3)
