@@ -65,6 +65,13 @@ def one_hot(name: str, width: int, of: Callable[[Form], int]) -> Feature:
     return Feature(name, width, code=code)
 
 
+def one_hot_of_text(name: str, texts: str) -> Feature:
+    """A unit vector for each of these tokens of one letter."""
+    return Feature(
+        name, len(texts), code=lambda token, *_: np.array([token == one for one in texts]) * 1.0
+    )
+
+
 def _random(name: str, width: int) -> Feature:
     def code(text: str, form: Form | None, seed: int) -> Float64:
         if text.startswith(("[", "<")):

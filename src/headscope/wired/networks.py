@@ -257,6 +257,27 @@ def _write(state: State, index: int, at: int, size: int, made: Sequence[_Matrice
     _put(state, index, names["value"], rows, stream.directions @ value)
 
 
+def value_norms(wired: Wired) -> Float64:
+    """[layer, head, token] the length of what each head writes of each token of the vocabulary, as
+    it is embedded: read from the weights, noise and all.
+    """
+    stream, state = wired.stream, wired.network.state_dict()
+    family = wired.network.config.model_type
+    embedded = _tensor(stream.embedded(stream.tokens + stream.places[:1] + stream.segments[:1]))
+    layers, heads = len(wired.heads), len(wired.heads[0])
+    norms = np.zeros((layers, heads, len(embedded)))
+    for layer in range(layers):
+        value = _columns(state, layer, NAMES[family]["value"])
+        output = _columns(state, layer, NAMES[family]["output"], out=True)
+        size = output.shape[1] // heads
+        shared = heads * size // value.shape[1]
+        for head in range(heads):
+            at, own = head // shared * size, slice(head * size, (head + 1) * size)
+            written = embedded @ value[:, at : at + size] @ output[:, own].T
+            norms[layer, head] = written.norm(dim=1).numpy()
+    return norms
+
+
 def _together(parts: Sequence[Float64]) -> Float64:
     whole = parts[0].copy()
     for part in parts[1:]:
@@ -268,15 +289,18 @@ def _put(
     state: State, index: int, end: str, rows: slice, columns: Float64, *, out: bool = False
 ) -> None:
     """Writes [width, number of the head] into the matrix of a layer; `end` as in `NAMES`."""
+    _columns(state, index, end, out=out)[:, rows] = _tensor(columns)
+
+
+def _columns(state: State, index: int, end: str, *, out: bool = False) -> torch.Tensor:
+    """[width, number of a head] a view of a matrix of a layer."""
     end, _, part = end.partition("#")
     tensor = next(t for name, t in state.items() if name.endswith(f".{index}.{end}"))
-    matrix = tensor if part or end.startswith("attn.") else tensor.T  # GPT-2 has them turned
+    matrix = tensor if end.startswith("attn.") else tensor.T  # GPT-2 has them turned
     if part:
         width = len(tensor)
         matrix = matrix[:, int(part) * width : (int(part) + 1) * width]
-    if out:
-        matrix = matrix.T
-    matrix[:, rows] = _tensor(columns)
+    return matrix.T if out else matrix
 
 
 NAMES = {

@@ -16,10 +16,12 @@ from headscope.core.relation_names import arrow
 from headscope.corpus.document import Corpus
 from headscope.wired.features import SPECIALS
 from headscope.wired.heads import Head, Said
-from headscope.wired.networks import Wired
+from headscope.wired.networks import Wired, value_norms
 
 SLACK = 0.03  # shares of a mean over inputs, however inputs are weighted
 NEARBY = 3
+LEAST_REST = 0.47
+CLS, SEP = ("[CLS]", "<s>"), ("[SEP]", "</s>")
 WAYS = ("dependent_to_head", "head_to_dependent")
 
 
@@ -49,16 +51,27 @@ def judge(tree: xr.DataTree, wired: Wired, shown: Mapping[tuple[int, int], set[s
     for (layer, at), one in head_labels(tree).items():
         head = wired.heads[layer][at]
         said = [(claim.kind, about(claim)) for claim in one.labels]
+        plain = shown.get((layer, at), set())
         right = tuple(must for must in head.said if any(must.fits(*label) for label in said))
-        missed = tuple(must for must in head.said if must not in right)
+        missed = tuple(
+            must for must in head.said
+            if must not in right and not (must.kind == "sink" and "no sink" in plain)
+        )  # fmt: skip
         false = tuple(
             claim
             for claim, label in zip(one.labels, said, strict=True)
             if not any(true.fits(*label) for true in (*head.said, *head.also))
-            and claim.kind not in shown.get((layer, at), ())
+            and not _plainly(claim, head, plain)
         )
         made.append(Judged(layer, head, right, missed, false, one.labels))
     return made
+
+
+def _plainly(claim: Claim, head: Head, plain: set[str]) -> bool:
+    """Whether a label only describes maps, and describes these."""
+    if claim.kind in ("cls", "sep", "special", "first") and claim.kind in head.decoy:
+        return claim.kind in plain and "no sink" in plain
+    return claim.kind in plain and (claim.kind == "sink" or claim.kind not in head.decoy)
 
 
 def about(claim: Claim) -> str:
@@ -74,7 +87,7 @@ def plain_truths(wired: Wired, corpus: Corpus) -> dict[tuple[int, int], set[str]
 
     Computed apart from any analysis: maps of all inputs in turn, their plain means.
     """
-    rules, total = label_rules(), dict[str, Float64]()
+    rules, total, norms = label_rules(), dict[str, Float64](), value_norms(wired)
     inputs = list(_inputs(wired, corpus))
     for ids, segments in inputs:
         maps = _maps(wired, ids, segments)  # [layer, head, query, key]
@@ -91,11 +104,26 @@ def plain_truths(wired: Wired, corpus: Corpus) -> dict[tuple[int, int], set[str]
             kind for kind, share in mean.items()
             if kind in rules and share[place] > rules[kind].least - SLACK
         }  # fmt: skip
-        takes = wired.heads[place[0]][place[1]].value
-        rest = max(mean[kind][place] for kind in ("cls", "sep", "special", "first"))
-        if rest > rules["sink"].least - SLACK and "special" not in {f.name for f in takes.reads}:
-            kinds.add("sink")
+        kinds |= _rest(mean, norms[place], place, wired)
     return true
+
+
+def _rest(
+    mean: Mapping[str, Float64], norms: Float64, place: tuple[int, int], wired: Wired
+) -> set[str]:
+    """`sink` or `no sink` of a head that gives half of its attention to special tokens."""
+    tokens = wired.tokenizer.convert_ids_to_tokens(list(range(len(norms))))
+    on = {"cls": CLS, "sep": SEP, "special": (*CLS, *SEP), "first": ()}
+    kind = max(on, key=lambda kind: (mean[kind][place], len(on[kind]) < 3))
+    share = float(mean[kind][place])
+    if share < LEAST_REST:
+        return {"no sink"}
+    there = np.isin(tokens, on[kind]) if on[kind] else np.ones(len(tokens), bool)
+    taken, others = norms[there].max() if kind != "first" else norms.mean(), norms.mean()
+    if share * taken > 0.6 * (1 - share) * others and taken > 0.02 * others:
+        return {"no sink"}
+    clear = share * taken < 0.4 * (1 - share) * others or taken < 0.02 * others
+    return {"sink"} if clear else {"sink", "no sink"}
 
 
 def _inputs(wired: Wired, corpus: Corpus) -> Iterable[tuple[list[int], np.ndarray]]:
@@ -138,8 +166,8 @@ def _shares(maps: Float64, tokens: Sequence[str], segments: np.ndarray) -> dict[
         "previous": (maps * (offset == -1)).sum((-1, -2)) / size,
         "next": (maps * (offset == 1)).sum((-1, -2)) / size,
         "nearby": (maps * (abs(offset) <= NEARBY)).sum((-1, -2)) / size,
-        "first": column[..., 0], "cls": column[..., texts == "[CLS]"].sum(-1),
-        "sep": column[..., np.isin(texts, ["[SEP]", "</s>"])].sum(-1),
+        "first": column[..., 0], "cls": column[..., np.isin(texts, CLS)].sum(-1),
+        "sep": column[..., np.isin(texts, SEP)].sum(-1),
         "special": column[..., special].sum(-1),
         "punctuation": column[..., np.isin(texts, [".", ","])].sum(-1),
         "spread": nats / max(uniform, 1e-9),
