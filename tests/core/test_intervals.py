@@ -19,6 +19,7 @@ from headscope.core.intervals import (
     estimate_correlation,
     estimate_difference,
     estimate_share,
+    even,
     left_one_out,
     spearman_over_units,
 )
@@ -279,7 +280,8 @@ def test_more_documents_never_lose_the_interval_of_a_saturated_share(documents: 
 
 
 def test_the_interval_of_a_share_without_spread_grows_shorter_with_documents() -> None:
-    lows = [float(estimate(np.ones(n + 1), bounds=SHARE).low) for n in (5, 14, 30, 100, 200)]
+    draws = [np.ones(n + 1) for n in (6, 14, 30, 100, 200)]
+    lows = [float(estimate(each, bounds=SHARE, sizes=even(each)).low) for each in draws]
     assert lows == sorted(lows)
     assert lows[-1] > 0.985
 
@@ -298,6 +300,7 @@ def test_what_few_documents_have_gets_no_interval_by_being_the_same_in_them() ->
     draws = draws_of(asked, asked)
     assert draws[0] == 1
     assert np.isnan(both(estimate(draws, bounds=SHARE, sizes=sums_of(asked)))).all()
+    assert np.isnan(both(estimate(draws, bounds=SHARE))).all()  # it might be so
     asked[4] = 9
     found = estimate(draws_of(asked, asked), bounds=SHARE, sizes=sums_of(asked))
     assert np.isfinite(both(found)).all()

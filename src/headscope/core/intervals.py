@@ -69,7 +69,8 @@ def estimate(draws: Float64, *, bounds: Bounds = ANY, sizes: Float64 | None = No
     draws   [replicate + 1, *cell] the statistic on the data, then without each group
     bounds  between which it lies by its nature
     sizes   draws of what it is a mean over, such as words: how much each group weighs; broadcast to
-            `draws`. Without them groups are taken to weigh the same
+            `draws`. Without them groups are taken to weigh the same, and to have a part where they
+            move the value: see `even`
     returns no interval where fewer than FEWEST groups have a part in the value, or leaving one out
             leaves nothing; nor where groups do not differ at all and there are no two bounds
     """
@@ -79,8 +80,8 @@ def estimate(draws: Float64, *, bounds: Bounds = ANY, sizes: Float64 | None = No
     error, freedom = standard_error(moves, sizes, twice=True)
     ends, groups = _on_scale(draws[0], _halves(moves, error, freedom), bounds), _parts(moves, sizes)
     still = (moves != 0).sum(0) < FEWEST
-    if still.any():
-        worth = groups if sizes is None else np.minimum(groups, _effective(sizes)[0])
+    if sizes is not None and still.any():
+        worth = np.minimum(groups, _effective(sizes)[0])
         low, high = _without_spread(draws[0], worth, bounds)
         ends = np.where(still, low, ends[0]), np.where(still, high, ends[1])
     return replace(_where(draws, groups, *ends), sizes=sizes)
@@ -144,6 +145,12 @@ def without_interval(value: Float64, draws: Float64 | None = None) -> Estimate:
     """The value alone."""
     nothing = np.full_like(value, np.nan, dtype=np.float64)
     return Estimate(value, nothing, nothing, draws)
+
+
+def even(draws: Float64) -> Float64:
+    """[replicate + 1, 1, …] sizes of groups that all have the same part in what was drawn."""
+    groups = len(draws) - 1.0
+    return np.r_[groups, np.full(len(draws) - 1, groups - 1)].reshape(-1, *[1] * (draws.ndim - 1))
 
 
 def left_one_out(parts: Float64) -> Float64:
@@ -303,11 +310,11 @@ def _jeffreys(share: Float64, questions: Float64, tail: float) -> Float64:
 
 
 def _parts(moves: Float64, sizes: Float64 | None) -> Float64:
-    """[*cell] groups with a part in the value; without sizes all, where it moves without none."""
-    moving = (moves != 0).sum(0)
-    if sizes is None:
-        return np.where(moving, moving, len(moves))
-    return np.asarray(np.maximum(moving, (sizes[1:] != sizes[0]).sum(0)))
+    """[*cell] groups with a part in the value; without sizes those that move it."""
+    parts = (moves != 0).sum(0)
+    if sizes is not None:
+        parts = np.maximum(parts, (sizes[1:] != sizes[0]).sum(0))
+    return np.asarray(parts)
 
 
 def _asking(draws: Float64, asked: Float64) -> Float64:

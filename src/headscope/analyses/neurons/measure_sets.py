@@ -142,11 +142,12 @@ class OwnSentence(AnalysisPart):
         same = f"overlap between two positions of the top {SET} neurons (Jaccard)"
         return {
             "bag_of_words": Variable(
-                estimate(bag, bounds=DIFFERENCE), ("layer", "head"),
+                estimate(bag, bounds=DIFFERENCE, sizes=self.count.sums[..., None]),
+                ("layer", "head"),
                 f"{words}, less the same of the other sentence", "1", VIG,
             ),
             "own_segment_overlap": Variable(
-                estimate(overlap, bounds=SHARE), ("layer", "head"),
+                estimate(overlap, bounds=SHARE, sizes=self.pairs.sums), ("layer", "head"),
                 f"{same} that tell words of the own sentence from those of the other", "1", VIG,
             ),
         }  # fmt: skip

@@ -16,6 +16,7 @@ from headscope.core.intervals import (
     estimate_correlation,
     estimate_independent,
     estimate_share,
+    even,
     spearman_over_units,
     stretch,
 )
@@ -91,24 +92,24 @@ def _of_patterns(
     repeated, fresh = draws(patterns["repeated_patterns"]), draws(patterns["fresh_patterns"])
     score = repeated[..., : len(PATTERNS)]
     null = np.concatenate([repeated[..., 3:4], fresh[..., 1:3]], -1)
-    gain = estimate(score - null, bounds=DIFFERENCE)
-    own, raised, first, given = (repeated[..., at] for at in range(-4, 0))
     asked_of = count[:, None, None]  # no surer than one question of each sequence
+    gain = estimate(score - null, bounds=DIFFERENCE, sizes=asked_of[..., None])
+    own, raised, first, given = (repeated[..., at] for at in range(-4, 0))
     return {
         "score": Variable(
-            estimate(score, bounds=SHARE), OVER, "attention on repeated tokens", "probability",
-            OLSSON,
+            estimate(score, bounds=SHARE, sizes=asked_of[..., None]), OVER,
+            "attention on repeated tokens", "probability", OLSSON,
         ),
         "null": Variable(
-            estimate(null, bounds=SHARE), OVER, "attention to the same places without a repeat, or "
-            "to an earlier token at random", "probability", OURS,
+            estimate(null, bounds=SHARE, sizes=asked_of[..., None]), OVER, "attention to the same "
+            "places without a repeat, or to an earlier token at random", "probability", OURS,
         ),
         "surely_above": Variable(
             surely_above(gain, score[0].size), OVER, "lower end of score − null, corrected for all "
             "heads and scores", "probability", OURS,
         ),
         "copying": Variable(
-            estimate(ratio(own, raised), bounds=SHARE), OF_HEADS,
+            estimate(ratio(own, raised), bounds=SHARE, sizes=asked_of), OF_HEADS,
             "of what attended tokens raise among the input’s tokens, the share of themselves",
             "probability", OLSSON,
         ),
@@ -118,12 +119,12 @@ def _of_patterns(
             "the input’s tokens", "probability", OURS,
         ),
         "copied_attention": Variable(
-            estimate(first / length, bounds=SHARE), OF_HEADS,
+            estimate(first / length, bounds=SHARE, sizes=asked_of), OF_HEADS,
             "of all attention of the second half, the share to drawn tokens that raise themselves "
             "most among the input’s tokens", "probability", OURS,
         ),
         "told_again": Variable(
-            estimate(draws(patterns["repeated_right"]), bounds=SHARE), (),
+            estimate(draws(patterns["repeated_right"]), bounds=SHARE, sizes=count), (),
             "probability of the token that comes again", "probability", OURS,
         ),
     }  # fmt: skip
@@ -162,26 +163,29 @@ def _retrieval(
     if told.sum() >= FEWEST:
         draws, kept = _over_runs(weights, told, replicates)
         asked = ((ids[told] >= 0).sum(1) @ kept)[:, None, None]
+        streaming = draws["streaming"]
         found = {
             "retrieval": Variable(
                 estimate_share(draws["hits"], asked), OF_HEADS, "share of the needle’s tokens that "
                 "are attended to most as they are told", "probability", WU,
             ),
             "needle_attention": Variable(
-                estimate(draws["attention"], bounds=SHARE), OF_HEADS, "attention to each of the "
-                "needle’s tokens as it is told", "probability", OURS,
+                estimate(draws["attention"], bounds=SHARE, sizes=asked), OF_HEADS,
+                "attention to each of the needle’s tokens as it is told", "probability", OURS,
             ),
             "qr_score": Variable(
-                estimate(draws["qr_score"], bounds=DIFFERENCE), OF_HEADS, "attention from the "
-                "question to the needle’s sentence, above that from “N/A”", "probability", ZHANG,
+                estimate(draws["qr_score"], bounds=DIFFERENCE, sizes=asked), OF_HEADS,
+                "attention from the question to the needle’s sentence, above that from “N/A”",
+                "probability", ZHANG,
             ),
             "locos": Variable(
                 estimate(draws["locos"]), OF_HEADS, "written for the told token from the needle, "
                 "above as many other tokens", "logits before the last norm’s scale", GEMA,
             ),
             "needle_streaming": Variable(
-                estimate(draws["streaming"], bounds=SHARE), (*OF_HEADS, "window"), "attention from "
-                "the answer to the first and the latest tokens", "probability", XIAO25,
+                estimate(streaming, bounds=SHARE, sizes=even(streaming)), (*OF_HEADS, "window"),
+                "attention from the answer to the first and the latest tokens", "probability",
+                XIAO25,
             ),
         }  # fmt: skip
         hits, *others = (draws[name][0].ravel() for name in ("hits", *OTHER_SCORES))
