@@ -34,8 +34,9 @@ from headscope.model.model import Model, load
 from headscope.papers.paper_data import DataSource
 from headscope.papers.quantities import Unmeasured, layer_at
 from headscope.papers.workspace import Workspace
+from headscope.run.frequency_ranks import read_ranks
 from headscope.run.manifest import TRAINING_RECORD
-from headscope.run.plan import encoder_for, read_ranks
+from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings
 from headscope.run.store import Run
 from headscope.tasks.task import find_task, plain

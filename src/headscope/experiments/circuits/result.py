@@ -27,7 +27,7 @@ from headscope.experiments.circuits.retrieval import ANSWERED, WINDOWS, Needles
 
 PATTERNS, WAYS = ("previous_token", "duplicate_token", "induction"), ("query", "key", "value")
 OVER, OF_HEADS = ("layer", "head", "circuit"), ("layer", "head")
-OF_RUNS = ("hits", "qr_score", "locos", "streaming", "step_hits")
+OF_RUNS = ("hits", "attention", "qr_score", "locos", "streaming", "step_hits")
 OTHER_SCORES = ("qr_score", "locos")  # what else finds heads that retrieve
 
 
@@ -49,7 +49,7 @@ def circuits_result(
         total = np.tensordot(kept.T, values, 1)  # [replicate + 1, …]
         return np.asarray(total / kept.sum(0).reshape(-1, *[1] * (values.ndim - 1)))
 
-    variables = _of_patterns(patterns, draws, kept.sum(0))
+    variables = _of_patterns(patterns, draws, kept.sum(0), made.length)
     variables |= {
         "weight_copying": Variable(
             weights["weight_copying"], OF_HEADS, "copying by weights", "1", ELHAGE
@@ -69,7 +69,7 @@ def circuits_result(
     found = labelled(variables, coords=coords)
     answered = int((weights.get("recall", np.zeros(0)) > ANSWERED).sum())
     wrote = int((weights.get("step_recall", np.zeros(0)) > ANSWERED).sum())
-    of_needles = ("retrieval", "needle_streaming", *OTHER_SCORES)
+    of_needles = ("retrieval", "needle_attention", "needle_streaming", *OTHER_SCORES)
     counts = dict.fromkeys(of_needles, answered)
     counts |= {"retrieval_steps": wrote, "successor": len(asked.words)}
     for name in found.data_vars:
@@ -85,9 +85,10 @@ def circuits_result(
 
 
 def _of_patterns(
-    patterns: Mapping[str, Float64], draws: Callable[[Float64], Float64], count: Float64
-) -> dict[str, Variable]:
-    """What attention tells; `count` [replicate + 1] of sequences."""
+    patterns: Mapping[str, Float64], draws: Callable[[Float64], Float64], count: Float64,
+    length: int,
+) -> dict[str, Variable]:  # fmt: skip
+    """What attention tells; `count` [replicate + 1] of sequences, `length` queries of each."""
     repeated, fresh = draws(patterns["repeated_patterns"]), draws(patterns["fresh_patterns"])
     score = repeated[..., : len(PATTERNS)]
     null = np.concatenate([repeated[..., 3:4], fresh[..., 1:3]], -1)
@@ -116,6 +117,11 @@ def _of_patterns(
             estimate_share(ratio(first, given), asked_of), OF_HEADS,
             "of the attention to drawn tokens, the share to those that raise themselves most among "
             "the input’s tokens", "probability", OURS,
+        ),
+        "copied_attention": Variable(
+            estimate(first / length, bounds=SHARE, sizes=asked_of), OF_HEADS,
+            "of all attention of the second half, the share to drawn tokens that raise themselves "
+            "most among the input’s tokens", "probability", OURS,
         ),
         "told_again": Variable(
             estimate(draws(patterns["repeated_right"]), bounds=SHARE, sizes=count), (),
@@ -162,6 +168,10 @@ def _retrieval(
             "retrieval": Variable(
                 estimate_share(draws["hits"], asked), OF_HEADS, "share of the needle’s tokens that "
                 "are attended to most as they are told", "probability", WU,
+            ),
+            "needle_attention": Variable(
+                estimate(draws["attention"], bounds=SHARE, sizes=asked), OF_HEADS,
+                "attention to each of the needle’s tokens as it is told", "probability", OURS,
             ),
             "qr_score": Variable(
                 estimate(draws["qr_score"], bounds=DIFFERENCE, sizes=asked), OF_HEADS,
