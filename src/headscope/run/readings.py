@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from headscope.core.intervals import FEWEST
+from headscope.core.length_bands import NAMES, band_of
 from headscope.corpus import Example
 from headscope.corpus.contents import DOCUMENTS, READINGS, SENTENCES, Annotations
 from headscope.corpus.input_sample import InputSample
@@ -34,6 +36,7 @@ class Reading:
     annotations    which of them they have
     counts         documents, examples, tokens
     longest        tokens of the longest input
+    lengths        band of lengths -> documents with such inputs
     """
 
     token_counts: npt.NDArray[np.int64]
@@ -42,7 +45,8 @@ class Reading:
     annotations: Annotations = field(default_factory=Annotations)
     counts: Counter[str] = field(default_factory=Counter)
     longest: int = 0
-    _last: str | None = None  # the document last counted
+    lengths: Counter[str] = field(default_factory=Counter)
+    _last: dict[str, str] = field(default_factory=dict)  # the document last counted, in each band
 
     @classmethod
     def new(cls, vocabulary: int, *, seed: int) -> Reading:
@@ -54,10 +58,13 @@ class Reading:
 
     def add(self, example: Example) -> None:
         """Take one input into account, but its ids; those of a document come together."""
-        self.counts.update(
-            documents=int(example.document != self._last), examples=1, tokens=len(example)
-        )
-        self._last, self.longest = example.document, max(self.longest, len(example))
+        band, document = band_of(len(example)), example.document
+        new = document not in self._last.values()
+        self.counts.update(documents=int(new), examples=1, tokens=len(example))
+        if self._last.get(band) != document:
+            self.lengths[band] += 1
+            self._last = {band: document} if new else self._last | {band: document}
+        self.longest = max(self.longest, len(example))
         self.annotations.add(example)
         self.stored_inputs.consider(example)
         self.sample.consider(example)
@@ -69,7 +76,14 @@ class Reading:
         self.sample.merge(after.sample)
         self.annotations.merge(after.annotations)
         self.counts += after.counts
+        self.lengths += after.lengths
         self.longest = max(self.longest, after.longest)
+
+    @property
+    def bands(self) -> list[str]:
+        """The bands of lengths with data enough for intervals; none where they are not several."""
+        bands = [name for name in NAMES if self.lengths[name] >= FEWEST]
+        return bands if len(bands) > 1 else []
 
 
 def merge_readings(into: dict[str, Reading], after: Mapping[str, Reading]) -> None:
