@@ -63,17 +63,13 @@ def where_it_holds(
     same = {name: claims.get(place_of(claim)) for name, claims in of_bands.items()}
     there = {name: one for name, one in same.items() if one and math.isfinite(one.low)}
     outcomes = {name: _outcome(one, rule) for name, one in there.items()}
-    fails = Outcome.FAILS in outcomes.values()
+    by_outcome = {each: [n for n, one in outcomes.items() if one is each] for each in Outcome}
+    fails = by_outcome[Outcome.FAILS]
     if rule.words and not fails and not _differ(list(there.values())):
         return ""
-    holds = [name for name, outcome in outcomes.items() if outcome is Outcome.HOLDS]
-    if holds:
+    if holds := by_outcome[Outcome.HOLDS] or by_outcome[Outcome.CANNOT_TELL]:
         return f"{_joined(holds)} tokens"
-    if not fails:
-        return ""
-    return (
-        f"not {_joined([n for n, outcome in outcomes.items() if outcome is Outcome.FAILS])} tokens"
-    )
+    return f"not {_joined(fails)} tokens" if fails else ""
 
 
 def place_of(claim: Claim) -> tuple[object, ...]:
