@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from headscope.core.intervals import FEWEST
+from headscope.core.length_bands import NAMES, band_of
 from headscope.corpus import Example
 from headscope.corpus.contents import DOCUMENTS, READINGS, SENTENCES, Annotations
 from headscope.corpus.equal_documents import EqualDocuments
@@ -37,6 +39,7 @@ class Reading:
     counts         documents, examples, tokens
     equal          documents of equal content
     longest        tokens of the longest input
+    lengths        band of lengths -> documents with such inputs
     """
 
     token_counts: npt.NDArray[np.int64]
@@ -46,6 +49,7 @@ class Reading:
     counts: Counter[str] = field(default_factory=Counter)
     equal: EqualDocuments = field(default_factory=EqualDocuments)
     longest: int = 0
+    lengths: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def new(cls, vocabulary: int, *, seed: int) -> Reading:
@@ -58,6 +62,7 @@ class Reading:
     def add(self, examples: Sequence[Example]) -> None:
         """Take all inputs of one document into account, but their ids."""
         self.counts.update(documents=1, examples=len(examples), tokens=sum(map(len, examples)))
+        self.lengths.update({band_of(len(example)) for example in examples})
         self.equal.consider(examples)
         for example in examples:
             self.longest = max(self.longest, len(example))
@@ -79,7 +84,14 @@ class Reading:
         self.annotations.merge(after.annotations)
         self.counts += after.counts
         self.equal.merge(after.equal)
+        self.lengths += after.lengths
         self.longest = max(self.longest, after.longest)
+
+    @property
+    def bands(self) -> list[str]:
+        """The bands of lengths with data enough for intervals; none where they are not several."""
+        bands = [name for name in NAMES if self.lengths[name] >= FEWEST]
+        return bands if len(bands) > 1 else []
 
 
 def merge_readings(into: dict[str, Reading], after: Mapping[str, Reading]) -> None:

@@ -123,7 +123,7 @@ def part_of_state(state: State, settings: Settings) -> PlanPart:
 
 def _told(reading: Reading) -> dict[str, Any]:
     return {
-        "counts": reading.counts, "longest": reading.longest,
+        "counts": reading.counts, "longest": reading.longest, "lengths": reading.lengths,
         "annotated": reading.annotations.documents, "relations": reading.annotations.relations,
         "stored": [_plain(example) for example in reading.stored_inputs.held],
         "sample": [_plain(example) for example in reading.sample.held],
@@ -140,8 +140,8 @@ def _reading(told: dict[str, Any], token_counts: Ints, *, seed: int) -> Reading:
         for one in examples:
             choice.consider(_example(one))
     reading.annotations = Annotations(Counter(told["annotated"]), Counter(told["relations"]))
-    reading.counts, reading.longest = Counter(told["counts"]), told["longest"]
-    reading.equal = EqualDocuments.of_state(told["equal"])
+    reading.counts, reading.lengths = Counter(told["counts"]), Counter(told["lengths"])
+    reading.longest, reading.equal = told["longest"], EqualDocuments.of_state(told["equal"])
     return reading
 
 
