@@ -60,7 +60,7 @@ def claims(tree: xr.DataTree) -> list[Claim]:
                 f"{words}, {one.percent} of {count:,} words{by_norm(dataset)}, fixed offset "
                 f"{percent(float(rivals[0]))}, words beside {percent(float(rivals[1]))}"
             )
-            made.append(one.claim(NAME, words, sentence, n=n, about=label))
+            made.append(one.claim(NAME, words, sentence, n=n, analysis=NAME, about=label))
     return made
 
 
