@@ -191,7 +191,7 @@ def _to_words(tree: xr.DataTree, kind: str) -> list[Claim]:
     asked = surely(share) > uniform + ABOVE * (1 - uniform)
     even = estimate(dataset, "own_evenness")
     if kind == "own_segment":
-        asked &= surely(even) > EVEN
+        asked &= even.value > EVEN
     chosen = share.map(lambda part: np.where(asked, part, np.nan))
     name, goal, _ = WORDS[kind]
 
