@@ -74,14 +74,11 @@ class PaperOutcome:
 
 def short_status(outcome: ClaimOutcome) -> str:
     """The verdict in a line of a terminal; of a need, only what."""
-    needs = outcome.verdict.needs if outcome.failed else _first(outcome.verdict.needs)
+    if outcome.failed:
+        return f"failed: {outcome.verdict.needs}"
+    needs = outcome.verdict.needs.partition(":")[0].partition(";")[0]
     beside = needs or "; ".join(filter(None, (also_text(outcome), smallest_text(outcome))))
     return f"{outcome.outcome}: {beside}" if beside else outcome.outcome
-
-
-def _first(needs: str) -> str:
-    kept = needs.startswith("a number alone: ") * "a number alone: "
-    return kept + needs.removeprefix(kept).partition(":")[0].partition(";")[0]
 
 
 def smallest_text(outcome: ClaimOutcome) -> str:
