@@ -17,8 +17,10 @@ heads without training, surprises nobody.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -48,8 +50,10 @@ class Claim:  # noqa: PLW1641  (dataclass makes the hash)
     replaces   kind of claim about the same head that this one says better
     brief      for where there is little room, instead of the name
     counted    whether its number is added there
-    control    largest value of such a claim about a head of the run's control; NaN without any
+    control    largest value of such a claim about a head of the run's control, see
+               `head_labels.all_claims`; NaN without any
     surprise   of a label, in bits; see the module
+    where      of a label, the lengths of the inputs that it is of: `up to 32 tokens`; "" for all
     """
 
     layer: int
@@ -71,6 +75,7 @@ class Claim:  # noqa: PLW1641  (dataclass makes the hash)
     counted: bool = True
     control: float = math.nan
     surprise: float = math.nan
+    where: str = ""
 
     def __eq__(self, other: object) -> bool:
         """Absent numbers are alike, as they were before Python 3.13."""
@@ -110,14 +115,23 @@ class Claim:  # noqa: PLW1641  (dataclass makes the hash)
             "kind": self.kind, "label": self.name, "text": self.label, "sentence": self.sentence,
             "value": self.value, "ci_low": self.low, "ci_high": self.high,
             "reference": self.reference, "effect": self.effect, "n": self.n,
-            "analysis": self.analysis,
+            "analysis": self.analysis, "where": self.where,
         }  # fmt: skip
 
     @property
     def short(self) -> str:
         """For where there is little room: `previous token 87 %`, `sink on [SEP] 80 %`."""
-        name = self.brief or self.name.removeprefix("attention ")
-        return f"{name} {percent(self.value)}" if self.counted else name
+        name, where = self.brief or self.name.removeprefix("attention "), self.where
+        words = f"{name} {percent(self.value)}" if self.counted else name
+        return f"{words}, {where}" if where else words
+
+    def only(self, where: str) -> "Claim":
+        """The same, said of inputs of some lengths alone."""
+        kept = "not " * where.startswith("not ")
+        return replace(
+            self, label=f"{self.label}, {where}", where=where,
+            sentence=f"{self.sentence}, {kept}in inputs of {where.removeprefix(kept)}",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +145,6 @@ class LabelRule:
     asks      what else must hold, in words; claims are made only where it holds
     unless    kinds of labels that say it already: a head that has one is not given this
     last      given only where no other label is, as it says least of a head
-    most      labels of the kind that one head may have
     words     whether it says what a head knows of words
     variable  the variable of its question that the claim rests on
     """
@@ -143,7 +156,6 @@ class LabelRule:
     asks: str = ""
     unless: tuple[str, ...] = ()
     last: bool = False
-    most: int = 1
     words: bool = False
     variable: str = ""
 
@@ -173,9 +185,22 @@ def rank(claim: Claim) -> tuple[float, int, int, str, str]:
     return (-claim.effect, claim.layer, claim.head, claim.kind, claim.name)
 
 
+_ASKED: ContextVar[Collection[tuple[int, int]]] = ContextVar("heads_asked_about", default=())
+
+
+@contextmanager
+def asking_of(heads: Collection[tuple[int, int]]) -> Iterator[None]:
+    """Inside, claims are made of these heads (layer, head), however little they do."""
+    token = _ASKED.set(heads)
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
+
+
 def claims_where(
     share: Estimate,
-    reference: float,
+    reference: Floats | float,
     rule: LabelRule,
     say: Callable[[int, int], tuple[str, str]],
     *,
@@ -189,19 +214,22 @@ def claims_where(
 ) -> list[Claim]:
     """One claim per head whose value is clearly above the reference, or passes its rule.
 
-    share  [layer, head]; no claim is made where it is NaN
-    say    layer, head -> its label, with numbers, and its sentence, without the head's name
-    about  the tokens, of a claim about a sink, which says better what claims of that kind say
+    share      [layer, head]; no claim is made where it is NaN
+    reference  of all heads, or [layer, head] of each
+    say        layer, head -> its label, with numbers, and its sentence, without the head's name
+    about      the tokens, of a claim about a sink, which says better what claims of that kind say
     """
-    effect = effects(share, reference)
+    effect, reference = effects(share, reference), np.broadcast_to(reference, share.value.shape)
     wanted = (effect > LEAST_EFFECT) | (surely(share) > rule.least)
+    for head_asked in _ASKED.get():
+        wanted[head_asked] = True
     claims = []
     for layer, head in np.argwhere(wanted & np.isfinite(effect)).tolist():
         claims.append(
             Claim(
                 layer, head, kind, float(effect[layer, head]), name, *say(layer, head),
-                *at(share, layer, head), reference, n, analysis, about, replaces=about,
-                brief=brief, counted=counted,
+                *at(share, layer, head), float(reference[layer, head]), n, analysis, about,
+                replaces=about, brief=brief, counted=counted,
             )
         )  # fmt: skip
     return claims
