@@ -183,7 +183,7 @@ def plan_partition(encoder: Encoder, documents: Iterable[Document], settings: Se
     """Read the documents of one partition; its shards count from 0."""
     counts = encoder.counts = EncodeCounts()
     part = PlanPart(
-        [], counts, np.zeros(len(encoder.reader.tokenizer), np.int64), Annotations(),
+        [], counts, np.zeros(encoder.reader.ids, np.int64), Annotations(),
         StoredInputChoice(seed=settings.seed), InputSample(seed=settings.seed, most=MOST_SAMPLED),
         settings.replicates,
     )  # fmt: skip
