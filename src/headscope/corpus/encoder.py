@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from headscope.corpus.contents import EncodeCounts
+from headscope.corpus.contents import WINDOWS, EncodeCounts, reading_of
 from headscope.corpus.document import Document, Example, Passage, is_unicode
+from headscope.corpus.equal_documents import content_name
 from headscope.corpus.files import check_choice
 from headscope.corpus.packing import fill, split_point, windows
 from headscope.corpus.tokenizer import Ids, TokenizerReader, UnknownToken
@@ -132,7 +133,10 @@ class Encoder:
                 examples += [e for passage in group for e in self._alone(document, passage)]
         self.counts.examples += len(examples)
         self.counts.tokens += sum(map(len, examples))
-        return examples
+        if not examples:
+            return []
+        name = content_name(examples)
+        return [replace(example, content=name) for example in examples]
 
     def encode_each(self, documents: Iterable[Document]) -> Iterator[list[Example]]:
         """What `encode` gives of each document; many are read in one call of the tokenizer."""
@@ -160,8 +164,9 @@ class Encoder:
         for name, content in self._fitted(passage.id, self._content(passage), self.limit):
             example = self._example(name, document, content)
             yield replace(
-                example, words=passage.words, mentions=passage.mentions, frames=passage.frames
-            )
+                example, words=passage.words, mentions=passage.mentions, frames=passage.frames,
+                reading=reading_of(passage),
+            )  # fmt: skip
 
     def _content(self, passage: Passage) -> _Content:
         if passage.words is not None:
@@ -193,7 +198,8 @@ class Encoder:
             else:
                 contents = [_Content(np.concatenate(ids))]
             for content in contents:
-                yield self._example(f"{document.id}#{index}", document, content)
+                example = self._example(f"{document.id}#{index}", document, content)
+                yield replace(example, reading=WINDOWS)
                 index += 1
 
     def _sentences(self, passages: Sequence[Passage]) -> tuple[list[str], list[Ids]]:

@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 
 from headscope.core.control import controls
-from headscope.core.head_labels import unclaimed_words, untrained_words
+from headscope.core.headline import headline
 from headscope.core.intervals import FEWEST
 from headscope.core.results import printable, shape
 from headscope.core.wording import precision_in_words
@@ -75,7 +75,7 @@ def run_summary(tree: xr.DataTree, manifest: Manifest) -> str:
     return template("summary.html.j2").render(
         title=printable(tree.attrs.get("title", "headscope atlas")),
         model=printable(tree.attrs.get("model", "a model")), size=rows["Architecture"],
-        n=over(tree), untrained=untrained_words(tree) or unclaimed_words(tree),
+        n=over(tree), headline=headline(tree) if opening is None else opening.lede(tree),
         analyses=rows.get("Analyses", ""),
         findings=[] if opening is None else opening.findings(tree),
         telling=heads.telling(tree, count=SUMMED_UP),
@@ -109,7 +109,20 @@ def _read(counts: Manifest, attrs: Manifest) -> str:
         if number is not None:
             number = int(number)
             parts.append(f"{number:,} {word[:-1] if number == 1 else word}")
-    return ", ".join(parts)
+    return "; ".join([", ".join(parts), *_alike(counts)])
+
+
+def _alike(counts: Manifest) -> list[str]:
+    """What is said of documents of equal content, and of nearly equal ones."""
+    about = "about " if counts.get("estimated") else ""
+    copies, near = (int(counts.get(name) or 0) for name in ("copies", "nearly_equal"))
+    said = []
+    if copies:
+        one = "is a copy, and counts" if copies == 1 else "are copies, and count"
+        said.append(f"{about}{copies:,} more {one} with these")
+    if near:
+        said.append(f"{about}{near:,} nearly equal another, and count by themselves")
+    return said
 
 
 def _left_out(counts: Manifest, attrs: Manifest) -> str:
