@@ -12,7 +12,7 @@ import transformers as T
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from headscope.core.accumulators import Float64
-from headscope.wired.features import JUNK, PLACE
+from headscope.wired.features import JUNK, LETTER, LETTERED, LETTERS, PLACE
 from headscope.wired.heads import Head, Value
 from headscope.wired.language import tokenizer
 from headscope.wired.reach import ROPE_WAVES, rope_kernel, rope_rate, wave_kernel
@@ -20,7 +20,7 @@ from headscope.wired.stream import Stream, code_width, frequencies, make_stream
 
 FAMILIES = ("bert", "gpt2", "llama", "t5")
 T5_NEAR = 32  # offsets that T5's table tells apart on either side
-SMALL = 4  # neurons of the feed-forward layers, which write nothing
+NEURONS = len(LETTERS)  # of the feed-forward layers, which write nothing, or which letter it is
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ def wire(
     vocabulary = tokens.convert_ids_to_tokens(list(range(len(tokens))))
     absolute = places if family in ("bert", "gpt2") else 0
     features = [feature for head in heads for feature in head.features]
+    features += [LETTER] * any(one.name == LETTERED.name for one in features)
     if absolute and any(head.reach for head in heads):
         features.append(PLACE)
     count, codes = len(layers[0]), code_width(features, absolute)
@@ -96,6 +97,8 @@ def wire(
             _write(state, index, at, size, made, stream, NAMES[family], scaled=family != "t5")
     if family == "t5":
         _t5_reach(state, layers)
+    if LETTERED.name in stream.spans:
+        _read_letters(state, stream, family)
     _add_noise(state, noise, seed)
     network.load_state_dict(state)
     return Wired(network.eval(), tokens, tuple(map(tuple, layers)), stream)
@@ -191,12 +194,12 @@ def _network(
     if family == "bert":
         config: Any = T.BertConfig(
             vocab_size=vocabulary, hidden_size=width, num_hidden_layers=layers,
-            num_attention_heads=heads, intermediate_size=SMALL, max_position_embeddings=places,
+            num_attention_heads=heads, intermediate_size=NEURONS, max_position_embeddings=places,
         )  # fmt: skip
         network: Any = T.BertModel(config, add_pooling_layer=False)
     elif family == "gpt2":
         config = T.GPT2Config(
-            vocab_size=vocabulary, n_embd=width, n_layer=layers, n_head=heads, n_inner=SMALL,
+            vocab_size=vocabulary, n_embd=width, n_layer=layers, n_head=heads, n_inner=NEURONS,
             n_positions=places, tie_word_embeddings=False, bos_token_id=2, eos_token_id=3,
         )  # fmt: skip
         network = (T.GPT2LMHeadModel if speaks else T.GPT2Model)(config)
@@ -204,14 +207,14 @@ def _network(
         config = T.LlamaConfig(
             vocab_size=vocabulary, hidden_size=width, num_hidden_layers=layers,
             num_attention_heads=heads, num_key_value_heads=heads // grouped, head_dim=size,
-            intermediate_size=SMALL, max_position_embeddings=512, tie_word_embeddings=False,
+            intermediate_size=NEURONS, max_position_embeddings=512, tie_word_embeddings=False,
             rope_parameters={"rope_type": "default", "rope_theta": rope_rate(size)},
             bos_token_id=2, eos_token_id=3, pad_token_id=0,
         )  # fmt: skip
         network = (T.LlamaForCausalLM if speaks else T.LlamaModel)(config)
     else:
         config = T.T5Config(
-            vocab_size=vocabulary, d_model=width, d_kv=size, d_ff=SMALL, num_layers=layers,
+            vocab_size=vocabulary, d_model=width, d_kv=size, d_ff=NEURONS, num_layers=layers,
             num_heads=heads, relative_attention_num_buckets=4 * T5_NEAR,
             relative_attention_max_distance=8 * T5_NEAR, dropout_rate=0.0,
         )  # fmt: skip
@@ -236,6 +239,7 @@ def _network(
     return network  # type: ignore[no-any-return]
 
 
+STEEP = 8.0  # what an activation function lets pass nearly whole
 State = dict[str, torch.Tensor]
 
 
@@ -295,7 +299,7 @@ def _put(
 def _columns(state: State, index: int, end: str, *, out: bool = False) -> torch.Tensor:
     """[width, number of a head] a view of a matrix of a layer."""
     end, _, part = end.partition("#")
-    tensor = next(t for name, t in state.items() if name.endswith(f".{index}.{end}"))
+    tensor = _end(state, f".{index}.{end}")
     matrix = tensor if end.startswith("attn.") else tensor.T  # GPT-2 has them turned
     if part:
         width = len(tensor)
@@ -331,6 +335,23 @@ def _t5_reach(state: State, layers: Sequence[Sequence[Head]]) -> None:
         for offset, weight in reach.items():
             bucket = abs(offset) + (2 * T5_NEAR if offset > 0 else 0)
             state[name][bucket, column] = weight
+
+
+def _read_letters(state: State, stream: Stream, family: str) -> None:
+    """The first feed-forward layer of a decoder writes which letter a token is: one neuron each."""
+    read = _tensor(stream.directions @ stream.select(LETTER))  # [width, letter]
+    wrote = _tensor(stream.directions @ stream.select(LETTERED)) / STEEP
+    if family == "gpt2":
+        _end(state, ".0.mlp.c_fc.weight")[:] = STEEP * read
+        _end(state, ".0.mlp.c_proj.weight")[:] = wrote.T
+    else:
+        _end(state, ".0.mlp.gate_proj.weight")[:] = STEEP * read.T
+        _end(state, ".0.mlp.up_proj.weight")[:] = read.T
+        _end(state, ".0.mlp.down_proj.weight")[:] = wrote
+
+
+def _end(state: State, end: str) -> torch.Tensor:
+    return next(tensor for name, tensor in state.items() if name.endswith(end))
 
 
 def _add_noise(state: State, noise: float, seed: int) -> None:
