@@ -39,7 +39,9 @@ class Feature:
 
 def flag(name: str, holds: Known) -> Feature:
     """1 for the word forms of which something holds."""
-    return Feature(name, code=lambda _, form, __: np.array([form is not None and holds(form)]) * 1.0)
+    return Feature(
+        name, code=lambda _, form, __: np.array([form is not None and holds(form)]) * 1.0
+    )
 
 
 def lacks(name: str, holds: Known) -> Feature:

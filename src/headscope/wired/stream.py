@@ -152,4 +152,3 @@ def _directions(width: int, codes: int, *, seed: int, turned: bool, overlap: flo
         made = made + overlap * other / np.linalg.norm(other, axis=0) * np.sqrt(width) / 2
         made /= np.linalg.norm(made, axis=0)
     return np.asarray(made)
-

@@ -42,7 +42,9 @@ class Judged:
     labels: tuple[Claim, ...]
 
 
-def judge(tree: xr.DataTree, wired: Wired, shown: Mapping[tuple[int, int], set[str]]) -> list[Judged]:
+def judge(
+    tree: xr.DataTree, wired: Wired, shown: Mapping[tuple[int, int], set[str]]
+) -> list[Judged]:
     """Each head of a run's results.
 
     shown  (layer, head) -> kinds that are plainly true of its maps, as `plain_truths`
@@ -71,7 +73,8 @@ def _plainly(claim: Claim, head: Head, plain: set[str]) -> bool:
     """Whether a label only describes maps, and describes these."""
     if claim.kind in ("cls", "sep", "special", "first") and claim.kind in head.decoy:
         return claim.kind in plain and "no sink" in plain
-    return claim.kind in plain and (claim.kind == "sink" or claim.kind not in head.decoy)
+    decoy = claim.kind in head.decoy and claim.kind != "sink" and not claim.where
+    return claim.kind in plain and not decoy
 
 
 def about(claim: Claim) -> str:
