@@ -49,7 +49,7 @@ class Stream:
     @property
     def codes(self) -> int:
         """How many numbers all features have together."""
-        return self.directions.shape[1]
+        return int(self.directions.shape[1])
 
     @property
     def scale(self) -> float:
