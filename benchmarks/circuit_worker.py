@@ -87,7 +87,7 @@ def headscope(folder: str, ids: Any) -> Callable[[], Scores]:
         for at in range(0, len(examples), AT_ONCE):
             some = examples[at : at + AT_ONCE]
             batch, scores = model.batch(some), PatternScores(made)
-            told, rows = second_half(made, some, places=made.length - 1), range(len(some))
+            told, rows = second_half(made, some), range(len(some))
             look = [lambda view, scores=scores, batch=batch: scores.look(view, batch)]
             with (
                 torch.inference_mode(), told.asking(model.network, rows),

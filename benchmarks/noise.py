@@ -24,7 +24,8 @@ import headscope as hs
 from headscope.analyses.divergence.figure_cluster_checks import verdict
 from headscope.analyses.divergence.figure_layers import layers_verdict
 from headscope.analyses.neurons.figure import verdict as neuron_verdict
-from headscope.core.head_labels import head_labels, untrained_words
+from headscope.core.head_labels import head_labels
+from headscope.core.headline import headline
 from headscope.run.control import shuffled, untrained
 
 SCALES = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -85,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             control=given.control, execution=hs.Execution(linears="stock", threads=1),
         )  # fmt: skip
         print(row(name, run, time.perf_counter() - start), flush=True)
-        sentences.append(f"{name}: {untrained_words(run.tree)}")
+        sentences.append(f"{name}: {headline(run.tree)}")
     print("\n" + "\n".join(sentences))
 
 

@@ -38,14 +38,12 @@ from unittest.mock import patch
 import numpy as np
 
 from headscope.corpus import EncodeCounts, Example
-from headscope.corpus.contents import Annotations
-from headscope.corpus.input_sample import InputSample
 from headscope.corpus.partitions import Partition
-from headscope.corpus.stored_inputs import StoredInputChoice
 from headscope.run import gather_together, processes, shard_files, shared_parts, shared_plan
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.merge_tree import children
-from headscope.run.plan import MOST_SAMPLED, Shard
+from headscope.run.plan import Shard
+from headscope.run.readings import MOST_SAMPLED, Reading
 from headscope.run.settings import Settings
 from headscope.run.store import RunFolder
 
@@ -267,15 +265,13 @@ def plan_of(shards: int) -> list[shared_plan.PlanPart]:
     draw = np.random.default_rng(0)
     ids = draw.integers(0, 30_000, (MOST_SAMPLED // 128, 128))
     for first in range(0, shards, IN_A_PARTITION):
-        part = shared_plan.PlanPart(
-            [], EncodeCounts(documents=1), np.zeros(30_522, np.int64), Annotations(),
-            StoredInputChoice(seed=0), InputSample(seed=0, most=MOST_SAMPLED), 1000,
-        )  # fmt: skip
+        reading = Reading.new(30_522, seed=0)
+        part = shared_plan.PlanPart([], EncodeCounts(documents=1), 1000, {"texts": reading})
         for n in range(min(IN_A_PARTITION, shards - first)):
             part.shards.append(Shard(n, n, 1, 32_768, f"{first + n:064x}", 1))
         for n, of_one in enumerate(ids):
             name = f"{first}/{n}"
-            part.sample.consider(Example(name, name, of_one, of_one * 0, of_one < 0))
+            reading.add(Example(name, name, of_one, of_one * 0, of_one < 0))
             part.list(name)
         part.digests = [f"{first:064x}"]
         parts.append(part)

@@ -19,6 +19,7 @@ from headscope.core.intervals import (
     estimate_correlation,
     estimate_difference,
     estimate_share,
+    even,
     left_one_out,
     spearman_over_units,
 )
@@ -227,9 +228,11 @@ def test_a_number_that_hangs_on_one_document_has_no_interval() -> None:
     assert np.isnan(both(estimate(draws))).all()
 
 
-def test_where_documents_do_not_differ_there_is_no_interval_but_for_rounding() -> None:
+@pytest.mark.parametrize("bounds", [ANY, POSITIVE])
+def test_a_number_without_bounds_and_without_spread_has_no_interval(bounds) -> None:
+    """Nothing is known of the documents that were not read."""
     draws = np.full(21, 0.3) + np.random.default_rng(0).normal(0, 1e-16, 21)
-    assert np.isnan(both(estimate(draws))).all()
+    assert np.isnan(both(estimate(draws, bounds=bounds))).all()
 
 
 def test_an_absent_value_has_an_absent_interval() -> None:
@@ -238,6 +241,69 @@ def test_an_absent_value_has_an_absent_interval() -> None:
     found = estimate(draws)
     assert np.isnan([found.value[1], found.low[1], found.high[1]]).all()
     assert found.low[0] < found.value[0] < found.high[0]
+
+
+# --- without spread -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bounds", [SHARE, (0.0, np.log(2)), CORRELATION])
+@pytest.mark.parametrize("place", [0.0, 0.25, 1.0])
+def test_a_number_that_is_the_same_in_all_documents_leaves_room_for_unseen_ones(
+    place: float, bounds
+) -> None:
+    """Of 30 like it the others are at most so many that 30 draws miss them; they may be anything.
+
+    "Previous token 100 %" in all documents had no interval, and the head no label.
+    """
+    least, most = bounds
+    others = stats.beta(0.5, 30.5).ppf(0.975)
+    value = least + place * (most - least)
+    found = estimate(np.full(31, value), bounds=bounds, sizes=sums_of(np.full(30, 7.0)))
+    expected = [(1 - others) * value + others * end for end in bounds]
+    assert both(found) == pytest.approx(expected)
+    assert 2 / 30 < others < 3.69 / 30  # the rule of three, of both tails
+
+
+@pytest.mark.parametrize("documents", [100, 1000, 10_000, 100_000, 1_000_000])
+def test_more_documents_never_lose_the_interval_of_a_saturated_share(documents: int) -> None:
+    """Some leak a little, as float32 leaves it or much more; there are 200 groups at most."""
+    rng, replicates = np.random.default_rng(documents), min(documents, 200)
+    group = np.arange(documents) % replicates
+    for leak in (0, 1e-8, 1e-6, 1e-4, 1e-3):
+        size = rng.integers(10, 400, documents)
+        mass = size * (1 - leak * rng.exponential(size=documents) * rng.integers(0, 2, documents))
+        asked, right = (np.bincount(group, each) for each in (size, mass))
+        found = estimate(sums_of(right) / sums_of(asked), bounds=SHARE, sizes=sums_of(asked))
+        assert found.low <= found.value <= found.high + 1e-12
+        assert found.low > 0.95
+        assert found.high <= 1
+
+
+def test_the_interval_of_a_share_without_spread_grows_shorter_with_documents() -> None:
+    draws = [np.ones(n + 1) for n in (6, 14, 30, 100, 200)]
+    lows = [float(estimate(each, bounds=SHARE, sizes=even(each)).low) for each in draws]
+    assert lows == sorted(lows)
+    assert lows[-1] > 0.985
+
+
+def test_unequal_documents_without_spread_are_worth_fewer() -> None:
+    equal, unequal = np.full(30, 5.0), np.r_[np.full(29, 1.0), 121.0]
+    low = [float(estimate(np.ones(31), bounds=SHARE, sizes=sums_of(size)).low)
+           for size in (equal, unequal)]  # fmt: skip
+    assert low[1] < low[0]
+
+
+def test_what_few_documents_have_gets_no_interval_by_being_the_same_in_them() -> None:
+    """The relation occurs in four of forty documents, and is always found."""
+    asked = np.zeros(40)
+    asked[:4] = 9
+    draws = draws_of(asked, asked)
+    assert draws[0] == 1
+    assert np.isnan(both(estimate(draws, bounds=SHARE, sizes=sums_of(asked)))).all()
+    assert np.isnan(both(estimate(draws, bounds=SHARE))).all()  # it might be so
+    asked[4] = 9
+    found = estimate(draws_of(asked, asked), bounds=SHARE, sizes=sums_of(asked))
+    assert np.isfinite(both(found)).all()
 
 
 # --- coverage ---------------------------------------------------------------------------------

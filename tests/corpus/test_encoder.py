@@ -475,11 +475,6 @@ def test_a_document_of_ten_thousand_tokens_is_read_whole(tokenizer):
     assert time.perf_counter() - started < LARGE
 
 
-def test_a_slow_tokenizer_is_refused():
-    with pytest.raises(ModelError, match="not a fast tokenizer"):
-        encoder(SimpleNamespace(is_fast=False))
-
-
 # Counting
 
 

@@ -296,17 +296,6 @@ def test_a_loaded_object_needs_its_tokenizer() -> None:
         load(tiny("BERT"))
 
 
-def test_a_slow_tokenizer_is_refused() -> None:
-    class Slow:
-        is_fast = False
-
-        def __len__(self) -> int:
-            return 5
-
-    with pytest.raises(ModelError, match="Slow is a slow tokenizer"):
-        load(tiny("BERT"), tokenizer=Slow())
-
-
 def test_a_family_without_whole_maps_is_refused_by_name(tmp_path: Path) -> None:
     from model.families.tiny import REFUSED
 

@@ -7,8 +7,9 @@ import xarray as xr
 import headscope as hs
 from headscope.cli.main import group
 from headscope.core.control import CONTROL, controls
-from headscope.core.head_labels import NO_CONTROL, head_labels, untrained_words
+from headscope.core.head_labels import head_labels
 from headscope.core.head_metrics import control_ranges
+from headscope.core.headline import NO_CONTROL, headline
 from headscope.errors import ModelError
 from headscope.heads.head_card import card_text, head_card
 from headscope.heads.tables import label_table, tidy
@@ -86,7 +87,7 @@ def test_a_trained_model_keeps_the_labels_that_are_its_own(demo):
     kinds = {label.kind for one in head_labels(run.tree).values() for label in one.labels}
     assert {"previous", "next", "cls"} <= kinds
     assert "broad" not in kinds
-    assert "untrained model" not in untrained_words(run.tree)
+    assert "untrained model" not in headline(run.tree)
 
 
 def test_without_a_control_nothing_changes(held, free):
@@ -95,7 +96,7 @@ def test_without_a_control_nothing_changes(held, free):
         xr.testing.assert_identical(free[name], held[name])
     assert "control" not in free.manifest["spec"]
     assert "control" not in label_table(free.tree)
-    assert untrained_words(free.tree) == NO_CONTROL
+    assert headline(free.tree) == NO_CONTROL
 
 
 def test_the_control_lies_in_a_group_that_no_reader_takes_for_an_analysis(held, free):

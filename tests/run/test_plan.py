@@ -18,7 +18,8 @@ from headscope.corpus import (
 from headscope.corpus.partitions import Partition
 from headscope.errors import CorpusError
 from headscope.model.model import load
-from headscope.run.plan import Reader, corpus_ranks, encoder_for, make_plan, read_ranks
+from headscope.run.frequency_ranks import corpus_ranks, read_ranks
+from headscope.run.plan import Reader, encoder_for, make_plan
 from headscope.run.settings import Settings
 from run.divided import Divided
 
@@ -46,7 +47,8 @@ def test_shards_hold_all_documents_once_and_in_order(demo):
         assert shard.first == following
         following += shard.documents
     assert following == plan.counts.documents == sum(1 for _ in corpus)
-    assert sum(s.tokens for s in plan.shards) == plan.counts.tokens == plan.token_counts.sum()
+    every = sum(one.token_counts.sum() for one in plan.readings.values())
+    assert sum(s.tokens for s in plan.shards) == plan.counts.tokens == every
 
 
 def test_shards_give_the_same_examples_in_any_order(demo):
@@ -123,7 +125,7 @@ def facts(plan):
 
 @pytest.mark.parametrize("few", [{}, {"replicates": 4}, {"limit": 7}])
 def test_partitions_give_what_one_reader_of_all_would_find(demo, few, monkeypatch):
-    monkeypatch.setattr("headscope.run.plan.MOST_SAMPLED", 1000)
+    monkeypatch.setattr("headscope.run.readings.MOST_SAMPLED", 1000)
     divided, settings = Divided(), replace(SMALL, **few)
     plan, whole = (make_plan(demo, c, settings) for c in (divided, MemoryCorpus(divided.documents)))
     assert facts(plan) == facts(whole)

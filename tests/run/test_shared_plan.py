@@ -59,8 +59,7 @@ def member(folder, number):
 
 def test_a_plan_of_several_processes_is_that_of_one(demo, tmp_path, planned, monkeypatch):
     """One was stopped, one died with a lease, and one file was damaged."""
-    monkeypatch.setattr("headscope.run.plan.MOST_SAMPLED", 1000)
-    monkeypatch.setattr(module, "MOST_SAMPLED", 1000)
+    monkeypatch.setattr("headscope.run.readings.MOST_SAMPLED", 1000)
     alone, (found, stop) = make_plan(demo, Divided(), SMALL), planned
     first = member(tmp_path, 1)
     stop[:] = [order_of_work(COUNT, (1, 2))[4]]

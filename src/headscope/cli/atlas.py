@@ -57,7 +57,7 @@ def atlas_command(given: _AtlasOptions) -> None:
         corpus = asked_corpus(given)
         options.check_run_folder(given.output)
         if given.frequency is not None:
-            from headscope.run.plan import read_ranks
+            from headscope.run.frequency_ranks import read_ranks
 
             read_ranks(given.frequency, 1)
         notes = annotate(corpus, quiet=given.how.quiet)

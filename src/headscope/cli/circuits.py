@@ -114,14 +114,14 @@ def circuits_command(given: _CircuitOptions) -> None:
 
 
 def _lines(run: Run, written: list[Path]) -> Iterator[str]:
-    from headscope.core.head_labels import untrained_words
+    from headscope.core.headline import headline
     from headscope.core.results import estimate, head_name
     from headscope.core.wording import percent
     from headscope.experiments.circuits.section import circuit_findings
 
     counts, found = run.manifest["counts"], run["circuits"]
     yield f"{size_of(run.manifest['model'])}, {counts['examples']:,} made inputs"
-    yield from filter(None, [untrained_words(run.tree), *circuit_findings(run.tree)])
+    yield from filter(None, [headline(run.tree), *circuit_findings(run.tree)])
     for name, parts in _parts(found):
         values = estimate(found, parts[0], **parts[1]).value
         most = (-values).argsort(axis=None, kind="stable")[:NAMED].tolist()

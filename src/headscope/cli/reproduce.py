@@ -57,9 +57,10 @@ def reproduce_command(given: _ReproduceOptions) -> None:
     """Run everything that PAPER measured, and hold its numbers and claims against ours.
 
     PAPER is clark2019, kovaleva2019 or kobayashi2020; of decoders olsson2022, wang2023 or wu2024.
-    Every table, figure and claim is a line with a status: reproduced within its interval, direction
-    holds, differs, or not run, with what it needs and where to get it. Data that are missing never
-    stop the rest.
+    Every table, figure and claim is a line with a verdict: it holds, it does not hold, these data
+    cannot tell, or it is not asked, with what it needs and where to get it. Of a line that holds it
+    is told whether it also holds of an untrained network. Data that are missing never stop the
+    rest.
 
     \b
     headscope reproduce kobayashi2020 --data text=wiki.txt -o kobayashi
@@ -81,7 +82,7 @@ def reproduce_command(given: _ReproduceOptions) -> None:
     )  # fmt: skip
     outcome = reproduced(paper, workspace, command=shlex.join(options.command_line()))
     tell(_lines(outcome), summary(outcome) if given.as_json else None)
-    if outcome.counts["failed"]:
+    if outcome.failed:
         click.get_current_context().exit(1)
 
 

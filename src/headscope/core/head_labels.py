@@ -18,18 +18,12 @@ import xarray as xr
 from headscope.core.accumulators import Bools
 from headscope.core.claim import Claim, LabelRule, rank
 from headscope.core.control import controls
-from headscope.core.intervals import FEWEST
-from headscope.core.question import in_run, parts
-from headscope.core.results import counted, derived, documents, shape
+from headscope.core.question import parts
+from headscope.core.results import derived, shape
 
 UNLABELLED = "unlabelled"
 MOST = 4  # ours: labels of one head
 IN_VIEWS = 2  # labels of a head where there is little room
-NO_CONTROL = (
-    "No network without training was read beside this one: what a label says may hold of such a "
-    "network, too."
-)
-NEARLY_NOTHING = 0.05  # of all heads: chance alone labels as many
 OF_A_KIND = 2  # ours: rows of a kind before each other kind had one
 
 
@@ -111,52 +105,6 @@ def with_label(tree: xr.DataTree, *kinds: str) -> Bools:
     said = [{part for c in one.labels for part in (c.kind, c.replaces)} for one in
             head_labels(tree).values()]  # fmt: skip
     return np.reshape([not one.isdisjoint(kinds) for one in said], shape(tree))
-
-
-def unclaimed_words(tree: xr.DataTree) -> str:
-    """Why no head has a label, where that is because no number has an interval; else ''."""
-    claims = all_claims(tree)
-    if not claims or any(math.isfinite(claim.low) for claim in claims):
-        return ""
-    n, what = documents(tree), counted(tree)
-    read = f"{n} {what.removesuffix('s') if n == 1 else what}"
-    why = f"this run read {read}" if n < FEWEST else f"this run of {read} kept none apart"
-    return (
-        f"Values are shown, and nothing is claimed of any head: a label needs an interval, an "
-        f"interval at least {FEWEST} {what}, and {why}."
-    )
-
-
-def untrained_words(tree: xr.DataTree) -> str:
-    """How many heads depart from the control, or that none was read, in a sentence; '' where no
-    labels were asked for, or where nothing can be claimed.
-    """
-    asked = any(question.claims for question in in_run(tree))
-    if not asked or unclaimed_words(tree):
-        return ""
-    labelled, of = labelled_heads(tree)
-    if not controls(tree):
-        return NO_CONTROL if labelled else ""
-    does = "does" if labelled == 1 else "do"
-    what = "that no head of a network without training does on a sample of the same inputs"
-    if looks_untrained(tree):
-        many = labelled or "none"
-        return (
-            f"This looks like an untrained model: {many} of its {of} heads {does} anything {what}."
-        )
-    return f"{labelled} of its {of} heads {does} something {what}."
-
-
-def looks_untrained(tree: xr.DataTree) -> bool:
-    """Whether hardly a head departs from the run's control; False without one."""
-    labelled, of = labelled_heads(tree)
-    return bool(controls(tree)) and labelled <= NEARLY_NOTHING * of
-
-
-def labelled_heads(tree: xr.DataTree) -> tuple[int, int]:
-    """How many heads have a label, and how many heads there are."""
-    heads = head_labels(tree).values()
-    return sum(bool(one.labels) for one in heads), len(heads)
 
 
 def telling_heads(tree: xr.DataTree, *, count: int = 20) -> list[Claim]:

@@ -12,7 +12,9 @@ are few, of unequal length, and one may decide everything, so these things make 
   the documents are, as the few that matter most may not have come;
 - bounds are kept by a scale on which there are none, and a share of counted questions gets
   Jeffreys's interval at its effective number of questions (Franco et al. 2019), which has a width
-  even where all answers were right.
+  even where all answers were right;
+- where all documents give the same, n of them only tell that others are rare: of Jeffreys's share
+  at most (the rule of three: about 3 in n), and these may be anything within the bounds.
 
 `benchmarks/coverage.py` tries whether they hold the true value 95 times in 100; LONGER, SHORTER and
 UNEQUAL were chosen with it, on other seeds than those of its table.
@@ -38,6 +40,7 @@ UNEQUAL = 0.15  # how much of the squared variation of documents' sizes is added
 ROUNDING = 3e-7  # of the value, as float32 leaves it: a smaller move is none
 Bounds = tuple[float, float]
 ANY, POSITIVE, SHARE, CORRELATION = (-np.inf, np.inf), (0.0, np.inf), (0.0, 1.0), (-1.0, 1.0)
+DIFFERENCE = CORRELATION  # of two shares
 
 
 @dataclass(frozen=True)
@@ -66,16 +69,22 @@ def estimate(draws: Float64, *, bounds: Bounds = ANY, sizes: Float64 | None = No
     draws   [replicate + 1, *cell] the statistic on the data, then without each group
     bounds  between which it lies by its nature
     sizes   draws of what it is a mean over, such as words: how much each group weighs; broadcast to
-            `draws`. Without them groups are taken to weigh the same
+            `draws`. Without them groups are taken to weigh the same, and to have a part where they
+            move the value: see `even`
     returns no interval where fewer than FEWEST groups have a part in the value, or leaving one out
-            leaves nothing; nor where groups do not differ at all
+            leaves nothing; nor where groups do not differ at all and there are no two bounds
     """
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
     moves = moves_of(draws)
     error, freedom = standard_error(moves, sizes, twice=True)
-    ends = _on_scale(draws[0], _halves(moves, error, freedom), bounds)
-    return replace(_where(draws, (moves != 0).sum(0), *ends), sizes=sizes)
+    ends, groups = _on_scale(draws[0], _halves(moves, error, freedom), bounds), _parts(moves, sizes)
+    still = (moves != 0).sum(0) < FEWEST
+    if sizes is not None and still.any():
+        worth = np.minimum(groups, _effective(sizes)[0])
+        low, high = _without_spread(draws[0], worth, bounds)
+        ends = np.where(still, low, ends[0]), np.where(still, high, ends[1])
+    return replace(_where(draws, groups, *ends), sizes=sizes)
 
 
 def estimate_correlation(draws: Float64) -> Estimate:
@@ -136,6 +145,12 @@ def without_interval(value: Float64, draws: Float64 | None = None) -> Estimate:
     """The value alone."""
     nothing = np.full_like(value, np.nan, dtype=np.float64)
     return Estimate(value, nothing, nothing, draws)
+
+
+def even(draws: Float64) -> Float64:
+    """[replicate + 1, 1, …] sizes of groups that all have the same part in what was drawn."""
+    groups = len(draws) - 1.0
+    return np.r_[groups, np.full(len(draws) - 1, groups - 1)].reshape(-1, *[1] * (draws.ndim - 1))
 
 
 def left_one_out(parts: Float64) -> Float64:
@@ -262,6 +277,21 @@ def _on_scale(
     return low, high
 
 
+def _without_spread(value: Float64, groups: Float64, bounds: Bounds) -> tuple[Float64, Float64]:
+    """The interval of a mean that is the same in so many groups: the unseen ones may be anything.
+
+    NaN without two bounds, as then nothing is known of the unseen ones.
+    """
+    from scipy.special import betaincinv
+
+    if not np.isfinite(bounds).all():
+        return np.full_like(value, np.nan), np.full_like(value, np.nan)
+    seen = betaincinv(np.maximum(groups, 0) + 0.5, 0.5, TAIL)  # at least this share of all
+    least, most = bounds
+    low, high = least + seen * (value - least), most - seen * (most - value)
+    return np.maximum(low, least), np.minimum(high, most)
+
+
 def _worth(share: Float64, half: Float64, asked: Float64) -> Float64:
     """As many questions as would have this half of an interval, at most `asked`."""
     from scipy.special import stdtrit
@@ -277,6 +307,14 @@ def _jeffreys(share: Float64, questions: Float64, tail: float) -> Float64:
 
     end = betaincinv(right, wrong, tail)
     return np.where(share <= 0 if tail < 0.5 else share >= 1, share, end)
+
+
+def _parts(moves: Float64, sizes: Float64 | None) -> Float64:
+    """[*cell] groups with a part in the value; without sizes those that move it."""
+    parts = (moves != 0).sum(0)
+    if sizes is not None:
+        parts = np.maximum(parts, (sizes[1:] != sizes[0]).sum(0))
+    return np.asarray(parts)
 
 
 def _asking(draws: Float64, asked: Float64) -> Float64:

@@ -96,6 +96,8 @@ class Question:
     compared  heading of its numbers where two models are compared; "" where they are not
     withheld  starts of the names of numbers that do not stand there
     controlled  whether a run's control is asked it too, though it makes no claims of heads
+    common    whether nearly every trained model has heads with its labels, so that their want tells
+              of a model without training
     slow      whether a comparison of two models leaves it out unless it is named
     """
 
@@ -126,6 +128,7 @@ class Question:
     compared: str = ""
     withheld: tuple[str, ...] = ()
     controlled: bool = False
+    common: bool = False
     slow: bool = False
 
     def part(self, kind: str, otherwise: Any = None) -> Any:

@@ -307,6 +307,7 @@ class Variable:
     units      "probability", "nats", "tokens", "1", …
     source     paper and section; "ours" where there is none
     over       of what the interval is, where it is not documents: "heads"
+    tidy       whether it is a number for tables and menus; False: it is what claims rest on
     """
 
     value: Estimate | np.ndarray[Any, Any] | float | int
@@ -315,6 +316,7 @@ class Variable:
     units: str
     source: str
     over: str = ""
+    tidy: bool = True
 
 
 @contextmanager
@@ -346,7 +348,8 @@ def labelled(
         raise ValueError(f"found the axis {min(taken)!r}, an argument of xarray's sel; rename it")
     arrays: dict[str, xr.DataArray] = {}
     for name, v in variables.items():
-        attrs = {"long_name": v.long_name, "units": v.units, "source": v.source}
+        attrs: dict[str, Any] = {"long_name": v.long_name, "units": v.units, "source": v.source}
+        attrs |= {} if v.tidy else {"tidy": 0}
         if isinstance(v.value, Estimate):
             arrays[name] = xr.DataArray(v.value.value, dims=v.dims, attrs=attrs)
             for end, array in (("low", v.value.low), ("high", v.value.high)):

@@ -2,14 +2,24 @@
 
 A claim is held against a bound by its 95 % interval: it holds where the whole interval lies beyond
 the bound, does not hold where none of it does. Else the data cannot tell, and the verdict says how
-large an effect they could have shown. A claim without an interval cannot be told either.
+large an effect they could have shown. A claim without an interval cannot be told either, unless its
+number is exact. That something is nothing is said by an equivalence test alone (Schuirmann 1987).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+import numpy as np
+
+from headscope.core.accumulators import Float64
+from headscope.core.intervals import CONFIDENCE, Estimate, stretch
+
+SIGNIFICANT = 0.05  # largest p, or q, of a claim that is also tested against chance
 
 
 class Outcome(StrEnum):
@@ -19,6 +29,26 @@ class Outcome(StrEnum):
     FAILS = "does not hold"
     CANNOT_TELL = "cannot tell"
     NOT_ASKED = "not asked"
+
+    @property
+    def sign(self) -> str:
+        """What stands for it on every page."""
+        return SIGNS[self]
+
+    @property
+    def kind(self) -> str:
+        """The same as the name of a class: `does-not-hold`."""
+        return self.replace(" ", "-")
+
+
+SIGNS = {Outcome.HOLDS: "●", Outcome.FAILS: "○", Outcome.CANNOT_TELL: "◐", Outcome.NOT_ASKED: "–"}
+MEANINGS = {
+    Outcome.HOLDS: "The whole 95 % interval lies on the claimed side.",
+    Outcome.FAILS: "The whole interval lies on the other side.",
+    Outcome.CANNOT_TELL: "The interval reaches over both sides, or there is none: these data show "
+    "neither; beside it stands the smallest difference that they could show.",
+    Outcome.NOT_ASKED: "What it needs is not there; a note says what.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +64,18 @@ class Verdict:
     smallest: float = math.nan
     needs: str = ""
 
+    @property
+    def holds(self) -> bool:
+        """Whether the claim holds."""
+        return self.outcome is Outcome.HOLDS
 
-def above(value: float, low: float, high: float, bound: float) -> Verdict:
+    @property
+    def fails(self) -> bool:
+        """Whether the claim does not hold."""
+        return self.outcome is Outcome.FAILS
+
+
+def above(value: float, low: float, high: float, bound: float = 0.0) -> Verdict:
     """Whether a number lies above a bound; low and high are the ends of its 95 % interval."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return Verdict(Outcome.CANNOT_TELL)
@@ -46,7 +86,7 @@ def above(value: float, low: float, high: float, bound: float) -> Verdict:
     return Verdict(Outcome.CANNOT_TELL, smallest=value - low)
 
 
-def below(value: float, low: float, high: float, bound: float) -> Verdict:
+def below(value: float, low: float, high: float, bound: float = 0.0) -> Verdict:
     """Whether a number lies below a bound."""
     return above(-value, -high, -low, -bound)
 
@@ -54,17 +94,118 @@ def below(value: float, low: float, high: float, bound: float) -> Verdict:
 def within(value: float, low: float, high: float, margin: float) -> Verdict:
     """Whether a number is nothing: two one-sided tests against a margin on either side of 0.
 
-    low, high  the ends of its 90 % interval, as each test has 5 %
+    low, high  the ends of its 90 % interval, as each test has 5 %; a longer one is stricter
     """
+    return between(value, low, high, -margin, margin)
+
+
+def between(value: float, low: float, high: float, first: float, last: float) -> Verdict:
+    """Whether a number lies between two others, by both ends of its interval."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return Verdict(Outcome.CANNOT_TELL)
-    if -margin < low and high < margin:
+    if first < low and high < last:
         return Verdict(Outcome.HOLDS)
-    if low >= margin or high <= -margin:
+    if low >= last or high <= first:
         return Verdict(Outcome.FAILS)
     return Verdict(Outcome.CANNOT_TELL, smallest=max(value - low, high - value))
+
+
+def some_above(parts: Estimate, bound: float = 0.0, *, sign: int = 1) -> Verdict:
+    """Whether any of several numbers lies above a bound, or with sign −1 below it.
+
+    Intervals are as much longer as so many numbers need, to hold for all at once (Bonferroni).
+    """
+    value, low, high = for_all(parts)
+    if sign < 0:
+        value, low, high = -value, -high, -low
+    if not np.isfinite(low).any():
+        return Verdict(Outcome.CANNOT_TELL)
+    most, least, top = (float(np.nanmax(part)) for part in (value, low, high))
+    verdict = above(most, least, top, sign * bound)
+    if np.isnan(low[np.isfinite(value)]).any() and verdict.fails:  # one of which nothing is known
+        return Verdict(Outcome.CANNOT_TELL)
+    return verdict
+
+
+def for_all(parts: Estimate) -> tuple[Float64, Float64, Float64]:
+    """Values and ends of intervals that hold for all of them at once (Bonferroni)."""
+    far = stretch(max(int(np.isfinite(parts.value).sum()), 1))
+    value = parts.value
+    return value, value - far * (value - parts.low), value + far * (parts.high - value)
+
+
+def largest_among(parts: Estimate, wanted: Collection[int]) -> Verdict:
+    """Whether the largest of several numbers is one of those wanted, by their places.
+
+    Any may be the largest whose interval reaches up to the highest lower end.
+    """
+    might = maybe_largest(parts)
+    if not might or (might & set(wanted) and might - set(wanted)):
+        return Verdict(Outcome.CANNOT_TELL)
+    return known(might <= set(wanted))
+
+
+def maybe_largest(parts: Estimate) -> set[int]:
+    """The places of all numbers that may be the largest; empty where no interval exists."""
+    if not np.isfinite(parts.low).any():
+        return set()
+    there = np.flatnonzero(parts.high >= np.nanmax(parts.low))
+    unknown = np.flatnonzero(np.isfinite(parts.value) & np.isnan(parts.low))
+    return {*there.tolist(), *unknown.tolist()}
+
+
+def first_before(one: Estimate, other: Estimate) -> Verdict:
+    """Whether the largest of one row of numbers stands before that of another, wherever it is."""
+    first, then = maybe_largest(one), maybe_largest(other)
+    if first and then and max(first) < min(then):
+        return Verdict(Outcome.HOLDS)
+    fails = bool(first and then) and min(first) >= max(then)
+    return Verdict(Outcome.FAILS if fails else Outcome.CANNOT_TELL)
+
+
+def in_draws(share: float) -> Verdict:
+    """Whether something is so, by the share of corpora drawn anew in which it is: 95 % or 5 %."""
+    if share >= CONFIDENCE:
+        return Verdict(Outcome.HOLDS)
+    return Verdict(Outcome.FAILS if share <= 1 - CONFIDENCE else Outcome.CANNOT_TELL)
+
+
+def known(holds: bool) -> Verdict:
+    """The verdict on what no other data could change, such as a count of the text."""
+    return Verdict(Outcome.HOLDS if holds else Outcome.FAILS)
+
+
+def tested(verdict: Verdict, p: float) -> Verdict:
+    """The verdict, where it also has to be told from chance: it holds only if p ≤ SIGNIFICANT."""
+    return Verdict(Outcome.CANNOT_TELL) if verdict.holds and p > SIGNIFICANT else verdict
+
+
+def opposite(verdict: Verdict) -> Verdict:
+    """The verdict on the contrary."""
+    other = {Outcome.HOLDS: Outcome.FAILS, Outcome.FAILS: Outcome.HOLDS}
+    return replace(verdict, outcome=other.get(verdict.outcome, verdict.outcome))
+
+
+def all_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on all claims together: one that does not hold is enough."""
+    every = list(verdicts)
+    for outcome in (Outcome.FAILS, Outcome.NOT_ASKED, Outcome.CANNOT_TELL):
+        if some := [one for one in every if one.outcome is outcome]:
+            return max(some, key=lambda one: (math.isfinite(one.smallest), one.smallest))
+    return Verdict(Outcome.HOLDS)
+
+
+def any_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on whether any of several claims holds."""
+    return opposite(all_of(map(opposite, verdicts)))
 
 
 def not_asked(needs: str) -> Verdict:
     """Nobody asked; what would have to be measured."""
     return Verdict(Outcome.NOT_ASKED, needs=needs)
+
+
+def counts_of(verdicts: Iterable[Verdict]) -> dict[Outcome, int]:
+    """How many have each outcome, in order."""
+    counts = Counter(one.outcome for one in verdicts)
+    return {outcome: counts[outcome] for outcome in Outcome}

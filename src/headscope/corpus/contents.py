@@ -1,4 +1,4 @@
-"""Count what was read of a corpus or skipped, and which annotations it has."""
+"""Count what was read of a corpus or skipped, which annotations it has, and of what kind it is."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -62,6 +62,12 @@ class EncodeCounts:
         return asdict(self)
 
 
+# Kinds of inputs, and what each is called. No mean mixes two of them.
+SENTENCES, WINDOWS, TEXTS, DOCUMENTS = "sentences", "windows", "texts", "documents"
+READINGS = {
+    SENTENCES: "annotated sentences", WINDOWS: "windows of running text",
+    TEXTS: "texts and pairs as they are", DOCUMENTS: "whole documents",
+}  # fmt: skip
 ANNOTATIONS = ("words", "tags", "trees", "mentions", "frames")
 ROOT = "root"
 UNLABELLED = "_"
@@ -117,6 +123,16 @@ def annotations_of(given: Example | Passage) -> list[str]:
         "mentions": bool(given.mentions), "frames": bool(given.frames),
     }  # fmt: skip
     return [kind for kind, is_there in there.items() if is_there]
+
+
+def reading_of(passage: Passage) -> str:
+    """Of what kind the input is that a passage gives by itself.
+
+    Annotated words are a sentence; bare ones, or with mentions alone, are those of a document.
+    """
+    if passage.words is None:
+        return TEXTS
+    return SENTENCES if set(annotations_of(passage)) - {"words", "mentions"} else DOCUMENTS
 
 
 def has_tags(given: Example | Passage) -> bool:

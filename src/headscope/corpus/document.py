@@ -132,6 +132,7 @@ class Example:
                   for those that frame an input ([CLS], [SEP], ...; not [UNK] and [MASK])
     word_index    [token] int64, the word of each token within `words`; -1 where there is none
     document      id of the document it belongs to: the unit of intervals
+    reading       the kind of inputs that it is of, one of `contents.READINGS`
     """
 
     id: str
@@ -143,6 +144,7 @@ class Example:
     words: tuple[Word, ...] | None = None
     mentions: tuple[Mention, ...] = ()
     frames: tuple[Frame, ...] = ()
+    reading: str = "texts"
 
     def __len__(self) -> int:
         return len(self.input_ids)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from headscope.corpus.contents import EncodeCounts
+from headscope.corpus.contents import WINDOWS, EncodeCounts, reading_of
 from headscope.corpus.document import Document, Example, Passage, is_unicode
 from headscope.corpus.files import check_choice
 from headscope.corpus.packing import fill, split_point, windows
@@ -58,7 +58,7 @@ class _Content:
 class Encoder:
     """Turns documents into examples with one tokenizer, and counts what it did.
 
-    tokenizer     a fast tokenizer
+    tokenizer     the model's
     model_limit   tokens that the model takes at most, special ones included
     limited_by    what sets that limit, for messages
     has_segments  whether the model has embeddings for a second segment (type_vocab_size > 1)
@@ -160,8 +160,9 @@ class Encoder:
         for name, content in self._fitted(passage.id, self._content(passage), self.limit):
             example = self._example(name, document, content)
             yield replace(
-                example, words=passage.words, mentions=passage.mentions, frames=passage.frames
-            )
+                example, words=passage.words, mentions=passage.mentions, frames=passage.frames,
+                reading=reading_of(passage),
+            )  # fmt: skip
 
     def _content(self, passage: Passage) -> _Content:
         if passage.words is not None:
@@ -193,7 +194,8 @@ class Encoder:
             else:
                 contents = [_Content(np.concatenate(ids))]
             for content in contents:
-                yield self._example(f"{document.id}#{index}", document, content)
+                example = self._example(f"{document.id}#{index}", document, content)
+                yield replace(example, reading=WINDOWS)
                 index += 1
 
     def _sentences(self, passages: Sequence[Passage]) -> tuple[list[str], list[Ids]]:

@@ -76,12 +76,12 @@ class StoredInputChoice:
     def _every(self) -> tuple[_LowestKeys, ...]:
         return self._sentences, self._fitting, self._longer, self._shorter
 
-    def chosen(self) -> tuple[Example, ...]:
-        """At most SENTENCES sentences, then at most INPUTS others."""
-        sentences = self._varied()
-        others = self._fitting.examples
-        if not sentences:
-            others = [*others, *self._longer.examples, *self._shorter.examples][:INPUTS]
+    def chosen(self, beside: Self | None = None) -> tuple[Example, ...]:
+        """At most SENTENCES sentences, then at most INPUTS others: of `beside`, if it is given."""
+        sentences, among = self._varied(), beside or self
+        others = among._fitting.examples
+        if beside or not sentences:
+            others = [*others, *among._longer.examples, *among._shorter.examples][:INPUTS]
         return (*sentences, *others)
 
     def _varied(self) -> list[Example]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -89,19 +90,18 @@ def _between(ids: Ids, before: Ids, after: Ids) -> Ids | None:
 
 
 class TokenizerReader:
-    """A fast tokenizer, called in the three ways that a corpus needs.
+    """A tokenizer, called in the three ways that a corpus needs.
 
-    raises  ModelError if the tokenizer is not a fast one: only those say which word each token
-            came from
+    target  text is what a decoder reads, which some tokenizers cut otherwise (Marian)
+
+    A fast tokenizer says which word each token came from. What transformers runs in Python (ESM,
+    Marian, ByT5 …) does not: there each word is read by itself, and running text is laid against
+    that, see `word_begins`.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
-        if not getattr(tokenizer, "is_fast", False):
-            raise ModelError(
-                f"{type(tokenizer).__name__} is not a fast tokenizer, so it cannot say which word "
-                "a token belongs to; wanted one with a tokenizer.json (use_fast=True)"
-            )
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, target: bool = False) -> None:
         self.tokenizer = tokenizer
+        self._names = ("text_target", "text_pair_target") if target else ("text", "text_pair")
         self._ahead = dict[str | tuple[str, ...], Any]()
         self.separator: int | None = tokenizer.sep_token_id
         self.special = self._special_ids()
@@ -118,6 +118,8 @@ class TokenizerReader:
         lists  of words, none of them glued
         """
         self._ahead = {}
+        if not self.tokenizer.is_fast:
+            return  # in Python a call costs little beside its tokens
         spaced = [self._with_spaces(forms) for forms in lists if forms]
         for keys, split in ((texts, False), ([tuple(forms) for forms in spaced], True)):
             if keys:
@@ -141,9 +143,14 @@ class TokenizerReader:
         """
         if not forms:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        spaced = self._with_spaces(forms, glued)
-        read = self._ahead.get(tuple(spaced))
-        read = read or self._call(spaced, is_split_into_words=True).encodings[0]
+        return self._one_by_one(self._with_spaces(forms, glued))
+
+    def _one_by_one(self, forms: Sequence[str]) -> tuple[Ids, Ids]:
+        if not self.tokenizer.is_fast:
+            each = [np.asarray(ids, np.int64) for ids in self._call(list(forms)).input_ids]
+            return np.concatenate(each), np.repeat(np.arange(len(each)), [len(ids) for ids in each])
+        read = self._ahead.get(tuple(forms))
+        read = read or self._call(forms, is_split_into_words=True).encodings[0]
         return np.asarray(read.ids, dtype=np.int64), np.asarray(read.word_ids, dtype=np.int64)
 
     def _with_spaces(self, forms: Sequence[str], glued: Iterable[int] = ()) -> list[str]:
@@ -164,11 +171,36 @@ class TokenizerReader:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         bare = {0, *glued}
         spaced = [form if i in bare else f" {form}" for i, form in enumerate(forms)]
+        if not self.tokenizer.is_fast:
+            return self._laid_against(forms, bare, self.text("".join(spaced)))
         encoded = self._call("".join(spaced), return_offsets_mapping=True)
         word = np.repeat(np.arange(len(spaced)), [len(form) for form in spaced])  # [character]
         starts = np.asarray(encoded.offset_mapping, dtype=np.int64).reshape(-1, 2)[:, 0]  # [token]
         ids = np.asarray(encoded.input_ids, dtype=np.int64)
         return ids, word[np.minimum(starts, len(word) - 1)] if len(ids) else ids
+
+    def _laid_against(self, forms: Sequence[str], bare: set[int], ids: Ids) -> tuple[Ids, Ids]:
+        """`running_words` of a tokenizer that does not say where a token stands.
+
+        bare  words without a space before them
+        ids   [token] of the running text
+        """
+        alone, word = self.words(forms, glued=bare)
+        if np.array_equal(ids, alone):
+            return ids, word
+        # Between two spaces little can be mistaken, if the text is cut there as it is whole.
+        borders = [0, *(i for i in range(len(forms)) if i not in bare), len(forms)]
+        runs = [range(start, stop) for start, stop in pairwise(borders)]
+        read, run = self.words(["".join(forms[i] for i in one) for one in runs])
+        if not np.array_equal(ids, read):
+            runs, run = [range(len(forms))], np.zeros_like(ids)
+        spell = self.tokenizer.convert_ids_to_tokens
+        parts = [
+            word_begins(spell(ids[run == at].tolist()), spell(alone[own].tolist()), word[own])
+            for at, one in enumerate(runs)
+            for own in [(word >= one.start) & (word < one.stop)]
+        ]
+        return ids, np.concatenate(parts)
 
     def tokens(self, tokens: Sequence[str]) -> Ids:
         """Ids [token] of ready tokens; UnknownToken names the first that is not known."""
@@ -182,7 +214,10 @@ class TokenizerReader:
     def _call(self, *texts: Any, special: bool = False, **options: Any) -> Any:
         # verbose=False: a long text is no mistake here, it is cut into windows afterwards.
         with told_as(partial(unusable, self.tokenizer)):
-            return self.tokenizer(*texts, add_special_tokens=special, verbose=False, **options)
+            return self.tokenizer(
+                **dict(zip(self._names, texts, strict=False)),
+                add_special_tokens=special, verbose=False, **options,
+            )  # fmt: skip
 
     def _special_ids(self) -> Ids:
         """Ids that frame an input. [UNK] and [MASK] stand for content, unless they do both."""
@@ -194,33 +229,60 @@ class TokenizerReader:
     def _frame(self) -> SpecialTokens:
         # Some vocabularies hold none of the probes; the last resort is a word of their own.
         own = (str(self.tokenizer.decode([i])) for i in range(min(len(self.tokenizer), 1000)))
-        for probe in chain(PROBES, own):
-            if probe.strip() and len(self.text(probe)):
-                one = self._parts(self._call(probe, special=True))
-                two = self._parts(self._call(probe, probe, special=True))
-                if len(one) == 2 and len(two) == 3:
-                    more = sum(map(len, two)) > sum(map(len, one))
-                    separates = self.separator is not None and more
-                    return SpecialTokens((one[0], one[1]), (two[0], two[1], two[2]), separates)
+        for probe in filter(str.strip, chain(PROBES, own)):
+            content = self.text(probe)
+            if not len(content) or np.isin(content, self.special).any():
+                continue
+            one = _around(self._call(probe, special=True).input_ids, content.tolist(), 1)
+            two = _around(self._call(probe, probe, special=True).input_ids, content.tolist(), 2)
+            if len(one) == 2 and len(two) == 3:
+                more = sum(map(len, two)) > sum(map(len, one))
+                separates = self.separator is not None and more
+                return SpecialTokens((one[0], one[1]), (two[0], two[1], two[2]), separates)
         raise ModelError(
             f"{type(self.tokenizer).__name__} gives no tokens for {', '.join(PROBES)} or its own "
             "vocabulary; wanted a tokenizer that can read text"
         )
 
-    @staticmethod
-    def _parts(encoded: Any) -> list[Ids]:
-        parts: list[list[int]] = [[]]
-        last = None
-        for token, segment in zip(encoded.input_ids, encoded.sequence_ids(0), strict=True):
-            if segment is None:
-                parts[-1].append(token)
-            elif segment != last:
-                parts.append([])
-                last = segment
-        return [np.asarray(part, dtype=np.int64) for part in parts]
-
     def _needs_space(self) -> bool:
-        running = list(self._call("the the").input_ids)
-        bare = list(self._call(["the", "the"], is_split_into_words=True).input_ids)
-        spaced = list(self._call(["the", " the"], is_split_into_words=True).input_ids)
+        running = self.text("the the").tolist()
+        bare, spaced = (self._one_by_one(["the", word])[0].tolist() for word in ("the", " the"))
         return bare != running and spaced == running
+
+
+def _around(ids: list[int], content: list[int], copies: int) -> list[Ids]:
+    """What stands before, between and behind copies of the content; fewer parts if one lacks."""
+    parts, start, size = list[list[int]](), 0, len(content)
+    for _ in range(copies):
+        for at in range(start, len(ids) - size + 1):
+            if ids[at : at + size] == content:
+                parts.append(ids[start:at])
+                start = at + size
+                break
+    return [np.asarray(part, dtype=np.int64) for part in [*parts, ids[start:]]]
+
+
+def word_begins(running: Sequence[str], alone: Sequence[str], word: Ids) -> Ids:
+    """The word [token] in which each token of a running text begins, by the tokens' letters.
+
+    running  [token] tokens of the text, as the vocabulary spells them
+    alone    [piece] tokens of its words, each read by itself
+    word     [piece] the word that each of those is of
+
+    Both are one tokenizer's spelling of the same letters: they differ in marks of spaces, and in
+    where they are cut. A token none of whose letters is met again is of the word that follows
+    what stands before it.
+    """
+    begins = np.cumsum([0, *map(len, running)])  # [token + 1] places in the letters of `running`
+    letters = np.repeat(word, [len(piece) for piece in alone])  # [letter of `alone`]
+    met = np.full(begins[-1], -1, dtype=np.int64)  # [letter of `running`] its place in `alone`
+    matcher = SequenceMatcher(None, "".join(running), "".join(alone), autojunk=False)
+    for here, there, size in matcher.get_matching_blocks():
+        met[here : here + size] = np.arange(there, there + size)
+    places, following = np.empty(len(running), dtype=np.int64), 0
+    for token in range(len(running)):
+        own = met[begins[token] : begins[token + 1]]
+        own = own[own >= 0]
+        places[token] = own[0] if len(own) else min(following, len(letters) - 1)
+        following = int(own[-1]) + 1 if len(own) else following
+    return letters[places] if len(letters) else places

@@ -49,14 +49,17 @@ class Vocabulary:
     marks: frozenset[int] = frozenset()
 
 
-def marks_of(tokenizer: Any, markers: str) -> frozenset[int]:
+def marks_of(tokenizer: Any, markers: str, word_end: str) -> frozenset[int]:
     """Ids of the tokens that are punctuation or symbols and nothing else, whatever their script.
 
-    markers  letters that stand for a space before a word
+    markers   letters that stand for a space before a word
+    word_end  what some vocabularies write behind a word
     """
     marks, vocabulary = [], tokenizer.get_vocab()
-    for name in [name for name in vocabulary if not _LETTERS.search(name)]:  # few of many
-        text = name.lstrip(markers)
+    for name in vocabulary:
+        if _LETTERS.search(bare := name.removesuffix(word_end)):
+            continue  # most of a vocabulary
+        text = bare.lstrip(markers)
         text = text[2:] if text[:2] == "##" and len(text) > 2 else text
         if not text.isascii() and len(text) <= MOST_BYTES:  # byte-level names are no text
             text = tokenizer.convert_tokens_to_string([name]).strip()

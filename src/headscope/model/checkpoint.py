@@ -150,16 +150,11 @@ def unknown_share(tokenizer: Any) -> float:
 
 
 def check_tokenizer(name: str, tokenizer: Any, rows: int) -> None:
-    """Raises ModelError unless a tokenizer is a fast one, knows text, and fits so many tokens."""
+    """Raises ModelError unless a tokenizer knows text and fits so many tokens."""
     if (size := len(tokenizer)) > rows:
         raise ModelError(
             f"{name!r}: the tokenizer has {size} tokens but the model embeds only {rows}; "
             "they do not belong together: give the tokenizer that the model was trained with"
-        )
-    if not getattr(tokenizer, "is_fast", False):
-        raise ModelError(
-            f"{name!r}: {type(tokenizer).__name__} is a slow tokenizer without word "
-            "alignment; give the fast one (tokenizer.json)"
         )
     with told_as(partial(unusable, tokenizer)):
         unknown = unknown_share(tokenizer)

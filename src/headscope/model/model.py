@@ -36,6 +36,7 @@ __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forw
 
 DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MARKERS = "Ġ▁"  # of a word that follows a space, in byte-level and SentencePiece vocabularies
+WORD_END = "</w>"  # of a word's last token, in the vocabularies of XLM, FlauBERT and the first GPT
 
 
 @dataclass(frozen=True)
@@ -125,22 +126,24 @@ class Model:
     def vocabulary(self) -> Vocabulary:
         """Which token ids are the special and punctuation categories."""
         t = self.tokenizer
-        opening = t.cls_token_id if t.cls_token_id is not None else t.bos_token_id
         closing = t.sep_token_id if t.sep_token_id is not None else t.eos_token_id
         added = set(t("a b")["input_ids"]) | set(t("a", "b")["input_ids"])
+        opening = t.cls_token_id
+        if opening is None or (opening == closing and t.bos_token_id in added):  # XLM opens with <s>
+            opening = t.bos_token_id
         marks = [
             ids[0]
             for mark in PUNCTUATION
             for text in (mark, f"a{mark}", f"a {mark}")  # with and without a word-start marker
             if (ids := t(text, add_special_tokens=False)["input_ids"][-1:])
-            and t.convert_ids_to_tokens(ids)[0].lstrip(MARKERS) == mark
+            and t.convert_ids_to_tokens(ids)[0].lstrip(MARKERS).removesuffix(WORD_END) == mark
         ]
         return Vocabulary(
             cls=opening if opening in added else None,
             sep=closing if closing in added else None,
             punctuation=tuple(sorted(set(marks))),
             pad=t.pad_token_id if t.pad_token_id is not None else 0,
-            marks=marks_of(t, MARKERS),
+            marks=marks_of(t, MARKERS, WORD_END),
         )
 
     @cached_property
@@ -160,7 +163,7 @@ class Model:
     def tokens(self, ids: Iterable[int]) -> tuple[str, ...]:
         """Tokens as the vocabulary has them, without the sign for a space before them."""
         names = self.tokenizer.convert_ids_to_tokens([int(token) for token in ids])
-        return tuple(name.lstrip(MARKERS).removesuffix("</w>") or name for name in names)
+        return tuple(name.lstrip(MARKERS).removesuffix(WORD_END) or name for name in names)
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:

@@ -1,21 +1,34 @@
 """Claims of papers: what is claimed, how it is read off runs, and the verdict on it.
 
-A claim is held against a bound ("above one half") or against the published value:
-
-bound      holds, does not hold, unclear (the bound lies within the interval), cannot be asked
-published  reproduced, direction holds, differs, no direction stated, not run, failed
+A claim has a bound ("above one half"), a direction in words whose verdict its measure gives, or a
+published value alone. A published value is reproduced where our whole interval lies within what was
+printed, widened by `margin`, and differs where none of it does: one rule for few documents and for
+many, so that more of them never turn what held into its contrary, but by chance.
 """
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headscope.core.results import json_number
+from headscope.core.verdict import (
+    Outcome,
+    Verdict,
+    above,
+    all_of,
+    any_of,
+    below,
+    between,
+    not_asked,
+    opposite,
+    tested,
+    within,
+)
 from headscope.core.wording import fixed
 from headscope.papers.own_models import OwnModel
-from headscope.papers.quantities import Measure, Measured, PaperRuns, Unmeasured
+from headscope.papers.quantities import NETWORK, RULE, Measure, Measured, PaperRuns, Unmeasured
 
 # How a published value is known.
 MARKS = {
@@ -24,17 +37,20 @@ MARKS = {
     "read": "read off a figure, or the image of a table",
 }
 QUOTED = "quoted"  # words that no number is compared with
-# Verdicts on a claim that has a bound.
-HOLDS, FAILS, UNCLEAR, UNASKED = "holds", "does not hold", "unclear", "cannot be asked"
-TESTS = {"above": ">", "below": "<", "near": "within ±"}
-SIGNIFICANT = 0.05  # largest p of a claim that is also tested against chance
-# Verdicts on a claim that is compared with what was published.
-REPRODUCED, DIRECTION, DIFFERS = "reproduced", "direction holds", "differs"
-NO_DIRECTION, NOT_RUN, FAILED = "no direction stated", "not run", "failed"
-STATUSES = {  # in their order, with their signs
-    REPRODUCED: "●", DIRECTION: "▲", DIFFERS: "✕", NO_DIRECTION: "·", NOT_RUN: "–", FAILED: "!",
-}  # fmt: skip
-
+Test = Callable[[float, float, float, float], Verdict]
+TESTS: dict[str, tuple[str, Test]] = {
+    "above": (">", above),
+    "below": ("<", below),
+    "near": ("within ±", within),
+}
+FAILED = "failed: "  # how the reason begins why a run is missing that went wrong
+BEYOND = {
+    Outcome.HOLDS: "holds beyond an untrained network",
+    Outcome.FAILS: "holds, also in an untrained network",
+    Outcome.CANNOT_TELL: "holds, perhaps also in an untrained network",
+    None: "holds, compared with no untrained network",
+}
+POINTS_OFF, SHARE_OFF, TENTH = 1.0, 0.05, 0.1  # ours: what counts as the published value
 COUNT_DIGITS = 5  # whole numbers of so many digits are exact counts
 _NUMBER = r"−?\d+(?:,\d{3})*(?:\.\d+)?"
 _BOUND = re.compile(rf"([<>≤≥])\s*({_NUMBER})")
@@ -77,6 +93,26 @@ class Published:
         first, last = (both[1], both[2]) if both else (self.text, self.text)
         slack = self.tolerance + _rounding(first)
         return _number(first) - slack, _number(last) + slack
+
+    def verdict(self, measured: Measured, unit: str) -> Verdict:
+        """Whether a number is the published one; see the module."""
+        first, last = self.limits
+        value, low, high = (scale_of(unit) * end for end in (measured.value, *measured.ends))
+        if math.isinf(first):
+            return opposite(above(value, low, high, last))  # a number on the bound meets it
+        if math.isinf(last):
+            return above(value, low, high, first)
+        grain = 1e-9 * max(1.0, abs(first), abs(last))  # of binary fractions, at the boundary
+        off = grain if measured.exact else self.margin(unit)
+        return between(value, low, high, first - off, last + off)
+
+    def margin(self, unit: str) -> float:
+        """How far off a number may be, in its unit, and count as the published one: a point where
+        it is a change, five points of a share, and else a tenth of it, or 0.05.
+        """
+        if unit in ("%", "points", "share"):
+            return {"%": 100 * SHARE_OFF, "points": POINTS_OFF, "share": SHARE_OFF}[unit]
+        return max(SHARE_OFF, TENTH * max(map(abs, self.limits)))
 
     @property
     def value(self) -> float:
@@ -209,49 +245,129 @@ class Paper:
 class ClaimOutcome:
     """A claim with our number and the verdict.
 
-    verdict   see the module
-    measured  None where there is no number
-    reason    then why
-    agrees    the published values that our number agrees with
-    group     id of the claim's group
-    untrained  the numbers of networks without training of which the same is true, by name; None
-              where the runs have no control
+    measured   None where there is no number
+    reproduced  the published values that our number is, within their margin
+    group      id of the claim's group
+    beyond     of a claim that holds, whether it holds beyond networks without training; None where
+               it was not held against any
+    untrained  the numbers of those of which it holds too, by name
+    failed     whether a fault kept it from being asked
     """
 
     claim: PaperClaim
-    verdict: str
+    verdict: Verdict
     measured: Measured | None = None
-    reason: str = ""
-    agrees: tuple[Published, ...] = ()
+    reproduced: tuple[Published, ...] = ()
     group: str = ""
-    untrained: Mapping[str, Measured] | None = None
+    beyond: Verdict | None = None
+    untrained: Mapping[str, Measured] = field(default_factory=dict)
+    failed: bool = False
+
+    @property
+    def outcome(self) -> Outcome:
+        """What is found of the claim."""
+        return self.verdict.outcome
 
     @property
     def untrained_value(self) -> float:
-        """The number of the first such network; NaN without any."""
-        return next((one.value for one in (self.untrained or {}).values()), math.nan)
+        """The number of the first network of which it holds too; NaN without any."""
+        return next((one.value for one in self.untrained.values()), math.nan)
 
 
-def against_bound(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
-    """Holds a claim of a group against its bound."""
+def judge(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
+    """Holds a claim of a group against runs; a claim that cannot be asked says what it needs."""
     try:
-        measured = claim.measure.read(runs)
+        measured = _measured(claim, runs)
     except Unmeasured as error:
-        return ClaimOutcome(claim, UNASKED, reason=error.brief, group=group)
-    if not math.isfinite(measured.value):
-        return ClaimOutcome(claim, UNASKED, reason="nothing to measure", group=group)
-    verdict = bound_verdict(claim, measured)
+        needs = error.brief if claim.bound else str(error)
+        failed = needs.startswith(FAILED)
+        return ClaimOutcome(
+            claim, not_asked(needs.removeprefix(FAILED)), group=group, failed=failed
+        )
+    elsewhere = measured.elsewhere or runs.others.get(claim.data, "")
+    measured = replace(measured, elsewhere=elsewhere)
+    verdict = _verdict(claim, measured, own=runs.own)
+    values = claim.published if runs.own and not elsewhere and claim.bound is None else ()
+    same = tuple(one for one in values if one.verdict(measured, claim.unit).holds)
+    beyond, also = _beyond(claim, runs) if verdict.holds else (None, {})
+    return ClaimOutcome(claim, verdict, measured, same, group, beyond, also)
 
-    def same(other: Measured) -> bool:
-        return math.isfinite(other.value) and bound_verdict(claim, other) == HOLDS
 
-    also = _also_untrained(claim, runs, same) if verdict == HOLDS else None
-    return ClaimOutcome(claim, verdict, measured, group=group, untrained=also)
+def failure(reason: str) -> str:
+    """Why a run is missing, if it failed rather than lacked data."""
+    return FAILED + reason
+
+
+def _measured(claim: PaperClaim, runs: PaperRuns) -> Measured:
+    """The number of a claim; raises Unmeasured where there is nothing to judge."""
+    if claim.model and runs.model and claim.model != runs.model:
+        raise Unmeasured(f"needs another model of the paper’s: --model {claim.model}")
+    for name in claim.measure.runs:
+        runs.run(name)
+    if claim.measure.about == NETWORK:
+        runs.check_checkpoints(claim.measure.runs)
+    measured = claim.measure.read(runs)
+    if math.isnan(measured.value) and (measured.verdict is None or not measured.detail):
+        raise Unmeasured(measured.detail or "the number does not exist here", "nothing to measure")
+    return measured
+
+
+def _verdict(claim: PaperClaim, measured: Measured, *, own: bool) -> Verdict:
+    if claim.bound is not None:
+        return bound_verdict(claim.bound, measured)
+    if measured.verdict is not None:
+        return measured.verdict
+    if not claim.published:
+        return not_asked("neither a direction nor a number was published")
+    if not own or measured.elsewhere:
+        needs = measured.elsewhere and f"the paper’s data: these are {measured.elsewhere}"
+        return not_asked(f"a number alone: needs {needs or 'a model of the paper’s'}")
+    verdicts = [published.verdict(measured, claim.unit) for published in claim.published]
+    return any_of(verdicts)
+
+
+def bound_verdict(bound: Bound, measured: Measured) -> Verdict:
+    """On which side of the bound the interval lies; a number with a p is also tested."""
+    test = TESTS[bound.test][1]
+    return tested(test(measured.value, *measured.ends, bound.value), measured.p)
+
+
+def _beyond(claim: PaperClaim, runs: PaperRuns) -> tuple[Verdict | None, dict[str, Measured]]:
+    """Whether a claim holds of no network without training, and the numbers of those of which it
+    does; None for a claim about a rule, or without any such network.
+    """
+    if claim.measure.about == RULE:
+        return None, {}
+    outcomes: dict[str, tuple[Verdict, Measured]] = {}
+    for name, network in runs.untrained.items():
+        try:
+            measured = claim.measure.read(network)
+        except Exception:  # what their sample cannot tell takes nothing away
+            continue
+        if math.isfinite(measured.value) or measured.verdict is not None:
+            outcomes[name] = _verdict(claim, measured, own=runs.own), measured
+    also = {name: one for name, (verdict, one) in outcomes.items() if verdict.holds}
+    if not outcomes:
+        return None, {}
+    return all_of(opposite(verdict) for verdict, _ in outcomes.values()), also
+
+
+def tally(outcomes: Iterable[ClaimOutcome]) -> dict[str, int]:
+    """How many claims have each outcome, those that hold by whether beyond untrained networks."""
+    counts = dict.fromkeys((*BEYOND.values(), *list(Outcome)[1:]), 0)
+    for one in outcomes:
+        counts[held_words(one) if one.verdict.holds else one.outcome] += 1
+    return counts
+
+
+def held_words(outcome: ClaimOutcome) -> str:
+    """How a claim holds: `holds beyond an untrained network`."""
+    return BEYOND[outcome.beyond.outcome if outcome.beyond else None]
 
 
 def untrained_record(outcome: ClaimOutcome, *, scale: float = 1.0) -> dict[str, Any] | None:
-    """The number of each network without training of which the same is true; None without any."""
-    if outcome.untrained is None:
+    """The number of each network without training of which the same is true; None if not asked."""
+    if outcome.beyond is None:
         return None
     return {name: json_number(scale * one.value) for name, one in outcome.untrained.items()}
 
@@ -264,113 +380,6 @@ def untrained_columns(record: Mapping[str, Any] | None) -> dict[str, Any]:
         "untrained": ", ".join(record) or "none",
         "untrained_value": next(iter(record.values()), None),
     }
-
-
-def _also_untrained(
-    claim: PaperClaim, runs: PaperRuns, same: Callable[[Measured], bool]
-) -> dict[str, Measured] | None:
-    """What networks without training have, where the same is true of it; None without any."""
-    found: dict[str, Measured] = {}
-    asked = False
-    for name, network in runs.untrained.items():
-        try:
-            measured = claim.measure.read(network)
-        except Exception:  # what their sample cannot tell takes nothing away
-            continue
-        asked = True
-        if same(measured):
-            found[name] = measured
-    return found if asked else None
-
-
-def bound_verdict(claim: PaperClaim, measured: Measured) -> str:
-    """On which side of the bound the interval lies; the value where there is no interval.
-
-    A value on the bound is not beyond it. A number with a p holds only if p ≤ SIGNIFICANT.
-    """
-    if claim.bound is None:
-        raise ValueError(f"the claim {claim.key} has no bound")
-    test, bound = claim.bound.test, claim.bound.value
-    low, high = measured.ends
-    if test == "above":
-        holds, fails = low > bound, high <= bound
-    elif test == "below":
-        holds, fails = high < bound, low >= bound
-    else:
-        holds, fails = -bound < low and high < bound, low >= bound or high <= -bound
-    if holds and measured.p > SIGNIFICANT:
-        return UNCLEAR
-    return HOLDS if holds else FAILS if fails else UNCLEAR
-
-
-def against_published(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
-    """Holds a claim against its published values; a claim without a number says why.
-
-    With the paper's own model and data of its kind it is reproduced where a published value lies
-    within our 95 % interval, widened by how far the reading of a figure may be wrong; else its
-    direction holds, or it differs. With another model or other data only the direction counts.
-    """
-    if claim.model and runs.model and claim.model != runs.model:
-        reason = f"needs another model of the paper’s: --model {claim.model}"
-        return ClaimOutcome(claim, NOT_RUN, None, reason, (), group)
-    try:
-        for name in claim.measure.runs:
-            runs.run(name)
-        measured = claim.measure.read(runs)
-    except Unmeasured as error:
-        reason = str(error)
-        verdict = FAILED if reason.startswith(failure("")) else NOT_RUN
-        return ClaimOutcome(claim, verdict, None, reason.removeprefix(failure("")), (), group)
-    except Exception as error:  # a fault in one claim leaves the others
-        reason = f"{type(error).__name__}: {str(error)[:200]}"
-        return ClaimOutcome(claim, FAILED, None, reason, (), group)
-    if math.isnan(measured.value) and (measured.holds is None or not measured.detail):
-        reason = measured.detail or "the number does not exist here"
-        return ClaimOutcome(claim, NOT_RUN, None, reason, (), group)
-    other = measured.elsewhere or runs.others.get(claim.data, "")
-    agreeing = tuple(p for p in claim.published if agrees(p, measured, claim.unit))
-    verdict = _published_verdict(claim, measured, runs.own and not other, agreeing)
-    comparable = runs.own and not other
-
-    def same(untrained: Measured) -> bool:
-        if measured.holds is not None:
-            return untrained.holds is True
-        return comparable and any(agrees(one, untrained, claim.unit) for one in agreeing)
-
-    also = _also_untrained(claim, runs, same) if verdict in (REPRODUCED, DIRECTION) else None
-    measured = replace(measured, elsewhere=other)
-    return ClaimOutcome(claim, verdict, measured, "", agreeing, group, also)
-
-
-def failure(reason: str) -> str:
-    """Why a run is missing, if it failed rather than lacked data."""
-    return f"{FAILED}: {reason}"
-
-
-def _published_verdict(
-    claim: PaperClaim, measured: Measured, comparable: bool, agreeing: tuple[Published, ...]
-) -> str:
-    if comparable and agreeing:
-        return REPRODUCED
-    if measured.holds is not None:
-        return DIRECTION if measured.holds else DIFFERS
-    return DIFFERS if comparable and claim.published else NO_DIRECTION
-
-
-def agrees(published: Published, measured: Measured, unit: str) -> bool:
-    """Whether the interval, or the value where there is none, meets what was printed.
-
-    A bound ("> 50") is met by the value itself: an interval reaching over it would prove nothing.
-    """
-    if math.isnan(measured.value):
-        return False
-    scale = scale_of(unit)
-    first, last = published.limits
-    if math.isinf(first) or math.isinf(last):
-        return first <= scale * measured.value <= last
-    low, high = measured.ends
-    grain = 1e-9 * max(1.0, abs(first), abs(last))  # of binary fractions, at the boundary
-    return scale * low <= last + grain and scale * high >= first - grain
 
 
 def signed(value: float, digits: int = 1) -> str:

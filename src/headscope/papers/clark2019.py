@@ -9,6 +9,7 @@ from headscope.core.accumulators import Float64, finite_mean, ratio
 from headscope.core.head_attention import NEXT, OFFSETS, PREVIOUS, SELF
 from headscope.core.results import largest_first, place_name
 from headscope.core.terms import CLARK
+from headscope.core.verdict import above, below, some_above, tested
 from headscope.core.wording import fixed
 from headscope.papers import clark2019_language as language
 from headscope.papers import quantities
@@ -29,7 +30,7 @@ def _example(run: PaperRun, target: str, head: tuple[int, int]) -> Measured:
     """Attention of the paper's head to a target; in another model, of the head with most of it."""
     draws = run.attention(target)
     at = quantities.paper_head(run, draws[0], head)
-    return run.measured(draws[:, at[0], at[1]], above=HALF, detail=place_name(*at))
+    return run.measured(draws[:, at[0], at[1]], over=HALF, detail=place_name(*at))
 
 
 @quantities.reads("surface")
@@ -38,27 +39,25 @@ def _broad(run: PaperRun) -> Measured:
     every = run.entropies("all")  # [replicate + 1, layer, head]
     head = 0 if run.beside.own else int(np.nanargmax(every[0, 0]))
     share = every[:, 0, head] / run.draws("entropy", "uniform")
-    return run.measured(share, above=0.8, detail=place_name(0, head))
+    return run.measured(share, over=0.8, detail=place_name(0, head))
 
 
 @quantities.reads("surface")
 def _many(run: PaperRun, target: str) -> Measured:
     draws = run.attention(target)
-    many = int((draws[0] > HALF).sum())
     there = [at for at in largest_first(draws[0]) if draws[0][at] > HALF]
     detail = ", ".join(place_name(*at) for at in sorted(there)[:8])
     return run.jumping(
-        draws, lambda drawn: (drawn > HALF).sum((1, 2)) * 1.0, holds=many >= 1, detail=detail
-    )
+        draws, lambda drawn: (drawn > HALF).sum((1, 2)) * 1.0, detail=detail,
+        verdict=some_above(run.interval(draws), HALF),
+    )  # fmt: skip
 
 
 @quantities.reads("surface")
 def _little_on_self(run: PaperRun) -> Measured:
     draws = run.attention(SELF)
     number = run.jumping(draws, lambda drawn: np.asarray((drawn < LITTLE).mean((1, 2))))
-    return replace(
-        number, holds=number.low > HALF if np.isfinite(number.low) else number.value > HALF
-    )
+    return replace(number, verdict=above(number.value, *number.ends, HALF))
 
 
 SAME_HEAD = "the head, or in another model one that does it most, gives it more than half"
@@ -92,12 +91,12 @@ def _middle(run: PaperRun, target: str, bound: float) -> Measured:
     draws = run.attention(target)
     at = sorted({quantities.layer_at(number, draws.shape[1]) for number in MIDDLE})
     detail = f"layers {at[0] + 1} to {at[-1] + 1}"
-    return run.measured(finite_mean(draws[:, at], (1, 2)), above=bound, detail=detail)
+    return run.measured(finite_mean(draws[:, at], (1, 2)), over=bound, detail=detail)
 
 
 @quantities.reads("surface")
 def _depth(run: PaperRun, target: str, first: float, last: float) -> Measured:
-    curve = run.attention(target)[0].mean(1)  # [layer]
+    curve = run.attention(target).mean(2)  # [replicate + 1, layer]
     return run.peak(curve, first, last, quantities.percent_text)
 
 
@@ -107,8 +106,7 @@ def _gradients_fall(run: PaperRun) -> Measured:
     magnitude = _separator_gradients(run, "magnitude")
     cut = quantities.layer_at(EARLY_LAYERS[-1], magnitude.shape[1]) + 1
     share = ratio(magnitude[:, cut:].mean(1), magnitude[:, :cut].mean(1))
-    below = run.surely_above(-share, -HALF)
-    return run.measured(share, holds=below, detail=f"layers {cut + 1} and up")
+    return run.measured(share, verdict=run.below(share, HALF), detail=f"layers {cut + 1} and up")
 
 
 @quantities.reads("gradients")
@@ -119,7 +117,7 @@ def _gradients_mirror(run: PaperRun) -> Measured:
     if layers < LEAST_LAYERS:
         raise Unmeasured(f"needs a model of at least {LEAST_LAYERS} layers for a rank correlation")
     rho = np.array([spearmanr(*pair).statistic for pair in zip(*curves, strict=True)])
-    return run.measured(rho, holds=run.surely_above(-rho), detail=f"over {layers} layers")
+    return run.measured(rho, verdict=run.below(rho), detail=f"over {layers} layers")
 
 
 def _separator_gradients(run: PaperRun, name: str) -> Float64:
@@ -160,7 +158,7 @@ def _last_cls(run: PaperRun) -> Measured:
     cls, every = (run.entropies(query)[:, -1].mean(1) for query in ("cls", "all"))
     uniform = fixed(float(run.draws("entropy", "uniform")[0]), 2)
     detail = f"uniform attention: {uniform} nats"
-    return run.measured(cls, holds=run.surely_above(cls - every), detail=detail)
+    return run.measured(cls, verdict=run.above(cls - every), detail=detail)
 
 
 @quantities.reads("surface")
@@ -169,7 +167,7 @@ def _lower_broad(run: PaperRun) -> Measured:
     every = run.entropies("all")
     cut = max(1, round(every.shape[1] * THIRD))
     gap = every[:, :cut].max((1, 2)) - every[:, cut:].max((1, 2))
-    return run.measured(gap, above=0.0, detail=f"layers 1 to {cut}")
+    return run.measured(gap, over=0.0, detail=f"layers 1 to {cut}")
 
 
 @quantities.reads("surface")
@@ -181,9 +179,7 @@ def _on_one_word(run: PaperRun) -> Measured:
     shares = {t: run.attention(t)[:, layer, head] for t in targets}
     top = max(targets, key=lambda t: float(np.nan_to_num(shares[t][0])))
     detail = f"{place_name(layer, head)}, most on {top}; of the places measured"
-    number = run.measured(shares[top], detail=detail)
-    most = number.high if np.isfinite(number.high) else number.value
-    return replace(number, holds=bool(most <= LITTLE))
+    return run.measured(shares[top], verdict=run.below(shares[top], LITTLE), detail=detail)
 
 
 BREADTH = ClaimGroup(
@@ -210,8 +206,8 @@ def _same_layer(run: PaperRun) -> Measured:
     if not np.isfinite(value):
         raise Unmeasured("needs heads of two layers or more")
     detail = f"p = {fixed(p, 3)}" if np.isfinite(p) else ""
-    holds = value < 1 and p < 0.05
-    return Measured(value, low, high, run.counted, holds=holds, detail=detail)
+    verdict = tested(below(value, low, high, 1.0), p)
+    return Measured(value, low, high, run.counted, verdict=verdict, detail=detail)
 
 
 @quantities.reads("surface")
@@ -221,8 +217,8 @@ def _nearest(run: PaperRun) -> Measured:
         for what in ("layer", "chance", "p")
     )
     detail = f"chance {quantities.percent_text(chance)}, p = {fixed(p, 3)}"
-    holds = value[0] > chance and p < 0.05
-    return Measured(*value, run.counted, holds=holds, detail=detail)
+    verdict = tested(above(*value, chance), p)
+    return Measured(*value, run.counted, verdict=verdict, detail=detail)
 
 
 CLUSTERS = ClaimGroup(

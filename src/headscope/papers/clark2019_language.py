@@ -6,11 +6,12 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.results import best_places, layer_number, own_name, place_name
+from headscope.core.verdict import above
 from headscope.core.wording import capital
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, Published
 from headscope.papers.paper_data import KEYS
-from headscope.papers.quantities import Measured, PaperRun, Unmeasured
+from headscope.papers.quantities import RULE, Measured, PaperRun, Unmeasured
 
 OFFSETS = (-3, -2, -1, 1, 2)  # of the baseline, as in the released code
 NOTEBOOK = "released notebook"
@@ -90,11 +91,11 @@ def _accuracy(run: PaperRun, relation: str) -> Measured:
     head = own_name(int(results["best_layer"]), int(results["best_head"]))
     held_out = quantities.percent_text(quantities.stored(results, "held_out")[0])
     detail = "; ".join(filter(None, (f"{head}, {arrow}", f"held out {held_out}", remark)))
-    holds = quantities.lower_end(quantities.stored(results, "advantage")) > 0
-    return Measured(*number, _words(results), holds=holds, detail=detail)
+    verdict = above(*quantities.stored(results, "advantage"))
+    return Measured(*number, _words(results), verdict=verdict, detail=detail)
 
 
-@quantities.reads("dependency")
+@quantities.reads("dependency", about=RULE)
 def _baseline(run: PaperRun, relation: str) -> Measured:
     """The best of the paper's offsets, picked on the words that it is scored on, as there."""
     results, *_ = _of_relation(run, relation)
@@ -104,16 +105,16 @@ def _baseline(run: PaperRun, relation: str) -> Measured:
     return run.measured(draws[:, best], n=_words(results), detail=detail)
 
 
-@quantities.reads("dependency")
+@quantities.reads("dependency", about=RULE)
 def _count(run: PaperRun, relation: str) -> Measured:
     results, _, remark = _of_relation(run, relation)
-    return Measured(float(results["count"]), n=run.counted, detail=remark)
+    return Measured(float(results["count"]), n=run.counted, detail=remark, exact=True)
 
 
-@quantities.reads("split")
+@quantities.reads("split", about=RULE)
 def _split(run: PaperRun) -> Measured:
     results = run.results("split")
-    return Measured(float(results["share"]), n=f"{int(results['words']):,} words")
+    return Measured(float(results["share"]), n=f"{int(results['words']):,} words", exact=True)
 
 
 def _words(results: xr.Dataset) -> str:
@@ -168,15 +169,15 @@ SYNTAX = ClaimGroup(
 )  # fmt: skip
 
 
-@quantities.reads("coreference")
+@quantities.reads("coreference", about=RULE)
 def _system(run: PaperRun, system: str, kind: str) -> Measured:
     results = run.results("coreference")
     draws = quantities.draws_of(results, "baseline", system=system, mention_type=kind)
-    holds = None
+    verdict = None
     if system in BELOW:
         less = quantities.draws_of(results, "baseline", system=BELOW[system], mention_type=kind)
-        holds = run.surely_above(draws - less)
-    return run.measured(draws, n=_mentions(results, kind), holds=holds)
+        verdict = run.above(draws - less)
+    return run.measured(draws, n=_mentions(results, kind), verdict=verdict)
 
 
 @quantities.reads("coreference")
@@ -190,7 +191,7 @@ def _one_head(run: PaperRun, kind: str) -> Measured:
     draws = quantities.draws_of(results.isel(layer=layer, head=head), "accuracy", mention_type=kind)
     match = quantities.draws_of(results, "baseline", system="head_match", mention_type=kind)
     return run.measured(draws, n=_mentions(results, kind), detail=place_name(layer, head),
-                        holds=run.surely_above(draws - match))  # fmt: skip
+                        verdict=run.above(draws - match))  # fmt: skip
 
 
 def _mentions(results: xr.Dataset, kind: str) -> str:
@@ -230,17 +231,17 @@ COREFERENCE = ClaimGroup(
 
 
 @quantities.reads("probes")
-def _probe(run: PaperRun, name: str, above: str, below: str) -> Measured:
+def _probe(run: PaperRun, name: str, lower: str, upper: str) -> Measured:
     results = run.results("probes")
     number = quantities.stored(results, "uas", probe=name)
     if not np.isfinite(number[0]):
         raise Unmeasured(f"needs words: {KEYS['words'].what}; {KEYS['words'].where}")
-    pair = (name, above) if above else (below, name)  # the first ought to find more
-    holds = None
+    pair = (name, lower) if lower else (upper, name)  # the first ought to find more
+    verdict = None
     if all(pair):
         gain = quantities.stored(results, "difference", probe=pair[0], probe_other=pair[1])
-        holds = quantities.lower_end(gain) > 0
-    return Measured(*number, _tested(results), holds=holds)
+        verdict = above(*gain)
+    return Measured(*number, _tested(results), verdict=verdict)
 
 
 @quantities.reads("probes")
@@ -262,11 +263,11 @@ def _tested(results: xr.Dataset) -> str:
 def _table_3() -> tuple[PaperClaim, ...]:
     names = {name: words for name, words, *_ in TABLE_3}
     claims = []
-    for name, words, published, above, below in TABLE_3:
-        direction = f"surely above {names[above]}" if above else ""
-        direction = f"surely below {names[below]}" if below else direction
+    for name, words, published, lower, upper in TABLE_3:
+        direction = f"surely above {names[lower]}" if lower else ""
+        direction = f"surely below {names[upper]}" if upper else direction
         claims.append(
-            PaperClaim(f"table3-{name}", "Table 3", f"UAS: {words}", _probe(name, above, below),
+            PaperClaim(f"table3-{name}", "Table 3", f"UAS: {words}", _probe(name, lower, upper),
                        published, "%", direction, "probe_test")
         )  # fmt: skip
     structural = "UUAS: structural probe on hidden states (not comparable)"

@@ -10,26 +10,28 @@ import numpy as np
 from headscope.core.accumulators import Float64
 from headscope.core.results import place_name
 from headscope.core.terms import KOBAYASHI20, KOBAYASHI21
+from headscope.core.verdict import above, all_of, below
 from headscope.core.wording import fixed
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
 from headscope.papers.kobayashi2020_alignment import ALIGNMENT
 from headscope.papers.own_models import BERT_UNCASED
-from headscope.papers.quantities import Measured, PaperRun, Unmeasured
+from headscope.papers.quantities import RULE, Measured, PaperRun, Unmeasured
 
 FIGURE_3A = 0.03  # how far our reading of Figure 3a may be wrong
 FIGURE_3B = 0.1  # and of Figure 3b
 CATEGORIES = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "“.” and “,”", "other": "other tokens"}
+HALF = 0.5
 LEAST_CV = 0.1  # ours: a spread of a tenth of the mean is a spread
 
 
-@quantities.reads("tokens")
-def _count(run: PaperRun, what: str, expected: int) -> Measured:
+@quantities.reads("tokens", about=RULE)
+def _count(run: PaperRun, what: str) -> Measured:
     tokens = run.results("tokens")
     value = float(tokens[what])
     detail = "" if value.is_integer() else fixed(value, 4)
     n = f"{int(tokens['inputs']):,} inputs"
-    return Measured(value, n=n, holds=value == expected, detail=detail)
+    return Measured(value, n=n, detail=detail, exact=True)
 
 
 COUNTS = (
@@ -41,11 +43,11 @@ COUNTS = (
 )
 DATA = ClaimGroup(
     "data", "The data",
-    "992 segments of Wikipedia, those of Clark et al. (2019), with segment ids 0 and 1.",
+    "992 segments of Wikipedia, those of Clark et al. (2019), with segment ids 0 and 1. Where all "
+    "numbers are the same the text is, as far as this shows, the released one.",
     tuple(
-        PaperClaim(f"data-{key}", "data", words, _count(key, expected),
-                   (Published(f"{expected:,}", "code"),), direction="the same number: then the "
-                   "text is, as far as this shows, the released one")
+        PaperClaim(f"data-{key}", "data", words, _count(key),
+                   (Published(f"{expected:,}", "code"),))
         for key, words, expected in COUNTS
     ),
 )  # fmt: skip
@@ -62,8 +64,8 @@ def _at_head(run: PaperRun, variable: str, head: tuple[int, int], *, most: bool)
 
 @quantities.reads("norms")
 def _over_heads(run: PaperRun, variable: str) -> Measured:
-    above = LEAST_CV if variable == "value_norm_cv" else None
-    return run.measured(run.draws("norms", variable).mean((1, 2)), above=above)
+    over = LEAST_CV if variable == "value_norm_cv" else None
+    return run.measured(run.draws("norms", variable).mean((1, 2)), over=over)
 
 
 def _table_1() -> tuple[PaperClaim, ...]:
@@ -79,12 +81,12 @@ def _table_1() -> tuple[PaperClaim, ...]:
     for key, words, head, values in rows:
         for (name, letter), text in zip(names.items(), values, strict=False):
             variable, whole = f"value_norm_{name}", f"table1-{key}-{letter}"
-            above = whole == "table1-mean-CV"
+            stated = whole == "table1-mean-CV"
             claims.append(
                 PaperClaim(whole, "Table 1", f"{letter} of ‖f(x)‖: {words}",
                            _at_head(variable, head[0], most=head[1]) if head
                            else _over_heads(variable), (Published(text, "read"),),
-                           direction=f"the interval of the mean CV lies above {LEAST_CV}" * above)
+                           direction=f"the interval of the mean CV lies above {LEAST_CV}" * stated)
             )  # fmt: skip
     return tuple(claims)
 
@@ -112,7 +114,7 @@ def _curves(run: PaperRun, variable: str) -> dict[str, Float64]:
 
 @quantities.reads("norms")
 def _peak(run: PaperRun, category: str, first: float, last: float) -> Measured:
-    curve = _curves(run, "attention")[category][0]  # [layer]
+    curve = _curves(run, "attention")[category]  # [replicate + 1, layer]
     return run.peak(curve, first, last, partial(fixed, digits=2))
 
 
@@ -122,7 +124,7 @@ def _other_above(run: PaperRun) -> Measured:
     curves = _curves(run, "weighted_norm")
     gap = curves["other"] - _largest_special(curves)  # [replicate + 1, layer]
     at = int(np.nanargmin(gap[0]))
-    return run.measured(gap[:, at], above=0.0, detail=f"least in layer {at + 1}")
+    return run.measured(gap[:, at], over=0.0, detail=f"least in layer {at + 1}")
 
 
 @quantities.reads("norms")
@@ -130,10 +132,10 @@ def _special_low(run: PaperRun) -> Measured:
     """The largest ‖αf‖ of special tokens and punctuation in any layer."""
     curves = _curves(run, "weighted_norm")
     top = _largest_special(curves)
-    most = float(np.nanmax((top / curves["other"])[0]))
-    at = int(np.nanargmax(top[0]))
-    detail = f"layer {at + 1}; at most {fixed(most, 2)} of other tokens’"
-    return run.measured(top[:, at], holds=most < 0.5, detail=detail)
+    share = top / curves["other"]  # [replicate + 1, layer]
+    at, most = int(np.nanargmax(top[0])), int(np.nanargmax(share[0]))
+    detail = f"layer {at + 1}; at most {fixed(float(share[0, most]), 2)} of other tokens’"
+    return run.measured(top[:, at], verdict=run.below(share[:, most], HALF), detail=detail)
 
 
 def _largest_special(curves: dict[str, Float64]) -> Float64:
@@ -193,18 +195,21 @@ def _rho(run: PaperRun, category: str) -> tuple[float, float, float]:
 @quantities.reads("norms")
 def _cancellation(run: PaperRun, category: str) -> Measured:
     number = _rho(run, category)
-    return Measured(*number, run.counted, holds=quantities.upper_end(number) < 0)
+    return Measured(*number, run.counted, verdict=below(*number))
 
 
 @quantities.reads("norms")
 def _strongest(run: PaperRun) -> Measured:
-    values = {category: _rho(run, category)[0] for category in CATEGORIES}
-    order = sorted((value, c) for c, value in values.items() if np.isfinite(value))
-    if not order:
-        raise Unmeasured("the correlation does not exist for any category")
+    numbers = {category: _rho(run, category) for category in CATEGORIES}
+    order = sorted((one[0], c) for c, one in numbers.items() if np.isfinite(one[0]))
+    if len(order) < len(numbers):
+        raise Unmeasured("the correlation does not exist for every category")
     detail = ", ".join(f"{CATEGORIES[c]} {fixed(v, 2)}" for v, c in order)
-    holds = order[0][1] == "sep" and order[-1][1] == "other"
-    return Measured(n=run.counted, holds=holds, detail=detail)
+    sep, other = numbers.pop("sep"), numbers["other"]
+    gaps = [quantities.less(one, sep) for one in numbers.values()]
+    gaps += [quantities.less(other, numbers[c]) for c in ("cls", "punctuation")]
+    verdict = all_of(above(*gap) for gap in gaps)
+    return Measured(n=run.counted, verdict=verdict, detail=detail)
 
 
 def _check_ranks(run: PaperRun) -> None:
@@ -220,11 +225,11 @@ def _check_ranks(run: PaperRun) -> None:
 def _frequency(run: PaperRun, quantity: str) -> Measured:
     _check_ranks(run)
     number = run.stored("norms", "spearman_frequency", quantity=quantity)
-    holds = None
+    verdict = None
     if quantity == "value_norm":
         other = run.stored("norms", "spearman_frequency", quantity="attention")
-        holds = number[1] > 0 and number[1] > other[2]
-    return Measured(*number, run.counted, holds=holds)
+        verdict = all_of([above(*number), above(*quantities.less(number, other))])
+    return Measured(*number, run.counted, verdict=verdict)
 
 
 CANCELLING = (("cls", "−0.34"), ("sep", "−0.69"), ("punctuation", "−0.25"), ("other", "−0.06"))
@@ -255,19 +260,20 @@ FREQUENCY = ClaimGroup(
 
 
 @quantities.reads("norms")
-def _mixing(run: PaperRun, method: str, above: str) -> Measured:
+def _mixing(run: PaperRun, method: str, lies_below: str) -> Measured:
     ratios = run.draws("mixing", "ratio", variant=method).mean(1)
-    holds = None
-    if above:
-        holds = run.surely_above(run.draws("mixing", "ratio", variant=above).mean(1) - ratios)
-    return run.measured(ratios, holds=holds)
+    verdict = None
+    if lies_below:
+        other = run.draws("mixing", "ratio", variant=lies_below).mean(1)
+        verdict = run.below(ratios - other)
+    return run.measured(ratios, verdict=verdict)
 
 
 @quantities.reads("norms")
 def _rank_of_mixing(run: PaperRun, method: str) -> Measured:
     _check_ranks(run)
     number = run.stored("mixing", "spearman_frequency", variant=method)
-    return Measured(*number, run.counted, holds=quantities.upper_end(number) < 0)
+    return Measured(*number, run.counted, verdict=below(*number))
 
 
 METHODS = {
@@ -287,9 +293,9 @@ SEQUEL = ClaimGroup(
     f"The sequel adds the residual connection and layer normalisation ({KOBAYASHI21}): most of a "
     "token stays itself. There 12 % of the tokens were masked; here none are.", (
         *(PaperClaim(f"mixing-{method}", "2021, Wikipedia means", f"Mixing ratio by "
-                     f"{METHODS[method]}", _mixing(method, above), values, "%",
-                     f"surely below {METHODS[above]}" if above else "")
-          for method, above, values in ORDERED),
+                     f"{METHODS[method]}", _mixing(method, upper), values, "%",
+                     f"surely below {METHODS[upper]}" if upper else "")
+          for method, upper, values in ORDERED),
         *(PaperClaim(f"mixing-rank-{key}", "2021", f"Rank correlation of {METHODS[method]} with "
                      "frequency rank", _rank_of_mixing(method), (Published(text),),
                      direction="the interval lies below 0: frequent tokens take more from others")

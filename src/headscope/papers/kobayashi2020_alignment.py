@@ -10,6 +10,7 @@ import numpy as np
 
 from headscope.core.accumulators import Float64
 from headscope.core.results import documents, model_name, shape
+from headscope.core.verdict import all_of
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, Published
 from headscope.papers.quantities import Measure, Measured, PaperRun, percent_text, reads, stored
 
@@ -38,8 +39,9 @@ def _error(run: PaperRun, draws: Draws, *others: Compared, best_of: str = "") ->
     """An error rate; the direction is that it lies surely on one side of all others."""
     ours = draws(run)
     apart = [sign * (ours - other(run)) for other, sign in others]
-    holds = all(run.surely_above(gap) for gap in apart) if apart else None
-    return _aligned(run, ours, holds=holds, detail=_best(run, *best_of.split()) if best_of else "")
+    verdict = all_of(map(run.above, apart)) if apart else None
+    detail = _best(run, *best_of.split()) if best_of else ""
+    return _aligned(run, ours, verdict=verdict, detail=detail)
 
 
 def _best(run: PaperRun, setting: str, measure: str) -> str:
@@ -53,14 +55,14 @@ def _best(run: PaperRun, setting: str, measure: str) -> str:
 @reads("alignment")
 def _related(run: PaperRun, coefficient: str, setting: str, sign: int) -> Measured:
     draws = run.draws("alignment", coefficient, setting=setting)
-    return _aligned(run, draws, holds=run.surely_above(sign * draws))
+    return _aligned(run, draws, verdict=run.above(sign * draws))
 
 
 @reads("alignment")
 def _input_better(run: PaperRun) -> Measured:
     """How far the best layer by norms errs less on the word that is read."""
     output, read = (_draws("best_aer", setting=s, measure="norm")(run) for s in ("AWO", "AWI"))
-    return _aligned(run, output - read, above=0.0)
+    return _aligned(run, output - read, over=0.0)
 
 
 def _mean_of_heads(run: PaperRun) -> Float64:

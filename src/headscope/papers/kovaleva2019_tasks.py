@@ -2,15 +2,25 @@
 
 import numpy as np
 import xarray as xr
-from scipy.stats import hypergeom
+from scipy.stats import binomtest, hypergeom
 
 from headscope.core.accumulators import Float64
 from headscope.core.intervals import estimate
-from headscope.core.results import largest_first, place_name
+from headscope.core.results import at, largest_first, place_name
+from headscope.core.results import estimate as estimate_of
+from headscope.core.verdict import (
+    above,
+    all_of,
+    in_draws,
+    known,
+    opposite,
+    some_above,
+    tested,
+)
 from headscope.core.wording import fixed
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, Published, signed
-from headscope.papers.quantities import Measure, Measured, PaperRun, PaperRuns, Unmeasured
+from headscope.papers.quantities import BEFORE, Measure, Measured, PaperRun, PaperRuns, Unmeasured
 from headscope.tasks.metrics import draws_of
 from headscope.tasks.task import GLUE
 
@@ -43,9 +53,14 @@ def _score(run: PaperRun, task: str, metric: str, when: str) -> tuple[float, flo
     record, name = run.results("finetuned"), f"{metric}_{when}"
     if name not in record:
         raise Unmeasured(f"needs {metric} in the record of the training")
-    if metric != GLUE[task].metrics[0]:
-        return float(record[name]), np.nan, np.nan
-    return float(record[name]), float(record[f"ci_low_{when}"]), float(record[f"ci_high_{when}"])
+    value = float(record[name])
+    if metric == GLUE[task].metrics[0]:
+        return value, float(record[f"ci_low_{when}"]), float(record[f"ci_high_{when}"])
+    if metric != "accuracy":
+        return value, np.nan, np.nan
+    n = int(record["dev_examples"])
+    interval = binomtest(round(value * n), n).proportion_ci(SURE, "wilson")
+    return value, float(interval.low), float(interval.high)
 
 
 def _examples(run: PaperRun, *, trained: bool = True) -> str:
@@ -54,7 +69,7 @@ def _examples(run: PaperRun, *, trained: bool = True) -> str:
     return f"{int(record['dev_examples']):,} examples{learned}"
 
 
-@quantities.reads("tuned:")
+@quantities.reads("tuned:", about=BEFORE)
 def _before(run: PaperRun, task: str, metric: str) -> Measured:
     return Measured(*_score(run, task, metric, "before"), _examples(run, trained=False))
 
@@ -63,39 +78,43 @@ def _before(run: PaperRun, task: str, metric: str) -> Measured:
 def _scratch(run: PaperRun, task: str, metric: str) -> Measured:
     scratch = run.beside.run(f"scratch:{task}")
     number, after = (_score(x, task, metric, "after") for x in (scratch, run))
-    return Measured(*number, _examples(scratch), holds=number[0] < quantities.lower_end(after))
+    verdict = above(*quantities.less(after, number))
+    return Measured(*number, _examples(scratch), verdict=verdict)
 
 
 @quantities.reads("tuned:")
 def _tuned(run: PaperRun, task: str, metric: str) -> Measured:
     after = _score(run, task, metric, "after")
-    others = [_score(run, task, metric, "before")[0]]
+    others = [_score(run, task, metric, "before")]
     if f"scratch:{task}" in run.beside:
-        others.append(_score(run.beside.run(f"scratch:{task}"), task, metric, "after")[0])
-    holds = quantities.lower_end(after) > max(others) if np.isfinite(others).all() else None
-    return Measured(*after, _examples(run), holds=holds)
+        others.append(_score(run.beside.run(f"scratch:{task}"), task, metric, "after"))
+    there = [other for other in others if np.isfinite(other[0])]  # no correlation: always the same
+    verdict = all_of(above(*quantities.less(after, other)) for other in there)
+    return Measured(*after, _examples(run), verdict=verdict)
 
 
 def _gain(runs: PaperRuns) -> Measured:
     """Mean over tasks of the score after less that before; accuracy where a task has two."""
-    gains = []
+    gains, verdicts = [], []
     for task in TASKS:
-        if f"tuned:{task}" in runs:
+        if f"tuned:{task}" in runs and not runs.at_chance(task):
             run, of = runs.run(f"tuned:{task}"), GLUE[task]
             metric = of.metrics[0] if of.is_regression else of.metrics[-1]
-            after, before = (_score(run, task, metric, when)[0] for when in ("after", "before"))
-            gains.append(after - before)
+            after, before = (_score(run, task, metric, when) for when in ("after", "before"))
+            gains.append(after[0] - before[0])
+            verdicts.append(above(*quantities.less(after, before)))
     if not gains:
-        raise Unmeasured(runs.absent.get("tuned:rte", "needs checkpoints"))
+        needs = "needs checkpoints that beat chance"
+        raise Unmeasured(runs.absent.get("tuned:rte", needs))
     few = f"{len(gains)} of 7 tasks" if len(gains) < len(TASKS) else ""
-    return Measured(float(np.mean(gains)), n=f"{len(gains)} tasks", holds=min(gains) > 0,
+    return Measured(float(np.mean(gains)), n=f"{len(gains)} tasks", verdict=all_of(verdicts),
                     detail=", ".join(points(gain) for gain in gains), elsewhere=few)  # fmt: skip
 
 
 COLUMNS = (  # key, how the model came to be, its measure, the direction
     ("before", "pre-trained, not fine-tuned", _before, ""),
-    ("scratch", "random weights, fine-tuned", _scratch, "below the fine-tuned model’s interval"),
-    ("tuned", "pre-trained, fine-tuned", _tuned, "its interval lies above both others"),
+    ("scratch", "random weights, fine-tuned", _scratch, "below the fine-tuned model, by intervals"),
+    ("tuned", "pre-trained, fine-tuned", _tuned, "above both others, by all intervals"),
 )
 SCORES = ClaimGroup(
     "tasks", "Tasks, before and after fine-tuning (Table 1)",
@@ -121,12 +140,10 @@ def _last_two(run: PaperRun, task: str) -> Measured:
         detail += (
             f"; the last two first in {quantities.percent_text(first, 0)} of corpora drawn anew"
         )
-        most = first >= SURE
-    else:
-        most = set(order) == {len(layers) - 2, len(layers) - 1}
-    holds = most != (task == LAST_KEPT)
     number = quantities.stored(results, "last_minus_other")
-    return Measured(*number, run.counted, holds=holds, detail=detail)
+    most = all_of([in_draws(first), above(*number)])
+    verdict = opposite(most) if task == LAST_KEPT else most
+    return Measured(*number, run.counted, verdict=verdict, detail=detail)
 
 
 def _last_layers(task: str) -> PaperClaim:
@@ -134,7 +151,7 @@ def _last_layers(task: str) -> PaperClaim:
     direction = "both change more than every layer before in 95 % of corpora drawn anew"
     if task == LAST_KEPT:
         words = "do not change most"
-        direction = "they do not, in more than 5 % of corpora drawn anew"
+        direction = "they do not, in 95 % of corpora drawn anew"
     text = f"{NAMES[task]}: the last two layers {words}: their 1 − cosine above that of the others"
     return PaperClaim(f"last-layers-{task}", "§4.3, Figure 5", text, _last_two(task),
                       direction=direction)  # fmt: skip
@@ -152,11 +169,13 @@ def _best_head(run: PaperRun, _: str) -> Measured:
     results = run.results("ablation")
     change = results["difference"].values
     layer, head = largest_first(change)[0]
-    number = quantities.stored(results.isel(layer=layer, head=head), "difference")
+    parts = estimate_of(results, "difference")
+    number = at(parts, layer, head)
     sure = int((results["verdict"] == "harmful").sum())
     raising = int((change > 0).sum())
     detail = f"{place_name(layer, head)}; {raising} heads raise it, {sure} of them surely"
-    return Measured(*number, run.counted, holds=sure > 0, detail=detail)
+    verdict = known(True) if sure else some_above(parts)
+    return Measured(*number, run.counted, verdict=verdict, detail=detail)
 
 
 @quantities.reads("ablate:")
@@ -164,7 +183,7 @@ def _mean_head(run: PaperRun, task: str) -> Measured:
     """What a random head's absence changes, with an interval over examples."""
     results = run.results("ablation")
     number = (float(np.nanmean(results["difference"].values)), *_mean_interval(results, task))
-    return Measured(*number, run.counted, holds=quantities.lower_end(number) > 0)
+    return Measured(*number, run.counted, verdict=above(*number))
 
 
 def _mean_interval(results: xr.Dataset, task: str) -> tuple[float, float]:
@@ -185,15 +204,16 @@ def _mean_interval(results: xr.Dataset, task: str) -> tuple[float, float]:
 @quantities.reads("ablate:")
 def _layer(run: PaperRun, _: str, layer: int) -> Measured:
     number = quantities.stored(run.results("ablation").isel(layer=layer), "layer_difference")
-    return Measured(*number, run.counted, holds=quantities.lower_end(number) > 0)
+    return Measured(*number, run.counted, verdict=above(*number))
 
 
 @quantities.reads("ablate:")
 def _worst_layer(run: PaperRun, _: str) -> Measured:
     results = run.results("ablation")
-    at = int(np.nanargmin(results["layer_difference"].values))
-    number = quantities.stored(results.isel(layer=at), "layer_difference")
-    return Measured(*number, run.counted, holds=number[0] < 0, detail=f"layer {at + 1}")
+    parts = estimate_of(results, "layer_difference")
+    layer = int(np.nanargmin(parts.value))
+    verdict = some_above(parts, sign=-1)
+    return Measured(*at(parts, layer), run.counted, verdict=verdict, detail=f"layer {layer + 1}")
 
 
 @quantities.reads("ablate:sts-b", "ablate:rte")
@@ -205,8 +225,8 @@ def _shared(run: PaperRun) -> Measured:
     same = [place for place in first if place in second]
     p = float(hypergeom.sf(len(same) - 1, costs[1].size, SHARED, SHARED))
     detail = f"{', '.join(place_name(*at) for at in same) or 'none'}; p = {fixed(p, 3)}"
-    holds = {(3, 0), (1, 11)} <= set(same) if run.beside.own else p < 0.05
-    return Measured(len(same), holds=holds, detail=detail)
+    there = {(3, 0), (1, 11)} <= set(same) or not run.beside.own
+    return Measured(len(same), verdict=tested(known(there), p), detail=detail)
 
 
 GAINS = {"sts-b": "0.1", "mrpc": "1.2"}
@@ -225,12 +245,13 @@ DISABLING = ClaimGroup(
         PaperClaim("layer-1-rte", "§4.6", "RTE: layer 1 disabled", _layer("rte", 0),
                    (Published("3.2"),), "points", ABOVE_0),
         *(PaperClaim(f"layers-{task}", "§4.6", f"{NAMES[task]}: a layer disabled costs little: the "
-                     "largest loss", _worst_layer(task), (Published("−0.2"),), "points", "a loss")
+                     "largest loss", _worst_layer(task), (Published("−0.2"),), "points",
+                     "a loss, of all layers at once")
           for task in ("qnli", "mnli")),
         PaperClaim("shared-heads", "§4.6", "STS-B and RTE share heads that matter (4-1, 2-12): of "
                    f"the {SHARED} that cost most, in both", _shared(),
-                   direction="4-1 and 2-12 among them; in another model, more than chance, p < "
-                   "0.05"),
+                   direction="more than chance, p < 0.05, and in the paper’s model 4-1 and "
+                   "2-12 among them"),
     ),
     tuple(PaperFigure(f"ablate:{task}", "ablation", NAMES[task]) for task in TASKS),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from headscope.core.results import largest_first, place_name
 from headscope.core.terms import OLSSON
+from headscope.core.verdict import all_of, known
 from headscope.core.wording import percent
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
@@ -17,7 +18,7 @@ PREFIX = (((5, 5), "0.932"), ((6, 9), "0.913"), ((7, 10), "0.910"), ((5, 1), "0.
 def score_of(run: PaperRun, circuit: str, head: tuple[int, int], rank: int) -> Measured:
     """The attention of the paper's head on random tokens; in another model, of the rank-th."""
     draws = run.draws("circuits", "score", circuit=circuit)
-    return run.of_head(draws, head, rank=rank, above=LEAST)
+    return run.of_head(draws, head, rank=rank, over=LEAST)
 
 
 @quantities.reads("repeated")
@@ -33,28 +34,28 @@ def _strongest(run: PaperRun, circuit: str) -> tuple[int, int]:
 def _copied(run: PaperRun) -> Measured:
     layer, head = _strongest(run, "induction")
     copied = run.draws("circuits", "copied")[:, layer, head]
-    return run.measured(copied, above=0.5, detail=place_name(layer, head))
+    return run.measured(copied, over=0.5, detail=place_name(layer, head))
 
 
 @quantities.reads("repeated")
 def _earlier(run: PaperRun) -> Measured:
-    """Layers between the strongest head of each kind; it holds of heads that surely are such."""
+    """Layers between the strongest head of each kind; it holds of heads that are such."""
     kinds = ("previous_token", "induction")
     first, then = (_strongest(run, kind) for kind in kinds)
     places = zip(kinds, (first, then), strict=True)
-    sure = all(score_of(run, kind, place, 0).holds for kind, place in places)
+    scores = [score_of(run, kind, place, 0).verdict for kind, place in places]
     layers = len(run.draws("circuits", "copied")[0])
     detail = (
         f"{place_name(*first)}, then {place_name(*then)}; of two heads at random in "
         f"{percent((1 - 1 / layers) / 2)} of draws"
     )
-    holds = sure and first[0] < then[0]
-    return Measured(then[0] - first[0], n=run.counted, holds=holds, detail=detail)
+    verdict = all_of([*filter(None, scores), known(first[0] < then[0])])
+    return Measured(then[0] - first[0], n=run.counted, verdict=verdict, detail=detail)
 
 
 @quantities.reads("repeated")
 def _told_again(run: PaperRun) -> Measured:
-    return run.measured(run.draws("circuits", "told_again"), above=0.5)
+    return run.measured(run.draws("circuits", "told_again"), over=0.5)
 
 
 INDUCTION = ClaimGroup(

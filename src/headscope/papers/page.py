@@ -15,6 +15,7 @@ from typing import Any
 from headscope.core.control import controls
 from headscope.core.results import counted, printable, title_name
 from headscope.core.terms import SOURCES
+from headscope.core.verdict import MEANINGS, Outcome
 from headscope.core.wording import fixed
 from headscope.draw.figures import pictures
 from headscope.draw.panel import PanelStore
@@ -55,9 +56,13 @@ class PaperOutcome:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many claims have each verdict, all of STATUSES in order."""
-        counts = Counter(outcome.verdict for outcome in self.claims)
-        return {status: counts[status] for status in claim_engine.STATUSES}
+        """How many claims have each verdict, see `tally`."""
+        return claim_engine.tally(self.claims)
+
+    @property
+    def failed(self) -> list[ClaimOutcome]:
+        """The claims that a fault kept from being asked."""
+        return [outcome for outcome in self.claims if outcome.failed]
 
     def of_group(self, group: str) -> list[ClaimOutcome]:
         """The outcomes of the claims of a group, by its id."""
@@ -67,16 +72,22 @@ class PaperOutcome:
 # --- for readers ----------------------------------------------------------------------------
 
 
-def status_text(outcome: ClaimOutcome) -> str:
-    """`not run: needs …`, or the verdict alone."""
-    return f"{outcome.verdict}: {outcome.reason}" if outcome.reason else outcome.verdict
-
-
 def short_status(outcome: ClaimOutcome) -> str:
     """The verdict in a line of a terminal; of a need, only what."""
-    if outcome.verdict != claim_engine.NOT_RUN:
-        return status_text(outcome)
-    return f"{outcome.verdict}: {outcome.reason.partition(':')[0].partition(';')[0]}"
+    needs = outcome.verdict.needs if outcome.failed else _first(outcome.verdict.needs)
+    beside = needs or "; ".join(filter(None, (also_text(outcome), smallest_text(outcome))))
+    return f"{outcome.outcome}: {beside}" if beside else outcome.outcome
+
+
+def _first(needs: str) -> str:
+    kept = needs.startswith("a number alone: ") * "a number alone: "
+    return kept + needs.removeprefix(kept).partition(":")[0].partition(";")[0]
+
+
+def smallest_text(outcome: ClaimOutcome) -> str:
+    """`could show 4.1`: what the data could have shown that cannot tell; "" where not known."""
+    smallest = outcome.verdict.smallest * claim_engine.scale_of(outcome.claim.unit)
+    return f"could show {_fixed(smallest, _digits(smallest))}" if math.isfinite(smallest) else ""
 
 
 def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
@@ -92,8 +103,10 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
     return value, f"[{', '.join(ends)}]"
 
 
-def untrained_text(outcome: ClaimOutcome) -> str:
+def also_text(outcome: ClaimOutcome) -> str:
     """`also in an untrained network: 61.2`; "" where that is not so, or unknown."""
+    if outcome.beyond is not None and outcome.beyond.outcome is Outcome.CANNOT_TELL:
+        return f"perhaps {ALSO}"
     if not outcome.untrained:
         return ""
     value = claim_engine.scale_of(outcome.claim.unit) * outcome.untrained_value
@@ -115,12 +128,20 @@ def digits_of(outcome: ClaimOutcome) -> int:
     printed = [len(text.replace("–", ".").rpartition(".")[2]) for text in texts if "." in text]
     if printed:
         return max(printed)
-    unit, measured = outcome.claim.unit, outcome.measured
-    size = abs(claim_engine.scale_of(unit) * measured.value) if measured else 0.0
-    whole = measured is not None and float(measured.value).is_integer() and math.isnan(measured.low)
-    if whole and unit == "":
+    measured = outcome.measured or Measured()
+    ours = [claim_engine.scale_of(outcome.claim.unit) * end for end in (
+        measured.value, measured.low, measured.high)]  # fmt: skip
+    there = [abs(number) for number in ours if math.isfinite(number)]
+    if outcome.claim.unit in ("", "heads") and all(map(float.is_integer, there)):
         return 0
-    return 1 if texts or size >= 10 else 2 if size >= 0.1 else 3
+    if texts and measured.exact:
+        return 2
+    return 1 if texts or not there or there[0] >= 10 else _digits(there[0])
+
+
+def _digits(size: float) -> int:
+    """Decimals of a number, so that two figures stand there."""
+    return 1 if size >= 10 else 2 if size >= 0.1 or not size else 1 - math.floor(math.log10(size))
 
 
 def _fixed(value: float, digits: int) -> str:
@@ -136,12 +157,20 @@ def render(outcome: PaperOutcome) -> str:
         "reproduce", "headscope.papers", styles.css(),
         paper=outcome.paper, source=SOURCES[outcome.paper.source],
         model=title_name(printable(outcome.model["name"])), facts=_facts(outcome), own=outcome.own,
-        counts=[(claim_engine.STATUSES[s], s, n, _kind(s)) for s, n in outcome.counts.items() if n],
+        counts=_tally(outcome), outcomes=[(o.sign, o.kind, o, MEANINGS[o]) for o in Outcome],
+        reproduced=sum(bool(one.reproduced) for one in outcome.claims),
         total=len(outcome.claims), sections=sections,
         runs=[_run(outcome, name) for name in outcome.paper.runs], marks=claim_engine.MARKS,
         command=printable(outcome.command),
         controlled=any(controls(run.tree) for run in outcome.runs.values()),
     )  # fmt: skip
+
+
+def _tally(outcome: PaperOutcome) -> list[tuple[str, str, str, int]]:
+    """Sign, class, words and number of every verdict that there is."""
+    held = dict.fromkeys(claim_engine.BEYOND.values(), Outcome.HOLDS)
+    rows = ((held.get(words) or Outcome(words), words, n) for words, n in outcome.counts.items())
+    return [(found.sign, found.kind, words, n) for found, words, n in rows if n]
 
 
 def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[str, Any]:
@@ -152,15 +181,15 @@ def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[s
         "n": _common(number.n for number in numbers),
         "elsewhere": _common(number.elsewhere for number in numbers),
     }
-    reasons = list(dict.fromkeys(one.reason for one in outcomes if one.reason))
+    reasons = list(dict.fromkeys(one.verdict.needs for one in outcomes if one.verdict.needs))
     letters = dict(zip(reasons, string.ascii_lowercase, strict=False))
-    failed = {one.reason for one in outcomes if one.verdict == claim_engine.FAILED}
+    failed = {one.verdict.needs for one in outcomes if one.failed}
     return {
         "group": group, "shared": shared,
-        "rows": [_row(one, letters.get(one.reason, "*"), shared) for one in outcomes],
+        "rows": [_row(one, letters.get(one.verdict.needs, "*"), shared) for one in outcomes],
         "notes": [(letters.get(r, "*"), printable(r), r in failed) for r in reasons],
         "figures": _figures(outcome, group, styles),
-        "absent": bool(outcomes) and all(one.verdict == claim_engine.NOT_RUN for one in outcomes),
+        "absent": bool(outcomes) and all(one.outcome is Outcome.NOT_ASKED for one in outcomes),
     }  # fmt: skip
 
 
@@ -173,19 +202,21 @@ def _common(words: Iterable[str]) -> str:
 
 def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[str, Any]:
     """A claim without what its section shares; letter: of the note on why it has no number."""
-    claim, measured, verdict = outcome.claim, outcome.measured or Measured(), outcome.verdict
+    claim, measured, found = outcome.claim, outcome.measured or Measured(), outcome.outcome
     ours, interval = ours_text(outcome)
     apart = difference_texts(outcome) or [""] * len(claim.published)
     own = {"direction": claim.direction, "n": measured.n, "elsewhere": measured.elsewhere}
     own = {key: "" if text == shared[key] else text for key, text in own.items()}
-    words = (printable(measured.detail), own["n"], own["elsewhere"], untrained_text(outcome))
+    number = "its published number, too" if outcome.reproduced and measured.verdict else ""
+    words = (number, printable(measured.detail), own["n"], own["elsewhere"], also_text(outcome),
+             smallest_text(outcome))  # fmt: skip
     return {
-        "claim": claim, "verdict": verdict, "sign": claim_engine.STATUSES[verdict],
-        "kind": _kind(verdict), "ours": ours, "interval": interval, "direction": own["direction"],
+        "claim": claim, "verdict": found, "sign": found.sign, "kind": found.kind,
+        "ours": ours, "interval": interval, "direction": own["direction"],
         "published": [(p.text, _where(p, claim.place), difference)
                       for p, difference in zip(claim.published, apart, strict=True)],
         "words": [part for part in words if part],
-        "note": letter if outcome.reason else "",
+        "note": letter if outcome.verdict.needs else "",
         "aside": bool(measured.elsewhere),  # the published values are of other data
     }  # fmt: skip
 
@@ -255,7 +286,3 @@ def _run(outcome: PaperOutcome, name: str) -> dict[str, str]:
             read += f", {tokens:,} tokens" if tokens else ""
     reason = printable(outcome.absent.get(name, ""))
     return {"part": name, "read": read, "reason": reason, **_page_of(run)}
-
-
-def _kind(status: str) -> str:
-    return status.replace(" ", "-")

@@ -34,10 +34,12 @@ from headscope.model.model import Model, load
 from headscope.papers.paper_data import DataSource
 from headscope.papers.quantities import Unmeasured, layer_at
 from headscope.papers.workspace import Workspace
+from headscope.run.frequency_ranks import read_ranks
 from headscope.run.manifest import TRAINING_RECORD
-from headscope.run.plan import encoder_for, read_ranks
+from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings
 from headscope.run.store import Run
+from headscope.tasks.metrics import chance
 from headscope.tasks.task import find_task, plain
 from headscope.tasks.task_data import TaskData, file_of_split, read_task
 from headscope.tasks.task_model import load_for_task
@@ -342,5 +344,8 @@ def recorded(place: Path) -> Run:
     for when in ("before", "after"):
         for name, value in record["metrics"][when].items():
             numbers[f"{name}_{when}"] = float("nan") if value is None else value
+    task = find_task(record["task"]["name"])
+    balanced = chance(task, np.arange(len(task.labels)))  # of a record of an older version
+    numbers["chance"] = record.get("chance", balanced)
     numbers |= {f"{name}_examples": split["examples"] for name, split in record["data"].items()}
     return in_memory("finetuned", **numbers)

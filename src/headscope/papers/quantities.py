@@ -8,7 +8,7 @@ interval of its own. A run that kept no draws has the data alone, and its number
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec
@@ -31,10 +31,16 @@ from headscope.core.results import (
     place_name,
 )
 from headscope.core.results import estimate as results_estimate
+from headscope.core.verdict import Verdict, above, below, largest_among
 from headscope.core.wording import fixed
 from headscope.run.store import Run
+from headscope.tasks.metrics import chance
+from headscope.tasks.task import GLUE
 
 PAPER_DEPTH = 12  # layers of the model that the papers looked at
+NETWORK, BEFORE, RULE = "network", "before", "rule"  # what a number is about
+TUNED = ("tuned", "compare", "told", "ablate")  # runs of a fine-tuned checkpoint
+Ends = tuple[float, float, float]  # a value and its interval
 
 
 class Unmeasured(Exception):
@@ -51,25 +57,27 @@ class Measured:
 
     value, low, high  in the unit of the claim, but shares where that is "%" or "points"; NaN: none
     n                 over how many of what: "60 documents"
-    holds             whether the direction of the claim holds; None where it states none
+    verdict           on the direction of the claim; None where it states none
     detail            what stands beside the number: heads by name, depth, other numbers
     elsewhere         which other data these are, if not of the paper's kind: then no number is held
                       against the published one
     count             documents, or words of a relation, behind it
     head              (layer, head) from 0, of a number of one head
     p                 against chance, where the claim asks for that
+    exact             whether no other inputs could change it, such as a count of the text
     """
 
     value: float = math.nan
     low: float = math.nan
     high: float = math.nan
     n: str = ""
-    holds: bool | None = None
+    verdict: Verdict | None = None
     detail: str = ""
     elsewhere: str = ""
     count: int = 0
     head: tuple[int, int] | None = None
     p: float = math.nan
+    exact: bool = False
 
     @property
     def has_interval(self) -> bool:
@@ -78,8 +86,8 @@ class Measured:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The ends of the interval; twice the value where there is none."""
-        return (self.low, self.high) if self.has_interval else (self.value, self.value)
+        """The ends of the interval; twice the value where it is exact."""
+        return (self.value, self.value) if self.exact else (self.low, self.high)
 
 
 class PaperRuns:
@@ -114,6 +122,30 @@ class PaperRuns:
             for network in controls(run.tree):
                 found.setdefault(str(network.name), {})[name] = Run(network, {})
         return {name: PaperRuns(runs, others=self.others) for name, runs in found.items()}
+
+    def check_checkpoints(self, names: Iterable[str]) -> None:
+        """Raises Unmeasured where a run of these is of a checkpoint that does not beat chance."""
+        for run, _, task in (name.partition(":") for name in names):
+            if run in TUNED and (why := self.at_chance(task)):
+                raise Unmeasured(why)
+
+    def at_chance(self, task: str) -> str:
+        """Why nothing is concluded from a checkpoint for a task; "" where it beats chance."""
+        name = task.upper()
+        if (tuned := self.runs.get(f"tuned:{task}")) is not None:
+            record = tuned["finetuned"]
+            keys = (GLUE[task].metrics[0], "ci_low", "ci_high")
+            value, low, high = (float(record[f"{key}_after"]) for key in keys)
+            least = float(record["chance"])
+        elif (ablated := self.runs.get(f"ablate:{task}")) is not None:
+            value, low, high = at(results_estimate(ablated["ablation"], "baseline"))
+            least = chance(GLUE[task], ablated["ablation"]["label"].values)
+        else:
+            return f"whether the checkpoint for {name} beats chance: needs its finetuned.json"
+        if above(value, low, high, least).holds:
+            return ""
+        ends = fixed(value, 2), fixed(least, 2)
+        return f"the checkpoint for {name} is not shown to beat chance ({' against '.join(ends)})"
 
     def run(self, name: str) -> PaperRun:
         """A run; raises Unmeasured with the reason where it is missing."""
@@ -173,15 +205,15 @@ class PaperRun(Run):
         shape = (-1, *[1] * (draws.ndim - 1))
         return estimate(draws, sizes=None if sizes is None else sizes.reshape(shape))
 
-    def measured(self, draws: Float64, *, above: float | None = None, **more: Any) -> Measured:
+    def measured(self, draws: Float64, *, over: float | None = None, **more: Any) -> Measured:
         """The number of draws [replicate + 1], over the documents of the run.
 
-        above  the direction of the claim holds if the number lies surely above this
-        more   other fields of Measured
+        over  the direction of the claim holds if the number lies above this
+        more  other fields of Measured
         """
         fields = {"n": self.counted, "count": documents(self.tree), **more}
-        if above is not None:
-            fields["holds"] = self.surely_above(draws, above)
+        if over is not None:
+            fields["verdict"] = self.above(draws, over)
         return Measured(*at(self.interval(draws)), **fields)
 
     def jumping(
@@ -203,34 +235,41 @@ class PaperRun(Run):
 
     def of_head(
         self, draws: Float64, head: tuple[int, int], *, rank: int = 0, sign: int = 1,
-        above: float = 0.0,
+        over: float = 0.0,
     ) -> Measured:  # fmt: skip
         """The number of the paper's head (from 0), of draws [replicate + 1, layer, head].
 
         In another model that of the `rank`-th, the largest or with sign −1 the least first; as it
         was chosen by it, its interval is longer there, to hold for all heads at once.
 
-        above  the direction holds if the number, times the sign, lies surely above
+        over  the direction holds if the number, times the sign, lies above
         """
         place = paper_head(self, sign * draws[0], head, rank=rank)
         number = self.measured(draws[(slice(None), *place)], detail=place_name(*place), head=place)
-        low = min(sign * end for end in number.ends)
         far = 1.0 if self.beside.own else stretch(draws[0].size)
-        edge = sign * number.value - far * (sign * number.value - low)
-        return replace(number, holds=edge > above)
+        ends = [number.value + far * (end - number.value) for end in number.ends]
+        low, high = sorted(sign * end for end in ends)
+        return replace(number, verdict=above(sign * number.value, low, high, over))
 
     def peak(
         self, curve: Float64, first: float, last: float, text: Callable[[float], str]
     ) -> Measured:
-        """The layer where a curve [layer] is highest; does it lie between two shares of depth?"""
-        at, layers = int(np.nanargmax(curve)), len(curve)
-        holds = first <= at / max(layers - 1, 1) <= last
-        detail = f"most in layer {at + 1} of {layers}, {text(float(curve[at]))}"
-        return Measured(at + 1, n=self.counted, holds=holds, detail=detail)
+        """The layer where a curve [replicate + 1, layer] is highest; does it lie between two shares
+        of depth, whichever layer it may be?
+        """
+        at, layers = int(np.nanargmax(curve[0])), curve.shape[1]
+        wanted = [one for one in range(layers) if first <= one / max(layers - 1, 1) <= last]
+        detail = f"most in layer {at + 1} of {layers}, {text(float(curve[0, at]))}"
+        verdict = largest_among(self.interval(curve), wanted)
+        return Measured(at + 1, n=self.counted, verdict=verdict, detail=detail)
 
-    def surely_above(self, draws: Float64, bound: float = 0.0) -> bool:
-        """Whether the lower end of the interval is above; the value, where there is no interval."""
-        return lower_end(at(self.interval(draws))) > bound
+    def above(self, draws: Float64, bound: float = 0.0) -> Verdict:
+        """Whether the number of draws [replicate + 1] lies above a bound."""
+        return above(*at(self.interval(draws)), bound)
+
+    def below(self, draws: Float64, bound: float = 0.0) -> Verdict:
+        """Whether it lies below."""
+        return below(*at(self.interval(draws)), bound)
 
     @property
     def counted(self) -> str:
@@ -241,22 +280,30 @@ class PaperRun(Run):
 
 @dataclass(frozen=True)
 class Measure:
-    """How a claim's number is read; runs: those it cannot do without; read: raises Unmeasured."""
+    """How a claim's number is read.
+
+    runs   those it cannot do without
+    read   raises Unmeasured
+    about  NETWORK: of a fine-tuned one asked only if it beats chance; BEFORE: one before that;
+           RULE: a rule, or the data alone, which no network without training can have too
+    """
 
     runs: tuple[str, ...]
     read: Callable[[PaperRuns], Measured]
+    about: str = NETWORK
 
 
 Choice = ParamSpec("Choice")
 
 
 def reads(
-    *names: str,
+    *names: str, about: str = NETWORK
 ) -> Callable[[Callable[Concatenate[PaperRun, Choice], Measured]], Callable[Choice, Measure]]:
     """Turns read(run, choice…) into a function of the choice, which gives a claim's measure.
 
     names  of the runs that it cannot do without; `read` gets the first. One that ends in ":" is of
            a task, the first of the choice
+    about  see Measure
     """
 
     def decorate(
@@ -271,7 +318,7 @@ def reads(
                 with naming_layers(run.tree):
                     return read(run, *args, **named)
 
-            return Measure(runs, measured)
+            return Measure(runs, measured, about)
 
         return measure
 
@@ -283,9 +330,9 @@ def example_count(name: str) -> Measure:
 
     def read(runs: PaperRuns) -> Measured:
         run = runs.run(name)
-        return Measured(float(run.manifest["counts"]["examples"]), n=run.counted)
+        return Measured(float(run.manifest["counts"]["examples"]), n=run.counted, exact=True)
 
-    return Measure((name,), read)
+    return Measure((name,), read, RULE)
 
 
 # --- draws and intervals --------------------------------------------------------------------
@@ -315,14 +362,9 @@ def _check_variable(results: xr.Dataset, variable: str) -> None:
         raise Unmeasured(needs, f"no {variable.replace('_', ' ')} in its run")
 
 
-def lower_end(number: tuple[float, float, float]) -> float:
-    """The lower end of (value, low, high); the value where there is no interval."""
-    return number[1] if math.isfinite(number[1]) else number[0]
-
-
-def upper_end(number: tuple[float, float, float]) -> float:
-    """The upper end of (value, low, high); the value where there is no interval."""
-    return number[2] if math.isfinite(number[2]) else number[0]
+def less(one: Ends, other: Ends) -> Ends:
+    """One (value, low, high) less another, as if both erred in the worst way."""
+    return one[0] - other[0], one[1] - other[2], one[2] - other[1]
 
 
 # --- layers and heads -----------------------------------------------------------------------

@@ -21,6 +21,7 @@ import pandas as pd
 import headscope
 from headscope.core.results import json_number
 from headscope.core.settings_table import documented, keywords
+from headscope.core.verdict import not_asked
 from headscope.core.whole_file import write_whole
 from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import save_picture
@@ -37,9 +38,9 @@ from headscope.papers import (
     wang2023,
     wu2024,
 )
-from headscope.papers.claim_engine import ClaimOutcome, Paper
+from headscope.papers.claim_engine import ClaimOutcome, Paper, PaperClaim
 from headscope.papers.own_models import own_model
-from headscope.papers.page import PaperOutcome, render, status_text
+from headscope.papers.page import PaperOutcome, render
 from headscope.papers.paper_data import find_data
 from headscope.papers.quantities import Measured, PaperRuns
 from headscope.papers.workspace import RunMaker, Workspace, make_runs
@@ -73,8 +74,8 @@ MAKERS: dict[str, RunMaker] = {
 }  # fmt: skip
 COLUMNS = (
     "key", "section", "place", "claim", "unit", "ours", "ci_low", "ci_high", "n", "published",
-    "published_value", "mark", "difference", "direction", "direction_holds", "status", "reason",
-    "shown", "other_data", "untrained", "untrained_value",
+    "published_value", "mark", "difference", "agrees", "direction", "status", "reason", "smallest",
+    "shown", "other_data", "beyond_untrained", "untrained", "untrained_value",
 )  # fmt: skip
 
 
@@ -179,13 +180,20 @@ def _outcome(paper: Paper, workspace: Workspace, command: str) -> PaperOutcome:
     results = PaperRuns(runs, own=bool(own), model=own, absent=absent, others=others)
     return PaperOutcome(
         paper, workspace.folder, about, bool(own),
-        [claim_engine.against_published(claim, results, group.id)
-         for group in paper.groups for claim in group.claims],
+        [_judged(claim, results, group.id) for group in paper.groups for claim in group.claims],
         runs, absent,
         [{"key": s.key, "name": s.name, "elsewhere": s.elsewhere}
          for s in sources if s.key in workspace.data.used],
         workspace.limit, seconds, command,
     )  # fmt: skip
+
+
+def _judged(claim: PaperClaim, runs: PaperRuns, group: str) -> ClaimOutcome:
+    try:
+        return claim_engine.judge(claim, runs, group)
+    except Exception as error:  # a fault in one claim leaves the others
+        reason = f"{type(error).__name__}: {str(error)[:200]}"
+        return ClaimOutcome(claim, not_asked(reason), group=group, failed=True)
 
 
 def _about(paper: Paper, workspace: Workspace) -> tuple[dict[str, Any], str]:
@@ -287,13 +295,15 @@ def claim_record(outcome: ClaimOutcome) -> dict[str, Any]:
         "n": measured.n,
         "published": [
             {"text": p.text, "value": json_number(p.value), "mark": p.mark,
-             "tolerance": p.tolerance, "where": p.where, "agrees": p in outcome.agrees,
+             "tolerance": p.tolerance, "where": p.where, "agrees": p in outcome.reproduced,
              "difference": json_number(difference)}
             for p, difference in zip(claim.published, apart, strict=True)
         ],
-        "direction": claim.direction, "direction_holds": measured.holds,
-        "status": status_text(outcome), "reason": outcome.reason, "shown": measured.detail,
+        "direction": claim.direction, "status": str(outcome.outcome),
+        "reason": outcome.verdict.needs, "failed": outcome.failed,
+        "smallest": json_number(scale * outcome.verdict.smallest), "shown": measured.detail,
         "other_data": measured.elsewhere,
+        "beyond_untrained": str(outcome.beyond.outcome) if outcome.beyond else None,
         "untrained": claim_engine.untrained_record(outcome, scale=scale),
     }  # fmt: skip
 
@@ -307,6 +317,7 @@ def claims_csv(outcomes: Sequence[ClaimOutcome], *, own: bool) -> str:
         record | {
             "published": published.get("text", ""), "mark": published.get("mark", ""),
             "published_value": published.get("value"), "difference": published.get("difference"),
+            "agrees": published.get("agrees"),
             **claim_engine.untrained_columns(record["untrained"]),
         }
         for record in map(claim_record, outcomes)

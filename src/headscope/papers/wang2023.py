@@ -2,6 +2,7 @@
 
 from headscope.core.results import place_name
 from headscope.core.terms import WANG
+from headscope.core.verdict import known
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
 from headscope.papers.olsson2022 import score_of
@@ -27,8 +28,8 @@ def _written(run: PaperRun, head: tuple[int, int], rank: int, sign: int) -> Meas
     draws = run.draws("writes", "direct")
     at = quantities.paper_head(run, sign * draws[0], head, rank=rank)
     value = float(draws[0][at])
-    holds = sign * value > 0 if run.beside.own else None  # of others the head was chosen by it
-    return Measured(value, n="1 prompt", holds=holds, detail=place_name(*at))
+    verdict = known(sign * value > 0) if run.beside.own else None  # of others chosen by it
+    return Measured(value, n="1 prompt", verdict=verdict, detail=place_name(*at), exact=True)
 
 
 @quantities.reads("ioi")
@@ -45,7 +46,7 @@ def _answer(
 
 @quantities.reads("ioi")
 def _difference(run: PaperRun) -> Measured:
-    return run.measured(run.draws("writes", "logit_difference"), above=0.0)
+    return run.measured(run.draws("writes", "logit_difference"), over=0.0)
 
 
 def _lines(

@@ -1,9 +1,12 @@
 """Wu et al. (2024): heads that retrieve, of the seven models whose scores are public."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from headscope.core.accumulators import Float64
 from headscope.core.terms import WU
+from headscope.core.verdict import Outcome, Verdict, between
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, Published
 from headscope.papers.own_models import OwnModel
@@ -39,22 +42,21 @@ def _steps(run: PaperRun) -> Float64:
 
 @quantities.reads("needle")
 def _score(run: PaperRun, head: tuple[int, int], rank: int) -> Measured:
-    return run.of_head(_steps(run), head, rank=rank, above=LEAST)
+    return run.of_head(_steps(run), head, rank=rank, over=LEAST)
 
 
 @quantities.reads("needle")
 def _sparse(run: PaperRun) -> Measured:
-    draws = _steps(run)
-    share = float((draws[0] >= LEAST).mean())
-    return run.jumping(
-        draws, lambda drawn: np.asarray((drawn >= LEAST).mean((1, 2))), holds=0 < share <= FEW
-    )
+    number = run.jumping(_steps(run), lambda drawn: np.asarray((drawn >= LEAST).mean((1, 2))))
+    return replace(number, verdict=between(number.value, *number.ends, 0.0, FEW))
 
 
 @quantities.reads("needle")
 def _never(run: PaperRun) -> Measured:
+    """A head that did once does: more needles can only make the share of the others smaller."""
     share = float((_steps(run)[0] == 0).mean())
-    return Measured(share, n=run.counted, holds=share >= NEVER)
+    verdict = Verdict(Outcome.CANNOT_TELL if share >= NEVER else Outcome.FAILS)
+    return Measured(share, n=run.counted, verdict=verdict)
 
 
 def _known(text: str) -> tuple[Published, ...]:

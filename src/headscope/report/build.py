@@ -15,13 +15,8 @@ import xarray as xr
 
 from headscope.core.claim import Claim
 from headscope.core.dictionary import terms, unit_label
-from headscope.core.head_labels import (
-    NEARLY_NOTHING,
-    looks_untrained,
-    unclaimed_words,
-    untrained_words,
-)
 from headscope.core.head_metrics import head_metrics
+from headscope.core.headline import NEARLY_NOTHING, headline, looks_untrained, unclaimed_words
 from headscope.core.progress import begin
 from headscope.core.question import Question, questions
 from headscope.core.results import (
@@ -292,7 +287,7 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "columns": heads.columns(tree), "bracketed": heads.intervals(heads.columns(tree)),
         "rows": heads.rows(tree), "n": over(tree),
         "ids": heads.card_ids(tree),
-        "untrained": untrained_words(tree), "unclaimed": unclaimed_words(tree),
+        "headline": headline(tree),
         "terms": terms(), "used_terms": _used_terms, "sources": SOURCES, "unit_label": unit_label,
         "version": printable(tree.attrs.get("headscope_version", "")),
     }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 
 from headscope.core.control import controls
-from headscope.core.head_labels import unclaimed_words, untrained_words
+from headscope.core.headline import headline
 from headscope.core.intervals import FEWEST
 from headscope.core.results import printable, shape
 from headscope.core.wording import precision_in_words
@@ -75,7 +75,7 @@ def run_summary(tree: xr.DataTree, manifest: Manifest) -> str:
     return template("summary.html.j2").render(
         title=printable(tree.attrs.get("title", "headscope atlas")),
         model=printable(tree.attrs.get("model", "a model")), size=rows["Architecture"],
-        n=over(tree), untrained=untrained_words(tree) or unclaimed_words(tree),
+        n=over(tree), headline=headline(tree) if opening is None else opening.lede(tree),
         analyses=rows.get("Analyses", ""),
         findings=[] if opening is None else opening.findings(tree),
         telling=heads.telling(tree, count=SUMMED_UP),

@@ -127,6 +127,7 @@ class Analysis:
     summary  one line for `headscope analyses`
     source   the paper and section
     costly   whether networks without training are asked it of some of their inputs alone
+    every_reading  whether it is shown inputs of every kind, as it makes no mean of them
     whole_maps  whether it looks at whole maps; of inputs that are read without, it is then shown
                 the first LEADING tokens alone. False: it asks a layer for sums, rows and pairs
     diagonals   the cuts, and how many first keys, that it asks `LayerView.lags` for: so that one
@@ -138,6 +139,7 @@ class Analysis:
     summary: ClassVar[str] = ""
     source: ClassVar[str] = ""
     costly: ClassVar[bool] = False
+    every_reading: ClassVar[bool] = False
     whole_maps: ClassVar[bool] = True
     diagonals: Diagonals | None = None
 

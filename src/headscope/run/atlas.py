@@ -1,7 +1,7 @@
 """Run all analyses over a corpus: plan, compute shard by shard, merge, label, keep."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from headscope.core.progress import one_by_one, phase
 from headscope.core.results import with_token_names
 from headscope.core.settings_table import SettingsTable, documented, settings_of
 from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
-from headscope.corpus.contents import Annotations
 from headscope.corpus.packing import padded_length
 from headscope.errors import InputError
 from headscope.model.linears import CHOICES as LINEARS
@@ -29,12 +28,13 @@ from headscope.run.analysis import (
     known_analyses,
 )
 from headscope.run.compute import ShardJob, fastest_linears, threads_of
-from headscope.run.control import RANDOM, Control, control_of, control_results
+from headscope.run.control import RANDOM, Control, control_names, control_of, control_results
+from headscope.run.frequency_ranks import corpus_ranks, read_ranks
 from headscope.run.gather import Engine, gather
 from headscope.run.gather_together import gather_together
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of
-from headscope.run.plan import Plan, corpus_ranks, make_plan, read_ranks
+from headscope.run.plan import Plan, make_plan
 from headscope.run.processes import DIVIDED, TakingPart, check_shard, taking_part
 from headscope.run.settings import Settings, SettingsFields
 from headscope.run.shared_parts import WrittenElsewhereError
@@ -158,7 +158,7 @@ def _atlas(
 
     def manifest() -> Manifest:
         return new_manifest(
-            spec, model, corpus=corpus.describe(), counts=plan.counts.as_dict(),
+            spec, model, corpus=corpus.describe(), counts=plan.counted(),
             shards=len(plan.shards), analyses=names,
             linears=fastest_linears(model, longest_inputs(plan, settings), asked=execution.linears),
             threads=execution.threads_each, command=execution.command, engine=execution.engine,
@@ -173,7 +173,7 @@ def _atlas(
         job = ShardJob(
             corpus, settings, scope, tuple(names), model.shape.stack, run.linears,
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
-            long=is_long(model, plan, settings),
+            long=is_long(model, plan, settings), reads=reads_of(names, plan),
         )  # fmt: skip
         try:
             return _computed(run, model, job, plan, execution, engine=engine, control=held_against)
@@ -239,7 +239,8 @@ def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list
     """
     known, kept = known_analyses(), []
     for name in names:
-        missing = (known[name].needs & CORPUS_NEEDS) - set(plan.annotations.documents)
+        needs = known[name].needs & CORPUS_NEEDS
+        missing = needs - set(plan.reading_with(needs)[1].annotations.documents)
         if not missing:
             kept.append(name)
         elif settings.analyses is not None or set(settings.options.get(name, ())) - {"measure"}:
@@ -306,7 +307,7 @@ def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any
     """What the analyses of a run know before the first batch; `ranks` as `frequency_ranks`."""
     few = len(plan.listed) <= settings.replicates  # each document is a group of its own
     return Scope(
-        layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
+        layers=model.shape.layers, heads=model.shape.heads, documents=plan.counted()["documents"],
         special_tokens=model.special_tokens, frequency_rank=ranks,
         relations=plan.annotations.labels, seed=settings.seed, neurons=model.shape.neurons,
         replicates=len(plan.listed) if few else settings.replicates,
@@ -335,7 +336,7 @@ def _computed(
     else:
         merged = gather_together(run, model, job, plan, meter)
     results = {
-        a.name: with_token_names(with_n(a, plan.annotations), model.tokens)
+        a.name: with_token_names(with_n(a, plan), model.tokens)
         for a in one_by_one(merged, "intervals", "analyses", len(merged))
     }
     results |= read_control(control, job, plan)
@@ -346,15 +347,36 @@ def read_control(control: Control | None, job: ShardJob, plan: Plan) -> dict[str
     """The groups of the control, whose networks read a sample of a run's inputs; none of None."""
     if control is None:
         return {}
-    sample = plan.sample.within(control.tokens(plan.counts.tokens))
-    with phase("control", len(sample) * len(control.networks), "inputs") as advance:
-        return dict(control_results(control, job, sample, advance))
+    names = control_names(job)
+    samples = [
+        plan.readings[kind].sample.within(control.tokens(plan.readings[kind].counts["tokens"]))
+        for kind in sorted({plan.reading, *reads_of(names, plan).values()})
+    ]
+    count = sum(map(len, samples)) * len(control.networks)
+    with phase("control", count, "inputs") as advance:
+        return dict(control_results(control, job, samples, advance))
 
 
-def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:
-    """The result of an analysis; `n` is the number of documents with the annotations it needs."""
-    result = analysis.result()
-    counts = [annotations.documents[kind] for kind in analysis.needs & CORPUS_NEEDS]
-    for variable in result.data_vars.values() if counts else ():
-        variable.attrs["n"] = min(counts)
+def reads_of(names: Iterable[str], plan: Plan) -> dict[str, str]:
+    """By analysis, the kind of inputs that it is shown; without one that is shown all of them."""
+    known = known_analyses()
+    return {
+        name: plan.reading_with(known[name].needs & CORPUS_NEEDS)[0]
+        for name in names
+        if not known[name].every_reading
+    }
+
+
+def with_n(analysis: Analysis, plan: Plan) -> xr.Dataset:
+    """The result of an analysis, and what it is of: `n` is the number of documents with the
+    annotations it needs.
+    """
+    result, needs = analysis.result(), analysis.needs & CORPUS_NEEDS
+    kind, reading = plan.reading_with(needs)
+    for variable in result.data_vars.values() if needs else ():
+        variable.attrs["n"] = min(reading.annotations.documents[one] for one in needs)
+        if kind != plan.reading:
+            variable.attrs["tokens"] = reading.counts["tokens"]
+    if not analysis.every_reading:
+        result.attrs |= {"reading": kind, **reading.counts}
     return result

@@ -1,7 +1,7 @@
 """Compute the sums of one shard."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -13,6 +13,7 @@ from threadpoolctl import ThreadpoolController
 
 from headscope.core.progress import Advance, phase, unheard
 from headscope.corpus import Corpus, Example, batches
+from headscope.corpus.contents import READINGS
 from headscope.errors import memory_told
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
@@ -35,6 +36,7 @@ class ShardJob:
     threads  of one process
     options  by analysis
     long     some inputs are read without whole maps, those of more tokens than the settings say
+    reads    by analysis, the kind of inputs that it is shown; all of one that is not there
     """
 
     corpus: Corpus
@@ -46,6 +48,7 @@ class ShardJob:
     threads: int
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     long: bool = False
+    reads: Mapping[str, str] = field(default_factory=dict)
 
     def new_analyses(self) -> list[Analysis]:
         """New analyses that have seen nothing."""
@@ -58,6 +61,22 @@ class ShardJob:
     def scope_of(self, kind: type[Analysis]) -> Scope:
         """What an analysis knows: where it needs whole maps, of inputs that have them."""
         return self.scope.leading if kind.whole_maps and self.long else self.scope
+
+    def by_reading(
+        self, examples: Sequence[Example], analyses: Sequence[Analysis]
+    ) -> Iterator[tuple[list[int], list[Analysis]]]:
+        """The places of the examples of each kind, and which of the analyses read them; what no
+        question reads is left out.
+        """
+        places: dict[str, list[int]] = {}
+        for at, example in enumerate(examples):
+            places.setdefault(example.reading, []).append(at)
+        read = set(self.reads.values())
+        if any(analysis.every_reading for analysis in analyses):
+            read |= {example.reading for example in self.scope.stored_inputs}
+        for kind in sorted(places, key=list(READINGS).index):
+            if not read or kind in read:
+                yield places[kind], [a for a in analyses if self.reads.get(a.name, kind) == kind]
 
 
 class Computer:
@@ -97,8 +116,9 @@ class Computer:
         few = [analysis for analysis in self._analyses if not analysis.costly]
         network, maps = self.model.network, self.job.linears
         with threads_of(self.job.threads), linears(network, maps), self.instrument:
-            self._run(examples, self._analyses, advance)
-            self._run(cheap, few, advance)
+            for given, analyses in ((examples, self._analyses), (cheap, few)):
+                for places, shown in self.job.by_reading(given, analyses):
+                    self._run([given[at] for at in places], shown, advance)
         return self._analyses
 
     @torch.inference_mode()

@@ -12,7 +12,7 @@ A folder is read in their place: a model of the same shape, say of before the tr
 """
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -36,7 +36,7 @@ from headscope.model.model import Model, evaluating, load
 from headscope.model.placement import place_alike, plain, spread
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.manifest import dtype_of
-from headscope.run.plan import MOST_SAMPLED
+from headscope.run.readings import MOST_SAMPLED
 
 NONE, RANDOM = "none", "random"
 SHARE = 0.1  # ours: of the tokens of a run, read by all networks of the control together
@@ -90,15 +90,26 @@ def controlled(names: list[str]) -> list[str]:
     return [name for name in names if name in asked]
 
 
+def control_names(job: ShardJob) -> list[str]:
+    """The analyses that the networks of the control are asked: all, where draws are kept."""
+    return list(job.names) if draws_kept() else controlled(list(job.names))
+
+
 def control_results(
-    control: Control, job: ShardJob, examples: tuple[Example, ...], advance: Advance = unheard
+    control: Control,
+    job: ShardJob,
+    samples: Sequence[tuple[Example, ...]],
+    advance: Advance = unheard,
 ) -> Iterator[tuple[str, xr.Dataset]]:
     """(group, dataset) of the control: the numbers of each of its networks, and what was read.
 
     Only what claims about heads compare; everything, with intervals, where draws are kept, as any
     number may be asked for then.
+
+    samples  of each kind of inputs
     """
     whole = draws_kept()
+    examples = [example for sample in samples for example in sample]
     job = _job(job, examples, whole=whole)
     counts = {
         "documents": len({example.document for example in examples}), "examples": len(examples),
@@ -106,7 +117,8 @@ def control_results(
     }  # fmt: skip
     yield CONTROL, xr.Dataset(attrs={"kind": control.kind, "tidy": 0, **counts})
     step = 1 if whole else STEP
-    cheap = [example for at, example in enumerate(examples) if at % step]
+    every = [example for sample in samples for example in sample[::step]]
+    cheap = [example for sample in samples for at, example in enumerate(sample) if at % step]
     for name, make in control.networks.items():
         model = make()
         own = {
@@ -117,7 +129,7 @@ def control_results(
         }  # fmt: skip
         yield f"{CONTROL}/{name}", xr.Dataset(attrs={**own, **counts})
         with evaluating(model.network):
-            for analysis in Computer(model, job).read(examples[::step], cheap, advance):
+            for analysis in Computer(model, job).read(every, cheap, advance):
                 result = with_token_names(analysis.result(), model.tokens)
                 yield f"{CONTROL}/{name}/{analysis.name}", result if whole else _numbers(result)
 
@@ -133,14 +145,13 @@ def _numbers(result: xr.Dataset) -> xr.Dataset:
     return result[names]
 
 
-def _job(job: ShardJob, examples: tuple[Example, ...], *, whole: bool) -> ShardJob:
+def _job(job: ShardJob, examples: Sequence[Example], *, whole: bool) -> ShardJob:
     """What is asked of each network: all that the run is, or what its claims compare."""
     if not whole:
         scope = replace(job.scope, stored_inputs=(), stored_tokens=(), replicates=0, control=True)
         most = min(job.settings.batch_tokens, sum(map(len, examples)))  # else padding is the most
         settings = replace(job.settings, batch_tokens=most)
-        names = tuple(controlled(list(job.names)))
-        return replace(job, names=names, scope=scope, settings=settings)
+        return replace(job, names=tuple(control_names(job)), scope=scope, settings=settings)
     documents = list(dict.fromkeys(example.document for example in examples))
     few = len(documents) <= job.scope.replicates  # each is a group of its own, as in the run
     scope = replace(

@@ -11,14 +11,14 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain, islice
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,8 +30,14 @@ from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Passage
 from headscope.corpus.input_sample import InputSample
 from headscope.corpus.partitions import Partition, partitions_of
-from headscope.corpus.stored_inputs import StoredInputChoice
 from headscope.errors import CorpusError, HeadscopeError, InputError
+from headscope.run.readings import (
+    Reading,
+    general_reading,
+    merge_readings,
+    reading_with,
+    shown_inputs,
+)
 from headscope.run.settings import Settings
 from headscope.run.worker_processes import follow_parent, shielded, stop_at_once
 
@@ -41,7 +47,6 @@ if TYPE_CHECKING:
 # Tokens of an input at most where --max-length is not given: the maps of a layer grow with its
 # square, and published measurements use at most 512.
 USUAL_LIMIT = 512
-MOST_SAMPLED = 16_384  # ours: tokens that each network of a run's control reads
 
 
 @dataclass(frozen=True)
@@ -67,25 +72,63 @@ class Plan:
 
     shards        in reading order
     counts        documents, examples, tokens; what was skipped or windowed, and why
-    token_counts  [vocabulary] how often each token id occurs
-    annotations   which annotations the corpus has
-    stored_inputs      a few inputs whose maps are shown
+    readings      what the inputs of each kind give
     listed        the first documents' places by their ids, as many as there are replicates
     digest        sha256 over all inputs in order: documents, ids, segment ids, annotations; of
                   several partitions, over the digests of each
-    sample        inputs for the control of the run
-    longest       tokens of the longest input
     """
 
     shards: tuple[Shard, ...]
     counts: EncodeCounts
-    token_counts: npt.NDArray[np.int64]
-    annotations: Annotations
-    stored_inputs: tuple[Example, ...]
+    readings: Mapping[str, Reading]
     listed: Mapping[str, int]
     digest: str
-    sample: InputSample
-    longest: int
+
+    @cached_property
+    def reading(self) -> str:
+        """The kind of inputs that all questions read which need no annotation."""
+        return general_reading(self.readings)
+
+    def reading_with(self, annotations: Collection[str]) -> tuple[str, Reading]:
+        """What a question reads that needs these annotations: the kind of its inputs, and these."""
+        kind = reading_with(self.readings, annotations)
+        return kind, self.readings[kind]
+
+    @property
+    def token_counts(self) -> npt.NDArray[np.int64]:
+        """[vocabulary] how often each token id occurs in the general reading."""
+        return self.readings[self.reading].token_counts
+
+    @property
+    def sample(self) -> InputSample:
+        """Inputs of the general reading for the control of the run."""
+        return self.readings[self.reading].sample
+
+    @cached_property
+    def annotations(self) -> Annotations:
+        """Which annotations the corpus has."""
+        every = Annotations()
+        for reading in self.readings.values():
+            every.merge(reading.annotations)
+        return every
+
+    @cached_property
+    def stored_inputs(self) -> tuple[Example, ...]:
+        """A few inputs whose maps are shown."""
+        return shown_inputs(self.readings)
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest input."""
+        return max(reading.longest for reading in self.readings.values())
+
+    def counted(self) -> dict[str, Any]:
+        """The counts for a manifest: those of the general reading, of each where there are more."""
+        counts = self.counts.as_dict() | {"reading": self.reading}
+        if len(self.readings) > 1:
+            each = {kind: dict(reading.counts) for kind, reading in self.readings.items()}
+            counts |= {**each[self.reading], "readings": each}
+        return counts
 
 
 def encoder_for(model: Model, settings: Settings) -> Encoder:
@@ -141,21 +184,17 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings, *, workers: int 
 class PlanPart:
     """What one partition gives to the plan, or several that follow each other.
 
-    shards, counts, token_counts, annotations, sample, longest  as of `Plan`
+    shards, counts, readings  as of `Plan`
     listed  the first documents' ids in order, with no value; one more than there are replicates
     digests  of the inputs of each partition
     """
 
     shards: list[Shard]
     counts: EncodeCounts
-    token_counts: npt.NDArray[np.int64]
-    annotations: Annotations
-    stored_inputs: StoredInputChoice
-    sample: InputSample
     replicates: int
+    readings: dict[str, Reading] = field(default_factory=dict)
     listed: dict[str, None] = field(default_factory=dict)
     digests: list[str] = field(default_factory=list)
-    longest: int = 0
 
     def list(self, document: str) -> None:
         """Put an id on the list, while there is room."""
@@ -169,45 +208,41 @@ class PlanPart:
             replace(shard, number=before + shard.number, partition=place) for shard in after.shards
         ]
         self.counts.add(after.counts)
-        self.token_counts += after.token_counts
-        self.annotations.merge(after.annotations)
-        self.stored_inputs.merge(after.stored_inputs)
-        self.sample.merge(after.sample)
+        merge_readings(self.readings, after.readings)
         for document in after.listed:
             self.list(document)
         self.digests += after.digests
-        self.longest = max(self.longest, after.longest)
 
 
 def plan_partition(encoder: Encoder, documents: Iterable[Document], settings: Settings) -> PlanPart:
     """Read the documents of one partition; its shards count from 0."""
     counts = encoder.counts = EncodeCounts()
-    part = PlanPart(
-        [], counts, np.zeros(len(encoder.reader.tokenizer), np.int64), Annotations(),
-        StoredInputChoice(seed=settings.seed), InputSample(seed=settings.seed, most=MOST_SAMPLED),
-        settings.replicates,
-    )  # fmt: skip
+    part = PlanPart([], counts, settings.replicates)
     digest, of_shard = hashlib.sha256(), hashlib.sha256()
     first = tokens = 0
-    ids: list[npt.NDArray[np.int64]] = []  # of each input of the shard
+    ids: dict[str, list[npt.NDArray[np.int64]]] = {}  # of each input of the shard, by reading
 
     def close() -> None:
         at = len(part.shards), first, counts.documents - first
-        part.shards.append(Shard(*at, tokens, of_shard.hexdigest(), len(ids)))
-        part.token_counts += np.bincount(np.concatenate(ids), minlength=len(part.token_counts))
+        examples = sum(map(len, ids.values()))
+        part.shards.append(Shard(*at, tokens, of_shard.hexdigest(), examples))
+        for kind, some in ids.items():
+            each = part.readings[kind].token_counts
+            each += np.bincount(np.concatenate(some), minlength=len(each))
 
     for examples in encoder.encode_each(documents):
         for example in examples:
-            tokens, part.longest = tokens + len(example), max(part.longest, len(example))
-            ids.append(example.input_ids)
-            part.annotations.add(example)
-            part.stored_inputs.consider(example)
-            part.sample.consider(example)
+            tokens, kind = tokens + len(example), example.reading
+            if kind not in part.readings:
+                vocabulary = len(encoder.reader.tokenizer)
+                part.readings[kind] = Reading.new(vocabulary, seed=settings.seed)
+            part.readings[kind].add(example)
+            ids.setdefault(kind, []).append(example.input_ids)
             part.list(example.document)
             _feed(example, digest, of_shard)
         if tokens >= settings.shard_tokens:
             close()
-            first, tokens, ids, of_shard = counts.documents, 0, [], hashlib.sha256()
+            first, tokens, ids, of_shard = counts.documents, 0, {}, hashlib.sha256()
     if tokens:
         close()
     part.digests = [digest.hexdigest()]
@@ -235,10 +270,7 @@ def merged(parts: Iterable[PlanPart]) -> Plan:
     if len(whole.digests) > 1:
         digest = hashlib.sha256("\n".join(whole.digests).encode()).hexdigest()
     listed = {document: place for place, document in enumerate(whole.listed)}
-    return Plan(
-        tuple(whole.shards), whole.counts, whole.token_counts, whole.annotations,
-        whole.stored_inputs.chosen(), listed, digest, whole.sample, whole.longest,
-    )  # fmt: skip
+    return Plan(tuple(whole.shards), whole.counts, whole.readings, listed, digest)
 
 
 def _one_after_another(
@@ -353,40 +385,9 @@ class Reader:
         )
 
 
-def corpus_ranks(token_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """[vocabulary] frequency rank of every token id, 1 = most frequent; ties share their mean."""
-    import pandas as pd  # scipy.stats would take half a second more to import
-
-    return np.asarray(pd.Series(-token_counts).rank(method="average"), np.float64)
-
-
-def read_ranks(path: Path, vocabulary: int) -> npt.NDArray[np.float64]:
-    """[vocabulary] ranks from a file of lines "rank count token-id"; unlisted ids: last rank + 1.
-
-    raises  CorpusError with file and line
-    """
-    rank_of: dict[int, int] = {}
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"cannot read frequency ranks from {path}: {error}") from error
-    for number, line in enumerate(lines, start=1):
-        fields = line.split()
-        if len(fields) != 3 or not all(f.isdecimal() and len(f) < 19 for f in fields):
-            raise CorpusError(f"{path}:{number}: {line[:60]!r}; wanted 'rank count token-id'")
-        rank_of[int(fields[2])] = int(fields[0])
-    if not rank_of:
-        raise CorpusError(f"{path} is empty; wanted lines 'rank count token-id'")
-    ranks = np.full(vocabulary, max(rank_of.values()) + 1.0)
-    for token, rank in rank_of.items():
-        if token < vocabulary:
-            ranks[token] = rank
-    return ranks
-
-
 def _feed(example: Example, *digests: Any) -> None:
     fed = [
-        repr((example.id, example.document, len(example))).encode(),
+        repr((example.id, example.document, len(example), example.reading)).encode(),
         example.input_ids.astype("<i8").tobytes(), example.segment_ids.astype("<i8").tobytes(),
     ]  # fmt: skip
     if example.words is not None:  # analyses may read the annotations

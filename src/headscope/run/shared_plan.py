@@ -18,17 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from headscope.core.accumulators import Ints
 from headscope.core.progress import phase
 from headscope.corpus import Corpus, EncodeCounts, Example
 from headscope.corpus.contents import Annotations, Reason
 from headscope.corpus.document import Frame, FrameElement, Mention, Word
-from headscope.corpus.input_sample import InputSample
 from headscope.corpus.partitions import partitions_of
-from headscope.corpus.stored_inputs import StoredInputChoice
 from headscope.model.model import Model
 from headscope.run.manifest import deciding_versions, identity_of
 from headscope.run.plan import (
-    MOST_SAMPLED,
     Plan,
     PlanPart,
     Shard,
@@ -39,6 +37,7 @@ from headscope.run.plan import (
     plan_partition,
 )
 from headscope.run.processes import PLAN, TakingPart
+from headscope.run.readings import Reading
 from headscope.run.settings import Settings, fingerprint
 from headscope.run.shard_files import ShardFiles, State
 from headscope.run.shared_parts import KeptParts, WrittenElsewhereError
@@ -88,17 +87,14 @@ class _PlanParts(KeptParts):
 def state_of_part(part: PlanPart) -> State:
     """What a partition gives to the plan, as arrays for a file."""
     told = {
-        "counts": part.counts.as_dict(),
-        "annotated": part.annotations.documents, "relations": part.annotations.relations,
-        "stored": [_plain(example) for example in part.stored_inputs.held],
-        "sample": [_plain(example) for example in part.sample.held], "below": part.sample.below,
-        "listed": [*part.listed], "digests": part.digests, "longest": part.longest,
+        "counts": part.counts.as_dict(), "listed": [*part.listed], "digests": part.digests,
+        "readings": {kind: _told(reading) for kind, reading in part.readings.items()},
     }  # fmt: skip
     text = np.frombuffer(json.dumps(told).encode(), np.uint8)
     shards = [[getattr(shard, name) for name in _COUNTED] for shard in part.shards]
     digests = bytes.fromhex("".join(shard.digest for shard in part.shards))
     return {
-        "told": text, "token_counts": part.token_counts,
+        "told": text, **{kind: one.token_counts for kind, one in part.readings.items()},
         "shards": np.array(shards, np.int64).reshape(-1, len(_COUNTED)),
         "shard_digests": np.frombuffer(digests, np.uint8).reshape(-1, 32),  # of sha256
     }  # fmt: skip
@@ -109,11 +105,10 @@ def part_of_state(state: State, settings: Settings) -> PlanPart:
     told = json.loads(state["told"].tobytes())
     counts = EncodeCounts(**told["counts"])
     counts.reasons = {name: Reason(**reason) for name, reason in told["counts"]["reasons"].items()}
-    stored = StoredInputChoice(seed=settings.seed)
-    sample = InputSample(seed=settings.seed, most=MOST_SAMPLED, below=told["below"])
-    for choice, examples in ((stored, told["stored"]), (sample, told["sample"])):
-        for one in examples:
-            choice.consider(_example(one))
+    readings = {
+        kind: _reading(one, state[kind], seed=settings.seed)
+        for kind, one in told["readings"].items()
+    }
     digests = map(bytes.hex, map(bytes, state["shard_digests"]))
     shards = [
         Shard(number, first, documents, tokens, digest, examples, partition)
@@ -121,11 +116,31 @@ def part_of_state(state: State, settings: Settings) -> PlanPart:
             state["shards"].tolist(), digests, strict=True
         )
     ]
-    return PlanPart(
-        shards, counts, state["token_counts"],
-        Annotations(Counter(told["annotated"]), Counter(told["relations"])), stored, sample,
-        settings.replicates, dict.fromkeys(told["listed"]), told["digests"], told["longest"],
-    )  # fmt: skip
+    listed = dict.fromkeys(told["listed"])
+    return PlanPart(shards, counts, settings.replicates, readings, listed, told["digests"])
+
+
+def _told(reading: Reading) -> dict[str, Any]:
+    return {
+        "counts": reading.counts, "longest": reading.longest,
+        "annotated": reading.annotations.documents, "relations": reading.annotations.relations,
+        "stored": [_plain(example) for example in reading.stored_inputs.held],
+        "sample": [_plain(example) for example in reading.sample.held],
+        "below": reading.sample.below,
+    }  # fmt: skip
+
+
+def _reading(told: dict[str, Any], token_counts: Ints, *, seed: int) -> Reading:
+    reading = Reading.new(0, seed=seed)
+    reading.token_counts, reading.sample.below = token_counts, told["below"]
+    for choice, examples in (
+        (reading.stored_inputs, told["stored"]), (reading.sample, told["sample"])
+    ):  # fmt: skip
+        for one in examples:
+            choice.consider(_example(one))
+    reading.annotations = Annotations(Counter(told["annotated"]), Counter(told["relations"]))
+    reading.counts, reading.longest = Counter(told["counts"]), told["longest"]
+    return reading
 
 
 def _plain(example: Example) -> dict[str, Any]:

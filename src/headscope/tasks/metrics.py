@@ -16,6 +16,7 @@ from headscope.core.intervals import (
     estimate,
     estimate_correlation,
     estimate_independent,
+    even,
 )
 from headscope.errors import HeadscopeError
 from headscope.tasks.task import OF_REGRESSION, Task
@@ -38,6 +39,15 @@ def score(task: Task, labels: Array, outputs: Array) -> dict[str, float]:
 def main_score(task: Task, labels: Array, outputs: Array) -> float:
     """The first metric of the task."""
     return _metric(task.metrics[0], task, labels, predicted(task, outputs))
+
+
+def chance(task: Task, labels: Array) -> float:
+    """The main score of the best answer that is always the same; 0 for a correlation."""
+    metric = task.metrics[0]
+    if metric in OF_REGRESSION:
+        return 0.0
+    always = (np.full(len(labels), answer) for answer in range(len(task.labels)))
+    return max(_metric(metric, task, labels, answers) for answers in always)
 
 
 def predicted(task: Task, outputs: Array) -> Array:
@@ -75,7 +85,11 @@ def score_estimate(task: Task, draws: Float64, examples: int) -> Estimate:
     metric = task.metrics[0]
     if metric == "accuracy":
         return estimate_independent(draws, examples)
-    return estimate(draws, bounds=SHARE) if metric == "f1" else estimate_correlation(draws)
+    return (
+        estimate(draws, bounds=SHARE, sizes=even(draws))
+        if metric == "f1"
+        else estimate_correlation(draws)
+    )
 
 
 def _metric(metric: str, task: Task, labels: Array, predictions: Array) -> float:

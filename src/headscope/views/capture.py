@@ -12,6 +12,7 @@ from headscope.analyses.flow import LABELS, check_methods
 from headscope.analyses.flow.measure_one_text import LayerMatrices, check_stack
 from headscope.core.accumulators import Ints
 from headscope.corpus.document import Example
+from headscope.corpus.tokenizer import TokenizerReader
 from headscope.errors import InputError
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
@@ -54,7 +55,8 @@ def capture_example(
     flows = check_methods(flow, also=[MAX_FLOW]) if flow else ()
     decodes = model.network.config.is_encoder_decoder
     example = encoded(model, text, None if decodes else text_pair)
-    sides = [_side(model, example, *_words(model, text, None if decodes else text_pair, example))]
+    texts = [text, text_pair] if text_pair and not decodes else [text]
+    sides = [_side(model, example, *_words(model, texts, example.input_ids))]
     decoder_ids: Ints | None = None
     if decodes:
         if text_pair:
@@ -100,33 +102,48 @@ def _decoder_side(model: Model, text: str) -> tuple[Ints, TokenSide]:
     config = model.network.config
     start = getattr(config, "decoder_start_token_id", None)
     start = config.pad_token_id if start is None else start  # T5's way, where none is named
-    encoded = model.tokenizer(text_target=text, return_offsets_mapping=True, verbose=False)
-    labels = encoded.input_ids
+    reader = TokenizerReader(model.tokenizer, target=True)
+    labels, special, _ = reader.frame.wrap(reader.text(text), None)
     if start is None or len(labels) < 2:
         raise InputError(
             f"{model.name!r} does not say how its decoder starts, or reads nothing in "
             f"{text[:40]!r}; wanted a decoder_start_token_id and a text"
         )
     ids = np.array([start, *labels[:-1]], np.int64)
-    special = np.isin(ids, model.tokenizer.all_special_ids)
-    example = Example("decoder", "text", ids, np.zeros_like(ids), special)
-    places = [None, *encoded.word_ids(0)[:-1]]
-    word = _counted([None if s else p for s, p in zip(special, places, strict=True)])
-    written = ["", *_written([text], encoded)[:-1]]
-    return ids, replace(_side(model, example, word, written), name="decoder")
+    example = Example("decoder", "text", ids, np.zeros_like(ids), np.append(True, special[:-1]))
+    word, written = _words(model, [text], labels, target=True)
+    side = _side(model, example, np.append(-1, word[:-1]), ["", *written[:-1]] if written else [])
+    return ids, replace(side, name="decoder")
 
 
 def _words(
-    model: Model, text: str, text_pair: str | None, example: Example
+    model: Model, texts: Sequence[str], ids: Ints, *, target: bool = False
 ) -> tuple[Ints, list[str]]:
-    """[token] the word of each token, as the tokenizer cut them, counted through both texts; and
-    what was written for it, see `TokenSide`."""
-    texts = (text,) if not text_pair else (text, text_pair)
-    encoded = model.tokenizer(*texts, return_offsets_mapping=True, verbose=False)
-    if list(encoded.input_ids) != example.input_ids.tolist():
-        return np.full(len(example), -1, np.int64), []
+    """[token] the word of each token, as the tokenizer cut them, counted through all texts; and
+    what was written for it, see `TokenSide`.
+
+    ids     [token] of the texts in their frame
+    target  as a decoder reads them
+    """
+    if not model.tokenizer.is_fast:
+        return _words_by_spaces(TokenizerReader(model.tokenizer, target=target), texts, ids), []
+    kinds = ("text_target",) if target else ("text", "text_pair")
+    asked = dict(zip(kinds, texts, strict=False))
+    encoded = model.tokenizer(**asked, return_offsets_mapping=True, verbose=False)
+    if list(encoded.input_ids) != ids.tolist():
+        return np.full(len(ids), -1, np.int64), []
     pairs = zip(encoded.sequence_ids(0), encoded.word_ids(0), strict=True)
     return _counted([None if None in pair else pair for pair in pairs]), _written(texts, encoded)
+
+
+def _words_by_spaces(reader: TokenizerReader, texts: Sequence[str], ids: Ints) -> Ints:
+    """`_words` by a tokenizer that does not say where its tokens stand in the text."""
+    read = [reader.running_words(text.split()) for text in texts]
+    whole, special, _ = reader.frame.wrap(*[*(content for content, _ in read), None][:2])
+    if not np.array_equal(whole, ids):
+        return np.full(len(ids), -1, np.int64)
+    places = iter([(text, word) for text, (_, of) in enumerate(read) for word in of.tolist()])
+    return _counted([None if added else next(places) for added in special])
 
 
 def _written(texts: Sequence[str], encoded: Any) -> list[str]:

@@ -61,9 +61,9 @@ class Slow(PreTrainedTokenizer):
             while start < len(word):
                 sign = "##" if start else ""
                 ends = range(len(word), start, -1)
-                end = next(end for end in ends if sign + word[start:end] in VOCABULARY)
-                found.append(sign + word[start:end])
-                start = end
+                end = next((end for end in ends if sign + word[start:end] in VOCABULARY), None)
+                found.append(sign + word[start:end] if end else "<unk>")
+                start = end or len(word)
         return found
 
     def _convert_token_to_id(self, token: str) -> int:

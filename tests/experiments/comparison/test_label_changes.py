@@ -123,4 +123,6 @@ def test_a_lost_label_is_told_of_its_head():
     assert labels_finding(tree) == (
         "Labels that heads surely lose: 1 (next token, 1 head); that they gain: 0."
     )
-    assert control_words(tree).startswith("Of 6 heads each, 1 of first and 0 of second do ")
+    assert control_words(tree).startswith(
+        "Of 6 heads each, by surface, 1 of first and 0 of second depart from every head of "
+    )

@@ -3,12 +3,13 @@
 Of the words before it that are head words of mentions, the one that a mention's head word attends
 to most is taken as its antecedent; the share of mentions for which that is a mention of the same
 entity is the head's accuracy (Clark et al. 2019, §4.3). Beside it stand three rule systems, and the
-accuracy of a head that was chosen on other documents.
+accuracy of a head that was chosen on other documents. Does it find it because the word is a
+mention? The nearest word outside that heads none is asked the same, among the same candidates.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ import xarray as xr
 
 from headscope.analyses.coreference import QUESTION
 from headscope.analyses.language.held_out import add_by_half, best, counted
+from headscope.analyses.language.specific import against_rivals
 from headscope.core.accumulators import Array, Bools, Float64, Ints, halves, ratio
 from headscope.core.results import labelled
 from headscope.corpus.document import Mention, Word
@@ -88,11 +90,14 @@ class MentionQuestion:
     asked        the mention
     candidates   the mentions whose head word comes before its own, the nearest first
     antecedents  head words of those candidates that are mentions of the same entity: any is right
+    other        the nearest word outside the mention that is no mention's head word, the one behind
+                 of two as near; its own head word where there is none
     """
 
     asked: DescribedMention
     candidates: tuple[DescribedMention, ...]
     antecedents: frozenset[int]
+    other: int
 
 
 def mention_questions(
@@ -126,13 +131,22 @@ def mention_questions(
                 left_out["same_head_word"] += 1
                 by_head[mention.head] = max(rival, mention, key=lambda m: m.last - m.first)
     kept = [DescribedMention.of(by_head[head], words) for head in sorted(by_head)]
+    plain = there[~np.isin(there, list(by_head))]
     questions = []
     for index, asked in enumerate(kept):
         candidates, entity = tuple(reversed(kept[:index])), asked.mention.entity
         same = frozenset(c.mention.head for c in candidates if c.mention.entity == entity)
-        questions.append(MentionQuestion(asked, candidates, same))
+        questions.append(MentionQuestion(asked, candidates, same, _outside(asked.mention, plain)))
     left_out["no_antecedent"] = sum(not question.antecedents for question in questions)
     return [question for question in questions if question.antecedents], left_out
+
+
+def _outside(mention: Mention, words: Ints) -> int:
+    """Of some words the nearest to a mention's head word that is not in the mention, else that."""
+    around = words[(words < mention.first) | (words > mention.last)]
+    if not len(around):
+        return mention.head
+    return int(around[np.lexsort((-around, abs(around - mention.head)))[0]])
 
 
 Sieve = Callable[[DescribedMention, DescribedMention], bool]
@@ -166,9 +180,15 @@ WORDS = {
     "accuracy_strict": f"{FOUND} among all words of the input",
     "baseline": f"{FOUND} by a rule system",
     "advantage": "held-out accuracy of heads less that of a rule system",
+    "from_others": f"{FOUND} by the nearest word that is no mention, among the same candidates",
     "count": "mentions asked about",
     "left_out": "mentions left out",
 }
+RIVALS = (
+    "the largest of these: the rule systems, the nearest word that is no mention, and what the "
+    "head finds of the other types of mention"
+)
+EVERY = ("layer", "head", "mention_type")
 
 
 class Coreference(Analysis, question=QUESTION):
@@ -195,6 +215,7 @@ class Coreference(Analysis, question=QUESTION):
         self.options = self.checked(measure=measure, pieces=pieces)
         types = len(MENTION_TYPES)
         self.correct = self.sums(2, scope.layers, scope.heads, len(MODES), types)  # by half
+        self.from_others = self.sums(scope.layers, scope.heads, types)
         self.by_system = self.sums(len(SYSTEMS), types)
         self.count = self.sums(2, types)  # by half
         self.left_out = self.sums(len(LEFT_OUT), replicates=0)
@@ -210,9 +231,13 @@ class Coreference(Analysis, question=QUESTION):
         rows = layer.word_rows(
             batch, asked.places, measure=self.options["measure"], pieces=self.options["pieces"]
         )
-        right = asked.right(rows.detach().cpu().numpy())  # [example, head, mode, row]
-        values = right @ asked.member[:, None]  # [example, head, mode, type]
+        weights = rows.detach().cpu().numpy()
+        mentions, others = weights[:, :, ::2], weights[:, :, 1::2]
+        right = [asked.right(mentions, mode) for mode in range(len(MODES))]
+        values = np.stack(right, 2) @ asked.member[:, None]  # [example, head, mode, type]
         add_by_half(self.correct, values, asked.half, batch.groups, at=(layer.index,))
+        by_others = asked.right(others, 0) @ asked.member  # [example, head, type]
+        self.from_others.add(by_others, batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         rows = [
@@ -236,10 +261,12 @@ class Coreference(Analysis, question=QUESTION):
         baseline = ratio(self.by_system.sums, count[:, None])
         heads = best(self.correct.sums[..., 0, :], self.count.sums)
         layer, head = heads.places
-        every, one = ("layer", "head", "mention_type"), ("mention_type",)
+        one = EVERY[2:]
+        from_others = ratio(self.from_others.sums, count[:, None, None])
         rows = {
-            "accuracy": (accuracy[..., 0, :], every),
-            "accuracy_strict": (accuracy[..., 1, :], every),
+            "accuracy": (accuracy[..., 0, :], EVERY),
+            "accuracy_strict": (accuracy[..., 1, :], EVERY),
+            "from_others": (from_others, EVERY),
             "baseline": (baseline, ("system", *one)),
             "best_layer": (layer, one),
             "best_head": (head, one),
@@ -250,6 +277,15 @@ class Coreference(Analysis, question=QUESTION):
             "left_out": (self.left_out.total.astype(np.int64), ("reason",)),
         }
         variables = counted(rows, WORDS, count, source=self.source)
+        variables["from_others"] = replace(variables["from_others"], source="ours", tidy=False)
+        found = correct[..., 0, :]
+        of_all, of_count = found[..., :1], count[:, None, None, :1]
+        elsewhere = ratio(of_all - found, of_count - count[:, None, None], absent=0)
+        systems = baseline[:, :, None, None].swapaxes(0, 1)  # [system, replicate + 1, 1, 1, type]
+        variables |= against_rivals(
+            accuracy[..., 0, :], (*systems, from_others, elsewhere), EVERY, RIVALS,
+            asked=count[:, None, None],
+        )  # fmt: skip
         coords = {"mention_type": MENTION_TYPES, "system": tuple(SYSTEMS), "reason": LEFT_OUT}
         return labelled(variables, coords=coords).assign_attrs(self.options)
 
@@ -259,7 +295,8 @@ class _Asked:
     """The questions of a batch, a row for each, in places (see `Words`).
 
     half        [example] 0 or 1
-    places      [example, row] of the head words asked about; -1 behind the last of an example
+    places      [example, 2·row] of the head words asked about, each with the other word behind it;
+                -1 behind the last of an example
     usable      [mode, example, row, place] whether an answer may be given there
     antecedent  [example, row, place] whether it would be right
     by_system   [example, system, row] 1 where a rule system is right
@@ -278,7 +315,7 @@ class _Asked:
         shape = (len(rows), max(map(len, rows)))
         asked = cls(
             half=halves([e.document for e in batch.examples], seed=seed),
-            places=np.full(shape, -1),
+            places=np.full((shape[0], 2 * shape[1]), -1),
             usable=np.zeros((len(MODES), *shape, batch.words.most), bool),
             antecedent=np.zeros((*shape, batch.words.most), bool),
             by_system=np.zeros((shape[0], len(SYSTEMS), shape[1])),
@@ -288,7 +325,7 @@ class _Asked:
         for example, (found, place) in enumerate(zip(rows, batch.words.place, strict=True)):
             for row, question in enumerate(found):
                 mention, right, at = question.asked.mention, question.antecedents, (example, row)
-                asked.places[at] = place[mention.head]
+                asked.places[example, 2 * row : 2 * row + 2] = place[[mention.head, question.other]]
                 asked.usable[0][at][place[[c.mention.head for c in question.candidates]]] = True
                 asked.usable[1][at][place[mention.head]] = False
                 asked.antecedent[at][place[list(right)]] = True
@@ -296,15 +333,13 @@ class _Asked:
                 asked.member[at] = [kind in ("all", mention.kind) for kind in MENTION_TYPES]
         return asked
 
-    def right(self, weights: Array) -> Float64:
-        """[example, head, mode, row] 1 where the largest weight goes to an antecedent.
+    def right(self, weights: Array, mode: int) -> Float64:
+        """[example, head, row] 1 where the largest weight goes to an antecedent, by one of MODES.
 
         weights  [example, head, row, place]; the first of equals counts, and 0 is no answer
         """
-        hits = []
-        for usable in self.usable:
-            left = np.where(usable[:, None], weights, 0)
-            best = left.argmax(-1)[..., None]  # [example, head, row, 1]
-            positive = np.take_along_axis(left, best, -1) > 0
-            hits.append(positive & np.take_along_axis(self.antecedent[:, None], best, -1))
-        return np.stack(hits, 2)[..., 0].astype(np.float64)  # [example, head, mode, row]
+        left = np.where(self.usable[mode][:, None], weights, 0)
+        best = left.argmax(-1)[..., None]  # [example, head, row, 1]
+        positive = np.take_along_axis(left, best, -1) > 0
+        hits = positive & np.take_along_axis(self.antecedent[:, None], best, -1)
+        return hits[..., 0].astype(np.float64)  # [example, head, row]

@@ -3,7 +3,11 @@
 For every word the other word that it attends to most (dependent to head), or the one that attends
 to it most (head to dependent), is taken as its syntactic head; the share of words for which that is
 right is the head's accuracy on their relation (Clark et al. 2019, §4.2). Beside it stand the best
-fixed offset, and the accuracy of a head that was chosen on other documents."""
+fixed offset, and the accuracy of a head that was chosen on other documents.
+
+And does the head find it because the two words stand in the relation? The words beside are asked
+the same: how often do they find the syntactic head of their neighbour? So are the words of all
+other relations: how often do they find their own?"""
 
 import math
 from collections.abc import Sequence, Set
@@ -16,7 +20,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from headscope.analyses.dependency import QUESTION
+from headscope.analyses.dependency.claims import GRID
 from headscope.analyses.language.held_out import add_by_half, best, counted
+from headscope.analyses.language.specific import against_rivals
 from headscope.core.accumulators import Bools, Float64, Ints, halves, ratio
 from headscope.core.results import labelled
 from headscope.corpus.contents import ROOT, has_tree, label, refuse_unknown, relation_names
@@ -42,7 +48,12 @@ WORDS = {
     "best_offset": "the best fixed offset",
     "baseline": "accuracy of the best offset, chosen on the same data",
     "advantage": "held-out accuracy of heads less that of the best offset",
+    "from_others": "share of words whose syntactic head is found by words beside them",
 }
+RIVALS = (
+    "the largest of three: the best fixed offset, the words beside, and what the head finds of all "
+    "other relations"
+)
 
 
 class Dependency(Analysis, question=QUESTION):
@@ -78,6 +89,7 @@ class Dependency(Analysis, question=QUESTION):
         cells = (2, scope.layers, scope.heads, len(DIRECTIONS), size)
         kept = max(2, REPLICATE_BYTES // (8 * math.prod(cells)))
         self.correct = self.sums(*cells, replicates=kept)
+        self.from_others = self.sums(*cells[1:], replicates=kept)
         self.by_offset = self.sums(2, len(OFFSETS), size, replicates=kept)
         self.asked = self.sums(2, size, replicates=kept)
         self.left_out = self.sums(len(LEFT_OUT), replicates=0)
@@ -96,10 +108,15 @@ class Dependency(Analysis, question=QUESTION):
             batch, measure=self.options["measure"], pieces=self.options["pieces"]
         )
         answers = np.stack(found, 2)  # [example, head, direction, place]
-        answers = np.take_along_axis(answers, heads.judge[:, None, None], 3)
-        right = answers == heads.head[:, None, None]
-        by_column = right.astype(np.float32) @ member[:, None]  # [example, head, direction, …]
-        add_by_half(self.correct, by_column, half, batch.groups, at=(layer.index,))
+
+        def right(asked: Ints) -> npt.NDArray[np.float32]:
+            """[example, head, direction, column] words whose head these words [example, place] find."""
+            answer = np.take_along_axis(answers, asked[:, None, None], 3)
+            return (answer == heads.head[:, None, None]).astype(np.float32) @ member[:, None]
+
+        add_by_half(self.correct, right(heads.judge), half, batch.groups, at=(layer.index,))
+        beside = (right(heads.beside[..., 0]) + right(heads.beside[..., 1])) / 2
+        self.from_others.add(beside, batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         possessive = self.options["possessive"]
@@ -125,9 +142,11 @@ class Dependency(Analysis, question=QUESTION):
         both = asked.sum(1)  # [replicate + 1, column]
         layer, head, direction = heads.places
         offset = np.where(baseline.unit < 0, np.nan, np.array(OFFSETS)[baseline.unit])
-        every, one = ("layer", "head", "direction", "relation"), ("relation",)
+        every, one = GRID, ("relation",)
+        found, questions = correct.sum(1), both[:, None, None, None]
+        accuracy, from_others = (ratio(sums, questions) for sums in (found, self.from_others.sums))
         rows = {
-            "accuracy": (ratio(correct.sum(1), both[:, None, None, None]), every),
+            "accuracy": (accuracy, every), "from_others": (from_others, every),
             "offset_accuracy": (ratio(offsets.sum(1), both[:, None]), ("offset", *one)),
             "count": (both[0].astype(np.int64), one),
             "left_out": (self.left_out.total.astype(np.int64), ("reason",)),
@@ -138,11 +157,26 @@ class Dependency(Analysis, question=QUESTION):
         }  # fmt: skip
         variables = counted(rows, WORDS, both, source=self.source)
         variables["left_out"] = replace(variables["left_out"], source="ours")
+        variables["from_others"] = replace(variables["from_others"], source="ours", tidy=False)
+        rivals = baseline.chosen[:, None, None, None], from_others, self._elsewhere(found, both)
+        variables |= against_rivals(accuracy, rivals, every, RIVALS, asked=questions)
         coords = {
             "direction": DIRECTIONS, "relation": self.columns, "offset": OFFSETS,
             "reason": LEFT_OUT,
         }  # fmt: skip
         return labelled(variables, coords=coords).assign_attrs(self.options)
+
+    def _elsewhere(self, found: Float64, asked: Float64) -> Float64:
+        """What each head finds of all relations but this one; 0 for what is no relation of words.
+
+        found  [replicate + 1, layer, head, direction, column] sums of right answers
+        asked  [replicate + 1, column] sums of questions
+        """
+        clean = self.columns.index(CLEAN)
+        plain = self.member[:, clean] @ self.member > 0  # [column]
+        plain[: clean + 1] = False
+        others = [sums[..., clean, None] - sums for sums in (found, asked[:, None, None, None])]
+        return np.where(plain, ratio(others[0], others[1], absent=0), 0)
 
 
 def _columns(labels: tuple[str, ...], wanted: str, *, fold: bool) -> tuple[list[str], Float64]:
@@ -169,6 +203,9 @@ class SyntacticHeads:
     head       [example, place] place of its head; -2 where there is none (never an answer)
     label      [example, place] index into the corpus's relations; 0 where not asked
     judge      [example, place] the place whose answer is scored for it: its own, or its clitic's
+    beside     [example, place, 2] the words beside it that do not stand in its relation to its
+               head; of words beyond the head only where there are no others. Twice the same where
+               there is one, and `judge` where there is none
     by_offset  [example, place, offset] whether each of OFFSETS gives the right answer
     left_out   [example, 2] words not asked for: the head is in another input; the word, or its
                head, has no token
@@ -179,6 +216,7 @@ class SyntacticHeads:
     head: Ints
     label: Ints
     judge: Ints
+    beside: Ints
     by_offset: Bools
     left_out: Ints
 
@@ -186,9 +224,10 @@ class SyntacticHeads:
     def of(cls, batch: Batch, relations: Sequence[str], *, possessive: str) -> Self:
         """Look up the trees of the examples; those without are not asked about."""
         shape = batch.words.number.shape
+        own = np.tile(np.arange(shape[1]), (shape[0], 1))
         heads_of_batch = cls(
             np.zeros(shape, bool), np.zeros(shape, bool), np.full(shape, -2),
-            np.zeros(shape, np.int64), np.tile(np.arange(shape[1]), (shape[0], 1)),
+            np.zeros(shape, np.int64), own, np.stack([own, own], -1),
             np.zeros((*shape, len(OFFSETS)), bool), np.zeros((shape[0], 2), np.int64),
         )  # fmt: skip
         index = {name: at for at, name in enumerate(relations)}
@@ -224,6 +263,23 @@ class SyntacticHeads:
         behind = np.array([*clitic, False]) & (np.append(place[1:], -1) >= 0)  # [word]
         judge = asked + behind[asked]
         self.judge[row, at] = place[judge]
+        self.beside[row, at] = self._beside(row, at, place[there])
         # As the authors count: 0 is the root, words from 1; an offset stops at either end.
         answers = np.clip(judge[:, None] + 1 + np.array(OFFSETS), 0, len(heads))
         self.by_offset[row, at] = answers == head[:, None] + 1  # [word, offset]
+
+    def _beside(self, row: int, at: Ints, places: Ints) -> Ints:
+        """[word, 2] see `beside`: of the words at these places, among all places of the input."""
+        head, label, judge = (part[row, at, None] for part in (self.head, self.label, self.judge))
+        relatives = (self.head[row, places] == head) & (self.label[row, places] == label)
+        relatives &= self.asked[row, places]
+        others = ~relatives & (places != head) & (places != judge) & (places != at[:, None])
+        ends = np.iinfo(np.int64)
+        before = np.where(others & (places < judge), places, ends.min).max(1, keepdims=True)
+        after = np.where(others & (places > judge), places, ends.max).min(1, keepdims=True)
+        both = np.concatenate([before, after], 1)  # [word, 2]
+        there = (both != ends.min) & (both != ends.max)
+        near = there & ~((both < head) & (head < judge) | (judge < head) & (head < both))
+        usable = np.where(near.any(1, keepdims=True), near, there)
+        first = np.where(usable[:, :1], both[:, :1], np.where(usable[:, 1:], both[:, 1:], judge))
+        return np.where(usable, both, first)

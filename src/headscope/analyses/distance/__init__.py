@@ -31,4 +31,5 @@ QUESTION = Question(
         "change": ("mean_distance", "nearby"),
     },
     compared="How far they look", claims="claims:claims", rules="claims:RULES",
+    common=True,
 )  # fmt: skip

@@ -15,4 +15,5 @@ QUESTION = Question(
         "change": ("entropy.all",),
     },
     compared="How widely they attend", claims="claims:claims", rules="claims:RULES",
+    common=True,
 )  # fmt: skip

@@ -7,6 +7,7 @@ the results alone.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,8 @@ class Examples(Analysis, question=QUESTION):
 
     pieces, measure  by word, as for `dependency`
     """
+
+    every_reading: ClassVar[bool] = True
 
     def __init__(self, scope: Scope, *, pieces: str = "mean", measure: str = "attention") -> None:
         super().__init__(scope)

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.language.held_out import by_norm
+from headscope.analyses.language.specific import by_norm
 from headscope.core.claim import LEAST_EFFECT, Claim, LabelRule, effects
 from headscope.core.head_metrics import HeadMetric
 from headscope.core.results import at, documents, estimate, group

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from headscope.core.accumulators import Float64, ratio
-from headscope.core.intervals import ANY, SHARE, estimate
+from headscope.core.intervals import DIFFERENCE, SHARE, estimate
 from headscope.core.results import Variable
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
@@ -142,11 +142,12 @@ class OwnSentence(AnalysisPart):
         same = f"overlap between two positions of the top {SET} neurons (Jaccard)"
         return {
             "bag_of_words": Variable(
-                estimate(bag, bounds=ANY), ("layer", "head"),
+                estimate(bag, bounds=DIFFERENCE, sizes=self.count.sums[..., None]),
+                ("layer", "head"),
                 f"{words}, less the same of the other sentence", "1", VIG,
             ),
             "own_segment_overlap": Variable(
-                estimate(overlap, bounds=SHARE), ("layer", "head"),
+                estimate(overlap, bounds=SHARE, sizes=self.pairs.sums), ("layer", "head"),
                 f"{same} that tell words of the own sentence from those of the other", "1", VIG,
             ),
         }  # fmt: skip

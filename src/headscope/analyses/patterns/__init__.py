@@ -15,4 +15,5 @@ QUESTION = Question(
     compared="Classes of maps",
     withheld=("confidence",),  # of the classifier
     claims="classes:claims", rules="classes:RULES", card="typical_maps:CARD",
+    common=True,
 )  # fmt: skip

@@ -1,10 +1,10 @@
 """Loads a translation model and encodes pairs of sentences, with the word of each token.
 
 As `headscope.load`, but an encoder-decoder with its own way from a target to what the decoder
-reads; and slow tokenizers are welcome, as Marian's is one.
+reads.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 from headscope.core.accumulators import Ints
+from headscope.corpus.tokenizer import TokenizerReader
 from headscope.errors import ModelError
 from headscope.experiments.alignment.gold_alignments import SentencePair
 from headscope.model import checkpoint, weights
@@ -76,6 +77,11 @@ class Translator(Model):
         """The decoder's cross-attention."""
         return self.shapes["cross"]
 
+    @cached_property
+    def readers(self) -> tuple[TokenizerReader, TokenizerReader]:
+        """Of sources and of targets; of languages that the tokenizer has been told before."""
+        return TokenizerReader(self.tokenizer), TokenizerReader(self.tokenizer, target=True)
+
     def run(self, ids: torch.Tensor, mask: torch.Tensor, decoder_ids: torch.Tensor) -> None:
         """One forward pass; all [example, token]. The words' scores are left out where they can."""
         with torch.inference_mode():
@@ -132,8 +138,8 @@ def encode(
     raises  ModelError where the decoder does not read its target one place later
     """
     prefix = _prefix(translator.network.config, languages)
-    source = _side(translator.tokenizer, pair.source, prefix=prefix)
-    target = _side(translator.tokenizer, pair.target, target=True)
+    reads, writes = translator.readers
+    source, target = _side(reads, pair.source, prefix=prefix), _side(writes, pair.target)
     decoder = _decoder_ids(translator.network, target.ids)
     written = np.flatnonzero(target.word >= 0) + 1
     if (written >= len(decoder)).any() or (decoder[written] != target.ids[written - 1]).any():
@@ -157,47 +163,14 @@ def _decoder_ids(network: Any, target: Ints) -> Ints:
 
 
 def _side(
-    tokenizer: Any, words: tuple[str, ...], *, prefix: tuple[str, ...] = (), target: bool = False
+    reader: TokenizerReader, words: tuple[str, ...], *, prefix: tuple[str, ...] = ()
 ) -> PairSide:
     """The sentence as it is read, words with one space between them; `prefix` is of no word."""
-    forms = (*prefix, *words)
-    read = _by_places if getattr(tokenizer, "is_fast", False) else _word_by_word
-    side = read(tokenizer, forms, target=target)
-    return replace(side, word=np.maximum(side.word - len(prefix), -1))
-
-
-def _by_places(tokenizer: Any, forms: tuple[str, ...], *, target: bool) -> PairSide:
-    text = " ".join(forms)
-    asked = {"text_target": text} if target else {"text": text}
-    encoded = tokenizer(**asked, return_offsets_mapping=True, verbose=False)
-    starts = np.cumsum([0, *(len(form) + 1 for form in forms[:-1])])  # [word]
-    word = np.full(len(encoded.input_ids), -1, np.int64)
-    spans = zip(encoded.offset_mapping, encoded.sequence_ids(0), strict=True)
-    for token, ((start, end), part) in enumerate(spans):
-        if part is None:
-            continue  # a special token
-        # a sign for a space belongs to the word that follows
-        space = len(text[start:end]) - len(text[start:end].lstrip(" "))
-        word[token] = np.searchsorted(starts, start + space, "right") - 1
-    return PairSide(np.asarray(encoded.input_ids, np.int64), word)
-
-
-def _word_by_word(tokenizer: Any, forms: tuple[str, ...], *, target: bool) -> PairSide:
-    """Each word by itself, as SentencePiece cuts running text too: no piece crosses a space."""
-
-    def ids_of(texts: Any, **options: Any) -> Any:
-        asked = {"text_target": texts} if target else {"text": texts}
-        return tokenizer(**asked, verbose=False, **options)["input_ids"]
-
-    each = ids_of(list(forms), add_special_tokens=False)
-    whole = np.asarray(ids_of(" ".join(forms)), np.int64)
-    content = sorted(set(tokenizer.all_special_ids) - {tokenizer.unk_token_id})
-    inner = np.flatnonzero(~np.isin(whole, content))
-    first, last = (inner[0], inner[-1] + 1) if len(inner) else (0, 0)
-    word = np.repeat(np.arange(len(forms)), [len(ids) for ids in each])
-    ids = np.concatenate([whole[:first], *(np.asarray(x, np.int64) for x in each), whole[last:]])
-    around = [np.full(n, -1, np.int64) for n in (first, len(whole) - last)]
-    return PairSide(ids.astype(np.int64), np.concatenate([around[0], word, around[1]]))
+    content, of = reader.running_words((*prefix, *words))
+    ids, special, _ = reader.frame.wrap(content, None)
+    word = np.full(len(ids), -1, np.int64)
+    word[~special] = np.maximum(of - len(prefix), -1)
+    return PairSide(ids, word)
 
 
 # --- languages ------------------------------------------------------------------------------

@@ -274,7 +274,7 @@ class CircuitRun:
         repeated = kind == "repeated"
         batch, network = self.model.batch(examples), self.model.network
         scores = PatternScores(self.made, weights.unembedding if repeated else None)
-        told = second_half(self.made, examples, places=self.made.length - 1 if repeated else 1)
+        told = second_half(self.made, examples, most=None if repeated else 1)
         rows = range(len(examples))
         with (
             torch.inference_mode(), evaluating(network), told.asking(network, rows),
@@ -382,9 +382,10 @@ def _held_out(model: Model, settings: CircuitSettings) -> Repeats | None:
     return repeats(model, sequences=many, **drawn, held_out=True)
 
 
-def second_half(made: Repeats, examples: list[Example], *, places: int) -> TokenLoss:
-    """Asks for the next token at the first places of the second half."""
-    at = made.opening + made.length + np.arange(places)
-    return TokenLoss(
-        "next token", [at] * len(examples), [example.input_ids[at + 1] for example in examples]
-    )
+def second_half(
+    made: Repeats, examples: list[Example], *, most: int | None = None
+) -> TokenLoss:
+    """Asks for the next token of the second half where it can be known, at the first places."""
+    at = [made.opening + made.length + made.known(example)[:most] for example in examples]
+    right = [example.input_ids[places + 1] for example, places in zip(examples, at, strict=True)]
+    return TokenLoss("next token", at, right)

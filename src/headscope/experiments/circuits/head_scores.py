@@ -1,11 +1,11 @@
 """What do attention on repeated tokens, and the weights alone, say of each head?
 
-Attention, on inputs [BOS r_1 … r_n r_1 … r_n], for queries i of the second half (Olsson et al.
-2022), as sums over pairs of places, so no more of a map is read than these:
+Attention, on inputs of random tokens that come twice, for queries i of the second half (Olsson et
+al. 2022), as sums over pairs of places, so no more of a map is read than these:
 
     previous token   α(i, i−1), of every query whose previous token was drawn
-    duplicate token  α(i, i−n), to the same token in the first half
-    induction        α(i, i−n+1), to what came after it
+    duplicate token  α(i, j), j the same token in the first half
+    induction        α(i, j+1), to what came after it
 
 and how much of what a head writes for the tokens that it attends to speaks for these same tokens.
 Weights: do heads copy, count on, read what another one writes?
@@ -163,7 +163,7 @@ class PatternScores:
 
     def look(self, view: LayerView, batch: Batch) -> None:
         """Take a layer."""
-        places = self._places(view)
+        places = self._places(view, batch)
         if self.unembedding is not None:
             places += self._copying(view, batch)
         self.found.append(to_float64(torch.stack(places, -1)))  # [example, head, quantity]
@@ -173,18 +173,23 @@ class PatternScores:
         """[example, layer, head, quantity] of all layers that were seen."""
         return np.stack(self.found, 1)
 
-    def _places(self, view: LayerView) -> list[torch.Tensor]:
+    def _before(self, batch: Batch) -> torch.Tensor:  # [example, query of second half]
+        """Where in the first half the same token stands."""
+        return torch.from_numpy(self.made.before(batch.examples)).to(batch.input_ids.device)
+
+    def _places(self, view: LayerView, batch: Batch) -> list[torch.Tensor]:
         first, n = self.made.opening, self.made.length
         end = first + 2 * n  # behind it there may be padding
         previous = view.neighbour(-1)[..., first : end - 1]  # [example, head, query]
-        same = view.neighbour(-n)[..., first : first + n]  # [example, head, query of second half]
-        after = view.neighbour(1 - n)[..., first + 1 : first + 1 + n]
+        queries, keys = torch.arange(end - n, end, device=previous.device), self._before(batch)
+        same = _to(view, queries, first + keys)  # [example, head, query of second half]
+        after = _to(view, queries, first + keys + 1)
         # What is left without first, own and previous token goes to one earlier token at random.
         queries = torch.arange(first + 2, end, device=previous.device)
         rest = 1 - view.rest[..., first + 2 : end] if view.sinks else 1.0
         rest = rest - view.neighbour(0)[..., first + 2 : end] - previous[..., 1:]
         if first:
-            rest = rest - _to_first(view, queries)
+            rest = rest - _to(view, queries, torch.zeros_like(queries).expand(len(rest), -1))
         other = rest.clamp_min(0) / (queries - 1 - first)  # [example, head, query]
         return [previous.mean(-1), same.mean(-1), after.mean(-1), other.mean(-1)]
 
@@ -203,8 +208,9 @@ class PatternScores:
         raised = values @ to_token  # [example, head, key, token]
         size = values.norm(dim=-1, keepdim=True) * torch.linalg.matrix_norm(weight)[:, None, None]
         raised = raised.masked_fill(raised <= ROUNDING * size * speaks.norm(dim=-1).amax(), 0)
-        halves = raised[:, :, :n], raised[:, :, n:]
-        own = torch.cat([half.diagonal(dim1=2, dim2=3) for half in halves], -1)  # [e, h, key]
+        again = self._before(batch)[:, None, :, None].expand(-1, raised.shape[1], -1, 1)
+        halves = raised[:, :, :n].diagonal(dim1=2, dim2=3), raised[:, :, n:].gather(3, again)
+        own = torch.cat([halves[0], halves[1][..., 0]], -1)  # [example, head, key]
         most = (own > 0) & (own >= raised.amax(-1))
         queries = first + n + torch.arange(n, device=own.device)
         rows = view.rows(queries.expand(len(own), n))[..., first : first + 2 * n]
@@ -213,10 +219,9 @@ class PatternScores:
         return [(given * part).sum(-1) for part in parts]
 
 
-def _to_first(view: LayerView, queries: torch.Tensor) -> torch.Tensor:
-    """[example, head, query] attention of some queries to the first token."""
-    examples = view.shape[0]
-    example = torch.arange(examples, device=queries.device).repeat_interleave(len(queries))
-    query = queries.repeat(examples)
-    given = view.pairs(example, query, torch.zeros_like(query))  # [pair, head]
-    return given.view(examples, len(queries), -1).transpose(1, 2)
+def _to(view: LayerView, queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+    """[example, head, query] attention of some queries to one key each: keys [example, query]."""
+    examples, many = keys.shape
+    example = torch.arange(examples, device=keys.device).repeat_interleave(many)
+    given = view.pairs(example, queries.repeat(examples), keys.flatten())  # [pair, head]
+    return given.view(examples, many, -1).transpose(1, 2)

@@ -1,12 +1,15 @@
 """Inputs that are made for the question: random tokens that come twice, and others that do not.
 
-[BOS r_1 … r_n r_1 … r_n], the r drawn from the vocabulary without special tokens, each once (Olsson
-et al. 2022). Ids are fed as they are: text made of them might be cut into other tokens. Beside each
-such input stands one whose second half is new: what a head gives to the same places there, it gives
-for where they are, and not for what stands there.
+[BOS r_1 … r_n r_k … r_n r_1 … r_{k-1}], the r drawn from the vocabulary without special tokens, each
+once (Olsson et al. 2022, with k = 1). The second half begins with another of them in every input:
+so a token stands at many distances from where it stood before, and a head that looks back by one
+distance alone is found out. Ids are fed as they are: text made of them might be cut into other
+tokens. Beside each such input stands one whose second half is new: what a head gives to the same
+places there, it gives for where they are, and not for what stands there.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from string import ascii_uppercase
 from typing import Any
@@ -30,17 +33,29 @@ class Repeats:
     repeated, fresh  one of each for every sequence, of the same first half
     opening          tokens before the first half: 1 where the tokenizer has a first token, else 0
     length           tokens of a half
+    turns            by document, how many tokens of the first half the second leaves to its end
     """
 
     repeated: list[Example]
     fresh: list[Example]
     opening: int
     length: int
+    turns: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def ids(self) -> Ints:
         """[sequence, token] the repeated inputs."""
         return np.stack([example.input_ids for example in self.repeated])
+
+    def before(self, examples: Sequence[Example]) -> Ints:
+        """[example, place of the second half] the place in the first half of the same token."""
+        turns = [[self.turns.get(example.document, 0)] for example in examples]
+        return (np.arange(self.length) + turns) % self.length
+
+    def known(self, example: Example) -> Ints:
+        """Places of the second half whose next token can be known: none behind the last one's."""
+        (before,) = self.before([example])
+        return np.flatnonzero(before[:-1] + 1 == before[1:])
 
 
 def check_size(sequences: int, length: int) -> None:
@@ -57,7 +72,7 @@ def repeats(
 ) -> Repeats:
     """Random tokens, each half of so many.
 
-    held_out  others than without, by the same seed
+    held_out  others than without, by the same seed, whose second half begins as the first does
     raises  InputError for fewer than FEWEST sequences, a half shorter than LEAST_LENGTH, inputs
             that are longer than the model takes, or a vocabulary of fewer tokens
     """
@@ -75,15 +90,19 @@ def repeats(
             f"{len(words)} that are not special: give --length {len(words) // 2} or less"
         )
     start = np.array([] if first is None else [first], np.int64)
-    repeated, fresh = list[Example](), list[Example]()
+    repeated, fresh, turns = list[Example](), list[Example](), dict[str, int]()
     of, called = ("held out",) * 2 if held_out else ("repeats", "sequence")
     for number in range(sequences):
-        drawn = generator(seed, of, str(number)).choice(words, 2 * length, replace=False)
+        draw, name = generator(seed, of, str(number)), f"{called} {number}"
+        drawn = draw.choice(words, 2 * length, replace=False)
         half, other = drawn[:length], drawn[length:]
-        for kind, second, into in (("repeated", half, repeated), ("fresh", other, fresh)):
-            ids = np.concatenate([start, half, second])
-            into.append(example_of(ids, f"{called} {number}", kind, special=opening))
-    return Repeats(repeated, fresh, opening, length)
+        turns[name] = 0 if held_out else int(draw.integers(length - 1))
+        again = np.roll(half, -turns[name])
+        for kind, second, into in (("repeated", again, repeated), ("fresh", other, fresh)):
+            into.append(
+                example_of(np.concatenate([start, half, second]), name, kind, special=opening)
+            )
+    return Repeats(repeated, fresh, opening, length, turns)
 
 
 def example_of(ids: Ints, document: str, kind: str, *, special: int = 0) -> Example:

@@ -8,7 +8,7 @@ import xarray as xr
 
 from headscope.core.accumulators import Float64, left_out, ratio
 from headscope.core.intervals import (
-    ANY,
+    DIFFERENCE,
     POSITIVE,
     SHARE,
     Estimate,
@@ -16,6 +16,7 @@ from headscope.core.intervals import (
     estimate_correlation,
     estimate_independent,
     estimate_share,
+    even,
     spearman_over_units,
     stretch,
 )
@@ -26,7 +27,7 @@ from headscope.experiments.circuits.retrieval import ANSWERED, WINDOWS, Needles
 
 PATTERNS, WAYS = ("previous_token", "duplicate_token", "induction"), ("query", "key", "value")
 OVER, OF_HEADS = ("layer", "head", "circuit"), ("layer", "head")
-OF_RUNS = ("hits", "qr_score", "locos", "streaming", "step_hits")
+OF_RUNS = ("hits", "attention", "qr_score", "locos", "streaming", "step_hits")
 OTHER_SCORES = ("qr_score", "locos")  # what else finds heads that retrieve
 
 
@@ -48,7 +49,7 @@ def circuits_result(
         total = np.tensordot(kept.T, values, 1)  # [replicate + 1, …]
         return np.asarray(total / kept.sum(0).reshape(-1, *[1] * (values.ndim - 1)))
 
-    variables = _of_patterns(patterns, draws, kept.sum(0))
+    variables = _of_patterns(patterns, draws, kept.sum(0), made.length)
     variables |= {
         "weight_copying": Variable(
             weights["weight_copying"], OF_HEADS, "copying by weights", "1", ELHAGE
@@ -68,7 +69,7 @@ def circuits_result(
     found = labelled(variables, coords=coords)
     answered = int((weights.get("recall", np.zeros(0)) > ANSWERED).sum())
     wrote = int((weights.get("step_recall", np.zeros(0)) > ANSWERED).sum())
-    of_needles = ("retrieval", "needle_streaming", *OTHER_SCORES)
+    of_needles = ("retrieval", "needle_attention", "needle_streaming", *OTHER_SCORES)
     counts = dict.fromkeys(of_needles, answered)
     counts |= {"retrieval_steps": wrote, "successor": len(asked.words)}
     for name in found.data_vars:
@@ -84,30 +85,31 @@ def circuits_result(
 
 
 def _of_patterns(
-    patterns: Mapping[str, Float64], draws: Callable[[Float64], Float64], count: Float64
-) -> dict[str, Variable]:
-    """What attention tells; `count` [replicate + 1] of sequences."""
+    patterns: Mapping[str, Float64], draws: Callable[[Float64], Float64], count: Float64,
+    length: int,
+) -> dict[str, Variable]:  # fmt: skip
+    """What attention tells; `count` [replicate + 1] of sequences, `length` queries of each."""
     repeated, fresh = draws(patterns["repeated_patterns"]), draws(patterns["fresh_patterns"])
     score = repeated[..., : len(PATTERNS)]
     null = np.concatenate([repeated[..., 3:4], fresh[..., 1:3]], -1)
-    gain = estimate(score - null, bounds=ANY)
-    own, raised, first, given = (repeated[..., at] for at in range(-4, 0))
     asked_of = count[:, None, None]  # no surer than one question of each sequence
+    gain = estimate(score - null, bounds=DIFFERENCE, sizes=asked_of[..., None])
+    own, raised, first, given = (repeated[..., at] for at in range(-4, 0))
     return {
         "score": Variable(
-            estimate(score, bounds=SHARE), OVER, "attention on repeated tokens", "probability",
-            OLSSON,
+            estimate(score, bounds=SHARE, sizes=asked_of[..., None]), OVER,
+            "attention on repeated tokens", "probability", OLSSON,
         ),
         "null": Variable(
-            estimate(null, bounds=SHARE), OVER, "attention to the same places without a repeat, or "
-            "to an earlier token at random", "probability", OURS,
+            estimate(null, bounds=SHARE, sizes=asked_of[..., None]), OVER, "attention to the same "
+            "places without a repeat, or to an earlier token at random", "probability", OURS,
         ),
         "surely_above": Variable(
             surely_above(gain, score[0].size), OVER, "lower end of score − null, corrected for all "
             "heads and scores", "probability", OURS,
         ),
         "copying": Variable(
-            estimate(ratio(own, raised), bounds=SHARE), OF_HEADS,
+            estimate(ratio(own, raised), bounds=SHARE, sizes=asked_of), OF_HEADS,
             "of what attended tokens raise among the input’s tokens, the share of themselves",
             "probability", OLSSON,
         ),
@@ -116,8 +118,13 @@ def _of_patterns(
             "of the attention to drawn tokens, the share to those that raise themselves most among "
             "the input’s tokens", "probability", OURS,
         ),
+        "copied_attention": Variable(
+            estimate(first / length, bounds=SHARE, sizes=asked_of), OF_HEADS,
+            "of all attention of the second half, the share to drawn tokens that raise themselves "
+            "most among the input’s tokens", "probability", OURS,
+        ),
         "told_again": Variable(
-            estimate(draws(patterns["repeated_right"]), bounds=SHARE), (),
+            estimate(draws(patterns["repeated_right"]), bounds=SHARE, sizes=count), (),
             "probability of the token that comes again", "probability", OURS,
         ),
     }  # fmt: skip
@@ -156,22 +163,29 @@ def _retrieval(
     if told.sum() >= FEWEST:
         draws, kept = _over_runs(weights, told, replicates)
         asked = ((ids[told] >= 0).sum(1) @ kept)[:, None, None]
+        streaming = draws["streaming"]
         found = {
             "retrieval": Variable(
                 estimate_share(draws["hits"], asked), OF_HEADS, "share of the needle’s tokens that "
                 "are attended to most as they are told", "probability", WU,
             ),
+            "needle_attention": Variable(
+                estimate(draws["attention"], bounds=SHARE, sizes=asked), OF_HEADS,
+                "attention to each of the needle’s tokens as it is told", "probability", OURS,
+            ),
             "qr_score": Variable(
-                estimate(draws["qr_score"]), OF_HEADS, "attention from the question to the "
-                "needle’s sentence, above that from “N/A”", "probability", ZHANG,
+                estimate(draws["qr_score"], bounds=DIFFERENCE, sizes=asked), OF_HEADS,
+                "attention from the question to the needle’s sentence, above that from “N/A”",
+                "probability", ZHANG,
             ),
             "locos": Variable(
                 estimate(draws["locos"]), OF_HEADS, "written for the told token from the needle, "
                 "above as many other tokens", "logits before the last norm’s scale", GEMA,
             ),
             "needle_streaming": Variable(
-                estimate(draws["streaming"], bounds=SHARE), (*OF_HEADS, "window"), "attention from "
-                "the answer to the first and the latest tokens", "probability", XIAO25,
+                estimate(streaming, bounds=SHARE, sizes=even(streaming)), (*OF_HEADS, "window"),
+                "attention from the answer to the first and the latest tokens", "probability",
+                XIAO25,
             ),
         }  # fmt: skip
         hits, *others = (draws[name][0].ravel() for name in ("hits", *OTHER_SCORES))

@@ -176,6 +176,7 @@ def retrieved(
     """What the rows of question and answer tell of some runs, [run, layer, head].
 
     hits        share of the needle's tokens that are attended to most as they are told
+    attention   to each of the needle's tokens as it is told, mean over them
     qr_score    attention from the question to the needle's sentence, mean over the question's rows,
                 less that from the query “N/A” (Zhang et al. 2025)
     locos       Σ_j α_tj u·f_h(x_j) for the token u that is to be told, over the needle, less as
@@ -216,6 +217,7 @@ class _Reading:
             question = rows[:, : rows.shape[1] + 1 - len(speaks)]  # its last row tells w_1
             parts = {
                 "hits": (answer.argmax(-1) == self.places).double().mean(-1),
+                "attention": answer[..., self.places].diagonal(0, -2, -1).mean(-1),
                 "qr_score": question[..., self.sentence].sum(-1).mean(-1),
                 "locos": self._locos(view, answer, speaks), "streaming": self._streaming(answer),
             }  # fmt: skip

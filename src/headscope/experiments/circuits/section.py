@@ -7,7 +7,8 @@ import pandas as pd
 import xarray as xr
 
 from headscope.core.claim import Claim
-from headscope.core.head_labels import head_labels, untrained_words
+from headscope.core.head_labels import head_labels
+from headscope.core.headline import headline
 from headscope.core.intervals import stretch
 from headscope.core.results import (
     at,
@@ -213,5 +214,5 @@ SECTIONS = (
 
 OPENING = OpeningPlan(
     heading=heading_of("Which heads of ", " do what?"), findings=circuit_findings,
-    lede=untrained_words, id="circuits",
+    lede=headline, id="circuits",
 )  # fmt: skip

@@ -82,7 +82,7 @@ def best_heads(circuits: xr.Dataset, count: int) -> dict[str, list[Head]]:
     """So many heads of each kind, those that do it most; a kind that fewer do is left out."""
     gain = circuits["score"] - circuits["null"]
     does = {kind: gain.sel(circuit=kind) for kind in gain["circuit"].values.tolist()}
-    named = {"copying": "copied", "retrieval": "retrieval"}
+    named = {"copying": "copied_attention", "retrieval": "retrieval"}
     does |= {kind: circuits[name] for kind, name in named.items() if name in circuits}
     most = {
         kind: largest_first(np.where(one.values > 0, one.values, np.nan))[:count]

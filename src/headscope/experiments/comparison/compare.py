@@ -32,7 +32,7 @@ from headscope.experiments.comparison.paired_reading import (
     PairState,
     reading,
 )
-from headscope.experiments.comparison.similarity import read_training
+from headscope.experiments.comparison.similarity import Similarity, read_training
 from headscope.model.model import Model, file_sha256
 from headscope.run import atlas, manifest
 from headscope.run.analysis import LEADING, choose
@@ -183,6 +183,7 @@ def _planned(
         options={name: dict(given) for name, given in settings.options.items()},
         base=base, tuned=tuned, reader=reader, plan=plan, training=training, padded_to=padded_to,
         long=long, told=atlas.long_in_words(wanted, names, reader, plan, settings),
+        reads={**atlas.reads_of(names, plan), Similarity.name: plan.reading},
     )  # fmt: skip
 
 
@@ -224,7 +225,7 @@ def _spec(job: ComparisonJob) -> dict[str, Any]:
 def _manifest(
     job: ComparisonJob, spec: dict[str, Any], *, linears: str, command: Sequence[str]
 ) -> Manifest:
-    counts = {**job.plan.counts.as_dict(), "cut": getattr(job.corpus, "cut", 0)}
+    counts = {**job.plan.counted(), "cut": getattr(job.corpus, "cut", 0)}
     begun = manifest.new_manifest(
         spec, job.tuned, corpus=job.corpus.describe(), counts=counts, shards=len(job.plan.shards),
         analyses=job.names, linears=linears, threads=job.threads, command=command,
@@ -259,7 +260,7 @@ def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
     begin("intervals")
     with keeping_draws():
         before, after = (
-            {a.name: atlas.with_n(a, job.plan.annotations) for a in merged.analyses[side]}
+            {a.name: atlas.with_n(a, job.plan) for a in merged.analyses[side]}
             for side in (BEFORE, AFTER)
         )
     changed = change_of(

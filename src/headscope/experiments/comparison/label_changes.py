@@ -16,9 +16,15 @@ from headscope.core.head_labels import (
     all_claims,
     head_labels,
     label_rules,
+)
+from headscope.core.headline import (
+    DEPART,
+    asked_for_labels,
+    asked_words,
+    headline,
     labelled_heads,
     looks_untrained,
-    untrained_words,
+    unclaimed_words,
 )
 from headscope.core.results import derived, shape, title_name
 
@@ -45,7 +51,7 @@ def remarks(tree: xr.DataTree) -> list[list[str]]:
 def labels_finding(tree: xr.DataTree) -> str:
     """Which labels are lost and gained, by how many heads; '' where nothing can be said of them."""
     parts = []
-    for claims in label_changes(tree).values() if untrained_words(tree) else ():
+    for claims in label_changes(tree).values() if not unclaimed_words(tree) else ():
         names = Counter(one.name for one in claims).most_common()
         told = "; ".join(f"{name}, {many} head{'s' * (many > 1)}" for name, many in names)
         parts.append(f"{len(claims)}{f' ({told})' * bool(told)}")
@@ -53,24 +59,24 @@ def labels_finding(tree: xr.DataTree) -> str:
 
 
 def both_untrained(tree: xr.DataTree) -> bool:
-    """Whether hardly a head of either model departs from the control; False without one."""
-    asked = bool(controls(tree)) and bool(untrained_words(tree))
-    return asked and looks_untrained(tree) and looks_untrained(base_run(tree))
+    """Whether hardly a head of either model departs, by questions that can tell."""
+    return looks_untrained(tree) and looks_untrained(base_run(tree))
 
 
 def control_words(tree: xr.DataTree) -> str:
-    """`untrained_words` of both models."""
-    alone = untrained_words(tree)
-    if not controls(tree) or not alone:
-        return alone
+    """The `headline` of both models; '' where no labels were asked for."""
+    if not asked_for_labels(tree):
+        return ""
+    if not controls(tree) or unclaimed_words(tree):
+        return headline(tree)
     one, other = (
         f"{labelled_heads(run)[0]} of {title_name(str(run.attrs['model']))}"
         for run in (base_run(tree), tree)
     )
     silent = " Both look untrained: nothing is said of how they differ." * both_untrained(tree)
     return (
-        f"Of {labelled_heads(tree)[1]} heads each, {one} and {other} do something that no head of "
-        f"a network without training does on a sample of the same inputs.{silent}"
+        f"Of {labelled_heads(tree)[1]} heads each, by {asked_words(tree)}, {one} and {other} "
+        f"depart {DEPART}.{silent}"
     )
 
 

@@ -7,7 +7,7 @@ each of its layers is compared and let go. So memory holds both networks and the
 of one model, however long the corpus.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -91,6 +91,7 @@ class PairReader:
             for look in (partial(self._look, side),)
         }
         self._showing: Showing | None = None
+        self._pairing = True  # whether the maps of both models are compared
         # Maps of the first model, by layer, or what makes blocks of them.
         self._kept: list[torch.Tensor | LongAttention | None] = []
 
@@ -102,17 +103,29 @@ class PairReader:
         parts = self.sides.parts
         for part in parts.values():
             part.reset()
+        every = [*self.sides.analyses[BEFORE], self.sides.similarity]
         with reading(self.job.models.values(), self.job):
-            for rows in reversed(list(self._batches(examples))):
-                batch = self._padded([examples[row] for row in rows])
-                for side, model in self.job.models.items():
-                    self._showing = Showing(self.job, batch, self.sides.analyses[side])
-                    with self.instruments[side] as instrument:
-                        self._showing.read_by(model, instrument)
-                self._kept, self._showing = [], None
-                self.sides.similarity.finish_batch(batch, shard=number, rows=rows)
-                advance(len(rows))
+            for places, shown in self.job.by_reading(examples, every):
+                names = {analysis.name for analysis in shown}
+                for rows in reversed(list(self._batches([examples[at] for at in places]))):
+                    self._read_batch(examples, number, [places[row] for row in rows], names)
+                    advance(len(rows))
         return {f"{n}/{k}": a for n, part in parts.items() for k, a in part.state().items()}
+
+    def _read_batch(
+        self, examples: Sequence[Example], number: int, rows: Sequence[int], names: Collection[str]
+    ) -> None:
+        """Show the examples at these rows of a shard to the analyses of these names."""
+        batch = self._padded([examples[row] for row in rows])
+        self._pairing = self.sides.similarity.name in names
+        for side, model in self.job.models.items():
+            shown = [one for one in self.sides.analyses[side] if one.name in names]
+            self._showing = Showing(self.job, batch, shown)
+            with self.instruments[side] as instrument:
+                self._showing.read_by(model, instrument)
+        self._kept, self._showing = [], None
+        if self._pairing:
+            self.sides.similarity.finish_batch(batch, shard=number, rows=rows)
 
     def _batches(self, examples: Sequence[Example]) -> Iterator[list[int]]:
         """Rows of each batch, so few that the maps of one model fit into ROOM."""
@@ -148,6 +161,8 @@ class PairReader:
         """Let the analyses of one model look; maps of the second are compared as well."""
         assert self._showing is not None
         self._showing.observe(layer)
+        if not self._pairing:
+            return
         maps = layer.long if isinstance(layer, LongLayerView) else layer.attention
         if side == BEFORE:
             self._kept.append(maps)

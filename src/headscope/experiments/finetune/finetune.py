@@ -35,7 +35,7 @@ from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import TRAINING_RECORD, deciding_versions, identity_of
 from headscope.run.settings import fingerprint
 from headscope.run.store import RunFolder
-from headscope.tasks.metrics import draws_of, score, score_estimate
+from headscope.tasks.metrics import chance, draws_of, score, score_estimate
 from headscope.tasks.predict import MAX_LENGTH, EncodedTask, encode, outputs
 from headscope.tasks.task import Task
 from headscope.tasks.task_data import TaskData
@@ -208,6 +208,7 @@ def _taught(
         "fingerprint": fingerprint(spec_of(settings)),
         **settings,
         "metrics": {"before": before, "after": measured(start, dev)},
+        "chance": chance(start.task, dev.labels),
         "layers": layers,
         "loss": [json_number(mean) for mean in means[:, 0]],  # [epoch]
         "notes": _notes(plan, inputs, dev),

@@ -12,7 +12,7 @@ import torch
 import xarray as xr
 
 from headscope.core.accumulators import Float64, Sums, groups_of, ratio
-from headscope.core.intervals import ANY, SHARE, estimate
+from headscope.core.intervals import SHARE, estimate
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
@@ -239,8 +239,9 @@ def gradients_result(totals: ImportanceTotals, objective: Objective) -> xr.Datas
     }  # fmt: skip
     variables = {
         name: Variable(
-            estimate(draws, bounds=SHARE if units == "probability" else ANY), dims, text, units,
-            OURS if name == "loss" else CLARK,
+            estimate(draws, bounds=SHARE, sizes=queries.reshape(-1, *[1] * (draws.ndim - 1)))
+            if units == "probability" else estimate(draws),
+            dims, text, units, OURS if name == "loss" else CLARK,
         )
         for name, (draws, dims, text, units) in rows.items()
     }  # fmt: skip

@@ -16,7 +16,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.core.accumulators import Array, Bools, Float64, Ints, finite_mean, left_out, ratio
-from headscope.core.intervals import ANY, CORRELATION, SHARE, estimate
+from headscope.core.intervals import CORRELATION, SHARE, estimate
 from headscope.core.results import Variable, labelled, printable
 from headscope.experiments.probes.probe_plan import ProbePlan, ProbeTraining
 from headscope.experiments.probes.trees import TreeSentence, gold_edges
@@ -235,9 +235,8 @@ class TreeAccuracy:
         self, draws: Float64, dims: Sequence[str], text: str, source: str = OURS
     ) -> Variable:
         """The value and its interval from [replicate + 1, …], labelled."""
-        bounds = ANY if text.startswith("UAS of the first less") else CORRELATION
-        if "ρ" not in text and bounds is CORRELATION:
-            bounds = SHARE
+        signed = "ρ" in text or text.startswith("UAS of the first less")
+        bounds = CORRELATION if signed else SHARE
         return Variable(estimate(draws, bounds=bounds), dims, text, "1", source)
 
     def of_words(self, right: Array, *, punctuation: bool = False) -> Float64:

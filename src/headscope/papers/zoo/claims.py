@@ -6,6 +6,7 @@ How the number of a claim is read off a run stands in `measures`.
 from dataclasses import dataclass
 
 from headscope.core.terms import CLARK, COHEN, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, XIAO
+from headscope.core.verdict import SIGNIFICANT
 from headscope.papers import claim_engine
 from headscope.papers.claim_engine import Bound, ClaimGroup, PaperClaim, Published
 from headscope.papers.zoo import measures
@@ -166,7 +167,7 @@ GROUPS = (
                    "differ less (Jensen-Shannon divergence) than heads of different layers; with p "
                    "against layers dealt out anew",
                    bound=Bound("above", 0.0, f"{OURS}: any difference, p ≤ "
-                               f"{claim_engine.SIGNIFICANT:g}"),
+                               f"{SIGNIFICANT:g}"),
                    headline="heads of one layer are more alike than heads of different layers"),
     )),
 )  # fmt: skip

@@ -15,6 +15,7 @@ import pandas as pd
 from headscope.analyses.dependency.tables import best_heads
 from headscope.core.intervals import Estimate
 from headscope.core.results import layer_numbers, shape
+from headscope.core.verdict import Outcome, counts_of
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import fixed, percent
 from headscope.papers import claim_engine
@@ -55,7 +56,7 @@ class ZooOutcome:
         """The outcome of every claim for every model: [key of the claim][model]."""
         return {
             claim.key: {
-                label: claim_engine.against_bound(claim, run.beside, group.id)
+                label: claim_engine.judge(claim, run.beside, group.id)
                 for label, run in self.asked.items()
             }
             for group in GROUPS
@@ -76,27 +77,25 @@ class ZooOutcome:
     def headlines(self) -> list[str]:
         """One sentence per claim that has one, and one on relations.
 
-        `In 4 of 5 models more than half of the attention … (not in x: 35 %; unclear: y; cannot be
-        asked of z: no separator).`
+        `In 4 of 5 models more than half of the attention … (not in x: 35 %; cannot tell of y: 52 %;
+        not asked of z: no separator).`
         """
         sentences = []
         for claim in CLAIMS:
             answers = self.answers[claim.key]
-            if claim.headline and any(a.verdict != claim_engine.UNASKED for a in answers.values()):
+            if claim.headline and held(answers)[1]:
                 exceptions = _exceptions(claim, answers)
                 sentences.append(f"In {how_many(answers)} {claim.headline}{exceptions}.")
             elif claim.headline:
-                why = next(iter(answers.values())).reason
-                sentences.append(
-                    f"Whether {claim.headline} cannot be asked of any model here: {why}."
-                )
+                why = next(iter(answers.values())).verdict.needs
+                sentences.append(f"Whether {claim.headline} was not asked of any model: {why}.")
         return [*sentences, *_relations(self.answers)]
 
 
 def held(answers: Answers) -> tuple[int, int]:
     """For how many models a claim holds, and how many could be asked."""
-    asked = [answer for answer in answers.values() if answer.verdict != claim_engine.UNASKED]
-    return sum(answer.verdict == claim_engine.HOLDS for answer in asked), len(asked)
+    counts = counts_of(answer.verdict for answer in answers.values())
+    return counts[Outcome.HOLDS], len(answers) - counts[Outcome.NOT_ASKED]
 
 
 def how_many(answers: Answers) -> str:
@@ -119,19 +118,19 @@ def value_words(claim: PaperClaim, value: float) -> str:
 
 
 def _exceptions(claim: PaperClaim, answers: Answers) -> str:
-    """In brackets the models for which it does not hold, is unclear, holds without training too,
-    or cannot be asked.
+    """In brackets the models for which it does not hold, cannot be told, holds without training
+    too, or was not asked.
     """
     parts = []
-    for verdict, start in ((claim_engine.FAILS, "not in"), (claim_engine.UNCLEAR, "unclear in")):
+    for outcome, start in ((Outcome.FAILS, "not in"), (Outcome.CANNOT_TELL, "cannot tell of")):
         words = [
             name if claim.unit == "heads" else f"{name}: {value_words(claim, a.measured.value)}"
             for name, a in answers.items()
-            if a.verdict == verdict and a.measured is not None
+            if a.outcome is outcome and a.measured is not None
         ]
         parts += [f"{start} {_listed(words)}"] if words else []
     silent = sorted(
-        (a.reason, name) for name, a in answers.items() if a.verdict == claim_engine.UNASKED
+        (a.verdict.needs, name) for name, a in answers.items() if a.outcome is Outcome.NOT_ASKED
     )
     also = [
         f"{name}: {value_words(claim, a.untrained_value)}"
@@ -140,7 +139,7 @@ def _exceptions(claim: PaperClaim, answers: Answers) -> str:
     ]
     parts += [f"also in an untrained network of {_listed(also)}"] if also else []
     for why, group in groupby(silent, key=lambda pair: pair[0]):
-        parts.append(f"cannot be asked of {_listed([name for _, name in group])}: {why}")
+        parts.append(f"not asked of {_listed([name for _, name in group])}: {why}")
     return f" ({'; '.join(parts)})" if parts else ""
 
 
@@ -165,8 +164,8 @@ def claim_table(zoo: ZooOutcome) -> pd.DataFrame:
     """One row per claim and model; depth: of claims about one head; why: it cannot be asked."""
     columns = (
         "claim", "group", "model", "verdict", "value", "ci_low", "ci_high", "unit", "test", "bound",
-        "n", "layer", "head", "depth", "p", "detail", "why", "number", "source", "bound_by",
-        "published", "untrained", "untrained_value",
+        "smallest", "n", "layer", "head", "depth", "p", "detail", "why", "number", "source",
+        "bound_by", "published", "untrained", "untrained_value",
     )  # fmt: skip
     rows = [
         _definition(outcome.claim, outcome.group) | _answer(zoo, label, outcome)
@@ -273,12 +272,12 @@ def _answer(zoo: ZooOutcome, label: str, outcome: ClaimOutcome) -> dict[str, Any
     layer, head = number.head or (None, None)
     deep = depths(shape(zoo.runs[label].tree)[0])
     return {
-        "verdict": outcome.verdict,
+        "verdict": str(outcome.outcome), "smallest": outcome.verdict.smallest,
         "value": number.value, "ci_low": number.low, "ci_high": number.high,
         "n": number.count if outcome.measured else None, "head": head,
         "layer": None if layer is None else _numbers(zoo, label)[layer],
         "depth": np.nan if layer is None else float(deep[layer]), "p": number.p,
-        "detail": number.detail, "why": outcome.reason,
+        "detail": number.detail, "why": outcome.verdict.needs,
         "untrained": claim_engine.untrained_record(outcome),
     }  # fmt: skip
 

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import headscope
 from headscope.core.results import printable, shape
+from headscope.core.verdict import Outcome
 from headscope.core.wording import fixed, number, percent
 from headscope.page.shell import plain_page
 from headscope.page.svg import Styles, inline_panel
@@ -18,27 +19,21 @@ from headscope.papers.zoo.figure import BEST_HEADS, all_panels, caption, depth_s
 from headscope.papers.zoo.outcome import Answers, ZooOutcome, held
 
 WIDTH = 2.9  # inches, as the report's three beside each other
-# verdict → (sign, class of the cell)
-SIGNS = {
-    claim_engine.HOLDS: ("●", "holds"), claim_engine.FAILS: ("○", "fails"),
-    claim_engine.UNCLEAR: ("◐", "unclear"), claim_engine.UNASKED: ("—", "unasked"),
-}  # fmt: skip
 GLYPHS = {"^": "▲", "s": "■", "v": "▼", "o": "●", "D": "◇"}
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimCell:
-    """What a model says to a claim; `sign` and `kind` stand for the verdict, and `untrained` is the
-    number of a network without training of which it holds too.
+    """What a model says to a claim; `untrained` is the number of a network without training of
+    which it holds too, `smallest` what the data could have shown that cannot tell.
     """
 
-    verdict: str
-    sign: str
-    kind: str
+    outcome: Outcome
     text: str = ""
     interval: str = ""
     detail: str = ""
     untrained: str = ""
+    smallest: str = ""
 
 
 def render(zoo: ZooOutcome) -> str:
@@ -53,7 +48,7 @@ def render(zoo: ZooOutcome) -> str:
         failed={label: printable(why) for label, why in zoo.failed.items()},
         models=[_model(zoo, label) for label in zoo.runs],
         groups=[(g.title, [_row(c, zoo.answers[c.key]) for c in g.claims]) for g in GROUPS],
-        signs=SIGNS, glyphs=GLYPHS, pictures=figures, definitions=_definitions(),
+        outcomes=list(Outcome), glyphs=GLYPHS, pictures=figures, definitions=_definitions(),
         references=REFERENCES.values(), facts=_facts(zoo),
         command=printable(zoo.manifest.get("command", "")), version=headscope.__version__,
     )  # fmt: skip
@@ -80,7 +75,7 @@ def bound_words(claim: PaperClaim) -> str:
     if claim.bound is None:
         return ""
     test, bound = claim.bound.test, claim.bound.value
-    sign = claim_engine.TESTS[test]
+    sign = claim_engine.TESTS[test][0]
     if claim.unit == "share":
         return f"{sign} {percent(bound) if bound else '0 %'}"
     if claim.unit == "points":
@@ -100,23 +95,21 @@ def _row(claim: PaperClaim, answers: Answers) -> dict[str, Any]:
 
 
 def cell(outcome: ClaimOutcome) -> ClaimCell:
-    """One outcome as text; a claim that cannot be asked gives the reason, never a 0."""
-    sign, kind = SIGNS[outcome.verdict]
+    """One outcome as text; a claim that was not asked gives the reason, never a 0."""
     measured = outcome.measured
     if measured is None:
-        return ClaimCell(outcome.verdict, sign, kind, detail=outcome.reason)
+        return ClaimCell(outcome.outcome, detail=outcome.verdict.needs)
     text = _number_text(outcome.claim.unit, measured.value, measured.low, measured.high)
     value, bracket, interval = text.partition(" [")
-    also = _number_text(outcome.claim.unit, outcome.untrained_value, math.nan, math.nan)
-    return ClaimCell(
-        outcome.verdict,
-        sign,
-        kind,
-        value,
-        bracket.strip() + interval,
-        measured.detail,
-        also if outcome.untrained else "",
+    also, smallest = (
+        _number_text(outcome.claim.unit, one, math.nan, math.nan)
+        for one in (outcome.untrained_value, outcome.verdict.smallest)
     )
+    return ClaimCell(
+        outcome.outcome, value, bracket.strip() + interval, measured.detail,
+        also if outcome.untrained else "",
+        smallest if math.isfinite(outcome.verdict.smallest) else "",
+    )  # fmt: skip
 
 
 def _number_text(unit: str, value: float, low: float, high: float) -> str:

@@ -1,0 +1,115 @@
+"""What a head finds of one thing beyond what it finds anyway: the specific against the general.
+
+A head that looks at the verb from everywhere finds the verb of a direct object too. So the share of
+a relation, or of any kind, is held against a reference: the largest share of rules that know
+nothing of it, such as a fixed offset, or the same head asked by words that do not stand in it.
+
+Each head is judged by itself, whatever other heads do. That many are looked at makes the intervals
+longer: as long as holds for all heads and kinds at once, by Bonferroni, with the distance from the
+value stretched as that of a normal would be.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from headscope.core.accumulators import Float64
+from headscope.core.claim import LEAST_EFFECT, Claim, effects
+from headscope.core.intervals import Estimate, estimate_difference, stretch
+from headscope.core.intervals import estimate as estimate_mean
+from headscope.core.results import Variable, at, estimate
+from headscope.core.wording import percent
+
+REFERENCE, ABOVE = "reference", "above_reference"
+LEAST_ABOVE = 0.1  # ours: of what is left above the reference; nearer to it, a head is ordinary
+SPECIFIC = (
+    "every head by itself: its share lies above {rivals}, by at least 5 points and a tenth of what "
+    "is left above; intervals corrected for looking at all heads and {cells}"
+)
+
+
+def against_rivals(
+    share: Float64, rivals: Sequence[Float64], dims: Sequence[str], words: str, *,
+    asked: Float64 | None = None, sizes: Float64 | None = None,
+) -> dict[str, Variable]:  # fmt: skip
+    """`reference`, the largest rival on all data, and `above_reference`, by how much it is beaten.
+
+    share   [replicate + 1, *cell] draws
+    rivals  likewise, broadcast to them
+    words   what the reference is
+    asked   draws of how many questions a share is of; None: the number is a mean, and
+    sizes   draws of what it is a mean over
+    """
+    best = np.argmax(np.stack([np.broadcast_to(r[0], share[0].shape) for r in rivals]), 0)
+    reference = np.choose(best, [np.broadcast_to(rival, share.shape) for rival in rivals])
+    beyond = share - reference
+    above = (
+        estimate_mean(beyond, sizes=sizes)
+        if asked is None
+        else estimate_difference(beyond, asked)
+    )
+    long_name = f"share less the reference, {words}"
+    return {
+        REFERENCE: Variable(reference[0], dims, words, "1", "ours", tidy=False),
+        ABOVE: Variable(above, dims, long_name, "1", "ours", tidy=False),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class SpecificHead:
+    """A head that is surely above its reference at something.
+
+    cell    which, by the indices behind layer and head
+    ends    its share and the interval, corrected for all that was looked at
+    effect  how far the lower end is above the reference, see `core.claim`
+    """
+
+    layer: int
+    head: int
+    cell: tuple[int, ...]
+    ends: tuple[float, float, float]
+    reference: float
+    effect: float
+
+    @property
+    def percent(self) -> str:
+        """The share with its interval, in words."""
+        return percent(*self.ends)
+
+    def claim(self, kind: str, name: str, sentence: str, *, n: int, **more: str) -> Claim:
+        """What is said of the head, by the group of results named as the kind, or `analysis`."""
+        more = {"analysis": kind, **more}
+        return Claim(
+            self.layer, self.head, kind, self.effect, name, sentence, sentence, *self.ends,
+            self.reference, n, **more,
+        )  # fmt: skip
+
+
+def specific_heads(dataset: xr.Dataset, variable: str, *, tests: int) -> Iterator[SpecificHead]:
+    """All heads above their reference, by more than the data and a margin leave open.
+
+    dataset  has the share `variable`, `reference` and `above_reference` [layer, head, *cell]
+    tests    heads and cells that are looked at
+    """
+    share, above = (corrected(estimate(dataset, name), tests) for name in (variable, ABOVE))
+    share = Estimate(share.value, np.maximum(share.low, 0), np.minimum(share.high, 1))
+    reference = dataset[REFERENCE].values
+    least = np.maximum(LEAST_EFFECT, LEAST_ABOVE * (1 - reference))
+    effect = effects(share, reference)
+    for layer, head, *cell in np.argwhere((above.low > least) & np.isfinite(share.low)).tolist():
+        here = (layer, head, *cell)
+        rest = float(reference[here]), float(effect[here])
+        yield SpecificHead(layer, head, tuple(cell), at(share, *here), *rest)
+
+
+def corrected(parts: Estimate, tests: int) -> Estimate:
+    """The same with the interval of the largest of so many."""
+    value, longer = parts.value, stretch(tests)
+    return Estimate(value, *(value + longer * (end - value) for end in (parts.low, parts.high)))
+
+
+def by_norm(dataset: xr.Dataset) -> str:
+    """What follows a number that is not by attention."""
+    return " (weighted norm)" if dataset.attrs.get("measure") == "weighted_norm" else ""
