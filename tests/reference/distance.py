@@ -56,14 +56,14 @@ def before(attention: Array) -> Array:
 def streaming(attention: Array, first: int, last: int) -> Array:
     """[..., query, key] -> [...] what the first and last keys of a query get together.
 
-    Mean over the queries that see more keys than these, in a causal map; NaN where none does.
+    Mean over the queries that see more than twice as many keys, in a causal map; NaN where none does.
     """
     n = attention.shape[-1]
     shares = [
         attention[..., query, :first].sum(-1)
         + attention[..., query, query - last + 1 : query + 1].sum(-1)
         for query in range(n)
-        if query + 1 > first + last
+        if query + 1 > 2 * (first + last)
     ]
     return np.mean(shares, axis=0) if shares else np.full(attention.shape[:-2], np.nan)
 

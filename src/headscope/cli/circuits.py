@@ -133,7 +133,7 @@ def _lines(run: Run, written: list[Path]) -> Iterator[str]:
 def _parts(found: Any) -> Iterator[tuple[str, tuple[str, dict[str, str]]]]:
     for kind in found["circuit"].values.tolist():
         yield kind.replace("_", " "), ("score", {"circuit": kind})
-    for name, variable in (("copying", "copied"), ("successor",) * 2, ("retrieval",) * 2):
+    for name, variable in (("copying", "copied_attention"), ("successor",) * 2, ("retrieval",) * 2):
         if variable in found:
             yield name, (variable, {})
 

@@ -48,7 +48,8 @@ class Claim:  # noqa: PLW1641  (dataclass makes the hash)
     replaces   kind of claim about the same head that this one says better
     brief      for where there is little room, instead of the name
     counted    whether its number is added there
-    control    largest value of such a claim about a head of the run's control; NaN without any
+    control    largest value of such a claim about a head of the run's control, see
+               `head_labels.all_claims`; NaN without any
     surprise   of a label, in bits; see the module
     """
 
@@ -131,7 +132,6 @@ class LabelRule:
     asks      what else must hold, in words; claims are made only where it holds
     unless    kinds of labels that say it already: a head that has one is not given this
     last      given only where no other label is, as it says least of a head
-    most      labels of the kind that one head may have
     words     whether it says what a head knows of words
     variable  the variable of its question that the claim rests on
     """
@@ -143,7 +143,6 @@ class LabelRule:
     asks: str = ""
     unless: tuple[str, ...] = ()
     last: bool = False
-    most: int = 1
     words: bool = False
     variable: str = ""
 
@@ -175,7 +174,7 @@ def rank(claim: Claim) -> tuple[float, int, int, str, str]:
 
 def claims_where(
     share: Estimate,
-    reference: float,
+    reference: Floats | float,
     rule: LabelRule,
     say: Callable[[int, int], tuple[str, str]],
     *,
@@ -189,19 +188,20 @@ def claims_where(
 ) -> list[Claim]:
     """One claim per head whose value is clearly above the reference, or passes its rule.
 
-    share  [layer, head]; no claim is made where it is NaN
-    say    layer, head -> its label, with numbers, and its sentence, without the head's name
-    about  the tokens, of a claim about a sink, which says better what claims of that kind say
+    share      [layer, head]; no claim is made where it is NaN
+    reference  of all heads, or [layer, head] of each
+    say        layer, head -> its label, with numbers, and its sentence, without the head's name
+    about      the tokens, of a claim about a sink, which says better what claims of that kind say
     """
-    effect = effects(share, reference)
+    effect, reference = effects(share, reference), np.broadcast_to(reference, share.value.shape)
     wanted = (effect > LEAST_EFFECT) | (surely(share) > rule.least)
     claims = []
     for layer, head in np.argwhere(wanted & np.isfinite(effect)).tolist():
         claims.append(
             Claim(
                 layer, head, kind, float(effect[layer, head]), name, *say(layer, head),
-                *at(share, layer, head), reference, n, analysis, about, replaces=about,
-                brief=brief, counted=counted,
+                *at(share, layer, head), float(reference[layer, head]), n, analysis, about,
+                replaces=about, brief=brief, counted=counted,
             )
         )  # fmt: skip
     return claims

@@ -11,6 +11,7 @@ from headscope.core.results import derived
 
 CONTROL = "control"
 BASE = "base"
+FRESH = "untrained"  # the network whose weights are as the architecture draws them
 
 
 @derived
@@ -19,6 +20,11 @@ def controls(tree: xr.DataTree) -> list[xr.DataTree]:
     if CONTROL not in tree.children:
         return []
     return list(tree.children[CONTROL].children.values())
+
+
+def is_fresh(network: xr.DataTree) -> bool:
+    """Whether the weights of a network of the control are as the architecture draws them."""
+    return str(network.attrs.get("model", "")) == FRESH
 
 
 @derived

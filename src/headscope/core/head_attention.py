@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from headscope.core.accumulators import ratio
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, documents, estimate, group, token_names
 from headscope.core.terms import CLARK, OURS
@@ -78,7 +79,7 @@ def attention_to(tree: xr.DataTree, target: str) -> Estimate | None:
     if target != "special":
         return estimate(surface, "attention", target=target)
     cls, sep = (estimate(surface, "attention", target=one) for one in ("cls", "sep"))
-    both = added(cls, sep)
+    both = added(cls, sep).map(lambda part: np.minimum(part, 1.0))
     shared = np.minimum(cls.value, sep.value) >= SHARED_PART * both.value
     return both.map(lambda part: np.where(shared, part, np.nan))
 
@@ -86,8 +87,8 @@ def attention_to(tree: xr.DataTree, target: str) -> Estimate | None:
 def norm_share(tree: xr.DataTree, category: str) -> Estimate | None:
     """[layer, head] the share of a category in the norms ‖αf(x)‖ that all categories add.
 
-    returns  None where it was not measured; the ends of the interval are those of the category
-             against the other ends of the rest: never too narrow
+    returns  None where it was not measured, NaN of a head that adds nothing; the ends of the
+             interval are those of the category against the other ends of the rest: never too narrow
     """
     norms = group(tree, "norms")
     if norms is None or category not in norms["category"].values:
@@ -95,8 +96,8 @@ def norm_share(tree: xr.DataTree, category: str) -> Estimate | None:
     own = estimate(norms, "weighted_norm", category=category)
     every = estimate(norms, "weighted_norm").map(lambda part: np.nansum(part, -1))
     low, high = every.low - own.low, every.high - own.high  # of the rest
-    ends = own.low / (own.low + high), own.high / (own.high + low)
-    return Estimate(own.value / every.value, *ends)
+    ends = ratio(own.low, own.low + high), ratio(own.high, own.high + low)
+    return Estimate(ratio(own.value, every.value), *ends)
 
 
 def ordinary_attention(tree: xr.DataTree, target: str) -> float:

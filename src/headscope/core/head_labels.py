@@ -17,12 +17,11 @@ import xarray as xr
 
 from headscope.core.accumulators import Bools
 from headscope.core.claim import Claim, LabelRule, rank
-from headscope.core.control import controls
+from headscope.core.control import controls, is_fresh
 from headscope.core.question import parts
 from headscope.core.results import derived, shape
 
 UNLABELLED = "unlabelled"
-MOST = 4  # ours: labels of one head
 IN_VIEWS = 2  # labels of a head where there is little room
 OF_A_KIND = 2  # ours: rows of a kind before each other kind had one
 
@@ -31,7 +30,7 @@ OF_A_KIND = 2  # ours: rows of a kind before each other kind had one
 class HeadLabels:
     """The labels of one head.
 
-    labels   the strongest first, MOST at most; none: the head is unlabelled
+    labels   all that pass, the strongest first; none: the head is unlabelled
     closest  of a head without labels, or with one about its maps alone: the strongest claim that
              passes no rule, or does not depart from the control
     """
@@ -60,14 +59,38 @@ def all_claims(tree: xr.DataTree) -> list[Claim]:
     """The claims of all questions, several per head, without those that another one replaces; each
     with the largest value of the same claim among the heads of the control.
     """
-    claims = [claim for claims_of in parts("claims") for claim in claims_of(tree)]
+    claims, of_control = _made(tree), _of_control(tree)
     replaced = {(claim.layer, claim.head, claim.replaces) for claim in claims if claim.replaces}
-    kept = [claim for claim in claims if (claim.layer, claim.head, claim.kind) not in replaced]
+    return [
+        replace(claim, control=of_control.get((claim.kind, claim.name), math.nan))
+        for claim in claims
+        if (claim.layer, claim.head, claim.kind) not in replaced
+    ]
+
+
+def _made(tree: xr.DataTree) -> list[Claim]:
+    return [claim for claims_of in parts("claims") for claim in claims_of(tree)]
+
+
+def _of_control(tree: xr.DataTree) -> dict[tuple[str, str], float]:
+    """(kind, name) of a claim -> its largest value among the heads of the control.
+
+    What most heads do as the architecture draws them, such as to look broadly, tells nothing of
+    those whose weights have grown: such a network has no say where another one keeps the scale of
+    the trained weights.
+    """
+    rules, networks = label_rules(), controls(tree)
     most = dict[tuple[str, str], float]()
-    for claim in (claim for network in controls(tree) for claim in all_claims(network)):
-        said = claim.kind, claim.name
-        most[said] = max(most.get(said, claim.value), claim.value)
-    return [replace(one, control=most.get((one.kind, one.name), math.nan)) for one in kept]
+    for network in networks:
+        fresh = is_fresh(network) and not all(map(is_fresh, networks))
+        values = dict[tuple[str, str], list[float]]()
+        for claim in _made(network):
+            values.setdefault((claim.kind, claim.name), []).append(claim.value)
+        for said, of_heads in values.items():
+            passing = sum(value > rules[said[0]].least for value in of_heads)
+            if not (fresh and 2 * passing > math.prod(shape(network))):
+                most[said] = max(most.get(said, -math.inf), *of_heads)
+    return most
 
 
 @derived
@@ -147,14 +170,10 @@ def _of_one(claims: Sequence[Claim], rules: Mapping[str, LabelRule]) -> HeadLabe
     passing = list(filter(is_label, claims))
     kinds = {claim.kind for claim in passing}
     telling = {kind for kind in kinds if not rules[kind].last}
-    kept, taken = list[Claim](), Counter[str]()
-    for claim in passing:
-        rule = rules[claim.kind]
-        said = telling if rule.last else kinds.intersection(rule.unless)
-        if not said and taken[claim.kind] < rule.most:
-            kept.append(claim)
-            taken[claim.kind] += 1
-    if telling:
-        return HeadLabels(tuple(kept[:MOST]))
+
+    def is_said(rule: LabelRule) -> bool:
+        return bool(telling if rule.last else kinds.intersection(rule.unless))
+
+    kept = tuple(claim for claim in passing if not is_said(rules[claim.kind]))
     failing = (claim for claim in claims if not is_label(claim))
-    return HeadLabels(tuple(kept), next(failing, None))
+    return HeadLabels(kept, None if telling else next(failing, None))

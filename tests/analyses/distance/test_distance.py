@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from analyses.running import observe, planted, run
 from headscope.analyses.distance.claims import claims
@@ -18,7 +19,7 @@ from recorded import DECODER, recorded
 from reference import distance
 from reference.extraction import Blocks
 
-WINDOWS = {"windows": "1+2,3+4"}
+WINDOWS = {"windows": "1+2,2+3"}
 EDGES = BINS.tolist()
 LENGTHS = [len(e) for e in tiny_examples()]
 
@@ -77,7 +78,7 @@ def test_a_decoder_agrees_with_the_reference_and_has_streaming_shares() -> None:
         maps.append(np.stack([view.attention[0, :, :n, :n].double() for view in views]))
     _right(found, maps, 2e-6)
     _right_uniform(found, causal=True)
-    for window in ((1, 2), (3, 4)):
+    for window in ((1, 2), (2, 3)):
         name = "{}+{}".format(*window)
         shares = np.stack([distance.streaming(one, *window) for one in maps])
         np.testing.assert_allclose(
@@ -86,6 +87,7 @@ def test_a_decoder_agrees_with_the_reference_and_has_streaming_shares() -> None:
         even = [distance.streaming(distance.uniform(n, causal=True), *window) for n in LENGTHS]
         wanted = np.nanmean(even)
         assert float(found.uniform_streaming.sel(window=name)) == pytest.approx(wanted, abs=1e-12)
+        assert int(found.streaming_inputs.sel(window=name)) == np.isfinite(even).sum() > 0
     assert np.isnan(found.before).all()
 
 
@@ -121,7 +123,7 @@ def test_windows_that_are_none_are_refused(text: str) -> None:
 def test_claims_are_of_heads_that_look_near_or_need_a_window_only() -> None:
     tree = recorded(3, 4, groups=("surface", "distance"), kind=DECODER)
     dataset = tree["distance"].to_dataset()
-    for name, value in (("nearby", 0.2), ("streaming", 0.5), ("uniform_streaming", 0.4)):
+    for name, value in (("nearby", 0.2), ("streaming", 0.5), ("uniform_streaming", 0.5)):
         for end, by in (("", 0), ("_ci_low", -0.01), ("_ci_high", 0.01)):
             dataset[name + end] = dataset[name].copy(data=np.full(dataset[name].shape, value + by))
     near, window = (0, 1), (2, 3)
@@ -129,10 +131,26 @@ def test_claims_are_of_heads_that_look_near_or_need_a_window_only() -> None:
         dataset[f"nearby{end}"].values[near] = 0.8
         dataset[f"streaming{end}"].values[(*window, 0)] = 0.97
         dataset[f"streaming{end}"].values[(*near, 1)] = 0.97  # the larger window is not asked
-    tree["distance"] = dataset
+    window_inputs = xr.DataArray([10.0, 40.0], dims="window", attrs={"units": "inputs"})
+    tree["distance"] = dataset.assign(streaming_inputs=window_inputs)
     found = {(c.kind, c.layer, c.head): c for c in claims(tree)}
     assert set(found) == {("nearby", *near), ("streaming", *window)}
     assert all(label_rules()[claim.kind].passes(claim) for claim in found.values())
     said = found["streaming", *window].sentence
-    assert said == "gives the first 4 and latest 64 tokens 97 % [97, 97], where 40 % is uniform"
+    assert said == (
+        "gives the first 4 and latest 64 tokens 97 % [97, 97] in 10 inputs that have far more, "
+        "where 50 % is uniform"
+    )
     assert found["nearby", *near].label == "nearby tokens 80 % [80, 80]"
+
+
+def test_few_inputs_that_have_more_than_first_and_latest_tokens_tell_nothing_of_them() -> None:
+    """In 9 of 790 inputs; a window that enough inputs tell of would have a say: none here."""
+    tree = recorded(3, 4, groups=("surface", "distance"), kind=DECODER)
+    dataset = tree["distance"].to_dataset()
+    for end, value in (("", 0.99), ("_ci_low", 0.98), ("_ci_high", 1.0)):
+        dataset[f"streaming{end}"] = dataset[f"streaming{end}"] * 0 + value
+    tree["distance"] = dataset.assign(streaming_inputs=("window", [9.0, 0.0]))
+    assert not [claim for claim in claims(tree) if claim.kind == "streaming"]
+    tree["distance"] = dataset.drop_vars("streaming_inputs", errors="ignore")  # an older run
+    assert not [claim for claim in claims(tree) if claim.kind == "streaming"]

@@ -13,10 +13,12 @@ from headscope.core.control import controls
 from headscope.core.head_labels import head_labels
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits import head_scores, made_inputs
+from headscope.experiments.circuits.head_scores import PatternScores
 from headscope.experiments.circuits.retrieval import needles
 from headscope.experiments.circuits.section import circuit_findings
 from headscope.experiments.circuits.weight_maps import HeadMatrices, WeightMaps
 from headscope.experiments.importance.objectives import LanguageModel
+from headscope.model.model import show_layers
 
 QUICK = {"sequences": 12, "length": made.LENGTH, "replicates": 12}
 TEXT = " ".join(["cat dog tree house"] * 10)
@@ -64,6 +66,35 @@ def test_a_head_that_speaks_for_what_it_attends_to_copies(wired):
     np.testing.assert_allclose(found.weight_copying[1], [1, 0], atol=1e-4)
     assert found.weight_copying[0, 0] == 0
     assert float(found.weight_copying[0, 1]) < 0.1
+
+
+def test_copying_is_a_share_of_all_attention_also_of_what_rests_on_the_first_token(monkeypatch):
+    """Head 1.0 speaks for all that it attends to but the first token: reference: its whole maps."""
+    monkeypatch.setattr(made, "SHARP", 1.0)
+    network = made.wired()
+    with torch.no_grad():
+        network.transformer.h[1].attn.c_attn.bias[made.DIM - 1] = 40.0  # about as a match
+    model = made.language_model(network)
+    found = hs.circuits(model, **PLAIN)["circuits"].sel(layer=1, head=0)
+    ids = made_inputs.repeats(model.model, sequences=12, length=made.LENGTH, seed=0).ids
+    network.set_attn_implementation("eager")
+    with torch.no_grad():
+        maps = network(torch.from_numpy(ids), output_attentions=True).attentions[1][:, 0]
+    wanted = float(maps[:, 1 + made.LENGTH :, 1:].double().sum(-1).mean())
+    assert 0.02 < wanted < 0.98
+    assert float(found.copied) == 1
+    assert float(found.copied_attention) == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.parametrize(("writes", "copies"), [(3.0, True), (0.0, False), (-3.0, False)])
+def test_a_head_that_writes_nothing_or_the_opposite_does_not_copy(writes, copies):
+    """It looks where a head of induction looks, and is told to look there."""
+    network = made.wired()
+    with torch.no_grad():
+        network.transformer.h[1].attn.c_proj.weight[: made.DIM] *= writes / 3
+    run = hs.circuits(made.language_model(network), **PLAIN)
+    kinds = {claim.kind for claim in head_labels(run.tree)[1, 0].labels}
+    assert kinds == {"induction", "copying"} if copies else kinds == {"induction"}
 
 
 def test_the_head_whose_weights_count_on_is_the_successor(wired):
@@ -117,21 +148,42 @@ def test_a_random_model_has_no_label(random):
         assert circuit_findings(run.tree)[0].startswith("No head does what is asked here")
 
 
-def test_a_head_that_looks_a_fixed_distance_back_does_not_induce():
-    """It gives as much to the same places where nothing comes again."""
-    network = made.wired()
+def looking_back(network, *, words):
+    """Head 1.1 attends LENGTH − 1 tokens back; or only where that is induction, too.
+
+    Of words, the place and the word before the key must match: either weighs less than the rest.
+    """
+    attention = network.transformer.h[1].attn
+    back = torch.diag(torch.ones(made.PLACES - made.LENGTH + 1), 1 - made.LENGTH).T
+    at = slice(made.SIZE, made.SIZE + made.PLACES)
     with torch.no_grad():
-        attention = network.transformer.h[0].attn
-        for start in (made.DIM, made.WIDTH + made.DIM):  # queries and keys of head 0.1
-            attention.c_attn.weight[:, start : start + made.DIM] = 0
-        back = torch.diag(torch.ones(made.PLACES - made.LENGTH + 1), 1 - made.LENGTH)
-        rule = ((made.PLACE, torch.eye(made.PLACES), made.PLACE, back.T, 0.0),)
-        made.attend(attention, 1, rule)
-    run = hs.circuits(made.language_model(network), **PLAIN)
-    one = run["circuits"].sel(circuit="induction", layer=0, head=1)
-    assert float(one.score) == pytest.approx(1, abs=1e-4)
-    assert float(one.null) == pytest.approx(1, abs=1e-4)
-    assert not head_labels(run.tree)[0, 1].labels
+        query = attention.c_attn.weight[:, made.DIM : 2 * made.DIM]
+        key = attention.c_attn.weight[:, made.WIDTH + made.DIM : made.WIDTH + 2 * made.DIM]
+        query[made.PLACE, at] = (200 if words else 500) * torch.eye(made.PLACES)
+        key[made.PLACE, at] = back
+        if words:
+            query[made.TOKEN, : made.SIZE] = 7 * torch.eye(made.SIZE)
+            key[made.BEFORE, : made.SIZE] = torch.eye(made.SIZE)
+        attention.c_attn.bias[2 * made.DIM - 1] = 430  # key: the first place
+    return network
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_a_head_that_looks_a_fixed_distance_back_does_not_induce(words):
+    """Even where it does so at what came after the same token alone: others stand elsewhere."""
+    model = made.language_model(looking_back(made.wired(), words=words))
+    run = hs.circuits(model, **PLAIN)
+    score = run["circuits"].score.sel(circuit="induction", layer=1)
+    assert float(score[0]) == pytest.approx(1, abs=1e-4)
+    assert float(score[1]) < 0.3
+    assert not {claim.kind for claim in head_labels(run.tree)[1, 1].labels} & {"induction"}
+    assert "induction" in {claim.kind for claim in head_labels(run.tree)[1, 0].labels}
+    at_one_distance = made_inputs.repeats(
+        model.model, sequences=10, length=12, seed=0, held_out=True
+    )
+    scores, batch = PatternScores(at_one_distance), model.model.batch(at_one_distance.repeated)
+    show_layers(model.model, batch, lambda view: scores.look(view, batch))
+    np.testing.assert_allclose(scores.whole[:, 1, :, 2], 1, atol=1e-3)
 
 
 # --- weights ------------------------------------------------------------------------------------
@@ -234,7 +286,9 @@ def test_inputs_are_drawn_by_the_seed_and_no_special_token_comes_twice():
     assert (one.ids != other.ids).any()
     assert (one.ids[:, 0] == 0).all()
     assert (one.ids[:, 1:] > 0).all()
-    np.testing.assert_array_equal(one.ids[:, 1:6], one.ids[:, 6:])
+    places = one.before(one.repeated)
+    np.testing.assert_array_equal(np.take_along_axis(one.ids[:, 1:6], places, 1), one.ids[:, 6:])
+    assert len({tuple(row) for row in places.tolist()}) > 1
     for fresh, ids in zip(one.fresh, one.ids, strict=True):
         assert len(set(fresh.input_ids)) == 11
         np.testing.assert_array_equal(fresh.input_ids[:6], ids[:6])

@@ -14,6 +14,7 @@ MENTIONS = {
     "all": "mentions", "pronoun": "pronouns", "proper": "proper names",
     "nominal": "common noun phrases",
 }  # fmt: skip
+NAME = "coreference"
 LEAST_MENTIONS = 50  # ours
 RULES = {
     "coreference": LabelRule(
@@ -31,7 +32,7 @@ RULES = {
 
 def claims(tree: xr.DataTree) -> list[Claim]:
     """One claim per head and kind of mention at which it beats the rules and its own other words."""
-    dataset = group(tree, "coreference")
+    dataset = group(tree, NAME)
     if dataset is None or "reference" not in dataset:
         return []
     here = dataset.isel(mention_type=np.flatnonzero(dataset["count"].values >= LEAST_MENTIONS))
@@ -49,5 +50,9 @@ def claims(tree: xr.DataTree) -> list[Claim]:
             f"nearest words that are no mentions {percent(float(others))}"
         )
         name = f"coreference of {words}"
-        made.append(one.claim("coreference", name, sentence, n=n, about=kind, brief="coreference"))
+        made.append(
+            one.claim(
+                NAME, name, sentence, n=n, analysis=NAME, about=kind, brief="coreference"
+            )
+        )
     return made

@@ -21,7 +21,7 @@ RULES = {
     "dependency": LabelRule(
         "syntactic relation",
         number="words of a relation whose head, or dependent, gets the most attention", least=0.0,
-        source=f"{OURS}, after {CLARK}, §4.2", most=2, words=True,
+        source=f"{OURS}, after {CLARK}, §4.2", words=True,
         asks=SPECIFIC.format(
             rivals="the best fixed offset, what words beside those find, and what the head finds "
             f"of all other relations, of {LEAST_WORDS} words or more",
@@ -60,7 +60,7 @@ def claims(tree: xr.DataTree) -> list[Claim]:
                 f"{words}, {one.percent} of {count:,} words{by_norm(dataset)}, fixed offset "
                 f"{percent(float(rivals[0]))}, words beside {percent(float(rivals[1]))}"
             )
-            made.append(one.claim(NAME, words, sentence, n=n, about=label))
+            made.append(one.claim(NAME, words, sentence, n=n, analysis=NAME, about=label))
     return made
 
 

@@ -22,7 +22,7 @@ import xarray as xr
 from headscope.analyses.dependency import QUESTION
 from headscope.analyses.dependency.claims import GRID
 from headscope.analyses.language.held_out import add_by_half, best, counted
-from headscope.analyses.language.specific import against_rivals
+from headscope.analyses.language.specific import against_rivals, words_beside
 from headscope.core.accumulators import Bools, Float64, Ints, halves, ratio
 from headscope.core.results import labelled
 from headscope.corpus.contents import ROOT, has_tree, label, refuse_unknown, relation_names
@@ -274,12 +274,4 @@ class SyntacticHeads:
         relatives = (self.head[row, places] == head) & (self.label[row, places] == label)
         relatives &= self.asked[row, places]
         others = ~relatives & (places != head) & (places != judge) & (places != at[:, None])
-        ends = np.iinfo(np.int64)
-        before = np.where(others & (places < judge), places, ends.min).max(1, keepdims=True)
-        after = np.where(others & (places > judge), places, ends.max).min(1, keepdims=True)
-        both = np.concatenate([before, after], 1)  # [word, 2]
-        there = (both != ends.min) & (both != ends.max)
-        near = there & ~((both < head) & (head < judge) | (judge < head) & (head < both))
-        usable = np.where(near.any(1, keepdims=True), near, there)
-        first = np.where(usable[:, :1], both[:, :1], np.where(usable[:, 1:], both[:, 1:], judge))
-        return np.where(usable, both, first)
+        return words_beside(judge[:, 0], places, others, places == head)

@@ -10,7 +10,8 @@ from headscope.core.terms import OURS, XIAO, XIAO25, Term, terms_of
 from headscope.core.wording import percent
 
 NAME = "distance"
-STREAMING = 0.95  # ours: of the attention of queries that see more
+STREAMING = 0.95  # ours: of the attention of queries that see more than twice as much
+LONG = 10  # ours: inputs with such queries; of fewer no head is said to need no more
 
 TERMS = {
     **terms_of(OURS, {
@@ -30,8 +31,8 @@ TERMS = {
             "special ones among them; the rest is of those behind and of the token itself."),
     }),
     "streaming": Term("streaming share", "What the first few and the latest tokens of a decoder’s "
-        "input get together, from tokens that see more than these; 4+64 are the first 4 and the "
-        "latest 64. A head with all of it here loses little where the rest is forgotten.",
+        "input get together, from tokens that see more than twice as many; 4+64 are the first 4 "
+        "and the latest 64. A head with all of it here loses little where the rest is forgotten.",
         f"{XIAO}; {XIAO25}; the measure is ours"),
 }  # fmt: skip
 LABELS = {
@@ -46,8 +47,9 @@ RULES = {
     ),
     "streaming": LabelRule(
         "first and latest tokens",
-        number="attention of a decoder’s tokens that see more to the first and latest tokens",
-        least=STREAMING, source=OURS, unless=("nearby", *_PLAIN), variable="streaming",
+        number="attention to the first and latest tokens, from a decoder’s tokens that see more than "
+        "twice as many",
+        least=STREAMING, source=OURS, asks=f"{LONG} inputs or more that have such tokens", unless=("nearby", *_PLAIN), variable="streaming",
     ),
 }  # fmt: skip
 
@@ -69,16 +71,17 @@ def claims(tree: xr.DataTree) -> list[Claim]:
             near, float(np.nanmean(near.value)), RULES["nearby"], nearby, kind="nearby",
             name="nearby tokens", n=documents(tree, dataset["nearby"]), analysis=NAME,
         )  # fmt: skip
-    for window in map(str, dataset["window"].values):
-        share = estimate(dataset, "streaming", window=window)
-        if np.isfinite(share.value).any():
-            return [*made, *_streaming(tree, dataset, window)]  # of the smallest alone
-    return made
+    if "streaming_inputs" not in dataset:  # of a run of an older version
+        return made
+    inputs = dataset["streaming_inputs"]
+    long = [str(window) for window in inputs["window"].values[inputs.values >= LONG]]
+    return [*made, *(_streaming(tree, dataset, long[0]) if long else [])]  # of the smallest alone
 
 
 def _streaming(tree: xr.DataTree, dataset: xr.Dataset, window: str) -> list[Claim]:
     share = estimate(dataset, "streaming", window=window)
     uniform = float(estimate(dataset, "uniform_streaming", window=window).value)
+    inputs = int(dataset["streaming_inputs"].sel(window=window))
     first, last = window.split("+")
     goal = f"the first {first} and latest {last} tokens"
 
@@ -86,11 +89,11 @@ def _streaming(tree: xr.DataTree, dataset: xr.Dataset, window: str) -> list[Clai
         words = percent(*at(share, layer, head))
         return (
             f"first and latest tokens {words}",
-            f"gives {goal} {words}, where {percent(uniform)} is uniform",
+            f"gives {goal} {words} in {inputs:,} inputs that have far more, where "
+            f"{percent(uniform)} is uniform",
         )
 
     return claims_where(
-        share, max(float(np.nanmean(share.value)), uniform), RULES["streaming"], say,
-        kind="streaming", name="first and latest tokens",
+        share, uniform, RULES["streaming"], say, kind="streaming", name="first and latest tokens",
         n=documents(tree, dataset["streaming"]), analysis=NAME,
     )  # fmt: skip

@@ -44,7 +44,7 @@ def _caption(tree: xr.DataTree) -> str:
         first, latest = window.split("+")
         share = float(estimate(dataset, "uniform_streaming", window=window).value)
         last = f", (c) what the first {first} and latest {latest} tokens get together from tokens "
-        last += f"that see more (uniform attention: {percent(share)})"
+        last += f"that see more than twice as many (uniform attention: {percent(share)})"
     even = number(float(dataset["uniform_distance"]))
     return (
         f"One cell a head: (a) how far it looks on the mean (uniform attention: {even} tokens)"

@@ -1,92 +1,81 @@
 """Claims that a head looks for a kind of words, or from one kind to another; the label rules.
 
-Kovaleva et al. (2019), sections 4.4 and 4.5, give no threshold. Only the head of the largest value
-is named, and only if it stands far out. The weighted norm has no ceiling, so that an effect would
-be on no common scale: no claims are made by it.
+Kovaleva et al. (2019), sections 4.4 and 4.5, give no threshold. Their number, the largest weight,
+is the larger the more words there are to choose from; a claim rests on all that the words get. The
+weighted norm has no ceiling, so that an effect would be on no common scale: no claims by it.
 """
 
-from collections.abc import Iterator
-
-import numpy as np
 import xarray as xr
 
 from headscope.analyses.features.word_types import TYPES
-from headscope.core.claim import Claim, LabelRule, effects
+from headscope.analyses.language.specific import SPECIFIC, specific_heads
+from headscope.core.claim import Claim, LabelRule
 from headscope.core.dictionary import name
-from headscope.core.head_attention import OFFSETS
 from headscope.core.relation_names import LEAST_WORDS
-from headscope.core.results import at, documents, estimate, group, surely
+from headscope.core.results import documents, group
 from headscope.core.terms import KOVALEVA, OURS
 from headscope.core.wording import percent
 
-FEATURE_TIMES = 3.0  # ours: the mean head
 FEATURE_SHARE = 0.1  # ours: of the attention of all tokens
 PAIRS = ("subject_to_verb", "verb_to_subject", "noun_to_pronoun", "pronoun_to_noun")
-PAIR_SHARE = 0.5  # ours, as a position: of the attention of a word
+PAIR_SHARE = 0.25  # ours: of the attention of a word
+OVER = f", over {LEAST_WORDS} inputs or more"
 FEATURE_RULES = {
     "feature": LabelRule(
         "kind of words",
-        number="attention of all tokens to the most attended noun, verb, pronoun, subject, object "
-        "or negation", least=FEATURE_SHARE, source=f"{OURS}, after {KOVALEVA}, §4.4", words=True,
-        asks="the largest of all heads, over 25 inputs or more; lower end above "
-        f"{FEATURE_TIMES:g} times the mean head",
+        number="attention of all tokens to nouns, verbs, pronouns, subjects, objects or negation",
+        least=FEATURE_SHARE, source=f"{OURS}, after {KOVALEVA}, §4.4", words=True,
+        asks=SPECIFIC.format(
+            rivals="what words beside those of the kind get, and what the kind gets of a head that "
+            f"looks for other kinds{OVER}", cells="kinds",
+        ),
     ),
 }  # fmt: skip
 PAIR_RULES = {
     "pair": LabelRule(
         "pair of words",
-        number="largest attention from subject to verb, from noun to pronoun, or back",
+        number="attention from subject to verb, from noun to pronoun, or back",
         least=PAIR_SHARE, source=f"{OURS}, after {KOVALEVA}, §4.5", words=True,
-        asks="the largest of all heads, over 25 inputs or more",
-        unless=tuple(OFFSETS),
+        asks=SPECIFIC.format(
+            rivals="what words beside the first give to the second, and what such a pair gets "
+            f"when it is moved by a token{OVER}", cells="pairs",
+        ),
     ),
 }  # fmt: skip
 
 
 def feature_claims(tree: xr.DataTree) -> list[Claim]:
-    """At most one claim per kind of words."""
-    said = (
-        "looks for {kind}: the most attended takes {words} of the attention of all tokens, where "
-        "{ordinary} is ordinary"
-    )
-    least = FEATURE_SHARE, FEATURE_TIMES
-    return [*_claims(tree, ("features", "feature"), TYPES, "to {kind}", said, least=least)]
+    """One claim per head and kind of words that gets more than its place and other kinds explain."""
+    said = "looks for {words}: they get {share} of the attention of all tokens"
+    return _claims(tree, "features", "feature", TYPES, "to {words}", said)
 
 
 def pair_claims(tree: xr.DataTree) -> list[Claim]:
-    """At most one claim per pair of kinds of words."""
-    said = "attends from {kind}, {words}, where {ordinary} is ordinary"
-    return [*_claims(tree, ("pairs", "pair"), PAIRS, "{kind}", said, least=(PAIR_SHARE, 0.0))]
+    """One claim per head and pair of kinds that gets more than words beside it."""
+    said = "attends from {words}: {share} of the attention of the one goes to the other"
+    return _claims(tree, "pairs", "pair", PAIRS, "{words}", said)
 
 
 def _claims(
-    tree: xr.DataTree, of: tuple[str, str], choices: tuple[str, ...], goal: str, sentence: str, *,
-    least: tuple[float, float],
-) -> Iterator[Claim]:  # fmt: skip
-    """At most one claim per choice: of the head of the largest value.
-
-    of              the group, and its dimension of choices, which is the kind of the claims
-    goal, sentence  their words, to be filled in
-    least           what the lower end of its interval must exceed, and how many times the mean head
-    """
-    analysis, dim = of
+    tree: xr.DataTree, analysis: str, kind: str, choices: tuple[str, ...], goal: str, said: str
+) -> list[Claim]:
+    """The claims of a kind; goal and said are their words, to be filled in."""
     dataset = group(tree, analysis)
-    if dataset is None or dataset.attrs.get("measure", "attention") != "attention":
-        return
-    n = documents(tree, dataset["attention"])
-    for choice in choices:
-        share = estimate(dataset, "attention", **{dim: choice})
-        if not np.isfinite(share.value).any() or dataset["count"].sel({dim: choice}) < LEAST_WORDS:
-            continue
-        reference = float(np.nanmean(share.value))
-        layer, head = map(int, np.unravel_index(np.nanargmax(share.value), share.value.shape))
-        if surely(share)[layer, head] > max(least[0], least[1] * reference):
-            size = float(effects(share, reference)[layer, head])
-            ends = at(share, layer, head)
-            words, ordinary = percent(*ends), percent(reference)
-            to = goal.format(kind=name(choice))
-            yield Claim(
-                layer, head, dim, size, to, f"{to}, {words}, mean head {ordinary}",
-                sentence.format(kind=name(choice), words=words, ordinary=ordinary),
-                *ends, reference, n, analysis, choice,
+    if dataset is None or "reference" not in dataset:
+        return []
+    made, n = [], documents(tree, dataset["attention"])
+    for one in specific_heads(dataset, "mass", tests=dataset["reference"].size):
+        choice = choices[one.cell[0]]
+        if dataset["count"].sel({kind: choice}) >= LEAST_WORDS:
+            words = name(choice)
+            what = goal.format(words=words)
+            ordinary = percent(one.reference)
+            sentence = said.format(words=words, share=one.percent)
+            made.append(
+                one.claim(
+                    kind, what, f"{sentence}, {ordinary} without knowledge of them", n=n,
+                    label=f"{what}, {one.percent}, ordinary {ordinary}", analysis=analysis,
+                    about=choice,
+                )
             )  # fmt: skip
+    return made

@@ -31,6 +31,7 @@ import xarray as xr
 
 from headscope.analyses.features import CLS_QUESTION, PAIRS_QUESTION, QUESTION
 from headscope.analyses.features.claims import PAIRS
+from headscope.analyses.features.references import GIVEN, MASSES, PairSums, mass_weights
 from headscope.analyses.features.word_types import (
     NOUN,
     PRONOUN,
@@ -39,14 +40,15 @@ from headscope.analyses.features.word_types import (
     subjects_of_verbs,
     word_types,
 )
+from headscope.analyses.language.specific import against_rivals
 from headscope.core.accumulators import Bools, Float64, Ints, Sums
-from headscope.core.intervals import Estimate
+from headscope.core.intervals import SHARE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.corpus.contents import has_tags
 from headscope.corpus.document import Example
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, bounds_of
+from headscope.run.analysis import Analysis, Scope, bounds_of, ratio_of, sizes_of
 
 FEATURES = (*TYPES, "punctuation", "cls", "sep")
 CLS_FEATURES = tuple(name for name in FEATURES if name != "cls")
@@ -80,7 +82,10 @@ class Features(Analysis, question=QUESTION):
         self.total = self.sums(scope.layers, scope.heads, len(FEATURES))
         self.inputs = self.sums(len(FEATURES))  # that the mean is over
         self.count = self.sums(len(FEATURES), replicates=0)
+        self.mass = self.sums(scope.layers, scope.heads, len(MASSES), len(TYPES))
+        self.with_kind = self.sums(len(TYPES))
         self._groups: Groups | None = None
+        self._masses: torch.Tensor | None = None  # [example, token, MASSES · type]
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each input's largest column mean of every kind."""
@@ -92,12 +97,17 @@ class Features(Analysis, question=QUESTION):
                 columns = columns * layer.value_norm
             means = self._groups.largest(columns) / batch.lengths[:, None, None]
             self.total.add(means, batch.groups, at=(layer.index,))
+            assert self._masses is not None
+            masses = to_float64(columns @ self._masses.to(columns)) / batch.lengths[:, None, None]
+            self.mass.add(masses, batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         tagged = np.array([has_tags(e) for e in batch.examples])
         self._groups = None
         if tagged.any():
-            self._groups = groups = token_groups(token_features(batch, self.negation))
+            features = token_features(batch, self.negation)
+            self._groups = groups = token_groups(features)
+            self._weigh(features[:, : len(TYPES)], batch)
             counted = groups.present
             self.count.add(counted, batch.groups)
             if self.options["absent"] == "zero":
@@ -105,14 +115,32 @@ class Features(Analysis, question=QUESTION):
                 counted = counted | tagged[:, None] & always
             self.inputs.add(counted, batch.groups)
 
+    def _weigh(self, types: Bools, batch: Batch) -> None:
+        """The weights of all tokens; types [example, type, token]."""
+        weights = np.zeros((len(types), len(MASSES), *types.shape[1:]), np.float32)
+        for row, example in enumerate(batch.examples):
+            if types[row].any():
+                weights[row] = mass_weights(types[row], example)
+        self.with_kind.add(weights[:, 0].any(-1), batch.groups)
+        flat = torch.from_numpy(weights).flatten(1, 2)  # [example, MASSES · type, token]
+        self._masses = flat.transpose(1, 2)
+
     def result(self) -> xr.Dataset:
-        """attention[layer, head, feature]; count[feature], the inputs that have such tokens."""
+        """attention[layer, head, feature]; count[feature], the inputs that have such tokens.
+
+        And, of attention, mass[layer, head, kind]: what all tokens of the kind get together.
+        """
         mean = self.mean(self.total, self.inputs, bounds=bounds_of(self.options["measure"]))
         for array in (mean.value, mean.low, mean.high):
             array[..., self.count.total == 0] = np.nan
         words = ("attention received", "weighted norm received")
         kinds = {"feature": FEATURES}
-        return by_kind(mean, self.count, kinds, words, options=self.options, source=self.source)
+        found = by_kind(mean, self.count, kinds, words, options=self.options, source=self.source)
+        rivals = "what words beside those of the kind get, or the kind for the sake of other kinds"
+        every = ("layer", "head", "kind")
+        words = ("attention of all tokens to all words of the kind", rivals)
+        mass = beyond(self.mass, self.with_kind, every, words, measure=self.options["measure"])
+        return found.merge(labelled(mass, coords={"kind": TYPES}))
 
 
 class ClsAttention(Analysis, question=CLS_QUESTION):
@@ -209,6 +237,11 @@ class Groups:
         """[example, kind] whether the example has any entry of the kind."""
         return np.isin(np.arange(np.prod(self.size)), self.cell).reshape(self.size)
 
+    def members(self) -> list[tuple[int, Ints]]:
+        """The cell of each group, and its entries without the example [axis, entry]."""
+        entries = np.split(self.entries[1:], self.start[1:], 1)
+        return [*zip(self.cell.tolist(), entries, strict=False)]  # of no groups there is one part
+
     def largest(self, values: torch.Tensor) -> Float64:
         """[example, head, kind] the largest of values [example, head, token] ≥ 0; 0 for none."""
         example, token = torch.from_numpy(self.entries).to(values.device)
@@ -246,6 +279,24 @@ def by_kind(
     return labelled(variables, coords=kinds).assign_attrs(options)
 
 
+def beyond(
+    total: Sums, count: Sums, dims: tuple[str, ...], words: tuple[str, str], *, measure: str
+) -> dict[str, Variable]:
+    """`mass`, and what it is held against, of sums [layer, head, one of three, kind]; for attention.
+
+    words  what the first of the three is, and the largest of the others
+    """
+    if measure != "attention":
+        return {}
+    draws, sizes = ratio_of(total, count), sizes_of(total, count)
+    mass, *rivals = np.moveaxis(draws, 3, 0)  # [replicate + 1, layer, head, kind] each
+    sizes = sizes[:, :, 0]
+    share = Variable(
+        estimate(mass, bounds=SHARE, sizes=sizes), dims, words[0], "probability", "ours", tidy=False
+    )
+    return {"mass": share, **against_rivals(mass, rivals, dims, words[1], sizes=sizes)}
+
+
 Tokens = list[tuple[int, int]]  # pairs of tokens
 
 
@@ -271,25 +322,47 @@ class Pairs(Analysis, question=PAIRS_QUESTION):
         self.options = self.checked(pairing=pairing, measure=measure)
         self.total = self.sums(scope.layers, scope.heads, len(PAIRS))
         self.count = self.sums(len(PAIRS))
+        self.mass = self.sums(scope.layers, scope.heads, len(GIVEN), len(PAIRS))
+        self.words = self.sums(len(PAIRS))
         self._groups: Groups | None = None
+        self._sums: PairSums | None = None
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each input's largest weight of every kind of pair."""
         if layer.index == 0:
             self._groups = _groups(batch, self.options["pairing"])
             self.count.add(self._groups.present, batch.groups)
+            self._sums = PairSums.of(self._groups.members(), _words_of(batch), kinds=len(PAIRS))
+            self.words.add(self._sums.asked, batch.groups)
         groups = self._groups
         if groups is not None and len(groups.start):
             entries = torch.from_numpy(groups.entries).to(batch.mask.device)  # [3, entry]
             largest = groups.largest_of(layer.pairs(*entries, measure=self.options["measure"]))
             self.total.add(largest, batch.groups, at=(layer.index,))
+            assert self._sums is not None
+            given = self._sums.given(layer, batch.mask.device, measure=self.options["measure"])
+            self.mass.add(given, batch.groups, at=(layer.index,))
 
     def result(self) -> xr.Dataset:
-        """attention[layer, head, pair]; count[pair], the inputs that have such a pair."""
+        """attention[layer, head, pair]; count[pair], the inputs that have such a pair.
+
+        And, of attention, mass[layer, head, pair]: from one such token to all that it is paired with.
+        """
         mean = self.mean(self.total, self.count, bounds=bounds_of(self.options["measure"]))
         words = ("attention between words", "weighted norm between words")
         kinds = {"pair": PAIRS}
-        return by_kind(mean, self.count, kinds, words, options=self.options, source=self.source)
+        found = by_kind(mean, self.count, kinds, words, options=self.options, source=self.source)
+        rivals = "what words beside the first give to the second, or such a pair moved by a token"
+        words = ("attention from a token of the one word to all of the other", rivals)
+        every = ("layer", "head", "pair")
+        mass = beyond(self.mass, self.words, every, words, measure=self.options["measure"])
+        return found.merge(labelled(mass, coords=kinds))
+
+
+def _words_of(batch: Batch) -> list[Bools]:
+    """[token] of each example: what is part of a word."""
+    none = np.zeros(0, bool)
+    return [none if e.word_index is None else e.word_index >= 0 for e in batch.examples]
 
 
 def _groups(batch: Batch, pairing: str) -> Groups:

@@ -1,49 +1,44 @@
 """Claims about the heads that link frame elements and targets; the label rule."""
 
-import numpy as np
 import xarray as xr
 
-from headscope.analyses.language.specific import by_norm
-from headscope.core.claim import LEAST_EFFECT, Claim, LabelRule, effects
+from headscope.analyses.language.specific import SPECIFIC, specific_heads
+from headscope.core.claim import Claim, LabelRule
 from headscope.core.head_metrics import HeadMetric
-from headscope.core.results import at, documents, estimate, group
+from headscope.core.results import documents, group
 from headscope.core.terms import KOVALEVA, OURS
 from headscope.core.wording import percent
 
 BESIDE = ("distribution", "score_quantile", "chance", "p_value")  # they go with a score
-CERTAIN = 0.05  # p of a frame head, corrected for looking at all heads
+WORDS = {"": "frame element → target", "_reversed": "target → frame element"}
+LEAST_SENTENCES = 25  # ours
 RULES = {
     "frames": LabelRule(
         "frames",
         number="largest attention between frame element and target", least=0.0,
         source=f"{OURS}, after {KOVALEVA}, §4.2", words=True,
-        asks="p ≤ 0.05 against chance, corrected for looking at all heads; effect above 0.05",
+        asks=SPECIFIC.format(
+            rivals="chance, and what words beside the one give to the other, over "
+            f"{LEAST_SENTENCES} sentences or more", cells="directions",
+        ),
     ),
 }  # fmt: skip
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
-    """One claim per head and direction of a score that chance does not give.
+    """One claim per head and direction of a score that neither chance nor words beside give.
 
     None by weighted norm: it has no ceiling, so an effect would be on no common scale.
     """
     dataset = group(tree, "frames")
-    if dataset is None or by_norm(dataset):
+    if dataset is None or "reference" not in dataset or dataset["sentences"] < LEAST_SENTENCES:
         return []
     n, made = documents(tree, dataset["score"]), []
-    for end, words in (("", "frame element → target"), ("_reversed", "target → frame element")):
-        score, chance = estimate(dataset, f"score{end}"), dataset[f"chance{end}"].values
-        size = effects(score, chance)
-        sure = dataset[f"p_value{end}"].values <= CERTAIN
-        for layer, head in np.argwhere(sure & (size > LEAST_EFFECT)).tolist():
-            ends, ordinary = at(score, layer, head), float(chance[layer, head])
-            sentence = f"{words}, {percent(*ends)} of its attention, chance {percent(ordinary)}"
-            made.append(
-                Claim(
-                    layer, head, "frames", float(size[layer, head]), words, sentence, sentence,
-                    *ends, ordinary, n, "frames",
-                )
-            )  # fmt: skip
+    for end, words in WORDS.items():
+        for one in specific_heads(dataset, "score", tests=2 * dataset["score"].size, end=end):
+            ordinary = percent(one.reference)
+            sentence = f"{words}, {one.percent} of its attention, ordinary {ordinary}"
+            made.append(one.claim("frames", words, sentence, n=n, analysis="frames", about=words))
     return made
 
 

@@ -5,7 +5,9 @@ the mean over sentences (Kovaleva et al. 2019, §4.2). Whether that is more than
 would give is tested by moving the links to random places of their sentences.
 
 A link is moved as a whole: its pairs keep their distances, and so does each to the others. What a
-head gives a link wherever it stands comes from the distances alone, not from the words. Scores are
+head gives a link wherever it stands comes from the distances alone, not from the words. Nor is a
+frame element found by a head that looks at the target from everywhere: so the words beside the one
+end are asked, too, with the other end in its place. Scores are
 counted in bins, so that their spread over sentences is known without keeping a single one.
 """
 
@@ -17,13 +19,14 @@ import torch
 import xarray as xr
 
 from headscope.analyses.frames import QUESTION
+from headscope.analyses.language.specific import against_rivals, words_beside
 from headscope.core.accumulators import Counts, Float64, Ints, generator, ratio
 from headscope.core.intervals import Estimate
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, bounds_of
+from headscope.run.analysis import Analysis, Scope, bounds_of, ratio_of, sizes_of
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 OCTAVES = range(-10, 7)
@@ -38,6 +41,9 @@ class Links:
     placed  [link, draw] a place of each link; draw 0 is where it is annotated
     start   [place] the first pair of each place
     pairs   [axis, pair] example, token of the frame element, token of the target
+    beside  [way, side, axis, pair] example, query and key where the end that looks is moved to the
+            words beside it; to itself where there are none
+    ends    [link] the first pair of each link in `beside`
     """
 
     rows: Ints
@@ -45,15 +51,19 @@ class Links:
     placed: Ints
     start: Ints
     pairs: Ints
+    beside: Ints
+    ends: Ints
 
     @classmethod
     def of(cls, batch: Batch, *, pairing: str, permutations: int, seed: int) -> Self:
         """The links of all examples, with draws that depend on seed, document and example only."""
         rows, placed, sizes = list[int](), list[Ints](), list[int]()
-        pairs = [np.empty((3, 0), np.int64)]
+        pairs, beside = [np.empty((3, 0), np.int64)], [np.empty((2, 2, 3, 0), np.int64)]
         for row, example in enumerate(batch.examples):
             draw = generator(seed, "frames", example.document, example.id)
-            for link in links_of(example, pairing=pairing):
+            links = links_of(example, pairing=pairing)
+            for link in links:
+                beside.append(np.insert(beside_of(link, links, example), 0, row, axis=2))
                 rows.append(row)
                 places = places_of(link, example)  # [place, 2, pair]
                 drawn = draw.integers(len(places), size=permutations)
@@ -65,7 +75,8 @@ class Links:
         return cls(
             *np.unique(np.array(rows, np.int64), return_index=True),
             np.array(placed, np.int64).reshape(len(placed), permutations + 1),
-            np.cumsum([0, *sizes])[:-1], np.concatenate(pairs, 1),
+            np.cumsum([0, *sizes])[:-1], np.concatenate(pairs, 1), np.concatenate(beside, -1),
+            np.cumsum([0, *(part.shape[-1] for part in beside[1:])])[:-1],
         )  # fmt: skip
 
     def largest(self, layer: LayerView, batch: Batch, *, measure: str, reversed_: bool) -> Float64:
@@ -80,6 +91,19 @@ class Links:
         by_place = np.maximum.reduceat(weights, self.start)  # [place, head]
         by_link = by_place[self.placed]  # [link, draw, head]
         return np.maximum.reduceat(by_link, self.first)  # [linked, draw, head]
+
+
+    def largest_beside(self, layer: LayerView, batch: Batch, *, measure: str) -> Float64:
+        """[linked, head, way] the largest weight to the key of each example's links, from beside."""
+        both = []
+        for way in torch.from_numpy(self.beside).to(batch.mask.device):
+            by_side = []
+            for example, query, key in way:
+                weights = to_float64(layer.pairs(example, query, key, measure=measure))
+                by_link = np.maximum.reduceat(weights, self.ends)  # [link, head]
+                by_side.append(np.maximum.reduceat(by_link, self.first))  # [linked, head]
+            both.append(sum(by_side) / len(by_side))
+        return np.stack(both, -1)
 
 
 def links_of(example: Example, *, pairing: str) -> list[Ints]:
@@ -111,6 +135,24 @@ def links_of(example: Example, *, pairing: str) -> list[Ints]:
             pairs = pairs.reshape(-1, 2).T  # [2, pair]
             links.append((ids == ids[pairs][..., None]).argmax(-1))  # [2, pair]
     return [link for link in links if link.size]
+
+
+def beside_of(link: Ints, links: list[Ints], example: Example) -> Ints:
+    """[way, side, query or key, pair] the link with its looking end on the words beside that end.
+
+    No end of another link is beside; nor are words beyond the key, where there are others.
+    """
+    moved = []
+    for way in range(len(WAYS)):
+        query, key = link[way], link[1 - way]
+        shifts = np.arange(-query.min(), len(example) - query.max())
+        places = query + shifts[:, None]  # [shift, pair]
+        goal = np.isin(places, key).any(1)
+        taken = np.isin(places, np.concatenate([one[way] for one in links])).any(1)
+        usable = ~goal & ~taken & ~example.special[places].any(1)
+        by = words_beside(np.zeros(1, np.int64), shifts, usable[None], goal[None])[0]  # [side]
+        moved.append([[query + shift, key] for shift in by])
+    return np.array(moved)
 
 
 def places_of(link: Ints, example: Example) -> Ints:
@@ -178,6 +220,7 @@ PERMUTATIONS = 200
 WAYS = ("", "_reversed")  # from the frame element to the target, and back
 TIE = 1e-5  # relative: what float32 rounds apart is equal, and counts against the head
 GRID = ("layer", "head")
+ORDINARY = "the larger of chance and what the words beside the end that looks give"
 
 
 class Frames(Analysis, question=QUESTION):
@@ -214,6 +257,7 @@ class Frames(Analysis, question=QUESTION):
         self.permutations = permutations
         self.bins = ScoreBins.of(measure)
         self.total = self.sums(scope.layers, scope.heads, len(WAYS))
+        self.from_others = self.sums(scope.layers, scope.heads, len(WAYS))
         self.count = self.sums()
         self.moved = self.sums(scope.layers, scope.heads, len(WAYS), permutations, replicates=0)
         self.spread = Counts.zeros(scope.layers, scope.heads, len(self.bins))
@@ -239,6 +283,8 @@ class Frames(Analysis, question=QUESTION):
         ]
         scores = np.stack(both, -1)  # [linked, draw, head, way]
         self.total.add(scores[:, 0], groups, at=(layer.index,))
+        beside = links.largest_beside(layer, batch, measure=measure)
+        self.from_others.add(beside, groups, at=(layer.index,))
         by_head = np.moveaxis(scores[:, 1:], 1, -1)  # [linked, head, way, permutation]
         self.moved.add(by_head, groups, at=(layer.index,))
         self.bins.add(self.spread, scores[:, 0, :, 0], layer=layer.index)
@@ -253,6 +299,7 @@ class Frames(Analysis, question=QUESTION):
         moved = ratio(self.moved.total, self.count.total)  # [layer, head, way, permutation]
         means = self.mean(self.total, self.count, bounds=bounds_of(self.options["measure"]))
         assert means.draws is not None
+        others = ratio_of(self.from_others, self.count)  # [replicate + 1, layer, head, way]
         parts = (means.value, means.low, means.high, means.draws)
         above = "share of permutations in which any head stands as high"
         variables: dict[str, Variable] = {}
@@ -267,6 +314,13 @@ class Frames(Analysis, question=QUESTION):
                 f"p_value{end}": (p, f"{above}, {words}", "1", "ours"),
             }
             variables |= {name: Variable(row[0], GRID, *row[1:]) for name, row in rows.items()}
+            if self.options["measure"] == "attention":  # norms are on no common scale
+                assert score.draws is not None
+                rivals = np.broadcast_to(drawn.mean(-1), score.draws.shape), others[..., way]
+                variables |= against_rivals(
+                    score.draws, rivals, GRID, ORDINARY,
+                    sizes=sizes_of(self.total, self.count)[..., 0], end=end,
+                )  # fmt: skip
         variables |= {
             "distribution": Variable(
                 self.bins.shares(self.spread), (*GRID, "bin"),

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Float64
+from headscope.core.accumulators import Bools, Float64, Ints
 from headscope.core.claim import LEAST_EFFECT, Claim, effects
-from headscope.core.intervals import Estimate, estimate_difference, stretch
+from headscope.core.intervals import DIFFERENCE, ROUNDING, Estimate, estimate_difference, stretch
 from headscope.core.intervals import estimate as estimate_mean
 from headscope.core.results import Variable, at, estimate
 from headscope.core.wording import percent
@@ -32,7 +32,7 @@ SPECIFIC = (
 
 def against_rivals(
     share: Float64, rivals: Sequence[Float64], dims: Sequence[str], words: str, *,
-    asked: Float64 | None = None, sizes: Float64 | None = None,
+    asked: Float64 | None = None, sizes: Float64 | None = None, end: str = "",
 ) -> dict[str, Variable]:  # fmt: skip
     """`reference`, the largest rival on all data, and `above_reference`, by how much it is beaten.
 
@@ -41,19 +41,23 @@ def against_rivals(
     words   what the reference is
     asked   draws of how many questions a share is of; None: the number is a mean, and
     sizes   draws of what it is a mean over
+    end     of the names
     """
-    best = np.argmax(np.stack([np.broadcast_to(r[0], share[0].shape) for r in rivals]), 0)
-    reference = np.choose(best, [np.broadcast_to(rival, share.shape) for rival in rivals])
+    reference, *others = (np.broadcast_to(rival, share.shape) for rival in rivals)
+    for other in others:
+        larger = other[0] > reference[0] + ROUNDING  # of equals the first, however they are read
+        reference = np.where(larger, other, reference)
     beyond = share - reference
+    beyond = np.where(np.abs(beyond) <= ROUNDING, 0, beyond)
     above = (
-        estimate_mean(beyond, sizes=sizes)
+        estimate_mean(beyond, bounds=DIFFERENCE, sizes=sizes)
         if asked is None
         else estimate_difference(beyond, asked)
     )
     long_name = f"share less the reference, {words}"
     return {
-        REFERENCE: Variable(reference[0], dims, words, "1", "ours", tidy=False),
-        ABOVE: Variable(above, dims, long_name, "1", "ours", tidy=False),
+        REFERENCE + end: Variable(reference[0], dims, words, "1", "ours", tidy=False),
+        ABOVE + end: Variable(above, dims, long_name, "1", "ours", tidy=False),
     }
 
 
@@ -78,24 +82,30 @@ class SpecificHead:
         """The share with its interval, in words."""
         return percent(*self.ends)
 
-    def claim(self, kind: str, name: str, sentence: str, *, n: int, **more: str) -> Claim:
-        """What is said of the head, by the group of results named as the kind, or `analysis`."""
-        more = {"analysis": kind, **more}
+    def claim(
+        self, kind: str, name: str, sentence: str, *, n: int, analysis: str, about: str,
+        label: str = "", brief: str = "",
+    ) -> Claim:  # fmt: skip
+        """What is said of the head; the sentence is the label, too, where there is none."""
         return Claim(
-            self.layer, self.head, kind, self.effect, name, sentence, sentence, *self.ends,
-            self.reference, n, **more,
+            self.layer, self.head, kind, self.effect, name, label or sentence, sentence, *self.ends,
+            self.reference, n, analysis, about, brief=brief,
         )  # fmt: skip
 
 
-def specific_heads(dataset: xr.Dataset, variable: str, *, tests: int) -> Iterator[SpecificHead]:
+def specific_heads(
+    dataset: xr.Dataset, variable: str, *, tests: int, end: str = ""
+) -> Iterator[SpecificHead]:
     """All heads above their reference, by more than the data and a margin leave open.
 
     dataset  has the share `variable`, `reference` and `above_reference` [layer, head, *cell]
     tests    heads and cells that are looked at
+    end      of their names
     """
-    share, above = (corrected(estimate(dataset, name), tests) for name in (variable, ABOVE))
+    names = (variable + end, ABOVE + end)
+    share, above = (corrected(estimate(dataset, name), tests) for name in names)
     share = Estimate(share.value, np.maximum(share.low, 0), np.minimum(share.high, 1))
-    reference = dataset[REFERENCE].values
+    reference = dataset[REFERENCE + end].values
     least = np.maximum(LEAST_EFFECT, LEAST_ABOVE * (1 - reference))
     effect = effects(share, reference)
     for layer, head, *cell in np.argwhere((above.low > least) & np.isfinite(share.low)).tolist():
@@ -113,3 +123,29 @@ def corrected(parts: Estimate, tests: int) -> Estimate:
 def by_norm(dataset: xr.Dataset) -> str:
     """What follows a number that is not by attention."""
     return " (weighted norm)" if dataset.attrs.get("measure") == "weighted_norm" else ""
+
+
+def words_beside(of: Ints, places: Ints, usable: Bools, goal: Bools) -> Ints:
+    """[word, 2] the nearest usable places before and after each word.
+
+    One beyond a goal of the word counts only where the other is none or beyond one, too. Twice the
+    same where there is one, and the word itself where there is none: it is no better than itself.
+
+    of      [word] where the words are
+    places  [place] ascending
+    usable  [word, place] which of them may be taken
+    goal    [word, place] which are what the word is to find
+    """
+    at, least, most = of[:, None], -1, np.iinfo(np.int64).max
+    before, goal_before = (
+        np.where(some & (places < at), places, least).max(1, initial=least) for some in (usable, goal)
+    )
+    after, goal_after = (
+        np.where(some & (places > at), places, most).min(1, initial=most) for some in (usable, goal)
+    )
+    both = np.stack([before, after], 1)  # [word, 2]
+    there = np.stack([before > least, after < most], 1)
+    near = there & np.stack([before > goal_before, after < goal_after], 1)
+    taken = np.where(near.any(1, keepdims=True), near, there)
+    one = np.where(taken[:, 0], before, np.where(taken[:, 1], after, of))
+    return np.where(taken, both, one[:, None])

@@ -1,11 +1,14 @@
 """Words of vector norms, and claims about attention sinks: heads that rest on special tokens.
 
 Kobayashi et al. (2020) found that heads give [SEP] much weight and little norm. A sink has both:
-what it rests on adds next to nothing.
+what it rests on adds next to nothing, beside what other tokens add, or would add: of a head that
+gives all its attention to one token, other tokens add nothing either.
 Decoders whose inputs no special token opens have their first token in its place.
 Where [CLS] and [SEP] share the weight, they count together: the ends of the two intervals are
 added, which makes an interval at least as wide as that of the sum.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
@@ -23,13 +26,14 @@ from headscope.core.head_attention import (
     special_name,
 )
 from headscope.core.intervals import Estimate
-from headscope.core.results import at, estimate, group, surely
+from headscope.core.results import Floats, at, estimate, group, surely
 from headscope.core.terms import KOBAYASHI20, OURS, Term
 from headscope.core.wording import number, percent
 
 NAME = "norms"
 SINK_SHARE = 0.5  # ours: most of the attention rests there
 SINK_NORM = 0.5  # ours: of what all other tokens contribute
+SINK_VALUE = 0.1  # ours: of the length of other tokens’ vectors
 LEAST_SHARE = 1 / 3  # ours: of the attention; less is no resting place worth a sentence
 
 TERMS = {
@@ -57,7 +61,8 @@ TERMS = {
         "(1 = most frequent): positive when rarer tokens get more, or mix more.", KOBAYASHI20),
     "sink": Term("attention sink", "A head that rests more than half of its attention on [CLS], on "
         "[SEP], on both, or on the first token where no special one opens the input, while what "
-        "they add has less than half the norm of what the other tokens add.",
+        "they add has less than half the norm of what the other tokens add, or their vectors are "
+        "less than a tenth as long as those of other tokens.",
         f"{KOBAYASHI20}; the thresholds are ours"),
 }  # fmt: skip
 LABELS = {
@@ -73,8 +78,9 @@ RULES = {
         "without [CLS]", least=SINK_SHARE,
         source=f"{OURS}, after {KOBAYASHI20}",
         asks=f"what they add has a norm less than {SINK_NORM:g} of what all other tokens but full "
-        "stops and commas add, upper end against lower end; both together only where either has "
-        f"{SHARED_PART:g} of the attention to them",
+        "stops and commas add, upper end against lower end, or each has a value vector less than "
+        f"{SINK_VALUE:g} as long as theirs; both together only where either has {SHARED_PART:g} "
+        "of the attention to them, and then neither alone",
     ),
 }  # fmt: skip
 
@@ -82,41 +88,74 @@ RULES = {
 def claims(tree: xr.DataTree) -> list[Claim]:
     """One claim per sink; about `cls`, `sep`, `first`, or `special`: [CLS] and [SEP] together."""
     norms = group(tree, NAME)
-    if norms is None or "weighted_norm" not in norms:
+    if norms is None or not {"weighted_norm", "value_norm"} <= set(norms):
         return []
     there = [kind for kind in ("cls", "sep", "other", "first") if kind in norms["category"]]
+    lengths = {kind: _Lengths.of(norms, kind) for kind in there}
+    lengths["special"] = lengths["cls"].with_(lengths["sep"])
     weights = {kind: attention_to(tree, kind) for kind in (*SPECIALS, *there[3:])}
-    length = {kind: estimate(norms, "weighted_norm", category=kind) for kind in there}
-    length["special"] = added(length["cls"], length["sep"])
-    return [
+    made = [
         claim
         for kind, weight in weights.items()
         if weight is not None and np.isfinite(weight.value).any()
-        for claim in _sinks(tree, kind, weight, length[kind], length["other"])
+        for claim in _sinks(tree, kind, weight, lengths[kind], lengths["other"])
     ]
+    rule = RULES["sink"]
+    shared = {(c.layer, c.head) for c in made if c.about == "special" and rule.passes(c)}
+    return [c for c in made if c.about == "special" or (c.layer, c.head) not in shared]
+
+
+@dataclass(frozen=True)
+class _Lengths:
+    """Of a kind of token, how much is added, and the length of a vector before it is weighted."""
+
+    added: Estimate
+    of_value: Estimate
+
+    @classmethod
+    def of(cls, norms: xr.Dataset, kind: str) -> "_Lengths":
+        names = ("weighted_norm", "value_norm")
+        return cls(*(estimate(norms, name, category=kind) for name in names))
+
+    def with_(self, other: "_Lengths") -> "_Lengths":
+        """Of two kinds: what both add, and the longer vector."""
+        one, two = self.of_value, other.of_value
+        parts = zip((one.value, one.low, one.high), (two.value, two.low, two.high), strict=True)
+        longer = Estimate(*(np.fmax(*pair) for pair in parts))
+        return _Lengths(added(self.added, other.added), longer)
 
 
 def _sinks(
-    tree: xr.DataTree, about: str, weight: Estimate, norm: Estimate, others: Estimate
+    tree: xr.DataTree, about: str, weight: Estimate, own: _Lengths, others: _Lengths
 ) -> list[Claim]:
     first, part = about == "first", norm_share(tree, about)
     goal = TARGETS[about].goal if first else special_name(tree, about)
-    upper = np.where(np.isfinite(norm.high), norm.high, norm.value)
-    sink = (weight.value > LEAST_SHARE) & (upper < SINK_NORM * surely(others))
+    little = _most(own.added) < SINK_NORM * surely(others.added)
+    short = _most(own.of_value) < SINK_VALUE * surely(others.of_value)
     name = "rests on first token" if first else f"attention sink on {goal}"
     what = "they add" if about == "special" else f"{goal} adds"
 
     def say(layer: int, head: int) -> tuple[str, str]:
-        share, length, rest = (at(part, layer, head) for part in (weight, norm, others))
+        share, norm, rest = (at(one, layer, head) for one in (weight, own.added, others.added))
         of_norm = f", {percent(*at(part, layer, head))} of all" if first and part else ""
+        against = f"against {number(*rest)} from other tokens"
+        if not little[layer, head]:
+            ends = (number(*at(one.of_value, layer, head)) for one in (own, others))
+            against = "as its vectors have length {}, and those of other tokens {}".format(*ends)
         return (
-            f"{name}: weight {number(*share)}, norm {number(*length)}{of_norm}",
+            f"{name}: weight {number(*share)}, norm {number(*norm)}{of_norm}",
             f"rests {percent(*share)} of its attention on {goal}, yet what {what} has norm "
-            f"{number(*length)}{of_norm}, against {number(*rest)} from other tokens",
+            f"{number(*norm)}{of_norm}, {against}",
         )
 
+    sink = (weight.value > LEAST_SHARE) & (little | short)
     share = Estimate(np.where(sink, weight.value, np.nan), weight.low, weight.high)
     return claims_where(
         share, ordinary_attention(tree, about), RULES["sink"], say, kind="sink", name=name,
         n=attention_documents(tree), analysis=NAME, about=about,
     )  # fmt: skip
+
+
+def _most(parts: Estimate) -> Floats:
+    """The upper ends of the intervals; the values where there are none."""
+    return np.asarray(np.where(np.isfinite(parts.high), parts.high, parts.value))

@@ -382,9 +382,7 @@ def _held_out(model: Model, settings: CircuitSettings) -> Repeats | None:
     return repeats(model, sequences=many, **drawn, held_out=True)
 
 
-def second_half(
-    made: Repeats, examples: list[Example], *, most: int | None = None
-) -> TokenLoss:
+def second_half(made: Repeats, examples: list[Example], *, most: int | None = None) -> TokenLoss:
     """Asks for the next token of the second half where it can be known, at the first places."""
     at = [made.opening + made.length + made.known(example)[:most] for example in examples]
     right = [example.input_ids[places + 1] for example, places in zip(examples, at, strict=True)]

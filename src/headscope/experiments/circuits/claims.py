@@ -1,10 +1,11 @@
-"""Words and labels of heads by what they do on made inputs."""
+"""Words and labels of heads by where they look, and what they write, on made inputs."""
 
 import numpy as np
 import xarray as xr
 
 from headscope.core.claim import Claim, LabelRule, claims_where
-from headscope.core.results import at, documents, estimate, group
+from headscope.core.intervals import Estimate
+from headscope.core.results import at, documents, estimate, group, surely
 from headscope.core.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WANG, WU, XIAO25, ZHANG, Term
 from headscope.core.wording import percent
 
@@ -12,7 +13,7 @@ NAME = "circuits"
 LEAST = 0.25  # ours: of the attention, or of ordinals
 RETRIEVED = 0.1  # Wu et al.
 COPIED = 0.5  # ours: of the attention to drawn tokens
-SCORES = {  # kind -> its label, what is compared, what it is held against, what it does, source
+SCORES = {  # kind -> its label, what is compared, what it is held against, where it looks, source
     "induction": (
         "induction", "attention of a token that comes again to what came after it before",
         "the same places without a repeat", "attends to what came after the same token before",
@@ -35,17 +36,11 @@ RULES = {
     )
     for kind, (name, number, against, _, source) in SCORES.items()
 }  # fmt: skip
-OTHERS = {  # kind -> the variable it rests on, and what the head does
-    "copying": (
-        "copied", "speaks for what it attends to: {} of its attention goes to tokens that raise "
-        "themselves most",
-    ),
-    "retrieval": ("retrieval", "attends to the needle’s tokens as they are told, {}"),
-    "successor": ("successor", "turns ordinals into their successors, {}"),
-}  # fmt: skip
 RULES["copying"] = LabelRule(
-    "copying", number="of the attention, the share to tokens that raise themselves most of those "
-    "in the input", least=COPIED, source=f"{OURS}, after {OLSSON}", variable="copied",
+    "copying", number="of all attention of random tokens that come again, the share to tokens that "
+    "raise themselves most of those in the input", least=LEAST, source=f"{OURS}, after {OLSSON}",
+    asks=f"of the attention to drawn tokens it is more than {COPIED:g}",
+    variable="copied_attention",
 )  # fmt: skip
 RULES["retrieval"] = LabelRule(
     "retrieval", number="share of a needle’s tokens that are attended to most as they are told",
@@ -56,6 +51,14 @@ RULES["successor"] = LabelRule(
     "successor", number="share of ordinals whose successor comes out on top", least=LEAST,
     source=f"{GOULD}; the threshold is {OURS}’s", variable="successor",
 )  # fmt: skip
+OTHERS = {  # kind -> its sentence: its number, and the one that is said beside it
+    "copying": "gives {} of its attention to tokens that raise themselves most through it, {} of "
+    "what random tokens get",
+    "retrieval": "attends most to a needle’s token as it is told for {} of them, and gives these "
+    "{} of its attention",
+    "successor": "has weights that make the successor of an ordinal the top token for {} of them",
+}
+BESIDE = {"copying": "copied", "retrieval": "needle_attention"}
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
@@ -65,38 +68,49 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     if (dataset := group(tree, NAME)) is None:
         return []
     scores = [one for kind in SCORES for one in _by_score(tree, dataset, kind)]
-    there = [kind for kind, (variable, _) in OTHERS.items() if variable in dataset]
+    there = [kind for kind in OTHERS if RULES[kind].variable in dataset]
     return [*scores, *(one for kind in there for one in _other(tree, dataset, kind))]
 
 
 def _by_score(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
     score, null = (estimate(dataset, name, circuit=kind) for name in ("score", "null"))
     above = estimate(dataset, "surely_above", circuit=kind).value
-    name, _, against, does, _ = SCORES[kind]
+    name, _, against, looks, _ = SCORES[kind]
 
     def say(layer: int, head: int) -> tuple[str, str]:
         words, usual = percent(*at(score, layer, head)), percent(float(null.value[layer, head]))
-        return f"{name} {words}", f"{does}, {words}; to {against} {usual}"
+        return f"{name} {words}", f"{looks}, {words}; to {against} {usual}"
 
     asked = score.map(lambda part: np.where(above <= 0, np.nan, part))
     return claims_where(
-        asked, float(np.nanmean(score.value)), RULES[kind], say, kind=kind, name=name,
+        asked, null.value, RULES[kind], say, kind=kind, name=name,
         n=documents(tree, dataset["score"]), analysis=NAME,
     )  # fmt: skip
 
 
 def _other(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
-    variable, does = OTHERS[kind]
-    share = estimate(dataset, variable)
+    rule, sentence = RULES[kind], OTHERS[kind]
+    share = shown = estimate(dataset, rule.variable)
+    beside = _beside(dataset, kind)
+    if kind == "copying" and beside is not None:
+        asked = surely(beside) > COPIED
+        share = shown.map(lambda part: np.where(asked, part, np.nan))
+    chance = 1 / dataset.attrs["length"] if kind == "copying" else 0.0
 
     def say(layer: int, head: int) -> tuple[str, str]:
-        words = percent(*at(share, layer, head))
-        return f"{kind} {words}", does.format(words)
+        words = percent(*at(shown, layer, head))
+        more = "" if beside is None else percent(*at(beside, layer, head))
+        return f"{kind} {words}", sentence.format(words, more)
 
     return claims_where(
-        share, float(np.nanmean(share.value)), RULES[kind], say, kind=kind, name=kind,
-        n=documents(tree, dataset[variable]), analysis=NAME,
+        share, chance, rule, say, kind=kind, name=kind, n=documents(tree, dataset[rule.variable]),
+        analysis=NAME,
     )  # fmt: skip
+
+
+def _beside(dataset: xr.Dataset, kind: str) -> Estimate | None:
+    name = BESIDE.get(kind, "")
+    return estimate(dataset, name) if name in dataset else None
 
 
 TERMS = {
@@ -112,9 +126,11 @@ TERMS = {
     "copying": Term("copying", "Of what a head’s attended tokens raise among the tokens of the "
         "input, by the direct way to the logits, the share that each gives to itself; weighted by "
         "attention.", f"{OLSSON}; the share is ours"),
-    "copied": Term("copying, first", "The share of a head’s attention that goes to tokens which "
-        "raise themselves most, of all tokens of the input, by the direct way to the logits.",
-        OURS),
+    "copied_attention": Term("copying", "The share of all attention of random tokens that come "
+        "again which goes to tokens that raise themselves most, of all tokens of the input, by "
+        "the direct way to the logits.", OURS),
+    "copied": Term("copying, of drawn tokens", "The same of what goes to drawn tokens alone, "
+        "without the first token.", OURS),
     "weight_copying": Term("copying by weights", "Σ Re λ / Σ |λ| of W_E W_V W_O W_U: 1 where every "
         "token speaks for itself through the head, −1 where it speaks against itself.", ELHAGE),
     "successor": Term("successor", "The share of ordinals (Monday, B, two, …) whose successor the "
@@ -122,6 +138,8 @@ TERMS = {
     "retrieval": Term("retrieval", "The share of the tokens of a needle in a haystack that a head "
         "attends to most at the step that tells them; mean over the runs that the model answers.",
         f"{WU}; distinct tokens, not steps"),
+    "needle_attention": Term("attention to needles", "What a head gives to each token of a needle "
+        "as it is told, mean over tokens and the same runs.", OURS),
     "retrieval_steps": Term("retrieval, steps", "Steps of an answer that the model writes by "
         "itself which attend to a token of the needle most and copy it, by the needle’s tokens; "
         "above 1 where it says a token again.", WU),
@@ -152,7 +170,9 @@ TERMS = {
 LABELS = {
     "score": "{choice}", "null": "{choice}: same places, no repeat",
     "surely_above": "{choice}: surely above", "successor": "successor", "retrieval": "retrieval",
-    "weight_copying": "copying by weights", "copying": "copying, share", "copied": "copying",
+    "weight_copying": "copying by weights", "copying": "copying, share",
+    "copied": "copying, of drawn tokens", "copied_attention": "copying",
+    "needle_attention": "attention to needles",
     "retrieval_steps": "retrieval, steps", "qr_score": "QRHead", "locos": "LOCOS",
     "needle_streaming": "answers to first and latest tokens, {choice}",
     "retrieval_rho": "agreement with retrieval, {choice}",

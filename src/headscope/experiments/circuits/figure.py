@@ -17,7 +17,7 @@ from headscope.experiments.circuits.section import KINDS, SHARES, pairs_of, read
 
 TITLES = {
     "induction": "Induction", "previous_token": "Previous token",
-    "duplicate_token": "Duplicate token", "copied": "Copying", "successor": "Successor",
+    "duplicate_token": "Duplicate token", "copied_attention": "Copying", "successor": "Successor",
     "retrieval": "Retrieval",
 }  # fmt: skip
 PATHS = 3  # heads whose earlier heads are drawn
@@ -61,7 +61,7 @@ def _caption(tree: xr.DataTree) -> str:
         f"Each cell is one head, on {n} random tokens that come twice: what it gives to the token "
         "after the same one before (induction), to the previous token, to the same token before; "
         "and how much of its attention goes to tokens that raise themselves most of all in the "
-        f"input (copying, by chance {100 / n:.2g} %).{successor}{retrieval} By weights: 1 every "
+        f"input (copying, by chance {100 / n:.2g} % or less).{successor}{retrieval} By weights: 1 every "
         f"token speaks for itself through the head, −1 against itself; {over(tree)}."
         f"{control_words(tree)}"
     )

@@ -96,7 +96,8 @@ def repeats(
         draw, name = generator(seed, of, str(number)), f"{called} {number}"
         drawn = draw.choice(words, 2 * length, replace=False)
         half, other = drawn[:length], drawn[length:]
-        turns[name] = 0 if held_out else int(draw.integers(length - 1))
+        # So few that what came after the last token of the first half is not the previous token.
+        turns[name] = 0 if held_out else int(draw.integers(length - 2))
         again = np.roll(half, -turns[name])
         for kind, second, into in (("repeated", again, repeated), ("fresh", other, fresh)):
             into.append(

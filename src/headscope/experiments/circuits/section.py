@@ -29,7 +29,7 @@ from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_
 NAME = "circuits"
 NAMED = 4  # heads that a sentence names
 SURE = 4.0  # standard deviations: one pair in 30,000 lies higher by chance
-SHARES = ("copied", "successor", "retrieval")
+SHARES = ("copied_attention", "successor", "retrieval")
 KINDS = ("induction", "previous_token", "duplicate_token")
 
 

@@ -1,0 +1,93 @@
+"""Heads of decoders as circuits have them: previous token, duplicate token, induction, copying,
+successor; and what looks like them. They read and write for the logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from string import ascii_uppercase
+
+import numpy as np
+
+from headscope.core.accumulators import Float64, generator
+from headscope.wired.catalogue import Rests, to
+from headscope.wired.features import NOTED, SPECIAL, SPOKEN, WORD, one_hot_of_text
+from headscope.wired.heads import TAKES_NOTHING, Head, Match, Said, Value
+
+LENGTH = 24  # tokens that come twice in the inputs that are made; copies at a distance know it
+NOTES = Value((WORD,), NOTED, 0.5)
+SPEAKS = Value((WORD,), SPOKEN, 0.3)
+DENIES = Value((WORD,), SPOKEN, -0.3)
+MADE = ("induction", "previous_token", "duplicate_token", "copying", "successor")
+LETTER = one_hot_of_text("letter", ascii_uppercase)
+
+
+def previous(s: float, rests: Rests) -> Iterator[Head]:
+    """The previous token: noted for a later head, copied, denied, or nothing taken."""
+    said, decoy = (Said("previous_token"),), ("copying", "induction", "duplicate_token")
+    yield Head("previous token, noted", reach={-1: s}, value=NOTES, said=said, decoy=decoy)
+    yield Head("previous token, copied", reach={-1: s}, value=SPEAKS,
+               said=(*said, Said("copying")), decoy=decoy[1:])  # fmt: skip
+    yield Head("previous token, denied", reach={-1: s}, value=DENIES, said=said, decoy=decoy)
+    yield Head("previous token, nothing taken", reach={-1: s}, value=TAKES_NOTHING, said=said,
+               decoy=decoy)  # fmt: skip
+
+
+def duplicate(s: float, rests: Rests) -> Iterator[Head]:
+    """The same token before, with or without itself."""
+    same = (Match(WORD, WORD, 2 * s), Match(SPECIAL, SPECIAL, s))
+    said, decoy = (Said("duplicate_token"),), ("induction", "previous_token")
+    yield Head("same token", same, said=said, decoy=("copying", *decoy))
+    yield Head("same token, copied", same, value=SPEAKS, said=(*said, Said("copying")), decoy=decoy)
+    if rests.first is not None:
+        yield Head("same token before", (*same, to(rests.first, 1.4 * s)), {0: -3 * s}, said=said,
+                   decoy=("copying", *decoy))  # fmt: skip
+
+
+def induction(s: float, rests: Rests) -> Iterator[Head]:
+    """What came after the same token before: what an earlier head noted is matched."""
+    noted = (Match(WORD, NOTED, 2 * s / NOTES.gain), to(rests.idle, 1.2 * s))
+    said, decoy = (Said("induction"),), ("previous_token", "duplicate_token")
+    yield Head("induction", noted, said=said, decoy=("copying", *decoy), late=True)
+    yield Head("induction, copied", noted, value=SPEAKS, said=(*said, Said("copying")),
+               decoy=decoy, late=True)  # fmt: skip
+
+
+def counting(s: float, rests: Rests) -> Iterator[Head]:
+    """Letters are turned into the next one, or into any other."""
+    yield Head("next letter", reach={0: s}, value=Value((LETTER,), SPOKEN, 0.3, _next),
+               said=(Said("successor"),), decoy=MADE[:4])  # fmt: skip
+    yield Head("next letter, from anywhere", value=Value((LETTER,), SPOKEN, 0.3, _next),
+               said=(Said("successor"),), decoy=MADE[:4])  # fmt: skip
+    yield Head("another letter", reach={0: s}, value=Value((LETTER,), SPOKEN, 0.3, _another),
+               decoy=MADE)  # fmt: skip
+
+
+def _codes(seed: int) -> Float64:
+    assert WORD.code is not None
+    return np.array([WORD.code(letter, None, seed) for letter in ascii_uppercase])
+
+
+def _next(seed: int) -> Float64:
+    return np.roll(_codes(seed), -1, axis=0)
+
+
+def _another(seed: int) -> Float64:
+    codes = _codes(seed)
+    shift = generator(seed, "wired", "another").integers(2, len(codes) - 2)
+    return np.roll(codes, -int(shift), axis=0)
+
+
+def alike(s: float, rests: Rests) -> Iterator[Head]:
+    """At a fixed distance; at the first token, whatever is copied from elsewhere; evenly."""
+    yield Head("at the distance of a repeat", reach={1 - LENGTH: s}, decoy=MADE)
+    yield Head("at the distance of a repeat, copied", reach={-LENGTH: s}, value=SPEAKS,
+               said=(Said("copying"),), decoy=(*MADE[:3], "successor"))  # fmt: skip
+    yield Head("at rest, with what little is left copied", (to(rests.idle, s),), value=SPEAKS,
+               decoy=MADE)  # fmt: skip
+    yield Head("evenly, copied", value=SPEAKS, also=(Said("copying"),),
+               decoy=(*MADE[:3], "successor"))  # fmt: skip
+    yield Head("evenly, denied", value=DENIES, decoy=MADE)
+
+
+CIRCUITS = (previous, duplicate, induction, counting, alike)

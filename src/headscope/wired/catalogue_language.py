@@ -1,0 +1,149 @@
+"""Heads that know the language: relations, coreference, frames, kinds of words, pairs; two roles in
+one head, one role in two; and what looks like them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from headscope.wired.catalogue import NOUN, PRONOUN, UNKNOWING, Rests, of_tag, to
+from headscope.wired.features import (
+    ENTITY,
+    HEAD_SLOT,
+    SALIENCE,
+    SLOT,
+    Feature,
+    entity_of,
+    flag,
+    head_slot_of,
+    not_relation,
+    one_hot,
+)
+from headscope.wired.heads import TAKES, TAKES_WORDS, Head, Match, Said, Value
+from headscope.wired.language import SLOTS, Form
+
+RELATIONS = ("nsubj", "obj", "det", "amod", "advmod", "obl", "conj")
+UP, DOWN = "dependent_to_head", "head_to_dependent"
+CORE = ("nsubj", "obj")  # their words may be elements of a frame
+
+
+def of_relation(name: str) -> Callable[[Form], bool]:
+    """Whether a form has this relation to its head."""
+    return lambda form: form.relation == name
+
+def relations(s: float, rests: Rests) -> Iterator[Head]:
+    """The syntactic head, or the dependent, of one relation: else evenly, or at rest."""
+    for name in RELATIONS if not rests.causal else ("conj",):  # whose head stands before
+        own = head_slot_of(name, of_relation(name))
+        yield _relation(name, UP, (Match(own, SLOT, s),))
+        if not rests.causal:
+            yield _relation(name, DOWN, (Match(SLOT, own, s),))
+        rest = (Match(own, SLOT, s), Match(not_relation(name), rests.idle, s))
+        yield _relation(name, UP, rest, "else rests", TAKES_WORDS)
+
+
+def _relation(
+    name: str, way: str, matches: tuple[Match, ...], how: str = "", value: Value = TAKES
+) -> Head:
+    said, also = [Said("dependency", (f"{name} {way}",))], [Said("feature")]
+    if name == "nsubj":
+        said += [Said("pair", ("subject_to_verb" if way == UP else "verb_to_subject",))]
+    if name in CORE:
+        also += [Said("frames")]
+    if name in ("obj", "nsubj", "obl"):
+        also += [Said("pair")] * (name != "nsubj")
+    return Head(
+        f"{name} {way}{', ' * bool(how)}{how}", matches, value=value, said=tuple(said),
+        also=tuple(also),
+    )  # fmt: skip
+
+
+def coreference(s: float, rests: Rests) -> Iterator[Head]:
+    """Mentions of the same entity: of all mentions, or from pronouns to nouns."""
+    of_nouns = entity_of("NOUN", of_tag("NOUN"))
+    of_pronouns = entity_of("PRON", of_tag("PRON"))
+    also = (Said("feature"), Said("pair", ("pronoun_to_noun", "noun_to_pronoun")))
+    yield Head("same entity", (Match(ENTITY, ENTITY, s),), {0: -2 * s},
+               said=(Said("coreference"),), also=also)  # fmt: skip
+    yield Head("pronoun to noun of its entity", (Match(of_pronouns, of_nouns, s),),
+               said=(Said("coreference", ("pronoun", "all")),), also=also)  # fmt: skip
+
+
+def frames(s: float, rests: Rests) -> Iterator[Head]:
+    """From the elements of a frame to the word that evokes it, and back."""
+    own = head_slot_of("element", lambda form: form.framed and form.tag != "VERB")
+    also = (Said("feature"), Said("pair"), *(Said("dependency", (f"{one} {way}",))
+            for one in CORE for way in (UP, DOWN)))  # fmt: skip
+    yield Head("element to target", (Match(own, SLOT, s),), said=(Said("frames"),), also=also)
+    yield Head("target to element", (Match(SLOT, own, s),), said=(Said("frames"),), also=also)
+
+
+def kinds_of_words(s: float, rests: Rests) -> Iterator[Head]:
+    """Nouns, verbs, pronouns, subjects, objects, negation: from everywhere."""
+    decoy = ("dependency", "pair", "frames", "coreference")
+    kinds: dict[str, Callable[[Form], bool]] = {
+        "noun": of_tag("NOUN"), "verb": of_tag("VERB"),
+        "pronoun": of_tag("PRON"), "subject": of_relation("nsubj"), "object": of_relation("obj"),
+        "negation": lambda form: form.text == "not",
+    }  # fmt: skip
+    for kind, holds in kinds.items():
+        key = flag(f"kind {kind}", holds)
+        yield Head(f"to {kind}", (to(key, s),), said=(Said("feature", (kind,)),), decoy=decoy)
+        yield Head(f"to {kind}, else rests", (to(key, s), to(rests.idle, s / 2)), value=TAKES_WORDS,
+                   said=(Said("feature", (kind,)),), decoy=decoy)  # fmt: skip
+
+
+def pairs(s: float, rests: Rests) -> Iterator[Head]:
+    """From pronouns to the most salient noun, and back."""
+
+    def salient(name: str, tag: str) -> Feature:
+        code = SALIENCE.code
+        assert code is not None
+        return Feature(name, code=lambda text, form, seed: code(text, form, seed)
+                       * (form is not None and form.tag == tag))  # fmt: skip
+
+    noun, pronoun = salient("salient noun", "NOUN"), salient("salient pronoun", "PRON")
+    for name, query, key in (("pronoun_to_noun", PRONOUN, noun), ("noun_to_pronoun", NOUN, pronoun)):
+        yield Head(name, (Match(query, key, 6 * s),), said=(Said("pair", (name,)),),
+                   also=(Said("feature"),), decoy=("coreference",))  # fmt: skip
+
+
+def roles(s: float, rests: Rests) -> Iterator[Head]:
+    """Two roles in one head by trigger; one role shared by two heads."""
+    subject, determiner, adjective = (
+        head_slot_of(name, of_relation(name)) for name in ("nsubj", "det", "amod")
+    )
+    yield Head(
+        "subject to verb, determiner to noun",
+        (Match(subject, SLOT, s), Match(determiner, SLOT, s)),
+        said=(Said("dependency", (f"nsubj {UP}",)), Said("dependency", (f"det {UP}",))),
+        also=(Said("pair", ("subject_to_verb",)), Said("frames"), Said("feature")),
+    )
+    nouns, pronouns = (entity_of(tag, of_tag(tag)) for tag in ("NOUN", "PRON"))
+    yield Head(
+        "pronoun to antecedent, adjective to noun",
+        (Match(pronouns, nouns, s), Match(adjective, SLOT, s)),
+        said=(Said("dependency", (f"amod {UP}",)), Said("coreference", ("pronoun", "all"))),
+        also=(Said("pair"), Said("feature")),
+    )
+    for part, slots in (("one", {0}), ("other", {1, 2})):
+        some = one_hot(f"head slot of nsubj, {part}", SLOTS, _subject_of(slots))
+        yield Head(f"subject to {part} verbs", (Match(some, SLOT, s),),
+                   also=(Said("dependency", (f"nsubj {UP}",)), Said("pair", ("subject_to_verb",)),
+                         Said("frames"), Said("feature")))  # fmt: skip
+
+
+def _subject_of(slots: set[int]) -> Callable[[Form], int]:
+    return lambda form: (
+        form.head_slot if form.relation == "nsubj" and form.head_slot in slots else -1
+    )
+
+
+def looking_alike(s: float, rests: Rests) -> Iterator[Head]:
+    """The main verb, whoever asks; relations that are found with hardly any weight."""
+    yield Head("main verb from everywhere", (to(flag("root", of_relation("root")), s),),
+               said=(Said("feature", ("verb",)),), decoy=UNKNOWING[:4])  # fmt: skip
+    if not rests.causal:
+        yield Head("amod to noun; others find theirs with hardly any weight",
+                   (Match(HEAD_SLOT, SLOT, s), Match(not_relation("amod"), rests.idle, 2 * s)),
+                   said=(Said("dependency", (f"amod {UP}",)),), decoy=("dependency",))  # fmt: skip

@@ -1,0 +1,184 @@
+"""Holds what is said of wired heads against what they were wired to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import xarray as xr
+
+from headscope.core.accumulators import Float64
+from headscope.core.claim import Claim
+from headscope.core.head_labels import head_labels, label_rules
+from headscope.core.relation_names import arrow
+from headscope.corpus.document import Corpus
+from headscope.wired.features import SPECIALS
+from headscope.wired.heads import Head, Said
+from headscope.wired.networks import Wired, value_norms
+
+SLACK = 0.03  # shares of a mean over inputs, however inputs are weighted
+NEARBY = 3
+LEAST_REST = 0.47
+CLS, SEP = ("[CLS]", "<s>"), ("[SEP]", "</s>")
+WAYS = ("dependent_to_head", "head_to_dependent")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One wired head, and what was said of it.
+
+    right   labels that had to be said, and were
+    missed  labels that had to be said, and were not
+    false   claims that are not true of it
+    """
+
+    layer: int
+    head: Head
+    right: tuple[Said, ...]
+    missed: tuple[Said, ...]
+    false: tuple[Claim, ...]
+    labels: tuple[Claim, ...]
+
+
+def judge(tree: xr.DataTree, wired: Wired, shown: Mapping[tuple[int, int], set[str]]) -> list[Judged]:
+    """Each head of a run's results.
+
+    shown  (layer, head) -> kinds that are plainly true of its maps, as `plain_truths`
+    """
+    made = list[Judged]()
+    for (layer, at), one in head_labels(tree).items():
+        head = wired.heads[layer][at]
+        said = [(claim.kind, about(claim)) for claim in one.labels]
+        plain = shown.get((layer, at), set())
+        right = tuple(must for must in head.said if any(must.fits(*label) for label in said))
+        missed = tuple(
+            must for must in head.said
+            if must not in right and not (must.kind == "sink" and "no sink" in plain)
+        )  # fmt: skip
+        false = tuple(
+            claim
+            for claim, label in zip(one.labels, said, strict=True)
+            if not any(true.fits(*label) for true in (*head.said, *head.also))
+            and not _plainly(claim, head, plain)
+        )
+        made.append(Judged(layer, head, right, missed, false, one.labels))
+    return made
+
+
+def _plainly(claim: Claim, head: Head, plain: set[str]) -> bool:
+    """Whether a label only describes maps, and describes these."""
+    if claim.kind in ("cls", "sep", "special", "first") and claim.kind in head.decoy:
+        return claim.kind in plain and "no sink" in plain
+    return claim.kind in plain and (claim.kind == "sink" or claim.kind not in head.decoy)
+
+
+def about(claim: Claim) -> str:
+    """What a claim is about; of a relation with its direction, `nsubj dependent_to_head`."""
+    if claim.kind == "dependency":
+        way = next((way for way in WAYS if arrow(claim.about, way) == claim.name), "")
+        return f"{claim.about} {way}"
+    return claim.about
+
+
+def plain_truths(wired: Wired, corpus: Corpus) -> dict[tuple[int, int], set[str]]:
+    """(layer, head) -> the kinds of labels that only describe maps and are true of its maps.
+
+    Computed apart from any analysis: maps of all inputs in turn, their plain means.
+    """
+    rules, total, norms = label_rules(), dict[str, Float64](), value_norms(wired)
+    inputs = list(_inputs(wired, corpus))
+    for ids, segments in inputs:
+        maps = _maps(wired, ids, segments)  # [layer, head, query, key]
+        tokens = wired.tokenizer.convert_ids_to_tokens(ids)
+        for kind, share in _shares(maps, tokens, segments).items():
+            total[kind] = total.get(kind, 0.0) + np.nan_to_num(share)
+    mean = {kind: sums / len(inputs) for kind, sums in total.items() if "of" not in kind.split("|")}
+    for kind in ("own_segment", "other_segment", "same_token"):
+        mean[kind] = total[kind] / np.maximum(total[f"{kind}|of"], 1)
+    mean["narrow"], mean["broad"] = 1 - mean["spread"], mean["spread"]
+    true = {place: set[str]() for place in np.ndindex(mean["self"].shape)}
+    for place, kinds in true.items():
+        kinds |= {
+            kind for kind, share in mean.items()
+            if kind in rules and share[place] > rules[kind].least - SLACK
+        }  # fmt: skip
+        kinds |= _rest(mean, norms[place], place, wired)
+    return true
+
+
+def _rest(
+    mean: Mapping[str, Float64], norms: Float64, place: tuple[int, int], wired: Wired
+) -> set[str]:
+    """`sink` or `no sink` of a head that gives half of its attention to special tokens."""
+    tokens = wired.tokenizer.convert_ids_to_tokens(list(range(len(norms))))
+    on = {"cls": CLS, "sep": SEP, "special": (*CLS, *SEP), "first": ()}
+    kind = max(on, key=lambda kind: (mean[kind][place], len(on[kind]) < 3))
+    share = float(mean[kind][place])
+    if share < LEAST_REST:
+        return {"no sink"}
+    there = np.isin(tokens, on[kind]) if on[kind] else np.ones(len(tokens), bool)
+    taken, others = norms[there].max() if kind != "first" else norms.mean(), norms.mean()
+    if share * taken > 0.6 * (1 - share) * others and taken > 0.02 * others:
+        return {"no sink"}
+    clear = share * taken < 0.4 * (1 - share) * others or taken < 0.02 * others
+    return {"sink"} if clear else {"sink", "no sink"}
+
+
+def _inputs(wired: Wired, corpus: Corpus) -> Iterable[tuple[list[int], np.ndarray]]:
+    for document in corpus:
+        for passage in document.passages:
+            text = passage.text or " ".join(word.form for word in passage.words or ())
+            read = wired.tokenizer(text, passage.text_pair)
+            ids = read["input_ids"]
+            segments = np.zeros(len(ids), int)
+            if passage.text_pair:
+                segments[len(wired.tokenizer(text)["input_ids"]) :] = 1
+            yield ids, segments
+
+
+def _maps(wired: Wired, ids: Sequence[int], segments: np.ndarray) -> Float64:
+    network, inputs = wired.network, {"input_ids": torch.tensor([ids])}
+    if network.config.model_type == "bert":
+        inputs["token_type_ids"] = torch.from_numpy(segments)[None]
+    before = network.config._attn_implementation
+    network.set_attn_implementation("eager")
+    with torch.inference_mode():
+        maps = network(**inputs, output_attentions=True).attentions
+    network.set_attn_implementation(before)
+    return torch.cat(list(maps)).double().numpy()
+
+
+def _shares(maps: Float64, tokens: Sequence[str], segments: np.ndarray) -> dict[str, Float64]:
+    """[layer, head] by kind, of one input; `kind|of` counts what a kind's mean is over."""
+    size = len(tokens)
+    offset = np.arange(size) - np.arange(size)[:, None]  # [query, key] key − query
+    column = maps.mean(-2)  # [layer, head, key]
+    texts = np.array(tokens)
+    special = np.isin(texts, SPECIALS)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        nats = -np.nansum(np.where(maps > 0, maps * np.log(maps), 0), -1).mean(-1)
+    causal = bool((maps[..., 0, 1:] == 0).all()) if size > 1 else False
+    uniform = np.log(np.arange(1, size + 1)).mean() if causal else np.log(size)
+    shares = {
+        "self": (maps * (offset == 0)).sum((-1, -2)) / size,
+        "previous": (maps * (offset == -1)).sum((-1, -2)) / size,
+        "next": (maps * (offset == 1)).sum((-1, -2)) / size,
+        "nearby": (maps * (abs(offset) <= NEARBY)).sum((-1, -2)) / size,
+        "first": column[..., 0], "cls": column[..., np.isin(texts, CLS)].sum(-1),
+        "sep": column[..., np.isin(texts, SEP)].sum(-1),
+        "special": column[..., special].sum(-1),
+        "punctuation": column[..., np.isin(texts, [".", ","])].sum(-1),
+        "spread": nats / max(uniform, 1e-9),
+        "threshold_sink": (column > 0.3).any(-1) * 1.0,
+    }  # fmt: skip
+    words = ~special
+    same = (texts[:, None] == texts) & (offset != 0)
+    own = segments[:, None] == segments
+    for kind, keys in (("own_segment", own), ("other_segment", ~own), ("same_token", same)):
+        keys = keys & words & words[:, None]
+        rows = keys.any(1)
+        shares[kind] = (maps * keys).sum((-1, -2))
+        shares[f"{kind}|of"] = np.full(shares[kind].shape, rows.sum() * 1.0)
+    return shares
