@@ -1,4 +1,4 @@
-"""Does the first sentence speak of what was asked alone, and is no trained model called untrained?"""
+"""Does the first sentence speak of what was asked, and is no trained model called untrained?"""
 
 import pytest
 import xarray as xr

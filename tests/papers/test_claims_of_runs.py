@@ -11,7 +11,8 @@ import xarray as xr
 import headscope as hs
 from headscope.core.intervals import estimate
 from headscope.core.results import keeping_draws
-from headscope.papers.claim_engine import FAILED, against_published
+from headscope.core.verdict import Outcome
+from headscope.papers.claim_engine import judge
 from headscope.papers.paper_runs import in_memory, recorded
 from headscope.papers.quantities import PaperRuns
 from headscope.papers.run_paper import PAPERS
@@ -37,14 +38,12 @@ def results(whole):
 
 def told(paper: str, key: str, results: PaperRuns):
     line = next(line for line in PAPERS[paper].claims if line.key == key)
-    return against_published(line, results)
+    return judge(line, results)
 
 
 def test_no_line_of_any_paper_fails_on_a_run_of_all_analyses(results):
-    judged = [
-        against_published(line, results) for paper in PAPERS.values() for line in paper.claims
-    ]
-    assert [j.claim.key for j in judged if j.verdict == FAILED] == []
+    judged = [judge(line, results) for paper in PAPERS.values() for line in paper.claims]
+    assert not any(j.failed for j in judged)
     assert sum(j.measured is not None for j in judged) > 100
 
 
@@ -89,7 +88,7 @@ def test_a_relation_goes_by_its_name_in_the_treebank_and_says_so(results, whole)
     assert judged.measured.value == pytest.approx(float(found["best_accuracy"][at]))
     assert "as obj" in judged.measured.detail
     assert judged.measured.elsewhere == "another treebank"
-    assert told("clark2019", "table1-prep", results).verdict == "not run"
+    assert told("clark2019", "table1-prep", results).outcome is Outcome.NOT_ASKED
 
 
 def test_the_baseline_is_the_best_of_the_papers_offsets_only(results, whole):
@@ -109,8 +108,8 @@ def test_the_other_tokens_of_a_layer_are_the_mean_over_its_heads(results, whole)
 
 def test_without_ranks_of_its_own_tokens_frequency_is_not_run(results):
     judged = told("kobayashi2020", "frequency-norm", results)
-    assert judged.verdict == "not run"
-    assert "rank_count_ids.txt" in judged.reason
+    assert judged.outcome is Outcome.NOT_ASKED
+    assert "rank_count_ids.txt" in judged.verdict.needs
 
 
 def ranked(whole):
@@ -120,7 +119,7 @@ def ranked(whole):
 
 
 def test_the_frequency_of_what_is_mixed_is_told_where_ranks_are_a_files(results, whole):
-    assert told("kobayashi2020", "mixing-rank-res", results).verdict == "not run"
+    assert told("kobayashi2020", "mixing-rank-res", results).outcome is Outcome.NOT_ASKED
     found = PaperRuns({"norms": ranked(whole)}, own=False, absent={})
     judged = told("kobayashi2020", "mixing-rank-res", found)
     rho = whole["mixing"]["spearman_frequency"].sel(variant="attnres_n")
@@ -143,13 +142,13 @@ def test_words_of_a_relation_are_counted_by_its_name_in_the_treebank(results, wh
     judged = told("clark2019", "treebank-dobj", results)
     assert judged.measured.value == float(found["count"][at])
     assert judged.measured.detail == "as obj"
-    assert told("clark2019", "treebank-prep", results).verdict == "not run"
+    assert told("clark2019", "treebank-prep", results).outcome is Outcome.NOT_ASKED
 
 
 def gradients(rng, layers):
     """A run of [SEP]'s gradients that halve from layer to layer, while attention doubles."""
     curve = 0.5 ** np.arange(layers)
-    spread = 1 + 0.01 * rng.standard_normal((21, layers))
+    spread = 1 + 0.3 * rng.standard_normal((21, layers)) * np.array([0, *[1] * 20])[:, None]
     parts = {"layer_magnitude": curve * spread, "layer_attention": spread / curve}
     found = xr.Dataset()
     for name, draws in parts.items():
@@ -168,9 +167,9 @@ def test_gradients_of_the_separator_have_an_interval_over_documents():
     assert fall.value == pytest.approx(curve[4:].mean() / curve[:4].mean(), rel=0.05)
     assert fall.low < fall.value < fall.high < 0.5
     mirror = told("clark2019", "gradients-mirror", found)
-    assert (mirror.measured.value, mirror.verdict) == (-1, "direction holds")
+    assert (mirror.measured.value, mirror.outcome) == (-1, Outcome.HOLDS)
     few = told("clark2019", "gradients-mirror", gradients(np.random.default_rng(0), 2))
-    assert few.reason == "needs a model of at least 4 layers for a rank correlation"
+    assert few.verdict.needs == "needs a model of at least 4 layers for a rank correlation"
 
 
 def scores(before: float, after: float) -> dict[str, dict[str, float]]:
@@ -185,19 +184,20 @@ def test_the_record_of_a_training_becomes_the_row_of_its_task(tmp_path):
     for name, metrics in (("rte", scores(0.5, 0.65)), ("scratch", scores(0.5, 0.53))):
         (tmp_path / name).mkdir()
         file = tmp_path / name / "finetuned.json"
-        file.write_text(json.dumps({"metrics": metrics, "data": data}))
+        file.write_text(json.dumps({"metrics": metrics, "data": data, "chance": 0.53}))
     runs = {
         "tuned:rte": recorded(tmp_path / "rte"),
         "scratch:rte": recorded(tmp_path / "scratch"),
     }
     own = PaperRuns(runs, own=True, absent={})
     tuned = told("kovaleva2019", "table1-rte-accuracy-tuned", own)
-    assert (tuned.verdict, tuned.measured.holds) == ("reproduced", True)  # 64.6 in [63, 67]
+    assert tuned.outcome is Outcome.HOLDS
+    assert [one.text for one in tuned.reproduced] == ["64.6"]  # [63, 67] lies within five points
     assert tuned.measured.n == "7 examples, 9 learned from"
-    assert told("kovaleva2019", "table1-rte-accuracy-scratch", own).verdict == "reproduced"
+    assert told("kovaleva2019", "table1-rte-accuracy-scratch", own).outcome is Outcome.HOLDS
     gain = told("kovaleva2019", "table1-gain", own)
     assert gain.measured.value == pytest.approx(0.15)
-    assert gain.verdict == "direction holds"
+    assert gain.outcome is Outcome.HOLDS
     assert gain.measured.elsewhere == "1 of 7 tasks"
 
 
@@ -213,20 +213,28 @@ def test_a_random_heads_absence_has_an_interval_over_examples():
             "prediction": (("layer", "head", "example"), worse),
             "baseline_prediction": ("example", whole),
             "label": ("example", label),
+            "baseline": ((), (whole == label).mean()),
+            "baseline_ci_low": ((), 0.6),
+            "baseline_ci_high": ((), 0.8),
         }
     )
     run = in_memory("ablation")
     run.tree["ablation"] = xr.DataTree(found)
     run.tree.attrs |= {"documents": 200, "counted": "examples"}
-    answer = told("kovaleva2019", "mean-head-rte", PaperRuns({"ablate:rte": run}, own=False,
-                                                           absent={})).measured  # fmt: skip
+    judged = told("kovaleva2019", "mean-head-rte", PaperRuns({"ablate:rte": run}, own=False))
+    answer = judged.measured
     assert answer.value == pytest.approx(change.mean())
     assert answer.low < change.mean() < answer.high < 0
-    assert answer.holds is False
+    assert judged.outcome is Outcome.FAILS
 
 
 @pytest.mark.parametrize(
-    ("low", "status"), [(0.01, "direction holds"), (-0.01, "differs"), (np.nan, "direction holds")]
+    ("low", "status"),
+    [
+        (0.01, Outcome.HOLDS),
+        (-0.01, Outcome.CANNOT_TELL),
+        (np.nan, Outcome.CANNOT_TELL),
+    ],
 )
 def test_a_probe_is_held_against_another_by_their_paired_difference(low, status):
     """Their own intervals overlap; n is of the sentences that were scored."""
@@ -248,5 +256,69 @@ def test_a_probe_is_held_against_another_by_their_paired_difference(low, status)
     judged = told(
         "clark2019", "table3-attention_words", PaperRuns({"probes": run}, own=False, absent={})
     )
-    assert judged.verdict == status
+    assert judged.outcome is status
     assert judged.measured.n == "1,234 test sentences"
+
+
+def tuned_runs(tmp_path, after: float, half: float):
+    """The record of a checkpoint whose score is `after` ± `half`, where chance gives 0.53."""
+    metrics = {
+        when: {"accuracy": value, "ci_low": value - half, "ci_high": value + half}
+        for when, value in (("before", 0.48), ("after", after))
+    }
+    sizes = {"train": {"examples": 40}, "dev": {"examples": 40}}
+    record = {"metrics": metrics, "data": sizes, "chance": 0.53}
+    (tmp_path / "finetuned.json").write_text(json.dumps(record))
+    return {"tuned:rte": recorded(tmp_path), "compare:rte": in_memory("similarity")}
+
+
+def test_nothing_is_concluded_from_a_checkpoint_at_chance(tmp_path):
+    runs = PaperRuns(tuned_runs(tmp_path, 0.6, 0.15), own=True)
+    for key in ("table1-rte-accuracy-tuned", "last-layers-rte"):
+        judged = told("kovaleva2019", key, runs)
+        assert judged.outcome is Outcome.NOT_ASKED
+        assert judged.verdict.needs == (
+            "the checkpoint for RTE is not shown to beat chance (0.60 against 0.53)"
+        )
+    before = told("kovaleva2019", "table1-rte-accuracy-before", runs)
+    assert before.measured.value == 0.48  # of the model before any training
+
+
+def test_a_checkpoint_that_beats_chance_is_asked(tmp_path):
+    runs = PaperRuns(tuned_runs(tmp_path, 0.66, 0.05), own=True)
+    assert told("kovaleva2019", "table1-rte-accuracy-tuned", runs).outcome is Outcome.HOLDS
+
+
+def changed_layers(change: float, first: float):
+    """A comparison of four layers, the last two of which change by so much more."""
+    found = xr.Dataset(
+        {
+            "last_are_first": ((), first),
+            "layer_cosine": ("layer", [1.0, 1.0, 1 - change, 1 - change]),
+            "last_minus_other": ((), change),
+            "last_minus_other_ci_low": ((), 0.9 * change),
+            "last_minus_other_ci_high": ((), 1.1 * change),
+        }
+    )
+    return Run(xr.DataTree.from_dict({"similarity": found}), {})
+
+
+@pytest.mark.parametrize(
+    ("task", "change", "first", "wanted"),
+    [
+        ("rte", 0.2, 0.99, Outcome.HOLDS),
+        ("rte", 0.2, 0.5, Outcome.CANNOT_TELL),
+        ("rte", 0.2, 0.01, Outcome.FAILS),
+        ("rte", 0.0, 0.99, Outcome.FAILS),  # nothing changed, so nothing changed most
+        ("qqp", 0.2, 0.01, Outcome.HOLDS),
+        ("qqp", 0.2, 0.5, Outcome.CANNOT_TELL),
+    ],
+)
+def test_the_last_layers_change_most_only_in_nearly_all_corpora_and_if_they_change(
+    task, change, first, wanted, monkeypatch
+):
+    monkeypatch.setattr(PaperRuns, "at_chance", lambda *_: "")
+    run = changed_layers(change, first)
+    run.tree.attrs |= {"documents": 40}
+    runs = PaperRuns({f"compare:{task}": run})
+    assert told("kovaleva2019", f"last-layers-{task}", runs).outcome is wanted

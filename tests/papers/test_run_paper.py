@@ -50,8 +50,8 @@ def done(desk):
 def test_every_line_has_a_status_in_the_order_of_the_paper(done, desk):
     assert sum(done["counts"].values()) == len(done["lines"])
     assert done["own_model"] is False
-    assert done["counts"]["reproduced"] == 0
-    assert done["counts"]["not run"] > 0
+    assert not any(p["agrees"] for line in done["lines"] for p in line["published"])
+    assert done["counts"]["not asked"] > 0
     with (desk / "out/lines.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert "published_other_model" in rows[0]
@@ -64,7 +64,8 @@ def test_lines_hold_numbers_with_intervals_and_what_they_need(done):
     mean = lines["table1-mean-CV"]
     assert mean["ci_low"] <= mean["ours"] <= mean["ci_high"]
     assert mean["published"][0]["difference"] == pytest.approx(mean["ours"] - 0.22)
-    assert lines["alignment-0"]["status"].startswith("not run: needs alignment: ")
+    assert lines["alignment-0"]["status"] == "not asked"
+    assert lines["alignment-0"]["reason"].startswith("needs alignment: ")
     assert lines["data-inputs"]["ours"] == 6
 
 
@@ -75,14 +76,17 @@ def test_lines_are_held_against_networks_without_training(done, desk, no_control
     lines = json.loads(result.stdout)["lines"]
     held = [line for line in lines if line["untrained"] is not None]
     assert held
-    assert all(line["status"] == "direction holds" for line in held)
+    assert all(line["status"] == "holds" for line in held)
     also = {line["key"] for line in held if line["untrained"]}  # the model is random itself
     assert also
     with (desk / "held/lines.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["key"] for row in rows if row["untrained"] not in ("", "none")} == also
     page = (desk / "held/report.html").read_text("utf-8")
-    assert page.count("also in an untrained network") == len(also)
+    assert page.count("<small>also in an untrained network") + page.count(
+        "; also in an untrained network"
+    ) == len(also)
+    assert f'<span class="count">{len(also)}</span> hold, also in an untrained network' in page
 
 
 def test_names_that_are_markup_stay_text_and_nothing_leaves_the_page(done, desk):
@@ -130,10 +134,10 @@ def test_a_part_that_fails_is_told_and_the_others_go_on(desk):
     result = run(desk, "--data", f"frequency={desk / 'ranks.txt'}", "--json", out="failing")
     assert result.exit_code == 1
     found = json.loads(result.stdout)
-    lines = {line["key"]: line["status"] for line in found["lines"]}
-    assert lines["table2-sep"].startswith("failed: ")
-    assert "ranks.txt:1" in lines["table2-sep"]
-    assert lines["data-inputs"] == "differs"
+    lines = {line["key"]: line for line in found["lines"]}
+    assert lines["table2-sep"]["failed"]
+    assert "ranks.txt:1" in lines["table2-sep"]["reason"]
+    assert lines["data-inputs"]["status"] == "not asked"  # a number alone, of another model
     assert "Failed: " in (desk / "failing/report.html").read_text("utf-8")
 
 

@@ -98,7 +98,7 @@ def _lines(outcome: PaperOutcome) -> Iterator[str]:
             claim = claim if len(claim) <= WIDTH else claim[: WIDTH - 1] + "…"
             yield f"  {claim:<{WIDTH}} {ours:>22} {published:>12}  {short_status(one)}"
     own = "" if outcome.own else f" (published values are those of {outcome.paper.model})"
-    counts = ", ".join(f"{count} {word}" for word, count in outcome.counts.items() if count)
+    counts = "; ".join(f"{count} {word}" for word, count in outcome.counts.items() if count)
     yield f"\n{len(outcome.claims)} lines{own}: {counts}"
     for reason in dict.fromkeys(outcome.absent.values()):
         yield f"  {' '.join(reason.split())}"

@@ -19,7 +19,7 @@ import numpy as np
 from headscope.core.accumulators import Float64
 from headscope.core.intervals import CONFIDENCE, Estimate, stretch
 
-SIGNIFICANT = 0.05  # largest p, or q, of a claim that is also tested against chance
+SIGNIFICANT = 0.05  # largest p, or q, of a claim that is also beyond_chance against chance
 
 
 class Outcome(StrEnum):
@@ -89,6 +89,13 @@ def above(value: float, low: float, high: float, bound: float = 0.0) -> Verdict:
 def below(value: float, low: float, high: float, bound: float = 0.0) -> Verdict:
     """Whether a number lies below a bound."""
     return above(-value, -high, -low, -bound)
+
+
+def differs(value: float, low: float, high: float) -> Verdict:
+    """Whether a number is another than 0; that it is none is for `within` to say."""
+    side = below if value < 0 else above
+    verdict = side(value, low, high)
+    return replace(verdict, outcome=Outcome.CANNOT_TELL) if verdict.fails else verdict
 
 
 def within(value: float, low: float, high: float, margin: float) -> Verdict:
@@ -175,7 +182,7 @@ def known(holds: bool) -> Verdict:
     return Verdict(Outcome.HOLDS if holds else Outcome.FAILS)
 
 
-def tested(verdict: Verdict, p: float) -> Verdict:
+def beyond_chance(verdict: Verdict, p: float) -> Verdict:
     """The verdict, where it also has to be told from chance: it holds only if p ≤ SIGNIFICANT."""
     return Verdict(Outcome.CANNOT_TELL) if verdict.holds and p > SIGNIFICANT else verdict
 

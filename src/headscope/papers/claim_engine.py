@@ -21,9 +21,9 @@ from headscope.core.verdict import (
     any_of,
     below,
     between,
+    beyond_chance,
     not_asked,
     opposite,
-    tested,
     within,
 )
 from headscope.core.wording import fixed
@@ -44,11 +44,17 @@ TESTS: dict[str, tuple[str, Test]] = {
     "near": ("within ±", within),
 }
 FAILED = "failed: "  # how the reason begins why a run is missing that went wrong
-BEYOND = {
-    Outcome.HOLDS: "holds beyond an untrained network",
-    Outcome.FAILS: "holds, also in an untrained network",
-    Outcome.CANNOT_TELL: "holds, perhaps also in an untrained network",
-    None: "holds, compared with no untrained network",
+BEYOND = {  # how a claim holds, by whether it does beyond networks without training
+    Outcome.HOLDS: "hold beyond an untrained network",
+    Outcome.FAILS: "hold, also in an untrained network",
+    Outcome.CANNOT_TELL: "hold, perhaps also in an untrained network",
+    Outcome.NOT_ASKED: "hold, compared with no untrained network",
+}
+UNCOMPARED = not_asked("a network without training")
+TALLY = dict.fromkeys(BEYOND.values(), Outcome.HOLDS) | {  # words of a summary
+    "do not hold": Outcome.FAILS,
+    "cannot tell": Outcome.CANNOT_TELL,
+    "not asked": Outcome.NOT_ASKED,
 }
 POINTS_OFF, SHARE_OFF, TENTH = 1.0, 0.05, 0.1  # ours: what counts as the published value
 COUNT_DIGITS = 5  # whole numbers of so many digits are exact counts
@@ -248,8 +254,7 @@ class ClaimOutcome:
     measured   None where there is no number
     reproduced  the published values that our number is, within their margin
     group      id of the claim's group
-    beyond     of a claim that holds, whether it holds beyond networks without training; None where
-               it was not held against any
+    beyond     of a claim that holds, whether it holds beyond networks without training
     untrained  the numbers of those of which it holds too, by name
     failed     whether a fault kept it from being asked
     """
@@ -259,7 +264,7 @@ class ClaimOutcome:
     measured: Measured | None = None
     reproduced: tuple[Published, ...] = ()
     group: str = ""
-    beyond: Verdict | None = None
+    beyond: Verdict = UNCOMPARED
     untrained: Mapping[str, Measured] = field(default_factory=dict)
     failed: bool = False
 
@@ -289,8 +294,8 @@ def judge(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
     verdict = _verdict(claim, measured, own=runs.own)
     values = claim.published if runs.own and not elsewhere and claim.bound is None else ()
     same = tuple(one for one in values if one.verdict(measured, claim.unit).holds)
-    beyond, also = _beyond(claim, runs) if verdict.holds else (None, {})
-    return ClaimOutcome(claim, verdict, measured, same, group, beyond, also)
+    outcome = ClaimOutcome(claim, verdict, measured, same, group)
+    return _held_against_untrained(outcome, runs) if verdict.holds else outcome
 
 
 def failure(reason: str) -> str:
@@ -329,45 +334,38 @@ def _verdict(claim: PaperClaim, measured: Measured, *, own: bool) -> Verdict:
 def bound_verdict(bound: Bound, measured: Measured) -> Verdict:
     """On which side of the bound the interval lies; a number with a p is also tested."""
     test = TESTS[bound.test][1]
-    return tested(test(measured.value, *measured.ends, bound.value), measured.p)
+    return beyond_chance(test(measured.value, *measured.ends, bound.value), measured.p)
 
 
-def _beyond(claim: PaperClaim, runs: PaperRuns) -> tuple[Verdict | None, dict[str, Measured]]:
-    """Whether a claim holds of no network without training, and the numbers of those of which it
-    does; None for a claim about a rule, or without any such network.
-    """
-    if claim.measure.about == RULE:
-        return None, {}
-    outcomes: dict[str, tuple[Verdict, Measured]] = {}
-    for name, network in runs.untrained.items():
+def _held_against_untrained(outcome: ClaimOutcome, runs: PaperRuns) -> ClaimOutcome:
+    """With whether the claim holds of no network without training; one about a rule has none."""
+    claim = outcome.claim
+    verdicts, also = list[Verdict](), dict[str, Measured]()
+    for name, network in runs.untrained.items() if claim.measure.about != RULE else ():
         try:
             measured = claim.measure.read(network)
         except Exception:  # what their sample cannot tell takes nothing away
             continue
         if math.isfinite(measured.value) or measured.verdict is not None:
-            outcomes[name] = _verdict(claim, measured, own=runs.own), measured
-    also = {name: one for name, (verdict, one) in outcomes.items() if verdict.holds}
-    if not outcomes:
-        return None, {}
-    return all_of(opposite(verdict) for verdict, _ in outcomes.values()), also
+            verdicts.append(_verdict(claim, measured, own=runs.own))
+            also |= {name: measured} if verdicts[-1].holds else {}
+    if not verdicts:
+        return outcome
+    return replace(outcome, beyond=all_of(map(opposite, verdicts)), untrained=also)
 
 
 def tally(outcomes: Iterable[ClaimOutcome]) -> dict[str, int]:
-    """How many claims have each outcome, those that hold by whether beyond untrained networks."""
-    counts = dict.fromkeys((*BEYOND.values(), *list(Outcome)[1:]), 0)
+    """How many claims have each outcome, in the words of TALLY."""
+    counts = dict.fromkeys(TALLY, 0)
+    other = {outcome: words for words, outcome in TALLY.items()}
     for one in outcomes:
-        counts[held_words(one) if one.verdict.holds else one.outcome] += 1
+        counts[BEYOND[one.beyond.outcome] if one.verdict.holds else other[one.outcome]] += 1
     return counts
-
-
-def held_words(outcome: ClaimOutcome) -> str:
-    """How a claim holds: `holds beyond an untrained network`."""
-    return BEYOND[outcome.beyond.outcome if outcome.beyond else None]
 
 
 def untrained_record(outcome: ClaimOutcome, *, scale: float = 1.0) -> dict[str, Any] | None:
     """The number of each network without training of which the same is true; None if not asked."""
-    if outcome.beyond is None:
+    if outcome.beyond.outcome is Outcome.NOT_ASKED:
         return None
     return {name: json_number(scale * one.value) for name, one in outcome.untrained.items()}
 

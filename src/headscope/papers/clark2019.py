@@ -7,9 +7,10 @@ from scipy.stats import spearmanr
 
 from headscope.core.accumulators import Float64, finite_mean, ratio
 from headscope.core.head_attention import NEXT, OFFSETS, PREVIOUS, SELF
+from headscope.core.intervals import SHARE
 from headscope.core.results import largest_first, place_name
 from headscope.core.terms import CLARK
-from headscope.core.verdict import above, below, some_above, tested
+from headscope.core.verdict import above, below, beyond_chance, some_above
 from headscope.core.wording import fixed
 from headscope.papers import clark2019_language as language
 from headscope.papers import quantities
@@ -30,7 +31,8 @@ def _example(run: PaperRun, target: str, head: tuple[int, int]) -> Measured:
     """Attention of the paper's head to a target; in another model, of the head with most of it."""
     draws = run.attention(target)
     at = quantities.paper_head(run, draws[0], head)
-    return run.measured(draws[:, at[0], at[1]], over=HALF, detail=place_name(*at))
+    return run.measured(draws[:, at[0], at[1]], over=HALF, bounds=SHARE,
+                        detail=place_name(*at))  # fmt: skip
 
 
 @quantities.reads("surface")
@@ -49,7 +51,7 @@ def _many(run: PaperRun, target: str) -> Measured:
     detail = ", ".join(place_name(*at) for at in sorted(there)[:8])
     return run.jumping(
         draws, lambda drawn: (drawn > HALF).sum((1, 2)) * 1.0, detail=detail,
-        verdict=some_above(run.interval(draws), HALF),
+        verdict=some_above(run.interval(draws, SHARE), HALF),
     )  # fmt: skip
 
 
@@ -206,7 +208,7 @@ def _same_layer(run: PaperRun) -> Measured:
     if not np.isfinite(value):
         raise Unmeasured("needs heads of two layers or more")
     detail = f"p = {fixed(p, 3)}" if np.isfinite(p) else ""
-    verdict = tested(below(value, low, high, 1.0), p)
+    verdict = beyond_chance(below(value, low, high, 1.0), p)
     return Measured(value, low, high, run.counted, verdict=verdict, detail=detail)
 
 
@@ -217,7 +219,7 @@ def _nearest(run: PaperRun) -> Measured:
         for what in ("layer", "chance", "p")
     )
     detail = f"chance {quantities.percent_text(chance)}, p = {fixed(p, 3)}"
-    verdict = tested(above(*value, chance), p)
+    verdict = beyond_chance(above(*value, chance), p)
     return Measured(*value, run.counted, verdict=verdict, detail=detail)
 
 

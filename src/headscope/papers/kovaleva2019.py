@@ -7,7 +7,7 @@ import numpy as np
 
 from headscope.core.results import estimate, largest_first, place_name
 from headscope.core.terms import KOVALEVA
-from headscope.core.verdict import above, all_of, first_before, largest_among, tested, within
+from headscope.core.verdict import above, all_of, beyond_chance, first_before, largest_among, within
 from headscope.core.wording import fixed
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
@@ -85,7 +85,7 @@ def _frame_head(run: PaperRun, rank: int) -> Measured:
         f" median {fixed(float(np.nanmedian(rest)), 3)}, most {fixed(float(np.nanmax(rest)), 3)}"
     )
     number = quantities.stored(here, "score")
-    verdict = tested(above(*number, chance), p)
+    verdict = beyond_chance(above(*number, chance), p)
     return Measured(*number, run.counted, verdict=verdict, detail=detail)
 
 

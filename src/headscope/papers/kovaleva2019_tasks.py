@@ -11,11 +11,11 @@ from headscope.core.results import estimate as estimate_of
 from headscope.core.verdict import (
     above,
     all_of,
+    beyond_chance,
     in_draws,
     known,
     opposite,
     some_above,
-    tested,
 )
 from headscope.core.wording import fixed
 from headscope.papers import quantities
@@ -226,7 +226,7 @@ def _shared(run: PaperRun) -> Measured:
     p = float(hypergeom.sf(len(same) - 1, costs[1].size, SHARED, SHARED))
     detail = f"{', '.join(place_name(*at) for at in same) or 'none'}; p = {fixed(p, 3)}"
     there = {(3, 0), (1, 11)} <= set(same) or not run.beside.own
-    return Measured(len(same), verdict=tested(known(there), p), detail=detail)
+    return Measured(len(same), verdict=beyond_chance(known(there), p), detail=detail)
 
 
 GAINS = {"sts-b": "0.1", "mrpc": "1.2"}

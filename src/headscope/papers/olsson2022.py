@@ -67,9 +67,9 @@ INDUCTION = ClaimGroup(
                      "matching", _prefix((layer, head), rank),
                      (Published(text, "code", where=THIRD),), "share", "surely above 0.25")
           for rank, ((layer, head), text) in enumerate(PREFIX)),
-        PaperClaim("copying", "Definition", "The head that matches most copies: attention to "
-                   "tokens that raise themselves most", _copied(), (), "%", "the interval lies "
-                   "above 50 %"),
+        PaperClaim("copying", "Definition", "The head that matches most copies: of its "
+                   "attention to drawn tokens, on those that raise themselves most", _copied(),
+                   (), "%", "the interval lies above 50 %"),
         PaperClaim("earlier", "Mechanism", "A head of the previous token stands before it: layers "
                    "between the strongest two", _earlier(), direction="in an earlier layer"),
         PaperClaim("told-again", "Behaviour", "The model tells what comes again: probability of "

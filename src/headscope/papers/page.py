@@ -105,7 +105,7 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
 
 def also_text(outcome: ClaimOutcome) -> str:
     """`also in an untrained network: 61.2`; "" where that is not so, or unknown."""
-    if outcome.beyond is not None and outcome.beyond.outcome is Outcome.CANNOT_TELL:
+    if outcome.beyond.outcome is Outcome.CANNOT_TELL:
         return f"perhaps {ALSO}"
     if not outcome.untrained:
         return ""
@@ -168,9 +168,10 @@ def render(outcome: PaperOutcome) -> str:
 
 def _tally(outcome: PaperOutcome) -> list[tuple[str, str, str, int]]:
     """Sign, class, words and number of every verdict that there is."""
-    held = dict.fromkeys(claim_engine.BEYOND.values(), Outcome.HOLDS)
-    rows = ((held.get(words) or Outcome(words), words, n) for words, n in outcome.counts.items())
-    return [(found.sign, found.kind, words, n) for found, words, n in rows if n]
+    held = any(one.verdict.holds for one in outcome.claims)
+    rows = ((claim_engine.TALLY[words], words, n) for words, n in outcome.counts.items())
+    first = claim_engine.BEYOND[Outcome.HOLDS]  # stands there, be it none
+    return [(of.sign, of.kind, words, n) for of, words, n in rows if n or (held and words == first)]
 
 
 def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[str, Any]:

@@ -39,7 +39,6 @@ from headscope.run.manifest import TRAINING_RECORD
 from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings
 from headscope.run.store import Run
-from headscope.tasks.metrics import chance
 from headscope.tasks.task import find_task, plain
 from headscope.tasks.task_data import TaskData, file_of_split, read_task
 from headscope.tasks.task_model import load_for_task
@@ -344,8 +343,6 @@ def recorded(place: Path) -> Run:
     for when in ("before", "after"):
         for name, value in record["metrics"][when].items():
             numbers[f"{name}_{when}"] = float("nan") if value is None else value
-    task = find_task(record["task"]["name"])
-    balanced = chance(task, np.arange(len(task.labels)))  # of a record of an older version
-    numbers["chance"] = record.get("chance", balanced)
+    numbers["chance"] = record.get("chance", float("nan"))
     numbers |= {f"{name}_examples": split["examples"] for name, split in record["data"].items()}
     return in_memory("finetuned", **numbers)

@@ -18,7 +18,16 @@ import xarray as xr
 
 from headscope.core.accumulators import Float64
 from headscope.core.control import controls
-from headscope.core.intervals import FEWEST, TAIL, Estimate, drawn_anew, estimate, stretch
+from headscope.core.intervals import (
+    ANY,
+    FEWEST,
+    TAIL,
+    Bounds,
+    Estimate,
+    drawn_anew,
+    estimate,
+    stretch,
+)
 from headscope.core.results import (
     DRAWS,
     SIZES,
@@ -137,6 +146,8 @@ class PaperRuns:
             keys = (GLUE[task].metrics[0], "ci_low", "ci_high")
             value, low, high = (float(record[f"{key}_after"]) for key in keys)
             least = float(record["chance"])
+            if math.isnan(least):  # of an older version: that of as many examples of each class
+                least = chance(GLUE[task], np.arange(len(GLUE[task].labels)))
         elif (ablated := self.runs.get(f"ablate:{task}")) is not None:
             value, low, high = at(results_estimate(ablated["ablation"], "baseline"))
             least = chance(GLUE[task], ablated["ablation"]["label"].values)
@@ -199,22 +210,26 @@ class PaperRun(Run):
                     found.setdefault(len(most), most)
         return found
 
-    def interval(self, draws: Float64) -> Estimate:
-        """The value [...] of draws [replicate + 1, ...], its interval."""
+    def interval(self, draws: Float64, bounds: Bounds = ANY) -> Estimate:
+        """The value [...] of draws [replicate + 1, ...], its interval, between bounds."""
         sizes = self.sizes.get(len(draws))
         shape = (-1, *[1] * (draws.ndim - 1))
-        return estimate(draws, sizes=None if sizes is None else sizes.reshape(shape))
+        of_groups = None if sizes is None else sizes.reshape(shape)
+        return estimate(draws, bounds=bounds, sizes=of_groups)
 
-    def measured(self, draws: Float64, *, over: float | None = None, **more: Any) -> Measured:
+    def measured(
+        self, draws: Float64, *, over: float | None = None, bounds: Bounds = ANY, **more: Any
+    ) -> Measured:
         """The number of draws [replicate + 1], over the documents of the run.
 
         over  the direction of the claim holds if the number lies above this
         more  other fields of Measured
         """
         fields = {"n": self.counted, "count": documents(self.tree), **more}
+        number = at(self.interval(draws, bounds))
         if over is not None:
-            fields["verdict"] = self.above(draws, over)
-        return Measured(*at(self.interval(draws)), **fields)
+            fields["verdict"] = above(*number, over)
+        return Measured(*number, **fields)
 
     def jumping(
         self, draws: Float64, statistic: Callable[[Float64], Float64], **more: Any

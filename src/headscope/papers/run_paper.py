@@ -303,7 +303,7 @@ def claim_record(outcome: ClaimOutcome) -> dict[str, Any]:
         "reason": outcome.verdict.needs, "failed": outcome.failed,
         "smallest": json_number(scale * outcome.verdict.smallest), "shown": measured.detail,
         "other_data": measured.elsewhere,
-        "beyond_untrained": str(outcome.beyond.outcome) if outcome.beyond else None,
+        "beyond_untrained": str(outcome.beyond.outcome) if outcome.verdict.holds else "",
         "untrained": claim_engine.untrained_record(outcome, scale=scale),
     }  # fmt: skip
 

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import skew, t
 from sklearn.metrics import f1_score, log_loss
 
+from headscope.core.intervals import Estimate
 from headscope.experiments.ablation.effects import corrected, effects, losses_of, verdicts
 from headscope.tasks.task import Task
 
@@ -63,14 +64,37 @@ def test_p_is_corrected_as_benjamini_and_hochberg_say():
 
 
 def test_a_verdict_needs_more_than_the_corrected_level():
-    words = verdicts(np.array([-0.1, 0.1, -0.1, np.nan]), np.array([0.049, 0.01, 0.05, 0.01]))
-    assert words == ["helpful", "harmful", "indifferent", "unknown"]
+    value = np.array([-0.1, 0.1, -0.1, np.nan])
+    words = verdicts(
+        Estimate(value, value - 0.2, value + 0.2), np.array([0.049, 0.01, 0.05, 0.01]), 0.01
+    )
+    assert words == ["helpful", "harmful", "cannot tell", "cannot tell"]
+
+
+def test_no_effect_is_said_only_where_the_whole_interval_lies_within_the_margin():
+    value = np.zeros(3)
+    low, high = np.array([-0.009, -0.02, -0.009]), np.array([0.009, 0.005, np.nan])
+    words = verdicts(Estimate(value, low, high), np.ones(3), 0.01)
+    assert words == ["no effect", "cannot tell", "cannot tell"]
+
+
+@pytest.mark.parametrize(("examples", "word"), [(100, "cannot tell"), (2000, "no effect")])
+def test_a_head_that_flips_no_answer_is_without_effect_only_if_there_are_examples_enough(
+    examples, word
+):
+    """Of n answers that are all the same, one in n / 3.7 may differ yet: a point takes 369."""
+    rng = np.random.default_rng(6)
+    labels = rng.integers(0, 2, examples)
+    same = logits(labels, rng.random(examples) < 0.7, rng)
+    found = effects(TWO, labels, np.stack([same, same]), replicates=2000)
+    assert found.verdict == [word]
+    assert found.difference.low[0] <= 0 <= found.difference.high[0]
 
 
 def test_a_head_is_helpful_where_the_score_falls_without_it(answered):
     labels, answers = answered
     found = effects(TWO, labels, answers, replicates=10)
-    assert found.verdict == ["helpful", "harmful", "indifferent"]
+    assert found.verdict == ["helpful", "harmful", "cannot tell"]
 
 
 def test_corrections_are_made_within_what_is_compared(answered):
@@ -122,7 +146,7 @@ def test_a_score_that_is_no_accuracy_is_tested_by_its_spread():
     np.testing.assert_allclose(found.score[0], f1_score(labels, answers[1].argmax(1)))
     assert found.p[0] < 1e-6
     assert found.p[1] == 1
-    assert found.verdict == ["helpful", "indifferent"]
+    assert found.verdict == ["helpful", "no effect"]
 
 
 def test_losses_are_those_of_scikit_learn():
@@ -141,7 +165,7 @@ def test_the_loss_tells_what_no_flipped_answer_does():
     labels = rng.integers(0, 2, 100)
     sure = logits(labels, np.full(100, True), rng) * 3
     found = effects(TWO, labels, np.stack([sure, sure * 0.8]), replicates=100)
-    assert found.verdict == ["indifferent"]
+    assert found.verdict == ["cannot tell"]
     assert found.loss_verdict == ["helpful"]
     assert found.loss_difference.low[0] > 0
     more = losses_of(TWO, labels, sure * 0.8) - losses_of(TWO, labels, sure)
@@ -156,5 +180,5 @@ def test_a_regression_has_no_flips_and_constant_answers_no_score():
     found = effects(AMOUNT, labels, answers, replicates=300)
     np.testing.assert_allclose(found.score[0], np.corrcoef(labels, answers[1, :, 0])[0, 1])
     assert np.isnan(found.lost).all()
-    assert found.verdict == ["helpful", "unknown"]
+    assert found.verdict == ["helpful", "cannot tell"]
     assert np.isnan(found.q[1])

@@ -28,7 +28,10 @@ def tree(ablated):
     tree = ablated.tree.copy(deep=True)
     found = tree["ablation"]
     found["difference"].values[:] = [[0.02, -0.04, 0.0], [0.01, -0.01, -0.02]]
-    found["verdict"].values[:] = [["harmful", "helpful", "indifferent"], ["indifferent"] * 3]
+    found["verdict"].values[:] = [
+        ["harmful", "helpful", "no effect"],
+        ["cannot tell", "indifferent", "unknown"],  # the last two of older versions
+    ]
     found["layer_difference"].values[:] = [-0.1, 0.05]
     found["layer_difference_ci_low"].values[:] = [-0.15, -0.02]
     found["layer_difference_ci_high"].values[:] = [-0.05, 0.12]
@@ -84,8 +87,8 @@ def test_up_is_better_in_the_figure_of_the_loss_too(tree):
 def test_captions_count_the_verdicts_and_name_the_correction(tree):
     caption = pictures()["ablation"].caption(tree)
     counts = verdict_counts(tree["ablation"].to_dataset())
-    assert counts == {"helpful": 1, "harmful": 1, "indifferent": 4}
-    assert "1 helpful, 1 harmful, 4 indifferent" in caption
+    assert counts == {"helpful": 1, "harmful": 1, "no effect": 1, "cannot tell": 3}
+    assert "1 helpful, 1 harmful, 1 no effect, 3 cannot tell" in caption
     assert "corrected for 6 heads by Benjamini and Hochberg" in caption
     assert "attends to all tokens evenly" in caption
     assert "n = 40 examples" in caption

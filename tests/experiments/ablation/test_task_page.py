@@ -80,7 +80,7 @@ def test_sentences_count_what_the_data_hold(ablated):
     found = ablated["ablation"]
     words = found["verdict"].values.ravel().tolist()
     sentence = verdict_finding(found)
-    for word in ("helpful", "harmful", "indifferent"):
+    for word in ("helpful", "harmful", "no effect", "cannot tell"):
         assert f"{words.count(word)} {word}" in sentence
     assert "Benjamini and Hochberg" in sentence
     changed = found["prediction"].values != found["baseline_prediction"].values
@@ -117,11 +117,12 @@ def test_what_the_examples_cannot_tell_is_no_difference_and_what_they_could_is_s
     (sentence,) = [one for one in said if one.startswith("Without a single head")]
     assert "no difference that these 40 examples can tell" in sentence
     assert "without L1·H2 (−4.0 points" in sentence
+    assert sentence.count("has q = 0.20") == 1
     # By McNemar's test with 6 heads: so many answers that all became wrong.
     told = next(k for k in range(1, 41) if 6 * binomtest(k, k).pvalue < 0.05)
     assert smallest_told(found.to_dataset()) == pytest.approx(told / 40)
     assert f"could tell is {100 * told / 40:.1f} points (corrected for 6 heads)" in sentence
-    found["layer_verdict"].values[:] = "indifferent"
+    found["layer_verdict"].values[:] = "cannot tell"
     found["layer_difference"].values[:] = [0.0, -0.04]
     (sentence,) = [one for one in task_findings(tree) if one.startswith("Of 2 layers")]
     assert "no difference that these 40 examples can tell" in sentence

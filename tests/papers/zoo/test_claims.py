@@ -7,17 +7,14 @@ import math
 import numpy as np
 import pytest
 
+from headscope.core.verdict import Outcome, Verdict, known, not_asked
 from headscope.papers.claim_engine import (
-    FAILS,
-    HOLDS,
     TESTS,
-    UNASKED,
-    UNCLEAR,
     Bound,
     ClaimOutcome,
     PaperClaim,
-    against_bound,
     bound_verdict,
+    judge,
 )
 from headscope.papers.quantities import Measure, Measured, PaperRun, PaperRuns, Unmeasured
 from headscope.papers.zoo.claims import CLAIMS
@@ -28,6 +25,7 @@ from papers.zoo.trees import entropy, model_run, norms, surface
 
 BY_NAME = {claim.key: claim for claim in CLAIMS}
 REST = BY_NAME["separator_middle"]
+HOLDS, FAILS, CANNOT_TELL, NOT_ASKED = Outcome
 
 
 def claim(test: str, bound: float) -> PaperClaim:
@@ -41,7 +39,7 @@ def number(low: float, value: float, high: float, p: float = math.nan) -> Measur
 
 
 def answer(one: PaperClaim, run) -> ClaimOutcome:
-    return against_bound(one, as_asked(run).beside)
+    return judge(one, as_asked(run).beside)
 
 
 def as_asked(run) -> PaperRun:
@@ -68,30 +66,35 @@ def test_every_claim_has_a_key_of_its_own_a_source_and_a_bound_with_a_source():
     ("test", "interval", "wanted"),
     [
         ("above", (0.51, 0.6, 0.7), HOLDS),
-        ("above", (0.50, 0.6, 0.7), UNCLEAR),  # an end on the bound is not beyond it
+        ("above", (0.50, 0.6, 0.7), CANNOT_TELL),  # an end on the bound is not beyond it
         ("above", (0.4, 0.45, 0.50), FAILS),
-        ("above", (0.4, 0.5, 0.6), UNCLEAR),
+        ("above", (0.4, 0.5, 0.6), CANNOT_TELL),
         ("below", (0.3, 0.4, 0.49), HOLDS),
-        ("below", (0.3, 0.4, 0.50), UNCLEAR),
+        ("below", (0.3, 0.4, 0.50), CANNOT_TELL),
         ("below", (0.50, 0.6, 0.7), FAILS),
         ("near", (-0.4, 0.0, 0.4), HOLDS),
-        ("near", (-0.4, 0.0, 0.5), UNCLEAR),
+        ("near", (-0.4, 0.0, 0.5), CANNOT_TELL),
         ("near", (0.5, 0.6, 0.7), FAILS),
         ("near", (-0.7, -0.6, -0.5), FAILS),
     ],
 )
 def test_the_whole_interval_decides(test, interval, wanted):
-    assert bound_verdict(claim(test, 0.5), number(*interval)) == wanted
+    assert bound_verdict(claim(test, 0.5).bound, number(*interval)).outcome is wanted
 
 
-@pytest.mark.parametrize(("value", "wanted"), [(0.5, FAILS), (0.5001, HOLDS)])
-def test_without_an_interval_the_value_decides(value, wanted):
-    assert bound_verdict(claim("above", 0.5), number(math.nan, value, math.nan)) == wanted
+def test_without_an_interval_nothing_can_be_told():
+    unsure = bound_verdict(claim("above", 0.5).bound, number(math.nan, 0.9, math.nan))
+    assert unsure == Verdict(CANNOT_TELL)
 
 
-@pytest.mark.parametrize(("p", "wanted"), [(0.05, HOLDS), (0.051, UNCLEAR), (math.nan, HOLDS)])
+def test_what_cannot_be_told_says_what_could_have_been():
+    unsure = bound_verdict(claim("above", 0.5).bound, number(0.4, 0.55, 0.8))
+    assert unsure.smallest == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize(("p", "wanted"), [(0.05, HOLDS), (0.051, CANNOT_TELL), (math.nan, HOLDS)])
 def test_chance_must_be_beaten_where_a_claim_is_tested_against_it(p, wanted):
-    assert bound_verdict(claim("above", 0.0), number(0.1, 0.2, 0.3, p)) == wanted
+    assert bound_verdict(claim("above", 0.0).bound, number(0.1, 0.2, 0.3, p)).outcome is wanted
 
 
 # --- depth ----------------------------------------------------------------------------------
@@ -122,7 +125,7 @@ def test_attention_to_the_separator_is_that_of_the_middle_layers_with_an_interva
     assert found.measured.value == pytest.approx(0.6)
     # All heads move together by SHIFTS, so their mean does, and its 95 % is ±0.019.
     assert (found.measured.low, found.measured.high) == pytest.approx((0.581, 0.619))
-    assert found.verdict == HOLDS
+    assert found.outcome is HOLDS
 
 
 def test_a_model_without_separator_is_not_asked_and_gets_no_zero():
@@ -130,8 +133,8 @@ def test_a_model_without_separator_is_not_asked_and_gets_no_zero():
         stack="decoder", cls="", sep="", surface=surface(first=0.7, punctuation=0.1, previous=0.1)
     )
     found = answer(REST, decoder)
-    assert found == ClaimOutcome(REST, UNASKED, reason="no separator")
-    assert answer(BY_NAME["first_middle"], decoder).verdict == HOLDS
+    assert found == ClaimOutcome(REST, not_asked("no separator"))
+    assert answer(BY_NAME["first_middle"], decoder).outcome is HOLDS
     curves = depth_curves(as_asked(decoder))
     assert "sep" not in curves
     np.testing.assert_allclose(curves["other"].value, 0.2)
@@ -146,8 +149,8 @@ def test_a_decoder_is_not_asked_for_what_it_cannot_see():
     )  # fmt: skip
     for name in ("next_heads", "opening_last"):
         found = answer(BY_NAME[name], decoder)
-        assert found.verdict == UNASKED
-        assert "decoder" in found.reason
+        assert found.outcome is NOT_ASKED
+        assert "decoder" in found.verdict.needs
     assert "entropy_cls" not in depth_curves(as_asked(decoder))
 
 
@@ -162,7 +165,7 @@ def test_heads_of_a_position_are_counted_with_their_depth():
 
 def test_no_head_of_a_position_is_a_number_that_fails_not_a_missing_one():
     found = answer(BY_NAME["next_heads"], model_run(surface=surface(next=0.2)))
-    assert found.verdict == FAILS
+    assert found.outcome is FAILS
     assert found.measured is not None
     assert found.measured.value == 0
 
@@ -187,19 +190,19 @@ def test_what_comes_from_the_separator_is_its_share_of_the_norm_over_its_share_o
     found = answer(BY_NAME["separator_empty"], model_run(norms=results))
     assert found.measured is not None
     assert found.measured.value == pytest.approx((0.4 / 4) / 0.6)
-    assert found.verdict == HOLDS
+    assert found.outcome is HOLDS
 
 
 @pytest.mark.parametrize(
-    ("rho", "wanted"), [(-0.7, HOLDS), (-0.1, FAILS), (0.3, FAILS), (np.nan, UNASKED)]
+    ("rho", "wanted"), [(-0.7, HOLDS), (-0.1, CANNOT_TELL), (-0.07, FAILS), (np.nan, NOT_ASKED)]
 )
 def test_a_negligible_correlation_does_not_cancel(rho, wanted):
     results = norms([0.25] * 4, [1] * 4, cancellation=(0, rho, 0, 0))
-    assert answer(BY_NAME["cancel_separator"], model_run(norms=results)).verdict == wanted
+    assert answer(BY_NAME["cancel_separator"], model_run(norms=results)).outcome is wanted
 
 
 def test_an_analysis_that_was_not_run_is_told():
-    assert answer(BY_NAME["layers_alike"], model_run()).reason == "no divergence in its run"
+    assert answer(BY_NAME["layers_alike"], model_run()).verdict.needs == "no divergence in its run"
 
 
 # --- sentences ------------------------------------------------------------------------------
@@ -208,15 +211,15 @@ def test_an_analysis_that_was_not_run_is_told():
 @pytest.mark.parametrize(
     ("verdicts", "wanted"),
     [
-        ([HOLDS, HOLDS, UNASKED], "all 2 models"),
-        ([HOLDS, FAILS, UNCLEAR], "1 of 3 models"),
+        ([HOLDS, HOLDS, NOT_ASKED], "all 2 models"),
+        ([HOLDS, FAILS, CANNOT_TELL], "1 of 3 models"),
         ([FAILS, FAILS], "none of 2 models"),
         ([HOLDS], "the only model asked"),
         ([FAILS], "none of 1 model"),
     ],
 )
 def test_models_are_counted_among_those_that_could_be_asked(verdicts, wanted):
-    answers = {str(at): ClaimOutcome(REST, verdict) for at, verdict in enumerate(verdicts)}
+    answers = {str(at): ClaimOutcome(REST, Verdict(one)) for at, one in enumerate(verdicts)}
     assert how_many(answers) == wanted
 
 
@@ -224,8 +227,9 @@ def test_models_are_counted_among_those_that_could_be_asked(verdicts, wanted):
 
 
 def test_a_cell_of_what_cannot_be_asked_has_a_reason_and_no_number():
-    shown = cell(ClaimOutcome(REST, UNASKED, reason="no separator"))
-    assert (shown.sign, shown.text, shown.interval, shown.detail) == ("—", "", "", "no separator")
+    shown = cell(ClaimOutcome(REST, not_asked("no separator")))
+    assert (shown.outcome.sign, shown.text, shown.interval) == ("–", "", "")
+    assert shown.detail == "no separator"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +243,7 @@ def test_a_cell_of_what_cannot_be_asked_has_a_reason_and_no_number():
     ],
 )
 def test_a_number_is_written_in_the_unit_of_its_claim(name, given, wanted):
-    shown = cell(ClaimOutcome(BY_NAME[name], HOLDS, number(*given)))
+    shown = cell(ClaimOutcome(BY_NAME[name], known(True), number(*given)))
     assert (shown.text, shown.interval) == wanted
 
 
@@ -271,14 +275,16 @@ def held_against(own: float, **networks: float) -> ClaimOutcome:
 
 def test_a_claim_that_a_network_without_training_satisfies_too_says_so():
     found = held_against(0.9, untrained=0.4, shuffled=0.7)
-    assert found.verdict == HOLDS
+    assert found.outcome is HOLDS
     assert list(found.untrained) == ["shuffled"]
     assert found.untrained_value == pytest.approx(0.7)
     assert cell(found).untrained == "70 %"
 
 
 def test_a_network_without_training_is_judged_as_the_model_is():
-    assert held_against(0.9, shuffled=0.51).untrained == {}  # unclear: 0.5 lies in its interval
-    assert cell(held_against(0.9, shuffled=0.51)).untrained == ""
-    assert held_against(0.4, shuffled=0.9).untrained is None  # a claim that does not hold
-    assert held_against(0.9).untrained is None  # no control
+    unsure = held_against(0.9, shuffled=0.51)  # 0.5 lies in its interval
+    assert (unsure.untrained, unsure.beyond.outcome) == ({}, CANNOT_TELL)
+    assert cell(unsure).untrained == ""
+    assert held_against(0.9, shuffled=0.1).beyond.holds
+    assert held_against(0.4, shuffled=0.9).beyond.outcome is NOT_ASKED  # a claim that does not hold
+    assert held_against(0.9).beyond.outcome is NOT_ASKED  # no control

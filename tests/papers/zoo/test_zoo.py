@@ -12,10 +12,10 @@ from transformers import GPT2Config, GPT2Model
 
 from counting import counts_from_0
 from headscope.core.control import controls
+from headscope.core.verdict import Outcome
 from headscope.corpus import MemoryCorpus, TreebankCorpus
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
 from headscope.model.checkpoint import quietly
-from headscope.papers.claim_engine import HOLDS, UNASKED
 from headscope.papers.zoo import run_zoo
 from headscope.papers.zoo.claims import CLAIMS, REFERENCES, RELATIONS
 from headscope.papers.zoo.listed_models import folder_name, listed_models
@@ -116,9 +116,9 @@ def test_claims_are_held_against_networks_without_training(desk, no_control):
     networks = controls(held.runs["bert"].tree)
     assert {"untrained", "shuffled"} <= {network.attrs["model"] for network in networks}
     table = pd.read_csv(held.path / "claims.csv", keep_default_na=False).set_index("claim")
-    holding = table[table["verdict"] == HOLDS]
+    holding = table[table["verdict"] == Outcome.HOLDS]
     assert (holding["untrained"] != "").all()  # each was held against them
-    assert (table[table["verdict"] != HOLDS]["untrained"] == "").all()
+    assert (table[table["verdict"] != Outcome.HOLDS]["untrained"] == "").all()
     also = holding[holding["untrained"] != "none"]  # the model is random itself
     assert len(also)
     saved = json.loads((held.path / "claims.json").read_text("utf-8"))
@@ -141,10 +141,10 @@ def test_every_model_has_a_run_folder(found):
 def test_every_claim_is_asked_of_every_model_and_missing_is_never_0(found):
     table = pd.read_csv(found.path / "claims.csv")
     assert len(table) == len(CLAIMS) * 3
-    unasked = table[table["verdict"] == UNASKED]
+    unasked = table[table["verdict"] == Outcome.NOT_ASKED]
     assert unasked["value"].isna().all()
     assert unasked["why"].notna().all()
-    assert table[table["verdict"] != UNASKED]["value"].notna().all()
+    assert table[table["verdict"] != Outcome.NOT_ASKED]["value"].notna().all()
     gpt = table[table["model"] == "gpt"].set_index("claim")
     assert gpt.loc["separator_middle", "why"] == "no separator"
     assert gpt.loc["next_heads", "why"] == "a decoder does not see the next token"
@@ -169,7 +169,8 @@ def test_a_relation_is_the_advantage_of_the_best_head_of_the_run(found):
     assert row["value"] == pytest.approx(float(dependency["advantage"]))
     assert (row["layer"], row["head"]) == (dependency["best_layer"], dependency["best_head"])
     assert row["n"] == 30
-    assert found.answers["relation_nsubj"]["bert"].reason == "no such relation in this corpus"
+    needs = found.answers["relation_nsubj"]["bert"].verdict.needs
+    assert needs == "no such relation in this corpus"
 
 
 def test_the_tables_of_layers_and_heads_name_the_model_and_the_depth(found):

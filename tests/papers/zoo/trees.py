@@ -44,18 +44,13 @@ def entropy(every, cls, uniform=4.0) -> xr.Dataset:
 
 
 def norms(weight, norm, cancellation=(-0.3, -0.7, -0.2, 0.0), frequency=(0.7, 0.0)) -> xr.Dataset:
-    """Weights and weighted norms [category] of all layers and heads; exact, without spread."""
-
-    def still(values) -> Estimate:
-        values = np.asarray(values, float)
-        return estimate(np.repeat(values[None], 201, 0))
-
+    """Weights and weighted norms [category] of all layers and heads."""
     by_head = ("layer", "head", "category")
     variables = {
-        "attention": (still(np.broadcast_to(weight, (12, 2, 4))), by_head),
-        "weighted_norm": (still(np.broadcast_to(norm, (12, 2, 4))), by_head),
-        "spearman_attention_value_norm": (still(cancellation), ("category",)),
-        "spearman_frequency": (still(frequency), ("quantity",)),
+        "attention": (moved(np.broadcast_to(weight, (12, 2, 4))), by_head),
+        "weighted_norm": (moved(np.broadcast_to(norm, (12, 2, 4))), by_head),
+        "spearman_attention_value_norm": (moved(cancellation), ("category",)),
+        "spearman_frequency": (moved(frequency), ("quantity",)),
     }
     categories = ("cls", "sep", "punctuation", "other")
     return _labelled(variables, category=categories, quantity=("value_norm", "attention"))

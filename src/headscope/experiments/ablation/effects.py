@@ -4,25 +4,37 @@ Every variant answers the same examples as the whole model, so differences are p
 over examples. That a difference is none is tested exactly where the score is an accuracy (McNemar
 1947: of the answers that changed in rightness, is one direction rarer than a fair coin would have
 it?), and by Student's t elsewhere; as many heads are looked at, p is corrected by Benjamini and
-Hochberg (1995): of the heads called helpful or harmful, 5 % are expected not to be.
+Hochberg (1995): of the heads called helpful or harmful, 5 % are expected not to be. Not to be told
+from nothing is not to be nothing: no effect is only said where the whole interval lies within a
+margin about 0.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_softmax, stdtr
+from scipy.special import entr, log_softmax, stdtr
 
 from headscope.core.accumulators import Array, Float64, left_out, ratio
-from headscope.core.intervals import Estimate, estimate, moves_of, standard_error
+from headscope.core.intervals import (
+    DIFFERENCE,
+    Estimate,
+    estimate,
+    even,
+    moves_of,
+    standard_error,
+)
+from headscope.core.verdict import SIGNIFICANT, Outcome, within
 from headscope.tasks.metrics import draws_of, predicted
 from headscope.tasks.task import Task
 
+HELPFUL, HARMFUL, NO_EFFECT = "helpful", "harmful", "no effect"
 Answers = npt.NDArray[np.floating[Any]]
-LEVEL = 0.05  # of the false discovery rate
+MARGIN = 0.01  # ours: a change that counts as none, a point of the score, or such a share of the
+# loss of the best answer that is always the same
 
 
 @dataclass(frozen=True)
@@ -33,6 +45,7 @@ class Effects:
     difference       [variant] score less that of the whole model, by the same examples
     loss_difference  [variant] likewise
     p, loss_p        [variant] that the difference in score, in loss, is none
+    loss_margin      a change of the loss that counts as none
     lost, gained     [variant] right answers that became wrong, and wrong ones that became right;
                      NaN in a regression
     """
@@ -45,6 +58,7 @@ class Effects:
     loss_p: Float64
     lost: Float64
     gained: Float64
+    loss_margin: float
 
     @property
     def q(self) -> Float64:
@@ -59,20 +73,23 @@ class Effects:
     @property
     def verdict(self) -> list[str]:
         """Helpful where the score falls without the heads, harmful where it rises."""
-        return verdicts(self.difference.value, self.q)
+        return verdicts(self.difference, self.q, MARGIN)
 
     @property
     def loss_verdict(self) -> list[str]:
         """The same by the loss, which is lower in a better model."""
-        return verdicts(-self.loss_difference.value, self.loss_q)
+        fall = self.loss_difference.map(np.negative)
+        turned = Estimate(fall.value, fall.high, fall.low)
+        return verdicts(turned, self.loss_q, self.loss_margin)
 
     def of(self, places: slice) -> Effects:
         """Some of the variants: a family of their own."""
         kept: dict[str, Any] = {
             name: part.map(lambda end: end[places]) if isinstance(part, Estimate) else part[places]
             for name, part in vars(self).items()
+            if name != "loss_margin"
         }
-        return Effects(**kept)
+        return Effects(**kept, loss_margin=self.loss_margin)
 
 
 def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> Effects:
@@ -109,10 +126,10 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
     kept = left_out(list(map(str, range(len(labels)))), replicates=replicates)
     loss_draws = ratio(kept.T @ more.T, kept.sum(0)[:, None])  # [replicate + 1, variant]
     return Effects(
-        score=draws[0, 1:], difference=estimate(apart),
+        score=draws[0, 1:], difference=_difference(apart),
         loss=losses[1:].mean(1),
         loss_difference=estimate(loss_draws),
-        p=p, lost=lost, gained=gained,
+        p=p, lost=lost, gained=gained, loss_margin=MARGIN * _constant_loss(task, labels),
         loss_p=two_sided(loss_draws[0], *standard_error(moves_of(loss_draws), twice=True)),
     )  # fmt: skip
 
@@ -133,12 +150,38 @@ def losses_of(task: Task, labels: Array, answers: Answers) -> Float64:
     return np.asarray(-told[np.arange(len(labels)), labels.astype(np.int64)])
 
 
-def verdicts(differences: Float64, q: Float64) -> list[str]:
-    """What each difference says of the heads that were off."""
-    unknown = np.isnan(differences) | np.isnan(q)
-    cases = [unknown, q >= LEVEL, differences < 0]
-    words: list[str] = np.select(cases, ["unknown", "indifferent", "helpful"], "harmful").tolist()
-    return words
+def _difference(apart: Float64) -> Estimate:
+    """The interval of a change of the score, also of one that is the same in all examples."""
+    parts, same = estimate(apart), estimate(apart, bounds=DIFFERENCE, sizes=even(apart))
+    none = np.isnan(parts.low)
+    low, high = (np.where(none, *pair) for pair in ((same.low, parts.low), (same.high, parts.high)))
+    return replace(parts, low=low, high=high)
+
+
+def _constant_loss(task: Task, labels: Array) -> float:
+    """The loss of the best answer that is always the same: an entropy in nats, or a variance."""
+    if task.is_regression:
+        return float(np.var(labels.astype(np.float64)))
+    shares = np.bincount(labels.astype(np.int64)) / len(labels)
+    return float(entr(shares).sum())
+
+
+def verdicts(difference: Estimate, q: Float64, margin: float) -> list[str]:
+    """What each change says of the heads that were off: helpful, harmful, no effect, cannot tell.
+
+    difference  [variant] of the score, or of what falls as the loss rises
+    margin      a change that counts as none
+    """
+    rows = zip(*(part.tolist() for part in (difference.value, difference.low, difference.high, q)),
+               strict=True)  # fmt: skip
+    return [
+        (HELPFUL if value < 0 else HARMFUL)
+        if chance < SIGNIFICANT and value
+        else NO_EFFECT
+        if within(value, low, high, margin).holds
+        else str(Outcome.CANNOT_TELL)
+        for value, low, high, chance in rows
+    ]
 
 
 def corrected(p: Float64) -> Float64:

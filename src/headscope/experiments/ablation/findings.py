@@ -13,10 +13,11 @@ from headscope.core.head_names import renamed
 from headscope.core.intervals import Estimate, stretch
 from headscope.core.question import in_run, parts
 from headscope.core.results import Floats, at, estimate, head_name, layer_name, needed, printable
+from headscope.core.verdict import SIGNIFICANT
 from headscope.core.wording import capital, fixed, with_ends
 from headscope.experiments.ablation import terms
+from headscope.experiments.ablation.effects import MARGIN
 
-LEVEL = 0.05  # of q
 NAMED = 3  # heads that a sentence names
 
 
@@ -56,11 +57,12 @@ def whole_finding(ablation: xr.Dataset) -> str:
 
 
 def verdict_finding(ablation: xr.Dataset) -> str:
-    """How many heads are helpful, harmful, indifferent by the score."""
+    """How many heads are helpful, harmful or without effect by the score."""
     many = ablation["verdict"].size
     return (
         f"Of {many} heads by {terms.metric_name(ablation)}: {terms.verdict_text(ablation)} (q < "
-        f"0.05, corrected for {many} heads by Benjamini and Hochberg).{_named(ablation, '')}"
+        f"0.05, corrected for {many} heads by Benjamini and Hochberg; no effect: surely less than "
+        f"{terms.points_text(ablation, MARGIN)} either way).{_named(ablation, '')}"
     )
 
 
@@ -81,7 +83,7 @@ def extremes_finding(ablation: xr.Dataset) -> str:
     low, high = int(np.nanargmin(apart.value)), int(np.nanargmax(apart.value))
     if low == high:
         return f"No head changes {metric}."
-    if not (ablation["q"].values < LEVEL).any():
+    if not (ablation["q"].values < SIGNIFICANT).any():
         return _none_told(ablation, apart)
     fall, rise = (
         f"{head_name(unit, heads)} ({terms.change_text(ablation, *at(apart, unit))})"
@@ -90,8 +92,8 @@ def extremes_finding(ablation: xr.Dataset) -> str:
     mean = terms.points_text(ablation, float(np.nanmean(apart.value)), signed=True)
     q, up = float(ablation["q"].values.ravel()[high]), float(apart.value[high]) > 0
     if not up:
-        verdict = "no head’s absence raises it"
-    elif q < 0.05:
+        verdict = "no head’s absence raises it in these examples"
+    elif q < SIGNIFICANT:
         verdict = f"that rise is more than chance (q = {fixed(q, 3)})"
     else:
         verdict = f"that rise is not told from chance (q = {fixed(q, 2)})"
@@ -112,7 +114,7 @@ def smallest_told(ablation: xr.Dataset) -> float:
     """
     heads, n = ablation["verdict"].size, ablation.sizes["example"]
     if str(ablation.attrs["metric"]) == "accuracy":
-        needed_answers = math.floor(math.log2(2 * heads / LEVEL)) + 1
+        needed_answers = math.floor(math.log2(2 * heads / SIGNIFICANT)) + 1
         return needed_answers / n if needed_answers <= n else math.nan
     parts = estimate(ablation, "difference")
     half = (parts.high - parts.low).ravel() / 2
@@ -127,7 +129,8 @@ def _none_told(ablation: xr.Dataset, apart: Estimate) -> str:
         could = f"the smallest that they could tell is {terms.points_text(ablation, least)}"
     unit = int(np.nanargmax(np.abs(apart.value)))
     most = f"{head_name(unit, heads)} ({terms.change_text(ablation, *at(apart, unit))})"
-    largest = f" The largest, without {most}, may be chance." if apart.value[unit] else ""
+    q = fixed(float(ablation["q"].values.ravel()[unit]), 2)
+    largest = f" The largest, without {most}, has q = {q}." if apart.value[unit] else ""
     return (
         f"Without a single head {metric} shows no difference that these {n:,} examples can tell; "
         f"{could} (corrected for {apart.value.size} heads).{largest} Kovaleva et al. (2019) find "
@@ -156,10 +159,11 @@ def layers_finding(ablation: xr.Dataset) -> str:
     )
     if not set(words) & set(terms.SURE):
         none = f"no difference that these {ablation.sizes['example']:,} examples can tell"
-        largest = f"; the largest, without {told(order[0])}, may be chance"
+        q = fixed(float(ablation["layer_q"].values[order[0]]), 2)
+        largest = f"; the largest, without {told(order[0])}, has q = {q}"
         return f"{counts}: {none}{largest if apart.value[order[0]] else ''}."
     named = [told(layer) for layer in order if words[layer] in terms.SURE][:NAMED]
-    sure = f" Not indifferent: {', '.join(named)}." if named else ""
+    sure = f" Shown to matter: {', '.join(named)}." if named else ""
     return f"{counts}; {most}, least without {told(high)}.{sure}"
 
 

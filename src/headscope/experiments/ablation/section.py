@@ -162,7 +162,7 @@ def orders_table(pruning: xr.Dataset) -> Table:
 
 
 OPENING = OpeningPlan(
-    heading=heading, findings=task_findings, tables=(scores_table,), nothing="indifferent"
+    heading=heading, findings=task_findings, tables=(scores_table,), nothing="cannot tell"
 )
 ABLATION_SECTIONS = (
     SectionPlan(

@@ -24,8 +24,11 @@ TERMS = {
         "The score falls without the head, by more than chance.", f"{KOVALEVA}, §4.6"),
     "harmful": Term("harmful",
         "The score rises without the head, by more than chance.", f"{KOVALEVA}, §4.6"),
-    "indifferent": Term("indifferent", "What becomes of the score without the head cannot be told "
-        "from chance on so many examples; that is no proof that nothing happens.", OURS),
+    "no_effect": Term("no effect", "The whole 95 % interval of the change lies within a point of "
+        "the score about 0; of the loss, within a hundredth of what the best answer costs that is "
+        "always the same (an equivalence test).", OURS),
+    "cannot_tell": Term("cannot tell", "The change is told neither from chance nor from one that "
+        "matters: so many examples cannot tell.", OURS),
     "q": Term("q",
         "The p of a difference, corrected for looking at many heads: of those with q < 0.05, 5 % "
         "are expected to be false alarms.", f"{BENJAMINI}; of single accuracies, {MCNEMAR}"),
@@ -44,8 +47,9 @@ ABLATION_LABELS = {
     "loss_q": "q of the change of the loss",
 }
 PRUNING_LABELS = {"turn": "heads removed before this one, {choice}"}
-VERDICTS = ("helpful", "harmful", "indifferent", "unknown")
+VERDICTS = ("helpful", "harmful", "no effect", "cannot tell")
 SURE = VERDICTS[:2]
+FORMER = ("indifferent", "unknown")  # in runs of older versions, which told no effect from neither
 RANDOM = "random "  # how the names of random orders of removal begin
 ORDERS = {"greedy": "greedy", "alone": "least needed alone"}
 METRICS = {
@@ -78,13 +82,14 @@ def by_chance(pruning: xr.Dataset) -> npt.NDArray[np.bool_]:
 
 
 def verdict_counts(ablation: xr.Dataset, variable: str = "verdict") -> dict[str, int]:
-    """How many are helpful, harmful, indifferent; `unknown` only where there are some."""
-    counts = Counter(str(word) for word in ablation[variable].values.ravel())
-    return {word: counts[word] for word in VERDICTS if counts[word] or word != "unknown"}
+    """How many are helpful, harmful, without effect, and of how many these cannot tell."""
+    words = (str(word) for word in ablation[variable].values.ravel())
+    counts = Counter(VERDICTS[-1] if word in FORMER else word for word in words)
+    return {word: counts[word] for word in VERDICTS}
 
 
 def verdict_text(ablation: xr.Dataset, variable: str = "verdict") -> str:
-    """`1 helpful, 0 harmful, 71 indifferent`."""
+    """`1 helpful, 0 harmful, 9 no effect, 62 cannot tell`."""
     counts = verdict_counts(ablation, variable)
     return ", ".join(f"{count} {word}" for word, count in counts.items())
 
@@ -96,10 +101,12 @@ def remarks(tree: xr.DataTree) -> list[list[str]]:
         return [[]] * (layers * heads)
     by = {"verdict": metric_name(ablation), "loss_verdict": "the loss"}
     words = zip(*(ablation[name].values.ravel() for name in by), strict=True)  # [unit, by]
+    links = dict.fromkeys(SURE, "by") | {VERDICTS[2]: "on"}
     return [
-        [f"{word} by {what}" for word, what in zip(told, by.values(), strict=True) if word in SURE]
+        [f"{word} {links[word]} {what}"
+         for word, what in zip(told, by.values(), strict=True) if word in links]
         for told in words
-    ]
+    ]  # fmt: skip
 
 
 def class_names(ablation: xr.Dataset) -> list[str]:

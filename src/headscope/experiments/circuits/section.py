@@ -38,7 +38,7 @@ def circuit_findings(tree: xr.DataTree) -> list[str]:
     if group(tree, NAME) is None:
         return []
     told = [words for kind in RULES if (words := _kind_finding(tree, kind))]
-    told = told or ["No head does what is asked here more surely than chance allows."]
+    told = told or ["These inputs show nothing of the kind of any head."]
     told += [_path_finding(tree), _repeat_finding(tree), _off_finding(tree), _needle_finding(tree)]
     told += written_answers.findings(tree)
     return [one for one in told if one]

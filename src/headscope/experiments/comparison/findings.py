@@ -27,12 +27,12 @@ from headscope.core.results import (
     title_name,
     token_names,
 )
+from headscope.core.verdict import SIGNIFICANT, differs
 from headscope.core.wording import decimals, fixed, number, with_ends
 from headscope.draw.caption_words import special
 from headscope.experiments.comparison.label_changes import both_untrained, labels_finding
 
 LAST = 2
-CLEAR = 0.05  # of p
 WORDS = {
     "noun": "nouns", "verb": "verbs", "pronoun": "pronouns", "subject": "subjects",
     "object": "objects", "negation": "negation",
@@ -161,11 +161,12 @@ def words_finding(tree: xr.DataTree) -> str:
     if change is None or not words:
         return ""
     parts = {kind: kind_change(change, kind) for kind in there}
-    moved = [kind for kind in words if _away(parts[kind])]
+    verdicts = {kind: differs(*at(parts[kind])) for kind in words}
+    moved = [kind for kind in words if verdicts[kind].holds]
     kept = [WORDS[kind] for kind in words if kind not in moved]
     sentences = [f"{WORDS[kind]} {points(parts[kind])}" for kind in moved]
     if kept:
-        least = max(_half(parts[kind]) for kind in words if kind not in moved)
+        least = max(verdicts[kind].smallest for kind in words if kind not in moved)
         could = f", which could tell {with_ends(100 * least, math.nan, math.nan, 2)}"
         sentences.append(
             f"for {_listed(kept)} no difference that {_these(tree)} can tell"
@@ -214,7 +215,7 @@ def points(parts: Estimate) -> str:
     """A difference of shares in percentage points: `+0.31 [0.22, 0.41]`."""
     value, low, high = (100 * part for part in at(parts))
     # An interval without 0 is not written with a 0 at its end.
-    digits = decimals(2, min(abs(low), abs(high))) if _away(parts) else 2
+    digits = decimals(2, min(abs(low), abs(high))) if differs(value, low, high).holds else 2
     return f"{'+' if value > 0 else ''}{with_ends(value, low, high, digits)}"
 
 
@@ -232,8 +233,8 @@ def _beside(similarity: xr.Dataset, name: str) -> str:
     if math.isnan(rho):
         return ""
     beginning, these = _MEASURES[name]
-    if p >= CLEAR:
-        verdict = f"{these} are not shown to go with change"
+    if p > SIGNIFICANT:
+        verdict = f"whether {these} change more or less, so few layers cannot tell"
     else:
         verdict = f"{these} change {'more' if rho > 0 else 'less'}"
     most = layer_name(int(np.argmax(values)))
@@ -243,23 +244,15 @@ def _beside(similarity: xr.Dataset, name: str) -> str:
     )
 
 
-def _half(parts: Estimate) -> float:
-    """Half of the interval: the smallest difference whose interval would not hold 0."""
-    return float(parts.high - parts.low) / 2
-
-
 def _these(tree: xr.DataTree) -> str:
     return f"these {documents(tree):,} {counted(tree)}"
 
 
 def _told_apart(tree: xr.DataTree, parts: Estimate) -> str:
-    if _away(parts) or not math.isfinite(half := _half(parts)):
+    verdict = differs(*at(parts))
+    if verdict.holds or not math.isfinite(verdict.smallest):
         return ""
-    return f", none that {_these(tree)} can tell; they could tell {number(half)}"
-
-
-def _away(parts: Estimate) -> bool:
-    return bool(parts.low > 0 or parts.high < 0)
+    return f", none that {_these(tree)} can tell; they could tell {number(verdict.smallest)}"
 
 
 def _listed(words: list[str]) -> str:

@@ -17,6 +17,7 @@ from headscope.core.results import (
     shape,
     token_names,
 )
+from headscope.core.verdict import differs
 from headscope.core.wording import capital, fixed, number, with_ends
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.ablation.terms import METRICS
@@ -138,10 +139,14 @@ def rho_finding(importance: xr.Dataset) -> str:
     if "rho" not in importance:
         return ""
     rhos = {name: rho_of(importance, name, "loss") for name in methods_of(importance)}
-    sure = [name for name, (_, low, high) in rhos.items() if low > 0 or high < 0]
+    verdicts = {name: differs(*rho) for name, rho in rhos.items()}
+    sure = [name for name, verdict in verdicts.items() if verdict.holds]
     told = [f"{method_name(name)} {with_ends(*rhos[name], 2)}" for name in sure]
-    if others := "; ".join(method_name(name) for name in rhos if name not in sure):
-        told.append(f"none that so many heads can tell for {others}")
+    if others := [name for name in rhos if name not in sure]:
+        least = max(verdicts[name].smallest for name in others)
+        could = f" (they could tell {fixed(least, 2)})" if np.isfinite(least) else ""
+        names = "; ".join(map(method_name, others))
+        told.append(f"none that so many heads can tell for {names}{could}")
     return (
         f"Rank correlation over {int(importance.attrs['heads'])} heads with the rise of the loss "
         f"when a head {INSTEAD[str(importance.attrs['replacement'])]}: {'; '.join(told)}. "

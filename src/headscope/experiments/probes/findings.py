@@ -8,6 +8,7 @@ import xarray as xr
 
 from headscope.core.dictionary import name as plain_name
 from headscope.core.results import at, estimate, group, json_number, layer_name, needed, own_name
+from headscope.core.verdict import differs
 from headscope.core.wording import capital, fixed, number, percent
 
 NAMED = 5  # heads that a summary names
@@ -76,10 +77,15 @@ def probe_findings(tree: xr.DataTree) -> list[str]:
         if first in names and second in names:
             parts = at(estimate(probes, "difference", probe=first, probe_other=second))
             value, low, high = (100 * part for part in parts)
+            verdict = differs(value, low, high)
+            unsure = ""
+            if not verdict.holds:
+                unsure = ", which these sentences cannot tell from none"
+                if np.isfinite(verdict.smallest):
+                    unsure += f"; they could tell {fixed(verdict.smallest, 1)}"
             lines.append(
                 f"{says}: {fixed(abs(value), 1)} points {'more' if value > 0 else 'less'} than "
-                f"{plain_name(second)} [{fixed(low, 1)}, {fixed(high, 1)}]"
-                f"{'' if low > 0 or high < 0 else ', which may be chance'}."
+                f"{plain_name(second)} [{fixed(low, 1)}, {fixed(high, 1)}]{unsure}."
             )
     if heads := influential_heads(tree):
         lines.append(f"The probe on attention leans most on {heads}; d→h: from a word to its head.")
