@@ -113,7 +113,8 @@ def _how_widely(totals: Totals, one: Input, maps: Array, *, causal: bool) -> Non
 def _how_far(totals: Totals, one: Input, maps: Array, *, causal: bool) -> None:
     n, document = len(one), one.document
     distance = np.abs(np.arange(n)[:, None] - np.arange(n))
-    by = np.stack([(maps * (distance == d)).sum((-1, -2)) / n for d in range(n)], -1)
+    lines = {by: np.trace(maps, by, -2, -1) for by in range(1 - n, n)}
+    by = np.stack([lines[0], *(lines[d] + lines[-d] for d in range(1, n))], -1) / n
     totals.add("nearby", document, by[..., :4].sum(-1))
     totals.add("mean distance", document, by @ np.arange(n))
     for share in (0.5, 0.9):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -50,6 +51,8 @@ def check_one(
 ) -> list[Result]:
     results = []
     for pattern in patterns:
+        if pattern.within and not re.search(pattern.within, text):
+            continue
         for match in pattern.pattern.finditer(text):
             got = match.groupdict()
             wrong = list[str]()
@@ -68,7 +71,7 @@ def check_one(
                 percent = pattern.is_percent(group)
                 share = percent and group not in pattern.unbounded
                 wrong += [f"{group}: {w}" for w in faults(printed, true, percent=percent, share=share)]
-            if pattern.also:
+            if pattern.also and not any(one.startswith("nothing is known") for one in wrong):
                 wrong += pattern.also(world, got)
             results.append(Result(said, match[0] if pattern.name else text, pattern.name, (*wrong,)))
     return results or [Result(said, text)]

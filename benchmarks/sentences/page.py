@@ -80,7 +80,8 @@ class _Reader(HTMLParser):
         if one.cells or (text and one.tag in BLOCKS):
             self.said.append(Said(where, " | ".join(one.cells) or text, tuple(one.cells)))
         if self.stack and one.tag not in BLOCKS:
-            self.stack[-1].text.append(f" {text} " if one.tag in ("div", "br") else "".join(one.text))
+            apart = one.tag in ("div", "code", "span", "small")
+            self.stack[-1].text.append(f" {text} " if apart else "".join(one.text))
         elif self.stack:
             self.stack[-1].text.append(" ")
 

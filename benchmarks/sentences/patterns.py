@@ -45,16 +45,16 @@ class Pattern:
     """A kind of sentence.
 
     numbers   group of the template -> what it really is
-    percent, shares, bare  of the groups, which are percentages (by the template), which cannot
-              leave 0 to 1
+    unbounded of the groups, which may leave 0 to 1
     also      what else must be so; gives what is wrong
+    within    what the whole text must match, where the template is a part of it
     """
 
     name: str
     template: str
     numbers: Mapping[str, Callable[[World, Match], True_]]
     also: Callable[[World, Match], list[str]] | None = None
-    where: str = ""
+    within: str = ""
     unbounded: tuple[str, ...] = field(default=())
 
     @cached_property
@@ -216,6 +216,13 @@ def _largest(w: World, m: Match) -> Quantity:
 
 
 LANGUAGE = (
+    Pattern(  # what words beside find is not computed again
+        "relation of a head", HEAD + r"(?P<words>[^,]+ → [^,]+), {share%} of {n=} words, fixed "
+        r"offset {rule%}, words beside {beside%}$",
+        {
+            "share": _found_by, "n": lambda w, m: _finder(w, m)[0].count, "rule": _baseline,
+        },
+    ),
     Pattern(
         "relation", HEAD + r"(?P<words>[^,]+ → [^,]+), {held%} held out \({best%} where the head "
         r"was chosen\), baseline {rule%}$",
@@ -244,6 +251,26 @@ LANGUAGE = (
             "rival": lambda w, m: float(_mentions(w, m).baselines[RULES[m["rule"]]]),
         },
         also=_is_best_at_mentions,
+    ),
+    Pattern(  # what is ordinary without knowledge is not computed again
+        "coreference of a head", HEAD + r"coreference: antecedent found for {share%} of {n=} "
+        rf"(?P<what>{'|'.join(MENTIONS)}), (?P<rule>{'|'.join(RULES)}) {{rival%}}, nearest words "
+        "that are no mentions {beside%}$",
+        {
+            "share": lambda w, m: float(_mentions(w, m).accuracy[(*_at(m), 0)]),
+            "n": lambda w, m: _mentions(w, m).count,
+            "rival": lambda w, m: float(_mentions(w, m).baselines[RULES[m["rule"]]]),
+        },
+    ),
+    Pattern(
+        "kind of words, all", HEAD + r"looks for (?P<kind>\w+): they get {share%} of the attention "
+        "of all tokens, {usual%} without knowledge of them$",
+        {"share": lambda w, m: w.kinds[f"to all {m['kind']}"][_at(m)]},
+    ),
+    Pattern(
+        "pair, all", HEAD + r"attends from (?P<pair>\w+ to \w+): {share%} of the attention of the "
+        "one goes to the other, {usual%} without knowledge of them$",
+        {"share": lambda w, m: w.kinds[f"mean, {m['pair']}"][_at(m)]},
     ),
     Pattern(
         "kind of words", HEAD + r"looks for (?P<kind>\w+): the most attended takes {share%} of the "
@@ -390,7 +417,8 @@ def _row_best(w: World, m: Match) -> list[str]:
 P = r" \| "
 ROWS = (
     Pattern(
-        "row of a relation", rf"^(?P<relation>[\w:]+){P}(?P<words>[^|]+ → [^|]+?){P}{{n=}}{P}"
+        "row of a relation", r"^(?P<relation>all but root and punctuation|[a-z]+(?::[a-z]+)?) "
+        rf"(?P<words>(?!but )[^|]+ → [^|]+?){P}{{n=}}{P}"
         rf"(?P<head>L\d+·H\d+){P}{{best#}}{P}{{rule#}}{P}(?P<by>[+−]\d+){P}{{held#}}{P}.*?"
         r"{ahead#}$",
         {
@@ -445,7 +473,7 @@ def _having(w: World, m: Match) -> list[str]:
 
 COUNTS = (
     Pattern(
-        "labelled heads", r"^{some=} of its {all=} heads ", {
+        "labelled heads", r"(?:^|, ){some=} of its {all=} heads ", {
             "some": lambda w, m: _labelled(w), "all": lambda w, m: w.layers * w.heads,
         },
     ),
