@@ -23,19 +23,28 @@ from multiprocessing import get_context
 import numpy as np
 from scipy.stats import binomtest
 
+import headscope as hs
+from headscope.experiments.importance.objectives import LanguageModel
+from headscope.wired import Head, Wired, annotated_corpus, long_corpus, pair_corpus, wire
+from headscope.wired.catalogue_circuits import LENGTH
+from headscope.wired.decks import deck
+from headscope.wired.truth import judge, plain_truths
+
 SHARP, NOISY = 10.0, 0.02  # what the goals are stated for: log-odds of a match; noise on weights
-SATURATED = 60.0
-SHAPES = ((2, 8), (4, 4), (1, 16), (3, 5))  # layers, heads
+SATURATED, OVERLAP = 60.0, 0.02
+SHAPES = ((2, 8), (4, 4), (3, 6), (2, 6))  # layers, heads
 SHARPNESS = (1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0)
 NOISE = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
 OF_A_POINT = 4  # networks
-CASES = (("bert", "sentences"), ("bert", "pairs"))
-SHARES = (0.75, 0.25)
-ANALYSES = {
-    "sentences": ("surface", "entropy", "distance", "sinks", "norms", "dependency", "coreference",
-                  "frames", "features", "pairs"),
-    "pairs": ("surface", "entropy", "distance", "sinks", "norms"),
+CASES = {  # family and inputs -> share of the networks
+    ("bert", "sentences"): 0.4, ("bert", "pairs"): 0.1, ("t5", "sentences"): 0.1,
+    ("gpt2", "sentences"): 0.1, ("llama", "sentences"): 0.1, ("gpt2", "long"): 0.04,
+    ("gpt2", "circuits"): 0.08, ("llama", "circuits"): 0.08,
 }  # fmt: skip
+OF_ANY = ("broad", "narrow")  # true of some untrained network, too: asked for without a control
+LOOKS = ("surface", "entropy", "distance", "sinks", "norms")
+KNOWS = ("dependency", "coreference", "frames", "features", "pairs")
+PLACES = {"long": 192}  # of absolute position embeddings; else 64
 
 
 @dataclass(frozen=True)
@@ -44,13 +53,14 @@ class Plan:
 
     name: str
     family: str
-    corpus: str
+    inputs: str
     shape: tuple[int, int]
     heads: tuple[int, ...]  # places in the deck of its case, by layer
     sharpness: float = SHARP
     noise: float = 0.0
     turned: bool = False
     overlap: float = 0.0
+    grouped: int = 1
     control: str = "random"
     seed: int = 0
 
@@ -88,76 +98,74 @@ class Report:
         return sum(self.scores.values(), Score())
 
 
-@cache
-def deck(family: str, corpus: str, sharpness: float) -> list[object]:
-    """All variants of all kinds."""
-    from headscope.wired import catalogue
-
-    return list(catalogue.deck(family, corpus, sharpness))
-
-
 def plans(count: int, seed: int) -> Iterator[Plan]:
     """Networks whose heads are dealt from whole decks, so that no variant is left out."""
-    rng = np.random.default_rng(seed)
-    waiting: dict[tuple[str, str], list[int]] = {case: [] for case in CASES}
+    rng, cases = np.random.default_rng(seed), list(CASES)
+    waiting: dict[tuple[str, str], list[int]] = {case: [] for case in cases}
     for number in range(count):
-        family, corpus = CASES[int(rng.choice(len(CASES), p=SHARES))]
-        shape = SHAPES[int(rng.integers(len(SHAPES)))]
-        dealt, left = list[int](), waiting[family, corpus]
-        while len(dealt) < shape[0] * shape[1]:
+        family, inputs = case = cases[int(rng.choice(len(cases), p=list(CASES.values())))]
+        layers, heads = SHAPES[int(rng.integers(len(SHAPES)))]
+        if inputs == "circuits":
+            layers = 2
+        if inputs == "long":
+            layers, heads = 2, 4
+        dealt, left = list[int](), waiting[case]
+        while len(dealt) < layers * heads:
             if not left:
-                left += rng.permutation(len(deck(family, corpus, SHARP))).tolist()
+                left += rng.permutation(len(_deck(family, inputs, SHARP))).tolist()
             dealt.append(left.pop())
         yield Plan(
-            f"{family} {number}", family, corpus, shape, tuple(dealt),
-            sharpness=SATURATED if number % 6 == 5 else SHARP,
+            f"{number} {family} {inputs}", family, inputs, (layers, heads), tuple(dealt),
+            sharpness=SATURATED if number % 6 == 0 else SHARP,
             noise=NOISY if number % 3 == 1 else 0.0, turned=bool(rng.random() < 0.5),
-            overlap=0.02 if number % 3 == 2 else 0.0,
+            overlap=OVERLAP if number % 3 == 2 else 0.0, grouped=2 if family == "llama" else 1,
             control="none" if number % 4 == 3 else "random", seed=seed * 10_000 + number,
         )  # fmt: skip
 
 
-def curve(plan: list[Plan], name: str, values: Sequence[float]) -> list[list[Plan]]:
-    """For each value the same networks, with it."""
-    return [[replace(one, sharpness=SHARP, noise=0.0, overlap=0.0, control="random") if False else
-             replace(one, **{"sharpness": SHARP, "noise": 0.0, "overlap": 0.0, name: value})
-             for one in plan] for value in values]  # fmt: skip
+@cache
+def _deck(family: str, inputs: str, sharpness: float) -> list[Head]:
+    return list(deck(family, inputs, sharpness))
 
 
 @cache
-def corpus_of(name: str) -> object:
-    """What a network reads."""
-    from headscope.wired import annotated_corpus, pair_corpus
+def _corpus(inputs: str) -> hs.MemoryCorpus:
+    if inputs == "sentences":
+        return annotated_corpus(40, each=2)
+    return pair_corpus(60) if inputs == "pairs" else long_corpus(30)
 
-    return annotated_corpus(40, each=2) if name == "sentences" else pair_corpus(60)
+
+def wired(plan: Plan) -> Wired:
+    """The network of a plan."""
+    layers, heads = plan.shape
+    dealt = [_deck(plan.family, plan.inputs, plan.sharpness)[at] for at in plan.heads]
+    if plan.inputs == "circuits":  # who reads stands behind who writes
+        dealt.sort(key=lambda head: head.late)
+        noted = next(h for h in _deck(plan.family, plan.inputs, plan.sharpness) if h.notes)
+        dealt[0] = noted
+    rows = [dealt[at * heads : (at + 1) * heads] for at in range(layers)]
+    rows = [[row[at] for at in np.random.default_rng(plan.seed).permutation(heads)] for row in rows]
+    if plan.family == "t5":  # one table of distances for all layers
+        rows = [[top if top.reach or head.reach else head for top, head in zip(rows[0], row)]
+                for row in rows]  # fmt: skip
+    return wire(
+        plan.family, rows, seed=plan.seed, noise=plan.noise, turned=plan.turned,
+        overlap=plan.overlap, places=PLACES.get(plan.inputs, 64), grouped=plan.grouped,
+        speaks=plan.inputs == "circuits",
+    )  # fmt: skip
 
 
 def read(plan: Plan) -> Report:
     """What is said of the heads of one network."""
-    import headscope as hs
-    from headscope.wired import wire
-    from headscope.wired.truth import judge, plain_truths
-
-    layers, heads = plan.shape
-    dealt = [deck(plan.family, plan.corpus, plan.sharpness)[at] for at in plan.heads]
-    wired = wire(
-        plan.family, [dealt[at * heads : (at + 1) * heads] for at in range(layers)],  # type: ignore[misc]
-        seed=plan.seed, noise=plan.noise, turned=plan.turned, overlap=plan.overlap,
-    )  # fmt: skip
-    corpus = corpus_of(plan.corpus)
-    run = hs.atlas(
-        hs.load(wired.network, tokenizer=wired.tokenizer), corpus,  # type: ignore[arg-type]
-        analyses=ANALYSES[plan.corpus], control=plan.control, seed=plan.seed,
-        options={"frames": {"permutations": 50}} if "frames" in ANALYSES[plan.corpus] else {},
-        execution=hs.Execution(linears="stock", threads=1),
-    )  # fmt: skip
+    made, run = wired(plan), _read(plan)
+    shown = {} if plan.inputs == "circuits" else plain_truths(made, _corpus(plan.inputs))
     report = Report()
-    for one in judge(run.tree, wired, plain_truths(wired, corpus)):  # type: ignore[arg-type]
+    for one in judge(run.tree, made, shown):
         for must in one.right:
             report.scores.setdefault(must.kind, Score()).right += 1
         for must in one.missed:
-            if must.kind == "broad" and plan.control != "none":
-                continue  # an untrained network is broad, too
+            if must.kind in OF_ANY and plan.control != "none":
+                continue
             report.scores.setdefault(must.kind, Score()).missed += 1
             report.faults[f"{one.head.name}: no {must.kind} {' '.join(must.about)}"] += 1
         for claim in one.false:
@@ -165,6 +173,23 @@ def read(plan: Plan) -> Report:
             report.faults[f"{one.head.name}: {claim.kind} ‘{claim.name}’"] += 1
             report.decoys += claim.kind in one.head.decoy
     return report
+
+
+def _read(plan: Plan) -> hs.Run:
+    made = wired(plan)
+    how = hs.Execution(linears="stock", threads=1)
+    if plan.inputs == "circuits":
+        language = LanguageModel(hs.load(made.network, tokenizer=made.tokenizer), "causal")
+        return hs.circuits(
+            language, sequences=30, length=LENGTH, haystack=0, composition=False, seed=plan.seed,
+            control=plan.control, execution=how,
+        )  # fmt: skip
+    knows = plan.inputs == "sentences"
+    return hs.atlas(
+        hs.load(made.network, tokenizer=made.tokenizer), _corpus(plan.inputs),
+        analyses=LOOKS + KNOWS * knows, control=plan.control, seed=plan.seed, execution=how,
+        options={"frames": {"permutations": 50}} if knows else {},
+    )  # fmt: skip
 
 
 def share(right: int, of: int) -> str:
@@ -190,10 +215,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="24 networks, no curves")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", default="", help="part of a name, such as `gpt2 circuits`")
     given = parser.parse_args(arguments)
     start, count = time.perf_counter(), 24 if given.quick else given.networks
-    made = list(plans(count, given.seed))
-    whole = Report()
+    made, whole = list(plans(count, given.seed)), Report()
+    made = [one for one in made if given.only in one.name]
     with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
         for one in pool.map(read, made):
             whole.add(one)
@@ -201,7 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"\n{whole.decoys} labels of kinds that decoys only look like")
     for fault, times in whole.faults.most_common():
         print(f"{times:3}  {fault}")
-    print(f"\n{count} networks, {time.perf_counter() - start:.0f} s")
+    print(f"\n{len(made)} networks, {time.perf_counter() - start:.0f} s")
 
 
 if __name__ == "__main__":

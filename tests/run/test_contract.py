@@ -253,7 +253,7 @@ def test_the_root_says_what_was_run_on_what(whole, tiny):
     attrs = whole.tree.attrs
     expected = {
         "model": tiny.name, "architecture": "BertModel", "layers": LAYERS, "heads": HEADS,
-        "documents": 5, "examples": 75, "skipped": 0, "windowed": 0, "seed": 0,
+        "documents": 5, "examples": 70, "skipped": 0, "windowed": 0, "seed": 0,
         "replicates": 20, "headscope_version": hs.__version__, "cls_token": "[CLS]",
         "sep_token": "[SEP]", "spec_fingerprint": whole.manifest["fingerprint"],
     }  # fmt: skip

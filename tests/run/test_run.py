@@ -363,9 +363,9 @@ def test_analyses_without_their_annotations_are_left_out(tiny):
 def test_n_counts_the_documents_that_are_annotated(tiny):
     words = (Word("It", "PRON", "PRP", 1, "nsubj"), Word("ran", "VERB", "VBD", -1, "root"))
     trees = [Document(f"t{n}", (Passage(f"t{n}", words=words),)) for n in range(3)]
-    corpus = hs.MemoryCorpus(["Plain text.", *trees])
+    corpus = hs.MemoryCorpus(["Plain text of more words than all the trees have.", *trees])
     run = hs.atlas(tiny, corpus, analyses=["surface", "dependency"], replicates=5)
-    assert run.tree.attrs["documents"] == 4
+    assert run.tree.attrs["documents"] == 1
     assert run["dependency"].accuracy.attrs["n"] == 3
     assert "n" not in run["surface"].attention.attrs
 
@@ -380,7 +380,7 @@ def test_a_group_is_asked_for_by_name(short):
 
 
 def test_objects_show_themselves_in_a_notebook(short, tiny, demo):
-    assert f"{tiny.name} on 5 documents, 2256 tokens: " in repr(short)
+    assert f"{tiny.name} on 5 documents, 1193 tokens: " in repr(short)
     one = short.tree.copy()
     one.attrs["documents"] = 1
     assert " on 1 document, " in repr(hs.Run(one, short.manifest))

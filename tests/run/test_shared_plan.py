@@ -122,11 +122,13 @@ def test_all_of_an_example_is_kept(demo):
     )  # fmt: skip
     corpus = hs.MemoryCorpus(["A text."])
     part = plan_partition(module.encoder_for(demo, SMALL), corpus, SMALL)
-    part.stored_inputs.consider(example)
-    part.annotations.add(example)
-    again = part_of_state(state_of_part(part), SMALL)
+    reading = part.readings["texts"]
+    reading.add(example)
+    unpacked = part_of_state(state_of_part(part), SMALL)
+    again = unpacked.readings["texts"]
     assert [whole(e) for e in again.stored_inputs.held] == [
-        whole(e) for e in part.stored_inputs.held
+        whole(e) for e in reading.stored_inputs.held
     ]
+    assert (again.counts, again.lengths) == (reading.counts, reading.lengths)
     assert again.annotations.relations == {"root": 2}
-    assert asdict(again.counts) == asdict(part.counts)
+    assert asdict(unpacked.counts) == asdict(part.counts)

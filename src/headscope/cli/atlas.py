@@ -78,9 +78,13 @@ def atlas_command(given: _AtlasOptions) -> None:
 
 
 def _measured(run: Run, progress: ProgressBar, notes: Sequence[str]) -> Iterator[str]:
+    from headscope.report.run_facts import beside
+
     counts, size = run.manifest["counts"], size_of(run.manifest["model"])
     read = f"{counts['documents']} documents, {counts['examples']} inputs"
     yield f"{size} on {read}, {counts['tokens']} tokens"
+    if more := beside(run.tree, counts):
+        yield f"beside them {more}"
     yield from reading_lines(counts, progress, notes)
     if "long" in run.manifest:
         yield run.manifest["long"]

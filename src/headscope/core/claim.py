@@ -17,8 +17,10 @@ heads without training, surprises nobody.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +53,7 @@ class Claim:  # noqa: PLW1641  (dataclass makes the hash)
     control    largest value of such a claim about a head of the run's control, see
                `head_labels.all_claims`; NaN without any
     surprise   of a label, in bits; see the module
+    where      of a label, the lengths of the inputs that it is of: `up to 32 tokens`; "" for all
     """
 
     layer: int
@@ -72,6 +75,7 @@ class Claim:  # noqa: PLW1641  (dataclass makes the hash)
     counted: bool = True
     control: float = math.nan
     surprise: float = math.nan
+    where: str = ""
 
     def __eq__(self, other: object) -> bool:
         """Absent numbers are alike, as they were before Python 3.13."""
@@ -111,14 +115,23 @@ class Claim:  # noqa: PLW1641  (dataclass makes the hash)
             "kind": self.kind, "label": self.name, "text": self.label, "sentence": self.sentence,
             "value": self.value, "ci_low": self.low, "ci_high": self.high,
             "reference": self.reference, "effect": self.effect, "n": self.n,
-            "analysis": self.analysis,
+            "analysis": self.analysis, "where": self.where,
         }  # fmt: skip
 
     @property
     def short(self) -> str:
         """For where there is little room: `previous token 87 %`, `sink on [SEP] 80 %`."""
-        name = self.brief or self.name.removeprefix("attention ")
-        return f"{name} {percent(self.value)}" if self.counted else name
+        name, where = self.brief or self.name.removeprefix("attention "), self.where
+        words = f"{name} {percent(self.value)}" if self.counted else name
+        return f"{words}, {where}" if where else words
+
+    def only(self, where: str) -> "Claim":
+        """The same, said of inputs of some lengths alone."""
+        kept = "not " * where.startswith("not ")
+        return replace(
+            self, label=f"{self.label}, {where}", where=where,
+            sentence=f"{self.sentence}, {kept}in inputs of {where.removeprefix(kept)}",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +185,19 @@ def rank(claim: Claim) -> tuple[float, int, int, str, str]:
     return (-claim.effect, claim.layer, claim.head, claim.kind, claim.name)
 
 
+_ASKED: ContextVar[Collection[tuple[int, int]]] = ContextVar("heads_asked_about", default=())
+
+
+@contextmanager
+def asking_of(heads: Collection[tuple[int, int]]) -> Iterator[None]:
+    """Inside, claims are made of these heads (layer, head), however little they do."""
+    token = _ASKED.set(heads)
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
+
+
 def claims_where(
     share: Estimate,
     reference: Floats | float,
@@ -195,6 +221,8 @@ def claims_where(
     """
     effect, reference = effects(share, reference), np.broadcast_to(reference, share.value.shape)
     wanted = (effect > LEAST_EFFECT) | (surely(share) > rule.least)
+    for head_asked in _ASKED.get():
+        wanted[head_asked] = True
     claims = []
     for layer, head in np.argwhere(wanted & np.isfinite(effect)).tolist():
         claims.append(

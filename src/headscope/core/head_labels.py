@@ -16,8 +16,9 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Bools
-from headscope.core.claim import Claim, LabelRule, rank
+from headscope.core.claim import Claim, LabelRule, asking_of, rank
 from headscope.core.control import controls, is_fresh
+from headscope.core.length_bands import bands, place_of, where_it_holds
 from headscope.core.question import parts
 from headscope.core.results import derived, shape
 
@@ -106,12 +107,25 @@ def head_labels(tree: xr.DataTree) -> dict[tuple[int, int], HeadLabels]:
     found = {place: _of_one(about, rules) for place, about in claims.items()}
     having = Counter(kind for one in found.values() for kind in {c.kind for c in one.labels})
     rarity = {kind: math.log2(layers * heads / number) for kind, number in having.items()}
+    where = where_labels_hold(tree, [label for one in found.values() for label in one.labels])
+
+    def whole(claim: Claim) -> Claim:
+        named = claim.only(where[claim]) if where[claim] else claim
+        return replace(named, surprise=rarity[claim.kind] + claim.departure)
+
     return {
-        place: replace(
-            one, labels=tuple(replace(c, surprise=rarity[c.kind] + c.departure) for c in one.labels)
-        )
-        for place, one in found.items()
+        place: replace(one, labels=tuple(map(whole, one.labels))) for place, one in found.items()
     }
+
+
+def where_labels_hold(tree: xr.DataTree, labels: Sequence[Claim]) -> dict[Claim, str]:
+    """In inputs of which lengths each holds, in words; "" where in all that the run has read."""
+    rules, of_bands = label_rules(), dict[str, dict[tuple[object, ...], Claim]]()
+    with asking_of({(label.layer, label.head) for label in labels}):
+        for name, band in bands(tree).items():
+            made = [claim for claims_of in parts("claims") for claim in claims_of(band)]
+            of_bands[name] = {place_of(claim): claim for claim in made}
+    return {label: where_it_holds(label, rules[label.kind], of_bands) for label in labels}
 
 
 def run_labels(tree: xr.DataTree) -> list[list[str]]:

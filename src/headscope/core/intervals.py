@@ -149,8 +149,9 @@ def without_interval(value: Float64, draws: Float64 | None = None) -> Estimate:
 
 def even(draws: Float64) -> Float64:
     """[replicate + 1, 1, …] sizes of groups that all have the same part in what was drawn."""
-    groups = len(draws) - 1.0
-    return np.r_[groups, np.full(len(draws) - 1, groups - 1)].reshape(-1, *[1] * (draws.ndim - 1))
+    sizes = np.full((len(draws), *[1] * (draws.ndim - 1)), len(draws) - 2.0)
+    sizes[0] += 1
+    return sizes
 
 
 def left_one_out(parts: Float64) -> Float64:

@@ -133,6 +133,8 @@ class Example:
     word_index    [token] int64, the word of each token within `words`; -1 where there is none
     document      id of the document it belongs to: the unit of intervals
     reading       the kind of inputs that it is of, one of `contents.READINGS`
+    content       a name of what that document says, the same for all that say the same; "" where
+                  it is not known. Documents of one content are one unit
     """
 
     id: str
@@ -145,6 +147,7 @@ class Example:
     mentions: tuple[Mention, ...] = ()
     frames: tuple[Frame, ...] = ()
     reading: str = "texts"
+    content: str = ""
 
     def __len__(self) -> int:
         return len(self.input_ids)

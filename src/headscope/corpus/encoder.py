@@ -11,6 +11,7 @@ import numpy as np
 
 from headscope.corpus.contents import WINDOWS, EncodeCounts, reading_of
 from headscope.corpus.document import Document, Example, Passage, is_unicode
+from headscope.corpus.equal_documents import content_name
 from headscope.corpus.files import check_choice
 from headscope.corpus.packing import fill, split_point, windows
 from headscope.corpus.tokenizer import Ids, TokenizerReader, UnknownToken
@@ -132,7 +133,10 @@ class Encoder:
                 examples += [e for passage in group for e in self._alone(document, passage)]
         self.counts.examples += len(examples)
         self.counts.tokens += sum(map(len, examples))
-        return examples
+        if not examples:
+            return []
+        name = content_name(examples)
+        return [replace(example, content=name) for example in examples]
 
     def encode_each(self, documents: Iterable[Document]) -> Iterator[list[Example]]:
         """What `encode` gives of each document; many are read in one call of the tokenizer."""

@@ -12,7 +12,8 @@ INTERVALS = "95 % intervals over documents"
 
 def over(tree: xr.DataTree, array: xr.DataArray | None = None) -> str:
     """`n = 26 documents, 4,658 tokens` of a run or an array of it; of a task's data, examples."""
-    tokens = int(tree.attrs.get("tokens", 0))
+    own = {} if array is None else array.attrs  # of what reads other inputs than most
+    tokens = int(own.get("tokens", tree.attrs.get("tokens", 0)))
     count, many = documents(tree, array), counted(tree)
     words = f"n = {count:,} {many.removesuffix('s') if count == 1 else many}"
     whole = count == documents(tree)  # the tokens are those of all documents

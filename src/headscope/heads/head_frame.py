@@ -15,7 +15,7 @@ from headscope.core.results import derived_once, layer_number, naming_layers, pl
 from headscope.errors import InputError
 from headscope.heads.tables import head_table
 
-LABEL = ("label", "effect", "value", "ci_low", "ci_high", "reference", "n")
+LABEL = ("label", "where", "effect", "value", "ci_low", "ci_high", "reference", "n")
 FOUND = ("is_label", *LABEL, "sentence")
 MOST_NAMES = 24  # of an error
 
@@ -28,16 +28,16 @@ def head_frame(tree: xr.DataTree, *numbers: str) -> pd.DataFrame:
              or group.variable.choice: "surface.attention.previous". Without any, those that come
              first in the report of an experiment
     returns  layer and head (from 0), name (L1·H1), labels (with their numbers, strongest first,
-             joined by "; "), kinds; label, effect, value, ci_low, ci_high, reference (shares
-             of 1) and n (documents) of the strongest label, missing for unlabelled heads; and each
-             number KEY with KEY_ci_low, KEY_ci_high
+             joined by "; "), kinds; label, where (`up to 32 tokens`), effect, value, ci_low,
+             ci_high, reference (shares of 1) and n (documents) of the strongest label, missing for
+             unlabelled heads; and each number KEY with KEY_ci_low, KEY_ci_high
     raises   InputError for a number that the run does not have, with near names
     """
     frame = head_table(tree).drop(columns=["model", "revision"])
     firsts = [one.labels[0] if one.labels else None for one in head_labels(tree).values()]
     for name in LABEL:
         frame[name] = [None if first is None else first.row[name] for first in firsts]
-    frame = frame.astype({name: "Int64" if name == "n" else "float64" for name in LABEL[1:]})
+    frame = frame.astype({name: "Int64" if name == "n" else "float64" for name in LABEL[2:]})
     for metric in _numbers(tree, numbers):
         parts = metric.estimate
         for end, values in (("", parts.value), ("_ci_low", parts.low), ("_ci_high", parts.high)):
@@ -61,8 +61,8 @@ def find_heads(tree: xr.DataTree, what: str) -> pd.DataFrame:
     what     part of a label's name ("direct object", "previous token"), or exactly a relation of
              the data ("obj") or a kind of label ("sink"); lower or upper case
     returns  layer and head (from 0), name, is_label (whether the claim passes the rule of its kind
-             and departs from the control: others are only above an ordinary head), label, effect,
-             value, ci_low, ci_high, reference, n, sentence
+             and departs from the control: others are only above an ordinary head), label, where,
+             effect, value, ci_low, ci_high, reference, n, sentence
     raises   InputError where nothing of the kind is claimed of any head, with near names
     """
     asked, claims = what.strip().casefold(), all_claims(tree)
@@ -76,7 +76,8 @@ def find_heads(tree: xr.DataTree, what: str) -> pd.DataFrame:
         words = [word for some in said.values() for word in some if word]
         near = _near(what, dict.fromkeys(claim.name for claim in claims), words)
         raise InputError(f"no head of this run is said to do {what!r}; {near}")
-    labels = {label for one in head_labels(tree).values() for label in map(_same, one.labels)}
+    labels = {_same(label): label for one in head_labels(tree).values() for label in one.labels}
+    found = [labels.get(_same(claim), claim) for claim in found]
     found.sort(key=lambda claim: (_same(claim) not in labels, rank(claim)))
     with naming_layers(tree):
         rows = [

@@ -42,7 +42,7 @@ _TEX |= {character: "\\" + character for character in "&%$#_{}"}
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~])")
 UNIT_COLUMNS = {"unit", "unit_other"}
 LABEL_COLUMNS = (
-    "rank", "kind", "label", "text", "sentence", "value", "ci_low", "ci_high", "reference",
+    "rank", "kind", "label", "text", "sentence", "where", "value", "ci_low", "ci_high", "reference",
     "effect", "n", "analysis",
 )  # fmt: skip
 # What a caption says, a head's name, and whole sentences.
@@ -170,9 +170,10 @@ def label_table(tree: xr.DataTree) -> pd.DataFrame:
     """One row per label of a head, none for unlabelled heads; empty, with its columns, if all are.
 
     returns  model, revision, layer, head, rank (1 = strongest), kind, label (without numbers), text
-             (with them), sentence; value, ci_low, ci_high and reference as shares of 1; effect, n
-             (documents), analysis; in a run with a control, `control`: the largest value of such a
-             claim about a head of it, missing where no claim of its heads is made
+             (with them), sentence, where (in inputs of which lengths); value, ci_low, ci_high and
+             reference as shares of 1; effect, n (documents), analysis; in a run with a control,
+             `control`: the largest value of such a claim about a head of it, missing where no claim
+             of its heads is made
     """
     more = ["control"] if controls(tree) else []
     columns = [*_model(tree), "layer", "head", *LABEL_COLUMNS, *more]

@@ -21,6 +21,7 @@ import torch
 
 from headscope.core.accumulators import Float64, Ints, groups_of
 from headscope.corpus.document import Example
+from headscope.corpus.equal_documents import unit_names
 from headscope.corpus.packing import padded_length
 from headscope.model import kernels_of_words
 
@@ -77,6 +78,7 @@ class Batch:
     mask          [example, token] bool, True for real tokens
     groups        [example] the group of its document, see `accumulators.groups_of`
     examples      the examples themselves: words, annotations, ids
+    units         [example] names of what groups are made of, see `equal_documents.unit_names`
     """
 
     input_ids: torch.Tensor
@@ -85,6 +87,7 @@ class Batch:
     groups: Ints
     examples: tuple[Example, ...]
     vocabulary: Vocabulary
+    units: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -111,16 +114,15 @@ class Batch:
             ids[row, :n], segments[row, :n] = example.input_ids, example.segment_ids
             mask[row, :n] = True
         ids_t, segments_t, mask_t = (torch.from_numpy(a).to(device) for a in (ids, segments, mask))
-        groups = groups_of(
-            [e.document for e in examples], replicates=replicates, seed=seed, listed=listed
-        )
-        return cls(ids_t, segments_t, mask_t, groups, tuple(examples), vocabulary)
+        names = unit_names(examples, listed or {})
+        groups = groups_of(names, replicates=replicates, seed=seed, listed=listed)
+        return cls(ids_t, segments_t, mask_t, groups, tuple(examples), vocabulary, tuple(names))
 
     def leading(self, tokens: int) -> Batch:
         """The first tokens of every example; as long as `LongLayerView.leading` of as many."""
         cut = [example.leading(tokens) for example in self.examples]
         ids, segments, mask = (t[:, :tokens] for t in (self.input_ids, self.segment_ids, self.mask))
-        return Batch(ids, segments, mask, self.groups, tuple(cut), self.vocabulary)
+        return Batch(ids, segments, mask, self.groups, tuple(cut), self.vocabulary, self.units)
 
     def on(self, device: torch.device) -> Batch:
         """The same batch with its tensors on a device; itself where they are there already."""

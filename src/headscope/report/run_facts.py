@@ -10,8 +10,10 @@ import xarray as xr
 from headscope.core.control import controls
 from headscope.core.headline import headline
 from headscope.core.intervals import FEWEST
+from headscope.core.length_bands import bands
 from headscope.core.results import printable, shape
 from headscope.core.wording import precision_in_words
+from headscope.corpus.contents import READINGS
 from headscope.draw.caption_words import over
 from headscope.page.shell import template
 from headscope.report import heads
@@ -44,6 +46,8 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
         Fact("Architecture", _architecture(model, attrs, layers, heads)),
         Fact("Corpus", _text(attrs.get("corpus") or manifest_part(manifest, "corpus").get("kind"))),
         Fact("Read", _read(counts, attrs)),
+        Fact("Read beside", beside(tree, counts)),
+        Fact("Lengths", _lengths(tree)),
         Fact("Left out", _left_out(counts, attrs)),
         Fact("Long inputs", _text(manifest.get("long"))),
         Fact("Analyses", ", ".join(map(str, manifest.get("analyses") or tree.children))),
@@ -109,7 +113,40 @@ def _read(counts: Manifest, attrs: Manifest) -> str:
         if number is not None:
             number = int(number)
             parts.append(f"{number:,} {word[:-1] if number == 1 else word}")
-    return ", ".join(parts)
+    as_what = READINGS.get(str(counts.get("reading")))
+    read = ", ".join(parts) + (f", as {as_what}" if parts and as_what else "")
+    return "; ".join([read, *_alike(counts)])
+
+
+def _alike(counts: Manifest) -> list[str]:
+    """What is said of documents of equal content, and of nearly equal ones."""
+    about = "about " if counts.get("estimated") else ""
+    copies, near = (int(counts.get(name) or 0) for name in ("copies", "nearly_equal"))
+    said = []
+    if copies:
+        one = "is a copy, and counts" if copies == 1 else "are copies, and count"
+        said.append(f"{about}{copies:,} more {one} with these")
+    if near:
+        said.append(f"{about}{near:,} nearly equal another, and count by themselves")
+    return said
+
+
+def beside(tree: xr.DataTree, counts: Manifest) -> str:
+    """What else the corpus holds than what most questions read, and which question reads it."""
+    readers = dict[str, list[str]]()
+    for name, node in tree.children.items():
+        readers.setdefault(str(node.attrs.get("reading")), []).append(str(name))
+    said = []
+    for kind, own in manifest_part(counts, "readings").items():
+        if kind != counts.get("reading"):
+            for_what = f"for {', '.join(readers[kind])} alone" if kind in readers else "not read"
+            said.append(f"{READINGS.get(kind, kind)} ({_read(own, {})}): {for_what}")
+    return "; ".join(said)
+
+
+def _lengths(tree: xr.DataTree) -> str:
+    names = list(bands(tree))
+    return f"labels are tried in inputs of {', '.join(names)} tokens apart" if names else ""
 
 
 def _left_out(counts: Manifest, attrs: Manifest) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 import xarray as xr
 
+from headscope.core.length_bands import BANDS
 from headscope.core.progress import one_by_one, phase
 from headscope.core.results import with_token_names
 from headscope.core.settings_table import SettingsTable, documented, settings_of
@@ -174,6 +175,7 @@ def _atlas(
             corpus, settings, scope, tuple(names), model.shape.stack, run.linears,
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
             long=is_long(model, plan, settings), reads=reads_of(names, plan),
+            bands={kind: reading.bands for kind, reading in plan.readings.items()},
         )  # fmt: skip
         try:
             return _computed(run, model, job, plan, execution, engine=engine, control=held_against)
@@ -305,13 +307,12 @@ def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> n
 
 def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any, Any]) -> Scope:
     """What the analyses of a run know before the first batch; `ranks` as `frequency_ranks`."""
-    few = len(plan.listed) <= settings.replicates  # each document is a group of its own
+    places = len(set(plan.listed.values()))  # few: each document is a group of its own
     return Scope(
         layers=model.shape.layers, heads=model.shape.heads, documents=plan.counted()["documents"],
         special_tokens=model.special_tokens, frequency_rank=ranks,
         relations=plan.annotations.labels, seed=settings.seed, neurons=model.shape.neurons,
-        replicates=len(plan.listed) if few else settings.replicates,
-        listed=plan.listed if few else {}, sinks=model.shape.sinks,
+        replicates=places or settings.replicates, listed=plan.listed, sinks=model.shape.sinks,
         first_token=model.shape.stack == "decoder" and "cls" not in model.special_tokens,
     )  # fmt: skip
 
@@ -336,9 +337,11 @@ def _computed(
     else:
         merged = gather_together(run, model, job, plan, meter)
     results = {
-        a.name: with_token_names(with_n(a, plan), model.tokens)
-        for a in one_by_one(merged, "intervals", "analyses", len(merged))
+        name: with_token_names(with_n(merged[name], plan, name), model.tokens)
+        for name in one_by_one(merged, "intervals", "analyses", len(merged))
     }
+    if len(results) > len(job.names):
+        results[BANDS] = xr.Dataset(attrs={"tidy": 0})
     results |= read_control(control, job, plan)
     return run.finish(results, title="headscope atlas")
 
@@ -367,16 +370,24 @@ def reads_of(names: Iterable[str], plan: Plan) -> dict[str, str]:
     }
 
 
-def with_n(analysis: Analysis, plan: Plan) -> xr.Dataset:
+def with_n(analysis: Analysis, plan: Plan, name: str = "") -> xr.Dataset:
     """The result of an analysis, and what it is of: `n` is the number of documents with the
     annotations it needs.
+
+    name  of the group in the results: of a band of lengths, its documents are `n`
     """
     result, needs = analysis.result(), analysis.needs & CORPUS_NEEDS
     kind, reading = plan.reading_with(needs)
-    for variable in result.data_vars.values() if needs else ():
-        variable.attrs["n"] = min(reading.annotations.documents[one] for one in needs)
+    counts = reading.counted()
+    there = [reading.annotations.documents[one] for one in needs]
+    if name.startswith(BANDS):
+        there.append(reading.lengths[name.split("/")[1]])
+    for variable in result.data_vars.values() if there else ():
+        variable.attrs["n"] = min(*there, counts["documents"])
         if kind != plan.reading:
-            variable.attrs["tokens"] = reading.counts["tokens"]
-    if not analysis.every_reading:
-        result.attrs |= {"reading": kind, **reading.counts}
+            variable.attrs["tokens"] = counts["tokens"]
+    if not analysis.every_reading and not name.startswith(BANDS):
+        result.attrs |= {"reading": kind} | {
+            one: counts[one] for one in ("documents", "examples", "tokens")
+        }
     return result

@@ -1,9 +1,9 @@
 """Compute the sums of one shard."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from threadpoolctl import ThreadpoolController
 
+from headscope.core.length_bands import BANDS
 from headscope.core.progress import Advance, phase, unheard
 from headscope.corpus import Corpus, Example, batches
 from headscope.corpus.contents import READINGS
@@ -22,6 +23,7 @@ from headscope.model.linears import choose, linears
 from headscope.model.long_layer import LongLayerView
 from headscope.model.model import Model, forward
 from headscope.run.analysis import LEADING, Analysis, Scope, known_analyses
+from headscope.run.band_sums import GROUPS, BandSums, banded
 from headscope.run.memory import free_bytes, what_fits
 from headscope.run.plan import Reader, Shard
 from headscope.run.settings import WHOLE_MAPS, Settings
@@ -37,6 +39,7 @@ class ShardJob:
     options  by analysis
     long     some inputs are read without whole maps, those of more tokens than the settings say
     reads    by analysis, the kind of inputs that it is shown; all of one that is not there
+    bands    by kind of inputs, the bands of lengths of which sums are kept apart
     """
 
     corpus: Corpus
@@ -49,14 +52,31 @@ class ShardJob:
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     long: bool = False
     reads: Mapping[str, str] = field(default_factory=dict)
+    bands: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def new_analyses(self) -> list[Analysis]:
         """New analyses that have seen nothing."""
-        known = known_analyses()
-        return [
-            known[name](self.scope_of(known[name]), **self.options.get(name, {}))
-            for name in self.names
-        ]
+        return [self._new(name) for name in self.names]
+
+    def of_bands(self) -> dict[str, dict[str, Analysis]]:
+        """New ones for each band of lengths, which know what claims compare alone."""
+        few = replace(
+            self.scope, replicates=min(self.scope.replicates, GROUPS), control=True,
+            stored_inputs=(), stored_tokens=(),
+        )  # fmt: skip
+        apart = dict[str, dict[str, Analysis]]()
+        for name in banded(self.names):
+            for band in self.bands.get(self.reads.get(name, ""), ()):
+                apart.setdefault(band, {})[name] = replace(self, scope=few)._new(name)
+        return apart
+
+    def new_parts(self) -> dict[str, Analysis]:
+        """All that has a state, by its name there: analyses, and those of bands."""
+        return {a.name: a for a in self.new_analyses()} | _flat(self.of_bands())
+
+    def _new(self, name: str) -> Analysis:
+        kind = known_analyses()[name]
+        return kind(self.scope_of(kind), **self.options.get(name, {}))
 
     def scope_of(self, kind: type[Analysis]) -> Scope:
         """What an analysis knows: where it needs whole maps, of inputs that have them."""
@@ -64,9 +84,9 @@ class ShardJob:
 
     def by_reading(
         self, examples: Sequence[Example], analyses: Sequence[Analysis]
-    ) -> Iterator[tuple[list[int], list[Analysis]]]:
-        """The places of the examples of each kind, and which of the analyses read them; what no
-        question reads is left out.
+    ) -> Iterator[tuple[str, list[int], list[Analysis]]]:
+        """Each kind of inputs, the places of the examples of it, and which of the analyses read it;
+        what no question reads is left out.
         """
         places: dict[str, list[int]] = {}
         for at, example in enumerate(examples):
@@ -76,7 +96,8 @@ class ShardJob:
             read |= {example.reading for example in self.scope.stored_inputs}
         for kind in sorted(places, key=list(READINGS).index):
             if not read or kind in read:
-                yield places[kind], [a for a in analyses if self.reads.get(a.name, kind) == kind]
+                shown = [a for a in analyses if self.reads.get(a.name, kind) == kind]
+                yield kind, places[kind], shown
 
 
 class Computer:
@@ -89,7 +110,8 @@ class Computer:
             model.network, observers=[self._observe], stacks=[job.stack],
             whole=job.settings.whole_maps if job.long else None,
         )  # fmt: skip
-        self._analyses = job.new_analyses()
+        self._analyses, self._of_bands = job.new_analyses(), job.of_bands()
+        self._sums = dict[str, BandSums]()  # by kind of inputs
         self._showing: Showing | None = None
         self._longest = 0  # tokens of an input that was read
 
@@ -101,7 +123,8 @@ class Computer:
 
         advance  is told how many inputs are done
         """
-        return state_of(self.read(self.reader.examples(shard), advance=advance))
+        parts = {a.name: a for a in self.read(self.reader.examples(shard), advance=advance)}
+        return state_of(parts | _flat(self._of_bands))
 
     def read(
         self, examples: Sequence[Example], cheap: Sequence[Example] = (), advance: Advance = unheard
@@ -111,14 +134,17 @@ class Computer:
         cheap    further ones, which the costly analyses are not shown
         advance  is told how many inputs are done
         """
-        for analysis in self._analyses:
+        for analysis in (*self._analyses, *_flat(self._of_bands).values()):
             analysis.reset()
         few = [analysis for analysis in self._analyses if not analysis.costly]
         network, maps = self.model.network, self.job.linears
         with threads_of(self.job.threads), linears(network, maps), self.instrument:
             for given, analyses in ((examples, self._analyses), (cheap, few)):
-                for places, shown in self.job.by_reading(given, analyses):
-                    self._run([given[at] for at in places], shown, advance)
+                for kind, places, shown in self.job.by_reading(given, analyses):
+                    if kind not in self._sums:
+                        self._sums[kind] = BandSums(shown, self._of_bands)
+                    for some in self._sums[kind].apart(places, given):
+                        self._run([given[at] for at in some], shown, advance)
         return self._analyses
 
     @torch.inference_mode()
@@ -193,9 +219,14 @@ class Showing:
             analysis.observe(shown, self._batch_of(analysis))
 
 
-def state_of(analyses: Iterable[Analysis]) -> dict[str, np.ndarray[Any, Any]]:
-    """The state of all analyses: {"analysis/accumulator": array}; no copies."""
-    return {f"{a.name}/{key}": array for a in analyses for key, array in a.state().items()}
+def state_of(parts: Mapping[str, Analysis]) -> dict[str, np.ndarray[Any, Any]]:
+    """The state of all parts by name: {"part/accumulator": array}; no copies."""
+    return {f"{n}/{key}": array for n, part in parts.items() for key, array in part.state().items()}
+
+
+def _flat(of_bands: Mapping[str, Mapping[str, Analysis]]) -> dict[str, Analysis]:
+    """By the names of their groups in the results."""
+    return {f"{BANDS}/{band}/{n}": a for band, few in of_bands.items() for n, a in few.items()}
 
 
 def fastest_linears(model: Model, examples: Sequence[Example], *, asked: str) -> str:

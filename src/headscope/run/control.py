@@ -30,6 +30,7 @@ from headscope.core.progress import Advance, unheard
 from headscope.core.question import questions
 from headscope.core.results import LIMITS, draws_kept, with_token_names
 from headscope.corpus.document import Example
+from headscope.corpus.equal_documents import unit_names
 from headscope.errors import InputError, ModelError
 from headscope.model.linears import used_weight
 from headscope.model.model import Model, evaluating, load
@@ -112,7 +113,7 @@ def control_results(
     examples = [example for sample in samples for example in sample]
     job = _job(job, examples, whole=whole)
     counts = {
-        "documents": len({example.document for example in examples}), "examples": len(examples),
+        "documents": len(set(unit_names(examples, job.scope.listed))), "examples": len(examples),
         "tokens": sum(map(len, examples)),
     }  # fmt: skip
     yield CONTROL, xr.Dataset(attrs={"kind": control.kind, "tidy": 0, **counts})
@@ -152,12 +153,17 @@ def _job(job: ShardJob, examples: Sequence[Example], *, whole: bool) -> ShardJob
         most = min(job.settings.batch_tokens, sum(map(len, examples)))  # else padding is the most
         settings = replace(job.settings, batch_tokens=most)
         return replace(job, names=tuple(control_names(job)), scope=scope, settings=settings)
-    documents = list(dict.fromkeys(example.document for example in examples))
+    units = unit_names(examples, job.scope.listed)
+    documents = list(dict.fromkeys(units))
     few = len(documents) <= job.scope.replicates  # each is a group of its own, as in the run
+    places = {
+        example.document: documents.index(unit)
+        for example, unit in zip(examples, units, strict=True)
+    }
     scope = replace(
         job.scope, stored_inputs=(), stored_tokens=(), documents=len(documents),
         replicates=len(documents) if few else job.scope.replicates,
-        listed={document: at for at, document in enumerate(documents)} if few else {},
+        listed=places if few else {},
     )  # fmt: skip
     return replace(job, scope=scope)
 

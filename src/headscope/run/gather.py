@@ -41,7 +41,7 @@ Engine = Callable[[Callable[[], Model], ShardJob, Sequence[Shard], Keep], Iterat
 def gather(
     run: RunInProgress, model: Model, job: ShardJob, plan: Plan, meter: Meter, *, workers: int,
     engine: Engine | None = None,
-) -> list[Analysis]:  # fmt: skip
+) -> Mapping[str, Analysis]:  # fmt: skip
     """Compute the missing shards and merge all of them, in the tree of their numbers.
 
     run      keeps every finished shard; one in memory lets it go once it is merged
@@ -74,14 +74,14 @@ def gather(
             merged = _in_memory(job, root, computed_to, waiting)
         else:
             merged = OnDisk(job, run).merged(root, computed_to)
-    return list(merged.values())
+    return merged
 
 
 def _in_memory(
     job: ShardJob, node: Span, computed_to: Callable[[int], object], waiting: dict[int, State]
 ) -> dict[str, Analysis]:
     """The merged sums of a node; the sums of a shard are let go once they are merged."""
-    merged, part = named(job), named(job)
+    merged, part = job.new_parts(), job.new_parts()
     for child in children(node):
         if child[0] < child[1]:
             inner = _in_memory(job, child, computed_to, waiting)
@@ -99,7 +99,7 @@ class OnDisk:
     def __init__(self, job: ShardJob, run: RunInProgress) -> None:
         assert run.folder is not None
         self.folder, self.run = run.folder, run
-        self._merged, self._part = named(job), named(job)
+        self._merged, self._part = job.new_parts(), job.new_parts()
 
     def merged(
         self, node: Span, computed_to: Callable[[int], object] | None = None
@@ -127,14 +127,9 @@ class OnDisk:
 
     def keep(self, node: Span, computed_to: Callable[[int], object] | None = None) -> None:
         """Merge a node and write it in place of its children."""
-        self.folder.put_span(node, state_of(self.merged(node, computed_to).values()))
+        self.folder.put_span(node, state_of(self.merged(node, computed_to)))
         self.folder.drop(children(node))
         self.run.spans.add(node)
-
-
-def named(job: ShardJob) -> dict[str, Analysis]:
-    """New analyses that have seen nothing, by name."""
-    return {analysis.name: analysis for analysis in job.new_analyses()}
 
 
 def merge_shard(merged: Mapping[str, Analysis], part: Mapping[str, Analysis], state: State) -> None:

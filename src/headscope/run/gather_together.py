@@ -22,7 +22,7 @@ from headscope.run.shared_parts import Member
 
 def gather_together(
     run: RunInProgress, model: Model, job: ShardJob, plan: Plan, meter: Meter
-) -> list[Analysis]:
+) -> Mapping[str, Analysis]:
     """Compute with other processes until all shards are there; merge them if this is the last.
 
     run      of this process and others; it keeps the lease on finishing
@@ -41,7 +41,7 @@ def gather_together(
             run, range(len(plan.shards)), lambda at: shard_sums(computer, plan.shards[at]), told
         )
         member.tree = OnDisk(job, run)
-        return list(member.together(member.finish).values())
+        return member.together(member.finish)
 
 
 def complete_nodes(spans: set[Span], shards: int) -> list[Span]:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 # Tokens of an input at most where --max-length is not given: the maps of a layer grow with its
 # square, and published measurements use at most 512.
 USUAL_LIMIT = 512
+MOST_COPIES = 32  # ours: of each replicate, documents that may be on a list
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ class Plan:
     shards        in reading order
     counts        documents, examples, tokens; what was skipped or windowed, and why
     readings      what the inputs of each kind give
-    listed        the first documents' places by their ids, as many as there are replicates
+    listed        the documents' places by their ids, those of equal content in one; empty where
+                  they have more places than there are replicates
     digest        sha256 over all inputs in order: documents, ids, segment ids, annotations; of
                   several partitions, over the digests of each
     """
@@ -123,12 +125,13 @@ class Plan:
         return max(reading.longest for reading in self.readings.values())
 
     def counted(self) -> dict[str, Any]:
-        """The counts for a manifest: those of the general reading, of each where there are more."""
-        counts = self.counts.as_dict() | {"reading": self.reading}
-        if len(self.readings) > 1:
-            each = {kind: dict(reading.counts) for kind, reading in self.readings.items()}
-            counts |= {**each[self.reading], "readings": each}
-        return counts
+        """The counts for a manifest: those of the general reading, of each where there are more.
+
+        Documents of equal content count as one.
+        """
+        each = {kind: reading.counted() for kind, reading in self.readings.items()}
+        counts = self.counts.as_dict() | each[self.reading] | {"reading": self.reading}
+        return counts | ({"readings": each} if len(each) > 1 else {})
 
 
 def encoder_for(model: Model, settings: Settings) -> Encoder:
@@ -185,7 +188,8 @@ class PlanPart:
     """What one partition gives to the plan, or several that follow each other.
 
     shards, counts, readings  as of `Plan`
-    listed  the first documents' ids in order, with no value; one more than there are replicates
+    listed  (id, content) of the first documents, in order and with no value: as many as may be on a
+            list, and one more
     digests  of the inputs of each partition
     """
 
@@ -193,13 +197,24 @@ class PlanPart:
     counts: EncodeCounts
     replicates: int
     readings: dict[str, Reading] = field(default_factory=dict)
-    listed: dict[str, None] = field(default_factory=dict)
+    listed: dict[tuple[str, str], None] = field(default_factory=dict)
     digests: list[str] = field(default_factory=list)
 
-    def list(self, document: str) -> None:
-        """Put an id on the list, while there is room."""
-        if len(self.listed) <= self.replicates:
+    def list(self, document: tuple[str, str]) -> None:
+        """Put an id with its content on the list, while there is room."""
+        if len(self.listed) <= MOST_COPIES * self.replicates:
             self.listed.setdefault(document)
+
+    def places(self) -> dict[str, int]:
+        """Places of all documents by their ids; empty where there are more than replicates."""
+        if len(self.listed) > MOST_COPIES * self.replicates:
+            return {}
+        places, of_content = dict[str, int](), dict[str, int]()
+        for document, content in self.listed:
+            new = len(set(places.values()))
+            place = places.setdefault(document, of_content.get(content, new))
+            of_content.setdefault(content, place)
+        return places if len(set(places.values())) <= self.replicates else {}
 
     def merge(self, after: PlanPart) -> None:
         """Add the partition that follows, as if it had been read with these."""
@@ -218,7 +233,7 @@ def plan_partition(encoder: Encoder, documents: Iterable[Document], settings: Se
     """Read the documents of one partition; its shards count from 0."""
     counts = encoder.counts = EncodeCounts()
     part = PlanPart([], counts, settings.replicates)
-    digest, of_shard = hashlib.sha256(), hashlib.sha256()
+    digest, of_shard, vocabulary = hashlib.sha256(), hashlib.sha256(), len(encoder.reader.tokenizer)
     first = tokens = 0
     ids: dict[str, list[npt.NDArray[np.int64]]] = {}  # of each input of the shard, by reading
 
@@ -231,14 +246,15 @@ def plan_partition(encoder: Encoder, documents: Iterable[Document], settings: Se
             each += np.bincount(np.concatenate(some), minlength=len(each))
 
     for examples in encoder.encode_each(documents):
-        for example in examples:
-            tokens, kind = tokens + len(example), example.reading
+        if examples:
+            part.list((examples[0].document, examples[0].content))
+        for kind in dict.fromkeys(example.reading for example in examples):
             if kind not in part.readings:
-                vocabulary = len(encoder.reader.tokenizer)
                 part.readings[kind] = Reading.new(vocabulary, seed=settings.seed)
-            part.readings[kind].add(example)
-            ids.setdefault(kind, []).append(example.input_ids)
-            part.list(example.document)
+            part.readings[kind].add([one for one in examples if one.reading == kind])
+        for example in examples:
+            tokens += len(example)
+            ids.setdefault(example.reading, []).append(example.input_ids)
             _feed(example, digest, of_shard)
         if tokens >= settings.shard_tokens:
             close()
@@ -269,8 +285,7 @@ def merged(parts: Iterable[PlanPart]) -> Plan:
     digest = whole.digests[0]
     if len(whole.digests) > 1:
         digest = hashlib.sha256("\n".join(whole.digests).encode()).hexdigest()
-    listed = {document: place for place, document in enumerate(whole.listed)}
-    return Plan(tuple(whole.shards), whole.counts, whole.readings, listed, digest)
+    return Plan(tuple(whole.shards), whole.counts, whole.readings, whole.places(), digest)
 
 
 def _one_after_another(

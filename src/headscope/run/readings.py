@@ -10,14 +10,18 @@ alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from headscope.core.intervals import FEWEST
+from headscope.core.length_bands import NAMES, band_of
 from headscope.corpus import Example
 from headscope.corpus.contents import DOCUMENTS, READINGS, SENTENCES, Annotations
+from headscope.corpus.equal_documents import EqualDocuments
 from headscope.corpus.input_sample import InputSample
 from headscope.corpus.stored_inputs import StoredInputChoice
 
@@ -33,7 +37,9 @@ class Reading:
     sample         for the control of the run
     annotations    which of them they have
     counts         documents, examples, tokens
+    equal          documents of equal content
     longest        tokens of the longest input
+    lengths        band of lengths -> documents with such inputs
     """
 
     token_counts: npt.NDArray[np.int64]
@@ -41,8 +47,9 @@ class Reading:
     sample: InputSample
     annotations: Annotations = field(default_factory=Annotations)
     counts: Counter[str] = field(default_factory=Counter)
+    equal: EqualDocuments = field(default_factory=EqualDocuments)
     longest: int = 0
-    _last: str | None = None  # the document last counted
+    lengths: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def new(cls, vocabulary: int, *, seed: int) -> Reading:
@@ -52,15 +59,22 @@ class Reading:
             InputSample(seed=seed, most=MOST_SAMPLED),
         )  # fmt: skip
 
-    def add(self, example: Example) -> None:
-        """Take one input into account, but its ids; those of a document come together."""
-        self.counts.update(
-            documents=int(example.document != self._last), examples=1, tokens=len(example)
-        )
-        self._last, self.longest = example.document, max(self.longest, len(example))
-        self.annotations.add(example)
-        self.stored_inputs.consider(example)
-        self.sample.consider(example)
+    def add(self, examples: Sequence[Example]) -> None:
+        """Take all inputs of one document into account, but their ids."""
+        self.counts.update(documents=1, examples=len(examples), tokens=sum(map(len, examples)))
+        self.lengths.update({band_of(len(example)) for example in examples})
+        self.equal.consider(examples)
+        for example in examples:
+            self.longest = max(self.longest, len(example))
+            self.annotations.add(example)
+            self.stored_inputs.consider(example)
+            self.sample.consider(example)
+
+    def counted(self) -> dict[str, Any]:
+        """The counts for a manifest; documents of equal content count as one, and it says so."""
+        copies = self.equal.counted(self.counts["documents"])
+        units = self.counts["documents"] - copies.get("copies", 0)
+        return dict(self.counts) | {"documents": units} | copies
 
     def merge(self, after: Reading) -> None:
         """Add what other documents gave."""
@@ -69,7 +83,15 @@ class Reading:
         self.sample.merge(after.sample)
         self.annotations.merge(after.annotations)
         self.counts += after.counts
+        self.equal.merge(after.equal)
+        self.lengths += after.lengths
         self.longest = max(self.longest, after.longest)
+
+    @property
+    def bands(self) -> list[str]:
+        """The bands of lengths with data enough for intervals; none where they are not several."""
+        bands = [name for name in NAMES if self.lengths[name] >= FEWEST]
+        return bands if len(bands) > 1 else []
 
 
 def merge_readings(into: dict[str, Reading], after: Mapping[str, Reading]) -> None:

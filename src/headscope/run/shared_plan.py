@@ -23,6 +23,7 @@ from headscope.core.progress import phase
 from headscope.corpus import Corpus, EncodeCounts, Example
 from headscope.corpus.contents import Annotations, Reason
 from headscope.corpus.document import Frame, FrameElement, Mention, Word
+from headscope.corpus.equal_documents import EqualDocuments
 from headscope.corpus.partitions import partitions_of
 from headscope.model.model import Model
 from headscope.run.manifest import deciding_versions, identity_of
@@ -116,17 +117,17 @@ def part_of_state(state: State, settings: Settings) -> PlanPart:
             state["shards"].tolist(), digests, strict=True
         )
     ]
-    listed = dict.fromkeys(told["listed"])
+    listed = dict.fromkeys(map(tuple, told["listed"]))
     return PlanPart(shards, counts, settings.replicates, readings, listed, told["digests"])
 
 
 def _told(reading: Reading) -> dict[str, Any]:
     return {
-        "counts": reading.counts, "longest": reading.longest,
+        "counts": reading.counts, "longest": reading.longest, "lengths": reading.lengths,
         "annotated": reading.annotations.documents, "relations": reading.annotations.relations,
         "stored": [_plain(example) for example in reading.stored_inputs.held],
         "sample": [_plain(example) for example in reading.sample.held],
-        "below": reading.sample.below,
+        "below": reading.sample.below, "equal": reading.equal.state(),
     }  # fmt: skip
 
 
@@ -139,7 +140,8 @@ def _reading(told: dict[str, Any], token_counts: Ints, *, seed: int) -> Reading:
         for one in examples:
             choice.consider(_example(one))
     reading.annotations = Annotations(Counter(told["annotated"]), Counter(told["relations"]))
-    reading.counts, reading.longest = Counter(told["counts"]), told["longest"]
+    reading.counts, reading.lengths = Counter(told["counts"]), Counter(told["lengths"])
+    reading.longest, reading.equal = told["longest"], EqualDocuments.of_state(told["equal"])
     return reading
 
 

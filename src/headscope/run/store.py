@@ -278,8 +278,10 @@ class Run:
 
     def __iter__(self) -> Iterator[str]:
         from headscope.core.control import BASE, CONTROL
+        from headscope.core.length_bands import BANDS
 
-        return (str(name) for name in self.tree.children if name not in (BASE, CONTROL))
+        beside = BASE, CONTROL, BANDS
+        return (str(name) for name in self.tree.children if name not in beside)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -129,7 +129,7 @@ def first_token(s: float, rests: Rests) -> Iterator[Head]:
     first = rests.first
     yield Head("first token", (to(first, s),), said=(Said("first"),))
     yield Head("first token, stops on themselves", (to(first, s), Match(STOP, STOP, 2 * s)),
-               value=TAKES_NOTHING, said=(Said("first"),))  # fmt: skip
+               value=TAKES_NOTHING, said=(Said("first"),), also=(Said("rest"),))  # fmt: skip
     for name, offset in (("self", 0), ("previous", -1)):
         yield Head(
             f"two thirds on the first token, the rest on {name}",

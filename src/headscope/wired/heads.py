@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from headscope.core.accumulators import Float64
-from headscope.wired.features import JUNK, SPECIAL, WORD, Feature
+from headscope.wired.features import JUNK, NOTED, SPECIAL, WORD, Feature
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Head:
     said     labels that must be said of it
     also     labels that may be said, and count for nothing
     decoy    kinds that it looks like and is not
-    layers   of the network in which it may stand: "any", or "late": behind one that it reads
+    late     stands behind one whose notes it reads
     """
 
     name: str
@@ -82,6 +82,11 @@ class Head:
     also: tuple[Said, ...] = ()
     decoy: tuple[str, ...] = ()
     late: bool = False
+
+    @property
+    def notes(self) -> bool:
+        """Whether it writes what a later head may read."""
+        return self.value.writes.name == NOTED.name
 
     @property
     def features(self) -> list[Feature]:

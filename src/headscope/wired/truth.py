@@ -55,7 +55,7 @@ def judge(tree: xr.DataTree, wired: Wired, shown: Mapping[tuple[int, int], set[s
         right = tuple(must for must in head.said if any(must.fits(*label) for label in said))
         missed = tuple(
             must for must in head.said
-            if must not in right and not (must.kind == "sink" and "no sink" in plain)
+            if must not in right and f"no {must.kind}" not in plain
         )  # fmt: skip
         false = tuple(
             claim
@@ -83,7 +83,8 @@ def about(claim: Claim) -> str:
 
 
 def plain_truths(wired: Wired, corpus: Corpus) -> dict[tuple[int, int], set[str]]:
-    """(layer, head) -> the kinds of labels that only describe maps and are true of its maps.
+    """(layer, head) -> the kinds of labels that only describe maps and are true of its maps; and
+    `no KIND` where the contrary may be true. Near a threshold both are.
 
     Computed apart from any analysis: maps of all inputs in turn, their plain means.
     """
@@ -100,10 +101,10 @@ def plain_truths(wired: Wired, corpus: Corpus) -> dict[tuple[int, int], set[str]
     mean["narrow"], mean["broad"] = 1 - mean["spread"], mean["spread"]
     true = {place: set[str]() for place in np.ndindex(mean["self"].shape)}
     for place, kinds in true.items():
-        kinds |= {
-            kind for kind, share in mean.items()
-            if kind in rules and share[place] > rules[kind].least - SLACK
-        }  # fmt: skip
+        for kind in mean.keys() & rules.keys():
+            share, least = mean[kind][place], rules[kind].least
+            kinds |= {kind} if share > least - SLACK else set()
+            kinds |= {f"no {kind}"} if share < least + SLACK else set()
         kinds |= _rest(mean, norms[place], place, wired)
     return true
 
@@ -161,6 +162,7 @@ def _shares(maps: Float64, tokens: Sequence[str], segments: np.ndarray) -> dict[
         nats = -np.nansum(np.where(maps > 0, maps * np.log(maps), 0), -1).mean(-1)
     causal = bool((maps[..., 0, 1:] == 0).all()) if size > 1 else False
     uniform = np.log(np.arange(1, size + 1)).mean() if causal else np.log(size)
+    seen = column * size / (size - np.arange(size)) if causal else column  # by who sees the key
     shares = {
         "self": (maps * (offset == 0)).sum((-1, -2)) / size,
         "previous": (maps * (offset == -1)).sum((-1, -2)) / size,
@@ -171,7 +173,7 @@ def _shares(maps: Float64, tokens: Sequence[str], segments: np.ndarray) -> dict[
         "special": column[..., special].sum(-1),
         "punctuation": column[..., np.isin(texts, [".", ","])].sum(-1),
         "spread": nats / max(uniform, 1e-9),
-        "threshold_sink": (column > 0.3).any(-1) * 1.0,
+        "threshold_sink": (seen > 0.3).any(-1) * 1.0,
     }  # fmt: skip
     words = ~special
     same = (texts[:, None] == texts) & (offset != 0)

@@ -37,7 +37,7 @@ def claims(tree: xr.DataTree) -> list[Claim]:
         return []
     here = dataset.isel(mention_type=np.flatnonzero(dataset["count"].values >= LEAST_MENTIONS))
     kinds = [str(kind) for kind in here["mention_type"].values]
-    baseline = here["baseline"].transpose("system", ...)
+    baseline = here["baseline"].transpose("system", ...).values
     made, n = [], documents(tree, dataset["accuracy"])
     for one in specific_heads(here, "accuracy", tests=here["reference"].size):
         kind, rules = kinds[one.cell[0]], baseline[:, one.cell[0]]

@@ -22,8 +22,9 @@ import xarray as xr
 from headscope.analyses.dependency import QUESTION
 from headscope.analyses.dependency.claims import GRID
 from headscope.analyses.language.held_out import add_by_half, best, counted
-from headscope.analyses.language.specific import against_rivals, words_beside
-from headscope.core.accumulators import Bools, Float64, Ints, halves, ratio
+from headscope.analyses.language.specific import against_even, against_rivals, words_beside
+from headscope.analyses.language.weighted_pairs import WeightedPairs
+from headscope.core.accumulators import Array, Bools, Float64, Ints, halves, ratio
 from headscope.core.results import labelled
 from headscope.corpus.contents import ROOT, has_tree, label, refuse_unknown, relation_names
 from headscope.corpus.document import Example
@@ -93,9 +94,13 @@ class Dependency(Analysis, question=QUESTION):
         self.by_offset = self.sums(2, len(OFFSETS), size, replicates=kept)
         self.asked = self.sums(2, size, replicates=kept)
         self.left_out = self.sums(len(LEFT_OUT), replicates=0)
+        self.weight = self.sums(*cells[1:], replicates=kept)
+        self.even = self.sums(len(DIRECTIONS), size, replicates=kept)
         # of the batch that is looked at: its trees, the half of each example, and
         # [example, place, column] float32 1 where the word's answer counts for the column
         self._seen: tuple[SyntacticHeads, Ints, npt.NDArray[np.float32]] | None = None
+        self._pairs: list[WeightedPairs] = []  # of words and heads, in both DIRECTIONS
+        self._place: Ints = np.zeros((0, 2), np.int64)  # [example and place, word] of each
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Count, for each example, the words whose head each head of the layer finds."""
@@ -109,14 +114,18 @@ class Dependency(Analysis, question=QUESTION):
         )
         answers = np.stack(found, 2)  # [example, head, direction, place]
 
-        def right(asked: Ints) -> npt.NDArray[np.float32]:
-            """[example, head, direction, column] words whose head these words [example, place] find."""
+        def right(asked: Ints) -> Array:
+            """[example, head, direction, column] words whose head those at `asked` find."""
             answer = np.take_along_axis(answers, asked[:, None, None], 3)
-            return (answer == heads.head[:, None, None]).astype(np.float32) @ member[:, None]
+            hits: Array = answer == heads.head[:, None, None]
+            return hits.astype(np.float32) @ member[:, None]
 
         add_by_half(self.correct, right(heads.judge), half, batch.groups, at=(layer.index,))
         beside = (right(heads.beside[..., 0]) + right(heads.beside[..., 1])) / 2
         self.from_others.add(beside, batch.groups, at=(layer.index,))
+        given = [pairs.sums(layer, batch, measure=self.options["measure"]) for pairs in self._pairs]
+        weights = np.stack(given, -1)  # [word, head, direction]
+        self.weight.add(self._by_column(weights), batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         possessive = self.options["possessive"]
@@ -124,15 +133,30 @@ class Dependency(Analysis, question=QUESTION):
         if not (heads.asked.any() or heads.left_out.any()):
             self._seen = None
             return
-        half = halves([e.document for e in batch.examples], seed=self.scope.seed)
+        half = halves(batch.units, seed=self.scope.seed)
         member = np.where(heads.asked[..., None], self.member[heads.label], 0)
         member[heads.root, self.columns.index(CLEAN)] = 0
         self._seen = heads, half, member.astype(np.float32)
         add_by_half(self.asked, member.sum(1), half, batch.groups)
+        rows, place = np.nonzero(self._seen[2].any(-1) & (heads.head >= 0))
+        word, head = heads.judge[rows, place], heads.head[rows, place]
+        ways = (word, head), (head, word)
+        self._pairs = [WeightedPairs.between_words(batch, rows, *way) for way in ways]
+        self._place = np.stack([rows, place])
+        even = np.stack([pairs.even(batch) for pairs in self._pairs], -1)  # [word, direction]
+        self.even.add(self._by_column(even[:, None])[:, 0], batch.groups)
         offsets = np.swapaxes(heads.by_offset, 1, 2)  # [example, offset, place]
         hits = offsets.astype(np.float32) @ self._seen[2]  # [example, offset, column]
         add_by_half(self.by_offset, hits, half, batch.groups)
         self.left_out.add(heads.left_out, batch.groups)
+
+    def _by_column(self, values: Float64) -> Float64:
+        """[example, head, direction, column] sums over words of values [word, head, direction]."""
+        assert self._seen is not None
+        member = self._seen[2]  # [example, place, column]
+        by_place = np.zeros((*member.shape[:2], *values.shape[1:]))
+        by_place[tuple(self._place)] = values
+        return np.moveaxis(by_place, 1, -1) @ member[:, None]
 
     def result(self) -> xr.Dataset:
         """Accuracies, baselines and the best heads; NaN for what was never asked."""
@@ -160,6 +184,10 @@ class Dependency(Analysis, question=QUESTION):
         variables["from_others"] = replace(variables["from_others"], source="ours", tidy=False)
         rivals = baseline.chosen[:, None, None, None], from_others, self._elsewhere(found, both)
         variables |= against_rivals(accuracy, rivals, every, RIVALS, asked=questions)
+        if self.options["measure"] == "attention":  # norms are on no common scale
+            sums = self.weight.sums, self.even.sums[:, None, None]
+            weight, even = (ratio(part, questions) for part in sums)
+            variables |= against_even(weight, even, every, sizes=questions)
         coords = {
             "direction": DIRECTIONS, "relation": self.columns, "offset": OFFSETS,
             "reason": LEFT_OUT,

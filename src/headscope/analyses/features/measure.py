@@ -31,7 +31,7 @@ import xarray as xr
 
 from headscope.analyses.features import CLS_QUESTION, PAIRS_QUESTION, QUESTION
 from headscope.analyses.features.claims import PAIRS
-from headscope.analyses.features.references import GIVEN, MASSES, PairSums, mass_weights
+from headscope.analyses.features.references import GIVEN, MASSES, mass_weights, pair_sums
 from headscope.analyses.features.word_types import (
     NOUN,
     PRONOUN,
@@ -41,6 +41,7 @@ from headscope.analyses.features.word_types import (
     word_types,
 )
 from headscope.analyses.language.specific import against_rivals
+from headscope.analyses.language.weighted_pairs import WeightedPairs
 from headscope.core.accumulators import Bools, Float64, Ints, Sums
 from headscope.core.intervals import SHARE, Estimate, estimate
 from headscope.core.results import Variable, labelled
@@ -121,7 +122,7 @@ class Features(Analysis, question=QUESTION):
         for row, example in enumerate(batch.examples):
             if types[row].any():
                 weights[row] = mass_weights(types[row], example)
-        self.with_kind.add(weights[:, 0].any(-1), batch.groups)
+        self.with_kind.add(np.asarray(weights[:, 0].any(-1)), batch.groups)
         flat = torch.from_numpy(weights).flatten(1, 2)  # [example, MASSES · type, token]
         self._masses = flat.transpose(1, 2)
 
@@ -325,22 +326,25 @@ class Pairs(Analysis, question=PAIRS_QUESTION):
         self.mass = self.sums(scope.layers, scope.heads, len(GIVEN), len(PAIRS))
         self.words = self.sums(len(PAIRS))
         self._groups: Groups | None = None
-        self._sums: PairSums | None = None
+        self._sums: WeightedPairs | None = None
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each input's largest weight of every kind of pair."""
         if layer.index == 0:
             self._groups = _groups(batch, self.options["pairing"])
             self.count.add(self._groups.present, batch.groups)
-            self._sums = PairSums.of(self._groups.members(), _words_of(batch), kinds=len(PAIRS))
-            self.words.add(self._sums.asked, batch.groups)
+            members = self._groups.members()
+            self._sums, queries = pair_sums(members, _words_of(batch), kinds=len(PAIRS))
+            self.words.add(queries, batch.groups)
         groups = self._groups
         if groups is not None and len(groups.start):
             entries = torch.from_numpy(groups.entries).to(batch.mask.device)  # [3, entry]
             largest = groups.largest_of(layer.pairs(*entries, measure=self.options["measure"]))
             self.total.add(largest, batch.groups, at=(layer.index,))
             assert self._sums is not None
-            given = self._sums.given(layer, batch.mask.device, measure=self.options["measure"])
+            sums = self._sums.sums(layer, batch, measure=self.options["measure"])
+            shape = (len(batch.groups), len(PAIRS), len(GIVEN), -1)
+            given = sums.reshape(shape).transpose(0, 3, 2, 1)  # [example, head, way, pair]
             self.mass.add(given, batch.groups, at=(layer.index,))
 
     def result(self) -> xr.Dataset:

@@ -9,18 +9,14 @@ are moved by one token, so that their distance explains nothing.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
-import torch
 
 from headscope.analyses.features.word_types import TYPES
 from headscope.analyses.language.specific import words_beside
+from headscope.analyses.language.weighted_pairs import WeightedPairs
 from headscope.core.accumulators import Bools, Float64, Ints
 from headscope.corpus.document import Example
-from headscope.model.batch import to_float64
-from headscope.model.layer import LayerView
 
 _GROUPS = ((0, 1, 2), (3, 4), (5,))  # tags, roles, negation: a word has at most one of each
 MASSES = ("mass", "beside", "other_kinds")
@@ -53,47 +49,26 @@ def mass_weights(features: Bools, example: Example) -> Float64:
     return weights
 
 
-@dataclass(frozen=True)
-class PairSums:
-    """Entries of a batch whose weighted sum is what words give to those that they are paired with.
+def pair_sums(
+    pairs: Sequence[tuple[int, Ints]], words: Sequence[Bools], *, kinds: int
+) -> tuple[WeightedPairs, Ints]:
+    """Of pairs of tokens the sums [example, kind, one of GIVEN] of what words give to their others.
 
-    entries  [axis, entry] example, query, key
-    cell     [entry] (example · kinds + kind) · 3 + one of GIVEN
-    weight   [entry]
-    asked    [example, kind] how many queries have such a pair
+    pairs    of each example and kind: example · kinds + kind, [query or key, pair]
+    words    [token] of each example: what is part of a word
+    returns  with [example, kind] how many queries have such a pair
     """
-
-    entries: Ints
-    cell: Ints
-    weight: Float64
-    asked: Ints
-
-    @classmethod
-    def of(cls, pairs: Sequence[tuple[int, Ints]], words: Sequence[Bools], *, kinds: int) -> Self:
-        """From pairs of tokens.
-
-        pairs  of each example and kind: example · kinds + kind, [query or key, pair]
-        words  [token] of each example: what is part of a word
-        """
-        asked = np.zeros((len(words), kinds), np.int64)
-        parts = [np.zeros((5, 0))]
-        for cell, pair in pairs:
-            row, kind = divmod(cell, kinds)
-            table, asked[row, kind] = _entries(pair, words[row])
-            table[0] += 3 * cell
-            parts.append(np.insert(table, 2, row, axis=0))
-        every = np.concatenate(parts, 1)
-        whole = every[[0, 2, 3, 4]].astype(np.int64)
-        return cls(whole[1:], whole[0], every[1], asked)
-
-    def given(self, layer: LayerView, device: torch.device, *, measure: str) -> Float64:
-        """[example, head, way, kind] the sums over queries."""
-        entries = torch.from_numpy(self.entries).to(device)
-        values = to_float64(layer.pairs(*entries, measure=measure))  # [entry, head]
-        sums = np.zeros((self.asked.size * len(GIVEN), values.shape[1]))
-        np.add.at(sums, self.cell, values * self.weight[:, None])
-        by_kind = sums.reshape(*self.asked.shape, len(GIVEN), -1)  # [example, kind, way, head]
-        return by_kind.transpose(0, 3, 2, 1)  # [example, head, way, kind]
+    queries = np.zeros((len(words), kinds), np.int64)
+    parts = [np.zeros((5, 0))]
+    for cell, pair in pairs:
+        row, kind = divmod(cell, kinds)
+        table, queries[row, kind] = _entries(pair, words[row])
+        table[0] += len(GIVEN) * cell
+        parts.append(np.insert(table, 2, row, axis=0))
+    every = np.concatenate(parts, 1)
+    whole = every[[0, 2, 3, 4]].astype(np.int64)
+    size = queries.size * len(GIVEN)
+    return WeightedPairs.of(whole[1:], whole[0], every[1], size=size), queries
 
 
 def _entries(pair: Ints, word: Bools) -> tuple[Float64, int]:

@@ -17,12 +17,19 @@ import xarray as xr
 
 from headscope.core.accumulators import Bools, Float64, Ints
 from headscope.core.claim import LEAST_EFFECT, Claim, effects
-from headscope.core.intervals import DIFFERENCE, ROUNDING, Estimate, estimate_difference, stretch
+from headscope.core.intervals import (
+    DIFFERENCE,
+    ROUNDING,
+    SHARE,
+    Estimate,
+    estimate_difference,
+    stretch,
+)
 from headscope.core.intervals import estimate as estimate_mean
 from headscope.core.results import Variable, at, estimate
 from headscope.core.wording import percent
 
-REFERENCE, ABOVE = "reference", "above_reference"
+REFERENCE, ABOVE, EVEN = "reference", "above_reference", "above_even"
 LEAST_ABOVE = 0.1  # ours: of what is left above the reference; nearer to it, a head is ordinary
 SPECIFIC = (
     "every head by itself: its share lies above {rivals}, by at least 5 points and a tenth of what "
@@ -58,6 +65,27 @@ def against_rivals(
     return {
         REFERENCE + end: Variable(reference[0], dims, words, "1", "ours", tidy=False),
         ABOVE + end: Variable(above, dims, long_name, "1", "ours", tidy=False),
+    }
+
+
+def against_even(
+    weight: Float64, even: Float64, dims: Sequence[str], *, sizes: Float64
+) -> dict[str, Variable]:
+    """`weight`, the attention that the right word gets, and `above_even`, less even attention.
+
+    A word may get the largest of weights that are all next to nothing.
+
+    weight, even  [replicate + 1, *cell] draws of means
+    sizes         draws of what they are means over
+    """
+    said = "attention to the right word, mean", "the same less what even attention would give it"
+    parts = (
+        estimate_mean(draws, bounds=bounds, sizes=sizes)
+        for draws, bounds in ((weight, SHARE), (weight - even, DIFFERENCE))
+    )
+    return {
+        name: Variable(part, dims, words, "probability", "ours", tidy=False)
+        for name, part, words in zip(("weight", EVEN), parts, said, strict=True)
     }
 
 
@@ -98,7 +126,8 @@ def specific_heads(
 ) -> Iterator[SpecificHead]:
     """All heads above their reference, by more than the data and a margin leave open.
 
-    dataset  has the share `variable`, `reference` and `above_reference` [layer, head, *cell]
+    dataset  has the share `variable`, `reference` and `above_reference` [layer, head, *cell]; where
+             there is `above_even`, heads are left out that hardly attend to what they find
     tests    heads and cells that are looked at
     end      of their names
     """
@@ -108,7 +137,10 @@ def specific_heads(
     reference = dataset[REFERENCE + end].values
     least = np.maximum(LEAST_EFFECT, LEAST_ABOVE * (1 - reference))
     effect = effects(share, reference)
-    for layer, head, *cell in np.argwhere((above.low > least) & np.isfinite(share.low)).tolist():
+    sure = (above.low > least) & np.isfinite(share.low)
+    if EVEN in dataset:
+        sure &= corrected(estimate(dataset, EVEN), tests).low > LEAST_EFFECT
+    for layer, head, *cell in np.argwhere(sure).tolist():
         here = (layer, head, *cell)
         rest = float(reference[here]), float(effect[here])
         yield SpecificHead(layer, head, tuple(cell), at(share, *here), *rest)
@@ -136,12 +168,13 @@ def words_beside(of: Ints, places: Ints, usable: Bools, goal: Bools) -> Ints:
     usable  [word, place] which of them may be taken
     goal    [word, place] which are what the word is to find
     """
-    at, least, most = of[:, None], -1, np.iinfo(np.int64).max
+    at, least, most = of[:, None], np.iinfo(np.int64).min, np.iinfo(np.int64).max
     before, goal_before = (
-        np.where(some & (places < at), places, least).max(1, initial=least) for some in (usable, goal)
+        np.where(part & (places < at), places, least).max(1, initial=least)
+        for part in (usable, goal)
     )
     after, goal_after = (
-        np.where(some & (places > at), places, most).min(1, initial=most) for some in (usable, goal)
+        np.where(part & (places > at), places, most).min(1, initial=most) for part in (usable, goal)
     )
     both = np.stack([before, after], 1)  # [word, 2]
     there = np.stack([before > least, after < most], 1)

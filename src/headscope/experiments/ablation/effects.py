@@ -176,7 +176,7 @@ def verdicts(difference: Estimate, q: Float64, margin: float) -> list[str]:
                strict=True)  # fmt: skip
     return [
         (HELPFUL if value < 0 else HARMFUL)
-        if chance < SIGNIFICANT and value
+        if chance < SIGNIFICANT and abs(value) > 0
         else NO_EFFECT
         if within(value, low, high, margin).holds
         else str(Outcome.CANNOT_TELL)

@@ -105,7 +105,7 @@ class PairReader:
             part.reset()
         every = [*self.sides.analyses[BEFORE], self.sides.similarity]
         with reading(self.job.models.values(), self.job):
-            for places, shown in self.job.by_reading(examples, every):
+            for _, places, shown in self.job.by_reading(examples, every):
                 names = {analysis.name for analysis in shown}
                 for rows in reversed(list(self._batches([examples[at] for at in places]))):
                     self._read_batch(examples, number, [places[row] for row in rows], names)

@@ -1,0 +1,105 @@
+"""Where a label holds: in inputs of which lengths.
+
+Attention to a sink, to a position, to few tokens depends on how long an input is, and a mean over
+inputs of all lengths hides it. So a run keeps the sums behind its claims by length, too: the group
+`bands` holds one group per band of lengths, in which the groups of analyses lie as they do in the
+run itself. There the same claim is held against the same rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import xarray as xr
+
+from headscope.core.claim import Claim, LabelRule
+from headscope.core.results import derived
+from headscope.core.verdict import Outcome, above
+
+BANDS = "bands"
+LAST_TOKENS = (16, 32, 64, 128, 512, 2048)  # of the bands; longer inputs are one more
+NAMES = (
+    f"up to {LAST_TOKENS[0]}",
+    *(f"{a + 1} to {b}" for a, b in pairwise(LAST_TOKENS)),
+    f"more than {LAST_TOKENS[-1]}",
+)
+
+
+def band_of(tokens: int) -> str:
+    """The band of an input of so many tokens, by its name: `17 to 32`."""
+    return NAMES[sum(tokens > last for last in LAST_TOKENS)]
+
+
+@derived
+def bands(tree: xr.DataTree) -> dict[str, xr.DataTree]:
+    """The inputs of each band that has data enough, to be read as a run, the shortest first; none
+    where hardly any but those of one band were read.
+    """
+    if BANDS not in tree.children:
+        return {}
+    there = tree.children[BANDS].children
+    return {
+        name: xr.DataTree(
+            xr.Dataset(attrs=tree.attrs | there[name].attrs), children=there[name].children
+        )
+        for name in NAMES
+        if name in there
+    }
+
+
+def where_it_holds(
+    claim: Claim, rule: LabelRule, of_bands: Mapping[str, Mapping[tuple[object, ...], Claim]]
+) -> str:
+    """In inputs of which lengths a label holds, in words: `up to 32 tokens`.
+
+    "" where a run tells no lengths apart; or where what a head knows of words holds in all, and is
+    the same number in all. Of the rest nothing is known in longer inputs: a share of all attention
+    depends on how many tokens share it.
+
+    of_bands  band -> `place_of` a claim -> the same claim in inputs of these lengths
+    """
+    same = {name: claims.get(place_of(claim)) for name, claims in of_bands.items()}
+    there = {name: one for name, one in same.items() if one and math.isfinite(one.low)}
+    outcomes = {name: _outcome(one, rule) for name, one in there.items()}
+    by_outcome = {each: [n for n, one in outcomes.items() if one is each] for each in Outcome}
+    fails = by_outcome[Outcome.FAILS]
+    if rule.words and not fails and not _differ(list(there.values())):
+        return ""
+    if holds := by_outcome[Outcome.HOLDS] or by_outcome[Outcome.CANNOT_TELL]:
+        return f"{_joined(holds)} tokens"
+    return f"not {_joined(fails)} tokens" if fails else ""
+
+
+def place_of(claim: Claim) -> tuple[object, ...]:
+    """What makes a claim the same in other inputs."""
+    return claim.layer, claim.head, claim.kind, claim.name
+
+
+def _outcome(claim: Claim, rule: LabelRule) -> Outcome:
+    """Of a rule that asks for no more than a baseline, whether it is beaten."""
+    return above(claim.value, claim.low, claim.high, rule.least or claim.reference).outcome
+
+
+def _differ(claims: Sequence[Claim]) -> bool:
+    """Whether the number changes with the length: what it is in longer inputs is not known."""
+    return bool(claims) and min(one.high for one in claims) < max(one.low for one in claims)
+
+
+def _joined(names: Sequence[str]) -> str:
+    """`up to 32`, `17 to 64`, `up to 16 or 65 to 128`: neighbouring bands are one."""
+    runs: list[list[int]] = []
+    for at in map(NAMES.index, names):
+        if runs and runs[-1][-1] == at - 1:
+            runs[-1].append(at)
+        else:
+            runs.append([at])
+    return " or ".join(_range(run[0], run[-1]) for run in runs)
+
+
+def _range(first: int, last: int) -> str:
+    if not first:
+        return f"up to {LAST_TOKENS[last]}" if last < len(LAST_TOKENS) else "any number of"
+    more = LAST_TOKENS[first - 1]
+    return f"more than {more}" if last == len(LAST_TOKENS) else f"{more + 1} to {LAST_TOKENS[last]}"

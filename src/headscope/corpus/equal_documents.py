@@ -1,0 +1,165 @@
+"""Find documents of the same content, and those that nearly are, while a corpus is read once.
+
+Ten copies of a document are no more evidence than one: intervals take them as one. Of each content
+the few lowest hashes of its sequences of tokens are kept (Broder 1997), which tell how much two
+have in common; of a large corpus those contents whose lowest hash is lowest. What is held does not
+grow with the corpus, and does not depend on how it is divided.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from headscope.core.accumulators import ratio
+from headscope.corpus.document import Example
+
+Hashes = npt.NDArray[np.uint64]
+SEQUENCE = 8  # ours: tokens
+SKETCH = 32  # ours: hashes of a document
+NEARLY = 0.8  # ours: of the sequences that either has, those that both have
+MOST_HELD = 2048  # ours: contents
+MOST_NAMES = 64  # ours: documents of one content that are known by their ids
+_FACTORS = np.uint64(0x9E3779B97F4A7C15) ** np.arange(SEQUENCE, dtype=np.uint64)
+
+
+def content_of(examples: Sequence[Example]) -> npt.NDArray[np.int64]:
+    """[token] what a document says: its tokens without those that frame its inputs."""
+    return np.concatenate([one.input_ids[~one.special] for one in examples])
+
+
+def content_name(examples: Sequence[Example]) -> str:
+    """A name of what a document says, the same for all that say the same."""
+    content = content_of(examples).astype("<i8").tobytes()
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+def unit_names(examples: Iterable[Example], listed: Mapping[str, int]) -> list[str]:
+    """The name of what each example is a part of: the same for documents of one content.
+
+    listed  see `groups_of`: of documents with one place the first lends its name
+    """
+    if not listed:
+        return [one.content or one.document for one in examples]
+    first = {place: document for document, place in reversed(listed.items())}
+    return [first[listed[one.document]] if one.document in listed else one.document
+            for one in examples]  # fmt: skip
+
+
+@dataclass
+class Content:
+    """One content: the documents that have it by their ids, and further ones that are counted."""
+
+    sketch: Hashes
+    names: dict[str, None]
+    further: int = 0
+
+    @property
+    def documents(self) -> int:
+        """How many have it."""
+        return len(self.names) + self.further
+
+    def add(self, name: str) -> None:
+        """One more document, unless it is known."""
+        if name not in self.names and len(self.names) == MOST_NAMES:
+            self.further += 1
+        else:
+            self.names.setdefault(name)
+
+
+@dataclass
+class EqualDocuments:
+    """Contents by name, of a large corpus a sample of them; `whole`: whether all are held."""
+
+    held: dict[str, Content] = field(default_factory=dict)
+    whole: bool = True
+
+    def consider(self, examples: Sequence[Example]) -> None:
+        """Take one document into account, by all its examples."""
+        name = examples[0].content
+        if name not in self.held:
+            self.held[name] = Content(_sketch(content_of(examples)), {})
+        self.held[name].add(examples[0].document)
+        self._drop(2 * MOST_HELD)
+
+    def merge(self, after: Self) -> None:
+        """Take into account what another has read behind this one."""
+        for name, theirs in after.held.items():
+            mine = self.held.setdefault(name, Content(theirs.sketch, {}))
+            for document in theirs.names:
+                mine.add(document)
+            mine.further += theirs.further
+        self.whole &= after.whole
+        self._drop(2 * MOST_HELD)
+
+    def counted(self, documents: int) -> dict[str, Any]:
+        """Of so many documents, `copies` of others, and how many are `nearly_equal` to another.
+
+        `estimated` stands there where they were counted in a sample.
+        """
+        self._drop(MOST_HELD)
+        every = sum(content.documents for content in self.held.values())
+        share = 1.0 if self.whole else documents / max(every, 1)
+        copies, near = every - len(self.held), self._near()
+        if not copies + near:
+            return {}
+        told: dict[str, Any] = {
+            "copies": round(copies * share), "nearly_equal": round(near * share),
+        }  # fmt: skip
+        return told if self.whole else told | {"estimated": True}
+
+    def state(self) -> dict[str, Any]:
+        """The same for a file."""
+        held = {
+            name: [content.sketch.tolist(), list(content.names), content.further]
+            for name, content in self.held.items()
+        }
+        return {"held": held, "whole": self.whole}
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Any]) -> Self:
+        """What `state` gave."""
+        held = {
+            name: Content(np.array(sketch, np.uint64), dict.fromkeys(names), further)
+            for name, (sketch, names, further) in state["held"].items()
+        }
+        return cls(held, state["whole"])
+
+    def _drop(self, most: int) -> None:
+        """Of more contents than this, hold those of the lowest hashes."""
+        if len(self.held) <= most:
+            return
+        lowest = sorted(self.held, key=lambda name: (self.held[name].sketch[0], name))
+        self.held = {name: self.held[name] for name in lowest[:MOST_HELD]}
+        self.whole = False
+
+    def _near(self) -> int:
+        """Contents of which another has nearly all; each is held against its neighbours alone."""
+        near, last = set[str](), dict[int, str]()
+        for name in sorted(self.held, key=lambda name: (self.held[name].sketch[0], name)):
+            own = self.held[name]
+            for other in {last[one] for one in own.sketch.tolist() if one in last}:
+                theirs = self.held[other]
+                if not own.names.keys() & theirs.names.keys() and _common(own, theirs) > NEARLY:
+                    near |= {name, other}
+            last |= dict.fromkeys(own.sketch.tolist(), name)
+        return len(near)
+
+
+def _common(one: Content, other: Content) -> float:
+    """Of the sequences that either has, the share that both have."""
+    lowest = np.union1d(one.sketch, other.sketch)[: min(len(one.sketch), len(other.sketch))]
+    both = np.isin(lowest, one.sketch) & np.isin(lowest, other.sketch)
+    return float(ratio(np.array(both.sum() + 0.0), np.array(len(lowest) + 0.0)))
+
+
+def _sketch(content: npt.NDArray[np.int64]) -> Hashes:
+    """[at most SKETCH] the lowest hashes of its sequences of tokens; of a short one a single."""
+    ids = np.pad(content, (0, max(SEQUENCE - len(content), 0)), constant_values=-1).view(np.uint64)
+    mixed = np.lib.stride_tricks.sliding_window_view(ids + np.uint64(1), SEQUENCE) @ _FACTORS
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # splitmix64
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return np.unique(mixed ^ (mixed >> np.uint64(31)))[:SKETCH]

@@ -1,0 +1,73 @@
+"""Keep the sums behind claims also by the length of inputs, at hardly any cost.
+
+The inputs of one band of lengths are read together. What they add to an analysis goes to the sums
+of their band, in fewer groups of documents, and is then set aside for the sums of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+
+from headscope.core.accumulators import Accumulator, Sums
+from headscope.core.length_bands import NAMES, band_of
+from headscope.core.question import questions
+from headscope.corpus import Example
+from headscope.run.analysis import Analysis
+
+GROUPS = 20  # ours: of documents, at most, in a band; an interval of as many is hardly longer
+OfBands = Mapping[str, Mapping[str, Analysis]]  # band -> name of an analysis -> its sums there
+
+
+def banded(names: Iterable[str]) -> list[str]:
+    """Of these analyses, those that make claims about heads."""
+    claiming = {question.name for question in questions() if question.claims is not None}
+    return [name for name in names if name in claiming]
+
+
+class BandSums:
+    """Divides what analyses add up, of inputs of one kind, among the bands of their lengths.
+
+    of_bands  band -> name of an analysis -> the one that is of its inputs alone
+    """
+
+    def __init__(self, analyses: Sequence[Analysis], of_bands: OfBands) -> None:
+        # Each accumulator, what other bands gave it, and those of bands that have data enough.
+        self.sums: list[tuple[Accumulator, Accumulator, dict[str, Accumulator]]] = []
+        for analysis in analyses:
+            parts = {
+                band: few[analysis.name].accumulators
+                for band, few in of_bands.items()
+                if analysis.name in few
+            }
+            for key, sums in analysis.accumulators.items():
+                own = {band: part[key] for band, part in parts.items() if key in part}
+                if own:
+                    self.sums.append((sums, deepcopy(sums), own))
+
+    def apart(self, places: Sequence[int], examples: Sequence[Example]) -> Iterator[list[int]]:
+        """The places of the examples of each band, the longest first.
+
+        What is added until the next ones are wanted goes to the sums of their band, too.
+        """
+        if not self.sums:
+            yield list(places)
+            return
+        by_band: dict[str, list[int]] = {}
+        for at in places:
+            by_band.setdefault(band_of(len(examples[at])), []).append(at)
+        for _, aside, _ in self.sums:
+            aside.array[...] = aside.nothing
+        for band in sorted(by_band, key=NAMES.index, reverse=True):
+            yield by_band[band]
+            for sums, aside, own in self.sums:
+                if band in own:
+                    _add(own[band], sums)
+                aside.merge(sums)
+                sums.array[...] = sums.nothing
+        for sums, aside, _ in self.sums:
+            sums.merge(aside)
+
+
+def _add(few: Accumulator, sums: Accumulator) -> None:
+    few.merge(sums.folded(len(few.array)) if isinstance(sums, Sums) else sums)
