@@ -5,8 +5,8 @@ python -m benchmarks.truth [--networks N] [--seed S] [--quick] [--workers N] [--
 Wired networks (`headscope.wired`) are read as a user's would be. Printed of each kind of label: of
 all that were said, how many are true (precision), and of all that had to be said, how many were
 (recall), with 95 % intervals (Clopper and Pearson); which heads failed; and both by sharpness and
-by noise. Half of the networks are turned, a third have noise on all weights or features that overlap,
-in one of six attention is saturated; heads stand in any order.
+by noise. Half of the networks are turned, a third have noise on all weights or features that
+overlap, in one of six attention is saturated; heads stand in any order.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def wired(plan: Plan) -> Wired:
     rows = [dealt[at * heads : (at + 1) * heads] for at in range(layers)]
     rows = [[row[at] for at in np.random.default_rng(plan.seed).permutation(heads)] for row in rows]
     if plan.family == "t5":  # one table of distances for all layers
-        rows = [[top if top.reach or head.reach else head for top, head in zip(rows[0], row)]
+        rows = [[top if top.reach or head.reach else head for top, head in zip(rows[0], row, strict=True)]
                 for row in rows]  # fmt: skip
     return wire(
         plan.family, rows, seed=plan.seed, noise=plan.noise, turned=plan.turned,

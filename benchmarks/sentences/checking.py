@@ -1,4 +1,4 @@
-"""Reads the sentences of a report, finds the pattern of each, and holds its numbers against a world."""
+"""Read the sentences of a report, find the pattern of each, hold its numbers against a world."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .world import World
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a sentence: no pattern (unchecked), or faults, which are none if it is true."""
+    """What became of a sentence: no pattern (unchecked), or faults; none if it is true."""
 
     said: Said
     text: str
@@ -46,9 +46,7 @@ def sentences(text: str) -> list[str]:
     return [text]
 
 
-def check_one(
-    said: Said, text: str, world: World, patterns: Sequence[Pattern]
-) -> list[Result]:
+def check_one(said: Said, text: str, world: World, patterns: Sequence[Pattern]) -> list[Result]:
     results = []
     for pattern in patterns:
         if pattern.within and not re.search(pattern.within, text):
@@ -70,10 +68,14 @@ def check_one(
                     continue
                 percent = pattern.is_percent(group)
                 share = percent and group not in pattern.unbounded
-                wrong += [f"{group}: {w}" for w in faults(printed, true, percent=percent, share=share)]
+                wrong += [
+                    f"{group}: {w}" for w in faults(printed, true, percent=percent, share=share)
+                ]
             if pattern.also and not any(one.startswith("nothing is known") for one in wrong):
                 wrong += pattern.also(world, got)
-            results.append(Result(said, match[0] if pattern.name else text, pattern.name, (*wrong,)))
+            results.append(
+                Result(said, match[0] if pattern.name else text, pattern.name, (*wrong,))
+            )
     return results or [Result(said, text)]
 
 

@@ -1,4 +1,4 @@
-"""Read a treebank, or plain texts, into the inputs of a model: with conllu rows, nothing of headscope."""
+"""Read a treebank, or plain texts, into the inputs of a model, with nothing of headscope."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def read_treebank(path: Path) -> list[Sentence]:
         elif not line.strip():
             if words:
                 sentences.append(Sentence(document, tuple(words)))
-            words, ranges = [], {}
+            words = []
         elif not line.startswith("#"):
             _, form, _, upos, xpos, _, head, relation, _, misc = line.split("\t")
             number = line.split("\t")[0]
@@ -116,9 +116,7 @@ def mentions_of(sentences: Sequence[Sentence]) -> tuple[Mention, ...]:
                     entity, head, first = open_ones.pop(place)
                     head_at = first + int(head) - 1
                     kind = _kind(sentence.words[head_at])
-                    local.append(
-                        Mention(entity, start + first, start + at, start + head_at, kind)
-                    )
+                    local.append(Mention(entity, start + first, start + at, start + head_at, kind))
         found += sorted(local, key=lambda m: (m.first, -m.last))
         start += len(sentence.words)
     return tuple(found)

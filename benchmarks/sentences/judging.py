@@ -31,9 +31,7 @@ def number(text: str) -> float:
     return float(text.replace(",", "").replace("−", "-"))
 
 
-def faults(
-    printed: Printed, true: Quantity | float, *, percent: bool, share: bool
-) -> list[str]:
+def faults(printed: Printed, true: Quantity | float, *, percent: bool, share: bool) -> list[str]:
     """What is wrong with a number; [] if nothing is.
 
     percent  printed times 100

@@ -1,4 +1,4 @@
-"""Which heads find syntactic heads and antecedents, and what kinds of words get: as defined in docs/.
+"""Which heads find heads and antecedents, and what kinds of words get: as defined in docs/.
 
 Attention to a word is the sum over its tokens, attention from it the mean over them; tokens that
 the tokenizer added are passed over.
@@ -25,9 +25,37 @@ PRONOUNS = ("PRP", "PRP$")
 SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass", "agent", "expl")
 OBJECTS = ("obj", "dobj", "iobj", "dative", "attr", "oprd")
 NEGATION = frozenset(
-    "neither nor not never none nothing nowhere n't cannot ain't aren't can't couldn't didn't "
-    "doesn't don't hadn't hasn't haven't isn't mightn't mustn't needn't shan't shouldn't wasn't "
-    "weren't won't wouldn't".split()
+    [
+        "neither",
+        "nor",
+        "not",
+        "never",
+        "none",
+        "nothing",
+        "nowhere",
+        "n't",
+        "cannot",
+        "ain't",
+        "aren't",
+        "can't",
+        "couldn't",
+        "didn't",
+        "doesn't",
+        "don't",
+        "hadn't",
+        "hasn't",
+        "haven't",
+        "isn't",
+        "mightn't",
+        "mustn't",
+        "needn't",
+        "shan't",
+        "shouldn't",
+        "wasn't",
+        "weren't",
+        "won't",
+        "wouldn't",
+    ]
 )
 
 
@@ -128,7 +156,9 @@ def antecedents(inputs: Iterable[Input], network: Network) -> dict[str, Finder]:
             for name in ("all", str(answer["kind"])):
                 by = one.document
                 right[name][by] = right[name].get(by, 0) + hits[..., :1]
-                right[f"{name}, any word"][by] = right[f"{name}, any word"].get(by, 0) + hits[..., 1:]
+                right[f"{name}, any word"][by] = (
+                    right[f"{name}, any word"].get(by, 0) + hits[..., 1:]
+                )
                 for key in (name, f"{name}, any word"):
                     rival[key][by] = rival[key].get(by, 0) + rules
                     asked[key][by] = asked[key].get(by, 0) + 1

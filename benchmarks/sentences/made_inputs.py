@@ -115,8 +115,10 @@ def _number_of_labels(w: MadeWorld, m: Match) -> list[str]:
     return [] if number(m["n"]) == count else [f"says {m['n']} heads, {count} have the label"]
 
 
-RULES: Mapping[str, str] = {"Induction": "induction", "Duplicate token": "duplicate",
-                            "Previous token, made inputs": "previous", "Copying": "copied"}  # fmt: skip
+RULES: Mapping[str, str] = {
+    "Induction": "induction", "Duplicate token": "duplicate",
+    "Previous token, made inputs": "previous", "Copying": "copied",
+}  # fmt: skip
 PATTERNS = (
     Pattern(
         "induction", HEAD + "attends to what came after the same token before, {share%}; to the "

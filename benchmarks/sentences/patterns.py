@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -388,7 +387,8 @@ OF_MODEL = (
 def _summed_norms(w: World, kind: str) -> float:
     norms = {
         k: w.totals[f"norm of {k}"].value.mean()
-        for k in ("cls", "sep", "first", "punctuation", "other") if f"norm of {k}" in w.totals
+        for k in ("cls", "sep", "first", "punctuation", "other")
+        if f"norm of {k}" in w.totals
     }
     return float(norms[kind] / sum(norms.values()))
 
@@ -468,7 +468,7 @@ def _having(w: World, m: Match) -> list[str]:
     fits = [h for h in having.values() if set(listed) <= h and len(h) == int(m["n"])]
     if len(listed) + more != int(m["n"]):
         return [f"says {m['n']} heads, lists {len(listed) + more}"]
-    return [] if fits else [f"says {m['n']} heads: {({k: len(v) for k, v in having.items()})}"]
+    return [] if fits else [f"says {m['n']} heads: { ({k: len(v) for k, v in having.items()}) }"]
 
 
 COUNTS = (
