@@ -146,8 +146,8 @@ def beside_of(link: Ints, links: list[Ints], example: Example) -> Ints:
         query, key = link[way], link[1 - way]
         shifts = np.arange(-query.min(), len(example) - query.max())
         places = query + shifts[:, None]  # [shift, pair]
-        goal = np.isin(places, key).any(1)
-        taken = np.isin(places, np.concatenate([one[way] for one in links])).any(1)
+        goal = np.any(np.isin(places, key), 1)
+        taken = np.any(np.isin(places, np.concatenate([one[way] for one in links])), 1)
         usable = ~goal & ~taken & ~np.any(example.special[places], 1)
         by = words_beside(np.zeros(1, np.int64), shifts, usable[None], goal[None])[0]  # [side]
         moved.append([[query + shift, key] for shift in by])
