@@ -71,7 +71,8 @@ def _made(shape: Shape, vocabulary: int, width: int) -> Any:
     if family == "bert":
         config: Any = T.BertConfig(
             vocab_size=vocabulary, hidden_size=width, num_hidden_layers=layers,
-            num_attention_heads=heads, intermediate_size=NEURONS, max_position_embeddings=shape.places,
+            num_attention_heads=heads, intermediate_size=NEURONS,
+            max_position_embeddings=shape.places,
         )  # fmt: skip
         network: Any = T.BertModel(config, add_pooling_layer=False)
     elif family == "gpt2":
