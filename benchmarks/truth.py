@@ -31,8 +31,7 @@ from scipy.stats import binomtest
 import headscope as hs
 from headscope.draw.panel import Panel, compose
 from headscope.draw.saving import save_picture
-from headscope.draw.style import color as house_color
-from headscope.draw.style import marker
+from headscope.draw.style import color as hue
 from headscope.experiments.importance.objectives import LanguageModel
 from headscope.wired import Head, Wired, annotated_corpus, long_corpus, pair_corpus, wire
 from headscope.wired.catalogue_circuits import LENGTH
@@ -237,7 +236,7 @@ class Curve:
 
     def draw(self, axes: Axes) -> None:
         """Both, with their intervals."""
-        for name, color in (("precision", "value_norm"), ("recall", "attention")):
+        for name, word in (("precision", "blue"), ("recall", "vermillion")):
             wrong = "false" if name == "precision" else "missed"
             counts = [(r.whole.right, getattr(r.whole, wrong)) for r in self.reports]
             known = [(at, right, right + other) for at, (right, other) in enumerate(counts)
@@ -246,8 +245,8 @@ class Curve:
             mean = np.array([right / of for _, right, of in known])
             bars = [mean - [e.low for e in ends], [e.high for e in ends] - mean]
             axes.errorbar(
-                [at for at, *_ in known], mean, bars, label=name, color=house_color(color),
-                marker=marker(color), capsize=0,
+                [at for at, *_ in known], mean, bars, label=name, color=hue(word),
+                marker="o" if name == "precision" else "^", capsize=0,
             )  # fmt: skip
         axes.set_xticks(range(len(self.values)), [f"{value:g}" for value in self.values])
         axes.set_ylim(0, 1.02)

@@ -107,7 +107,7 @@ def plain_truths(wired: Wired, corpus: Corpus) -> dict[tuple[int, int], set[str]
     true = {place: set[str]() for place in np.ndindex(mean["self"].shape)}
     for place, kinds in true.items():
         for kind in mean.keys() & rules.keys():
-            above = mean[kind][place] - rules[kind].least
+            above = float(mean[kind][place] - rules[kind].least)
             kinds.update([kind] * (above > -SLACK) + [f"no {kind}"] * (above < SLACK))
         kinds.update(_rest(mean, norms[place], place, wired))
     return true
