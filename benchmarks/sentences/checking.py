@@ -1,4 +1,4 @@
-"""Reads the sentences of a report, finds the pattern of each, and holds its numbers against a world."""
+"""Find the pattern of each sentence of a report, and hold its numbers against what is so."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from .judging import Printed, faults
 from .page import Said
-from .patterns import PATTERNS, Pattern
+from .pattern import Pattern
+from .patterns import PATTERNS
 from .world import World
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a sentence: no pattern (unchecked), or faults, which are none if it is true."""
+    """What became of a sentence: no pattern, or its faults; none if it is true."""
 
     said: Said
     text: str
@@ -46,9 +47,7 @@ def sentences(text: str) -> list[str]:
     return [text]
 
 
-def check_one(
-    said: Said, text: str, world: World, patterns: Sequence[Pattern]
-) -> list[Result]:
+def check_one(said: Said, text: str, world: World, patterns: Sequence[Pattern]) -> list[Result]:
     results = []
     for pattern in patterns:
         if pattern.within and not re.search(pattern.within, text):
@@ -70,10 +69,14 @@ def check_one(
                     continue
                 percent = pattern.is_percent(group)
                 share = percent and group not in pattern.unbounded
-                wrong += [f"{group}: {w}" for w in faults(printed, true, percent=percent, share=share)]
+                wrong += [
+                    f"{group}: {w}" for w in faults(printed, true, percent=percent, share=share)
+                ]
             if pattern.also and not any(one.startswith("nothing is known") for one in wrong):
                 wrong += pattern.also(world, got)
-            results.append(Result(said, match[0] if pattern.name else text, pattern.name, (*wrong,)))
+            results.append(
+                Result(said, match[0] if pattern.name else text, pattern.name, (*wrong,))
+            )
     return results or [Result(said, text)]
 
 

@@ -1,4 +1,4 @@
-"""Read a treebank, or plain texts, into the inputs of a model: with conllu rows, nothing of headscope."""
+"""Read a treebank into the inputs of a model, with nothing of headscope."""
 
 from __future__ import annotations
 
@@ -77,14 +77,13 @@ def read_treebank(path: Path) -> list[Sentence]:
     """The sentences of a CoNLL-U file, with the document that each is of."""
     text = bz2.decompress(path.read_bytes()) if path.suffix == ".bz2" else path.read_bytes()
     sentences, document, words = list[Sentence](), "", list[Word]()
-    ranges = dict[int, int]()
     for line in [*text.decode("utf-8").splitlines(), ""]:
         if line.startswith("# newdoc"):
             document = line.partition("=")[2].strip()
         elif not line.strip():
             if words:
                 sentences.append(Sentence(document, tuple(words)))
-            words, ranges = [], {}
+            words = []
         elif not line.startswith("#"):
             _, form, _, upos, xpos, _, head, relation, _, misc = line.split("\t")
             number = line.split("\t")[0]
@@ -116,9 +115,7 @@ def mentions_of(sentences: Sequence[Sentence]) -> tuple[Mention, ...]:
                     entity, head, first = open_ones.pop(place)
                     head_at = first + int(head) - 1
                     kind = _kind(sentence.words[head_at])
-                    local.append(
-                        Mention(entity, start + first, start + at, start + head_at, kind)
-                    )
+                    local.append(Mention(entity, start + first, start + at, start + head_at, kind))
         found += sorted(local, key=lambda m: (m.first, -m.last))
         start += len(sentence.words)
     return tuple(found)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .judging import NUMBER
 from .page import Said
-from .patterns import HEAD, Match, Pattern
+from .pattern import HEAD, Match, Pattern
 from .totals import Quantity
 from .world import World, places, rank_of
 
@@ -104,9 +104,7 @@ def rows_as_sentences(said: Iterable[Said]) -> Iterator[Said]:
         yield one
 
 
-CARD = re.compile(
-    rf"^  (?P<name>\S.*?) +(?P<value>{NUMBER}.*?) +(?P<rank>\d+) +(?P<below>\d+) %"
-)
+CARD = re.compile(rf"^  (?P<name>\S.*?) +(?P<value>{NUMBER}.*?) +(?P<rank>\d+) +(?P<below>\d+) %")
 
 
 def read_card(text: str) -> Iterator[Said]:
@@ -124,4 +122,3 @@ def read_card(text: str) -> Iterator[Said]:
             yield Said("card", f"{head[0]} {line.strip()}")
         elif re.match(r"\d+\. ", line):
             yield Said("card", f"{head[0]} {line.partition('. ')[2]}")
-

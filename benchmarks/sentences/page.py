@@ -1,4 +1,4 @@
-"""The sentences of a report as a reader sees them: text of the page, with the section it stands in."""
+"""The text of a report as a reader sees it, with the section that it stands in."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
-VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+VOID = frozenset(
+    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr")
+)
 HIDDEN = frozenset(("script", "style", "svg", "nav", "template", "button", "head"))
 PARTS = frozenset(("sentence", "more", "finding"))
 HEAD = re.compile(r"L\d+·H\d+")
-BLOCKS = frozenset("p li figcaption tr summary dd caption h1 td".split())
+BLOCKS = frozenset(["p", "li", "figcaption", "tr", "summary", "dd", "caption", "h1", "td"])
 
 
 @dataclass(frozen=True)
