@@ -4,8 +4,8 @@ python -m benchmarks.truth [--networks N] [--seed S] [--quick] [--workers N] [--
 
 Wired networks (`headscope.wired`) are read as a user's would be. Printed of each kind of label: of
 all that were said, how many are true (precision), and of all that had to be said, how many were
-(recall), with 95 % intervals (Clopper and Pearson); which heads failed; and both by sharpness and by
-noise. Half of the networks are turned, a third have noise on all weights or features that overlap,
+(recall), with 95 % intervals (Clopper and Pearson); which heads failed; and both by sharpness and
+by noise. Half of the networks are turned, a third have noise on all weights or features that overlap,
 in one of six attention is saturated; heads stand in any order.
 """
 
@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from multiprocessing import get_context
 

@@ -205,4 +205,3 @@ def windows(s: float, rests: Rests) -> Iterator[Head]:
     yield Head("first token, or one of the latest twenty",
                (to(rests.first, s + math.log(15)),), dict.fromkeys(range(-19, 1), s),
                said=said)  # fmt: skip
-

@@ -65,7 +65,8 @@ def _on(tree: xr.DataTree, kind: str) -> list[Claim]:
 
     def say(layer: int, head: int) -> tuple[str, str]:
         words = percent(*at(share, layer, head))
-        of_norm = "" if part is None else f", with {percent(*at(part, layer, head))} of the norm"
+        known = part is not None and np.isfinite(part.value[layer, head])
+        of_norm = f", with {percent(*at(part, layer, head))} of the norm" if known and part else ""
         return (
             f"sink on {goal} in {words} of inputs",
             f"rests on {goal} in {words} of inputs{counted(dataset)}: more than 0.3 of the "
