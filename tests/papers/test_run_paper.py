@@ -19,9 +19,9 @@ from tasks.made import checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = '<img src=x onerror=alert(1)>&"'
-# Six documents: with fewer than five there are no intervals.
+# Six documents, none like another: with fewer than five there are no intervals.
 TEXT = "the cat a b . the cats , a b .\nthe cat .\n\na cat , the cat a b .\n\nb the cats a .\n\n"
-TEXT *= 2
+TEXT += TEXT.replace("the", "b")
 
 
 @pytest.fixture(scope="module")

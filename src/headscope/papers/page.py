@@ -74,14 +74,11 @@ class PaperOutcome:
 
 def short_status(outcome: ClaimOutcome) -> str:
     """The verdict in a line of a terminal; of a need, only what."""
-    needs = outcome.verdict.needs if outcome.failed else _first(outcome.verdict.needs)
+    if outcome.failed:
+        return f"failed: {outcome.verdict.needs}"
+    needs = outcome.verdict.needs.partition(":")[0].partition(";")[0]
     beside = needs or "; ".join(filter(None, (also_text(outcome), smallest_text(outcome))))
     return f"{outcome.outcome}: {beside}" if beside else outcome.outcome
-
-
-def _first(needs: str) -> str:
-    kept = needs.startswith("a number alone: ") * "a number alone: "
-    return kept + needs.removeprefix(kept).partition(":")[0].partition(";")[0]
 
 
 def smallest_text(outcome: ClaimOutcome) -> str:
@@ -166,12 +163,12 @@ def render(outcome: PaperOutcome) -> str:
     )  # fmt: skip
 
 
-def _tally(outcome: PaperOutcome) -> list[tuple[str, str, str, int]]:
-    """Sign, class, words and number of every verdict that there is."""
+def _tally(outcome: PaperOutcome) -> list[tuple[str, str, int, str]]:
+    """Sign, words, number and class of every verdict that there is."""
     held = any(one.verdict.holds for one in outcome.claims)
     rows = ((claim_engine.TALLY[words], words, n) for words, n in outcome.counts.items())
     first = claim_engine.BEYOND[Outcome.HOLDS]  # stands there, be it none
-    return [(of.sign, of.kind, words, n) for of, words, n in rows if n or (held and words == first)]
+    return [(of.sign, words, n, of.kind) for of, words, n in rows if n or (held and words == first)]
 
 
 def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from headscope.core.results import with_token_names
 from headscope.core.settings_table import SettingsTable, documented, settings_of
 from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
 from headscope.corpus.packing import padded_length
+from headscope.corpus.tokenizer import TokenizerReader
 from headscope.errors import InputError
 from headscope.model.linears import CHOICES as LINEARS
 from headscope.model.model import Model, evaluating, load
@@ -302,7 +303,7 @@ def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> n
     """[vocabulary] ranks of the tokens, from a file or as counted in the corpus."""
     if frequency is None:
         return corpus_ranks(plan.token_counts)
-    return read_ranks(Path(frequency), len(model.tokenizer))
+    return read_ranks(Path(frequency), TokenizerReader(model.tokenizer).ids)
 
 
 def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any, Any]) -> Scope:

@@ -17,7 +17,7 @@ import xarray as xr
 
 from headscope.analyses.coreference import QUESTION
 from headscope.analyses.language.held_out import add_by_half, best, counted
-from headscope.analyses.language.specific import against_even, against_rivals
+from headscope.analyses.language.specific import against_rivals, weights_against
 from headscope.core.accumulators import Array, Bools, Float64, Ints, halves, ratio
 from headscope.core.results import labelled
 from headscope.corpus.document import Mention, Word
@@ -217,6 +217,7 @@ class Coreference(Analysis, question=QUESTION):
         self.correct = self.sums(2, scope.layers, scope.heads, len(MODES), types)  # by half
         self.from_others = self.sums(scope.layers, scope.heads, types)
         self.weight = self.sums(scope.layers, scope.heads, types)
+        self.weight_beside = self.sums(scope.layers, scope.heads, types)
         self.even = self.sums(types)
         self.by_system = self.sums(len(SYSTEMS), types)
         self.count = self.sums(2, types)  # by half
@@ -240,8 +241,9 @@ class Coreference(Analysis, question=QUESTION):
         add_by_half(self.correct, values, asked.half, batch.groups, at=(layer.index,))
         by_others = asked.right(others, 0) @ asked.member  # [example, head, type]
         self.from_others.add(by_others, batch.groups, at=(layer.index,))
-        to_antecedents = np.where(asked.antecedent[:, None], mentions, 0).sum(-1, dtype=np.float64)
-        self.weight.add(to_antecedents @ asked.member, batch.groups, at=(layer.index,))
+        for sums, part in ((self.weight, mentions), (self.weight_beside, others)):
+            given = np.where(asked.antecedent[:, None], part, 0).sum(-1, dtype=np.float64)
+            sums.add(given @ asked.member, batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         rows = [
@@ -294,9 +296,9 @@ class Coreference(Analysis, question=QUESTION):
             asked=count[:, None, None],
         )  # fmt: skip
         if self.options["measure"] == "attention":  # norms are on no common scale
-            sums = self.weight.sums, self.even.sums[:, None, None]
-            weight, even = (ratio(part, count[:, None, None]) for part in sums)
-            variables |= against_even(weight, even, EVERY, sizes=count[:, None, None])
+            sums = self.weight.sums, self.even.sums[:, None, None], self.weight_beside.sums
+            weight, *others = (ratio(part, count[:, None, None]) for part in sums)
+            variables |= weights_against(weight, others, EVERY, sizes=count[:, None, None])
         coords = {"mention_type": MENTION_TYPES, "system": tuple(SYSTEMS), "reason": LEFT_OUT}
         return labelled(variables, coords=coords).assign_attrs(self.options)
 

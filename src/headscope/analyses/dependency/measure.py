@@ -22,7 +22,7 @@ import xarray as xr
 from headscope.analyses.dependency import QUESTION
 from headscope.analyses.dependency.claims import GRID
 from headscope.analyses.language.held_out import add_by_half, best, counted
-from headscope.analyses.language.specific import against_even, against_rivals, words_beside
+from headscope.analyses.language.specific import against_rivals, weights_against, words_beside
 from headscope.analyses.language.weighted_pairs import WeightedPairs
 from headscope.core.accumulators import Array, Bools, Float64, Ints, halves, ratio
 from headscope.core.results import labelled
@@ -95,11 +95,13 @@ class Dependency(Analysis, question=QUESTION):
         self.asked = self.sums(2, size, replicates=kept)
         self.left_out = self.sums(len(LEFT_OUT), replicates=0)
         self.weight = self.sums(*cells[1:], replicates=kept)
+        self.weight_beside = self.sums(*cells[1:], replicates=kept)
         self.even = self.sums(len(DIRECTIONS), size, replicates=kept)
         # of the batch that is looked at: its trees, the half of each example, and
         # [example, place, column] float32 1 where the word's answer counts for the column
         self._seen: tuple[SyntacticHeads, Ints, npt.NDArray[np.float32]] | None = None
-        self._pairs: list[WeightedPairs] = []  # of words and heads, in both DIRECTIONS
+        # of words and heads in both DIRECTIONS, then of the words on either side of these words
+        self._pairs: list[WeightedPairs] = []
         self._place: Ints = np.zeros((0, 2), np.int64)  # [example and place, word] of each
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
@@ -124,8 +126,9 @@ class Dependency(Analysis, question=QUESTION):
         beside = (right(heads.beside[..., 0]) + right(heads.beside[..., 1])) / 2
         self.from_others.add(beside, batch.groups, at=(layer.index,))
         given = [pairs.sums(layer, batch, measure=self.options["measure"]) for pairs in self._pairs]
-        weights = np.stack(given, -1)  # [word, head, direction]
-        self.weight.add(self._by_column(weights), batch.groups, at=(layer.index,))
+        own, before, after = (np.stack(given[at : at + 2], -1) for at in (0, 2, 4))
+        for sums, weights in ((self.weight, own), (self.weight_beside, (before + after) / 2)):
+            sums.add(self._by_column(weights), batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         possessive = self.options["possessive"]
@@ -139,11 +142,12 @@ class Dependency(Analysis, question=QUESTION):
         self._seen = heads, half, member.astype(np.float32)
         add_by_half(self.asked, member.sum(1), half, batch.groups)
         rows, place = np.nonzero(self._seen[2].any(-1) & (heads.head >= 0))
-        word, head = heads.judge[rows, place], heads.head[rows, place]
-        ways = (word, head), (head, word)
+        words = heads.judge[rows, place], *heads.beside[rows, place].T
+        head = heads.head[rows, place]
+        ways = [way for word in words for way in ((word, head), (head, word))]
         self._pairs = [WeightedPairs.between_words(batch, rows, *way) for way in ways]
         self._place = np.stack([rows, place])
-        even = np.stack([pairs.even(batch) for pairs in self._pairs], -1)  # [word, direction]
+        even = np.stack([pairs.even(batch) for pairs in self._pairs[:2]], -1)  # [word, direction]
         self.even.add(self._by_column(even[:, None])[:, 0], batch.groups)
         offsets = np.swapaxes(heads.by_offset, 1, 2)  # [example, offset, place]
         hits = offsets.astype(np.float32) @ self._seen[2]  # [example, offset, column]
@@ -185,9 +189,9 @@ class Dependency(Analysis, question=QUESTION):
         rivals = baseline.chosen[:, None, None, None], from_others, self._elsewhere(found, both)
         variables |= against_rivals(accuracy, rivals, every, RIVALS, asked=questions)
         if self.options["measure"] == "attention":  # norms are on no common scale
-            sums = self.weight.sums, self.even.sums[:, None, None]
-            weight, even = (ratio(part, questions) for part in sums)
-            variables |= against_even(weight, even, every, sizes=questions)
+            sums = self.weight.sums, self.even.sums[:, None, None], self.weight_beside.sums
+            weight, *others = (ratio(part, questions) for part in sums)
+            variables |= weights_against(weight, others, every, sizes=questions)
         coords = {
             "direction": DIRECTIONS, "relation": self.columns, "offset": OFFSETS,
             "reason": LEFT_OUT,

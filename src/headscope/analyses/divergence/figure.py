@@ -30,7 +30,7 @@ def _map_panels(tree: xr.DataTree) -> list[Panel]:
         return []
     return [
         Panel("By layer", partial(_by_layer, place, shape(tree)), height=0.95, key_above=True),
-        Panel("By what they do", partial(_by_kind, tree, place), height=0.95),
+        Panel("By label", partial(_by_kind, tree, place), height=0.95),
     ]
 
 
