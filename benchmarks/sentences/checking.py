@@ -53,7 +53,7 @@ def check_one(said: Said, text: str, world: World, patterns: Sequence[Pattern]) 
         if pattern.within and not re.search(pattern.within, text):
             continue
         for match in pattern.pattern.finditer(text):
-            got = match.groupdict()
+            got = {**match.groupdict(), "where": said.where}
             wrong = list[str]()
             for group, truth in pattern.numbers.items():
                 if not got.get(group):

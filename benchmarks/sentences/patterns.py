@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from . import language_patterns
+from .corpus import Input
 from .pattern import HEAD, Match, Pattern, head_of
 from .totals import Quantity
 from .world import World
@@ -132,12 +133,17 @@ LABELS = (
 # --- the model as a whole ---------------------------------------------------------------------
 
 
+def _read(w: World, m: Match) -> list[Input]:
+    """Coreference is asked of whole documents, all else of sentences."""
+    return w.documents if m["where"] == "coreference" else w.inputs
+
+
 OF_MODEL = (
     Pattern(
         "inputs", r"{documents=} documents, {tokens=} tokens",
         {
-            "documents": lambda w, m: len({one.document for one in w.inputs}),
-            "tokens": lambda w, m: sum(map(len, w.inputs)),
+            "documents": lambda w, m: len({one.document for one in _read(w, m)}),
+            "tokens": lambda w, m: sum(map(len, _read(w, m))),
         },
     ),
     Pattern(

@@ -247,9 +247,13 @@ def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list
         if not missing:
             kept.append(name)
         elif settings.analyses is not None or set(settings.options.get(name, ())) - {"measure"}:
+            lacks, give = "this one has none", "give"
+            if (read := settings.limit) is not None and plan.counts.documents >= read:
+                first = "document has" if read == 1 else f"{read:,} documents have"
+                lacks, give = f"its first {first} none (--limit)", "give a larger --limit, or"
             raise InputError(
-                f"{name} needs a corpus with {', '.join(sorted(missing))}, and this one has none; "
-                "give --treebank, --coref or --frames, or text with --annotate"
+                f"{name} needs a corpus with {', '.join(sorted(missing))}, and {lacks}; {give} "
+                "--treebank, --coref or --frames, or text with --annotate"
             )
     return kept
 
