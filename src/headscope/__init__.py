@@ -1,4 +1,4 @@
-"""headscope tells what every attention head of a transformer does.
+"""headscope tells what every attention head of a transformer looks at.
 
     import headscope as hs
     run = hs.atlas("demo", ["The cat sat on the mat.", "It slept."])

@@ -99,6 +99,13 @@ def memory_told(advice: str | Callable[[], str]) -> Iterator[None]:
         raise HeadscopeError(f"out of memory ({said}); {told}") from error
 
 
+def one_line(error: Exception) -> str:
+    """What an error says, in one line: with its kind in front, if it is none of ours."""
+    if isinstance(error, HeadscopeError):
+        return " ".join(str(error).split())
+    return " ".join(f"{type(error).__name__}: {str(error)[:200]}".split())
+
+
 @contextmanager
 def told_as(error: Callable[[str], HeadscopeError]) -> Iterator[None]:
     """Around a call of a library that reads a user's file: what it raises is the file's fault.

@@ -458,3 +458,36 @@ def test_hostile_relations_make_labels_that_any_file_can_hold():
     for found in head_labels(tree).values():
         found.text.encode("utf-8")
         assert not any(ord(sign) < 32 for sign in found.text)
+
+
+def test_a_head_that_gives_all_to_a_token_whose_vector_is_nothing_rests_there():
+    """No other token adds anything either: the lengths before they are weighted say so."""
+    tree = norms(with_share("sep", 1.0, 0.98, 1.0), 0.0, 0.0, 0.0)
+    where = {"layer": 0, "head": 0}
+    for category, value in (("sep", 0.0), ("other", 2.0)):
+        plant(tree, "norms", "value_norm", value, NONE, NONE, category=category, **where)
+    (label,) = head_labels(tree)[0, 0].labels
+    assert (label.kind, label.about) == ("sink", "sep")
+    assert label.sentence.endswith(
+        "as its vectors have length 0.00, and those of other tokens 2.00"
+    )
+    plant(tree, "norms", "value_norm", 1.0, NONE, NONE, category="sep", **where)
+    assert [label.kind for label in head_labels(tree)[0, 0].labels] == ["sep"]
+
+
+@pytest.mark.parametrize(
+    ("networks", "labelled"),
+    [({"untrained": 0.999}, False), ({"untrained": 0.999, "shuffled": 0.5}, True),
+     ({"untrained": 0.999, "shuffled": 0.99}, False), ({"shuffled": 0.999}, False)],
+)  # fmt: skip
+def test_a_freshly_drawn_network_has_no_say_of_what_most_of_its_heads_do(networks, labelled):
+    """Any looks broadly; only one that keeps the scale of the trained weights tells heads apart."""
+    where = {"layer": 0, "head": 0, "query": "all"}
+    tree = plant(quiet_tree(), "entropy", "entropy", 4.27, 4.26, 4.28, **where)
+    for name, share in networks.items():
+        network = quiet_tree()
+        entropy = 4.28 * share
+        plant(network, "entropy", "entropy", entropy, NONE, NONE, query="all")
+        tree[f"control/{name}"] = network
+        tree[f"control/{name}"].attrs |= {"model": name}
+    assert bool(texts(tree)) is labelled

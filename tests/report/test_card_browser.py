@@ -66,7 +66,7 @@ def test_an_address_opens_the_card_in_the_place_of_the_report(opened, report):
     page.evaluate("location.hash = 'table'")
     page.locator("#card").wait_for(state="hidden")
     assert page.locator("#table").is_visible()
-    assert page.title() == "demo: what every head does"
+    assert page.title() == "demo: what every head looks at"
 
 
 @pytest.mark.parametrize("address", ["#L0H1", "#L7H1", "#L1H13", "#L1", "#<img src=x>", "#%00"])

@@ -20,7 +20,7 @@ from headscope.errors import HeadscopeError
 # What each does; the module of its name is imported when it runs or is asked for help
 COMMANDS = {
     "atlas": "Run all analyses over a corpus; ends in a report.",
-    "view": "What every head does in one text, as a page.",
+    "view": "What every head looks at in one text, as a page.",
     "serve": "A live page: type a text, switch heads off; a run’s pages.",
     "finetune": "Teach a model a task; record how its layers change.",
     "ablate": "Switch heads off: which does a task need?",
@@ -75,7 +75,7 @@ class LazyGroup(SuggestingGroup):
 )
 @click.pass_context
 def group(ctx: click.Context, debug: bool, zero_based: bool) -> None:
-    """Tell what every attention head of a transformer does."""
+    """Tell what every attention head of a transformer looks at."""
     if zero_based:  # main reads --debug itself: it must know before anything fails
         ctx.with_resource(counting_from(0))
 

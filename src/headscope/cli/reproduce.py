@@ -99,7 +99,8 @@ def _lines(outcome: PaperOutcome) -> Iterator[str]:
             yield f"  {claim:<{WIDTH}} {ours:>22} {published:>12}  {short_status(one)}"
     own = "" if outcome.own else f" (published values are those of {outcome.paper.model})"
     counts = "; ".join(f"{count} {word}" for word, count in outcome.counts.items() if count)
-    yield f"\n{len(outcome.claims)} lines{own}: {counts}"
+    failed = f"; {len(outcome.failed)} failed" if outcome.failed else ""
+    yield f"\n{len(outcome.claims)} lines{own}: {counts}{failed}"
     for reason in dict.fromkeys(outcome.absent.values()):
         yield f"  {' '.join(reason.split())}"
     if outcome.limit:

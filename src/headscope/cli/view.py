@@ -1,4 +1,4 @@
-"""`headscope view`: a page of what every head does in one text."""
+"""`headscope view`: a page of what every head looks at in one text."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class _ViewOptions(Options):
 
 @typed_command("view", _ViewOptions)
 def view_command(given: _ViewOptions) -> None:
-    """Show what every head of MODEL does in TEXT, or in TEXT and TEXT_B.
+    """Show what every head of MODEL looks at in TEXT, or in TEXT and TEXT_B.
 
     TEXT_B is the second segment; for an encoder-decoder, what the decoder reads.
 

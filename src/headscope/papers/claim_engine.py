@@ -284,7 +284,7 @@ def judge(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
     try:
         measured = _measured(claim, runs)
     except Unmeasured as error:
-        needs = error.brief if claim.bound else str(error)
+        needs = " ".join((error.brief if claim.bound else str(error)).split())
         failed = needs.startswith(FAILED)
         return ClaimOutcome(
             claim, not_asked(needs.removeprefix(FAILED)), group=group, failed=failed
@@ -325,8 +325,10 @@ def _verdict(claim: PaperClaim, measured: Measured, *, own: bool) -> Verdict:
     if not claim.published:
         return not_asked("neither a direction nor a number was published")
     if not own or measured.elsewhere:
-        needs = measured.elsewhere and f"the paper’s data: these are {measured.elsewhere}"
-        return not_asked(f"a number alone: needs {needs or 'a model of the paper’s'}")
+        needs = (
+            "a model of the paper’s" if not own else f"the paper’s data, not {measured.elsewhere}"
+        )
+        return not_asked(f"needs {needs}: a number alone was published")
     verdicts = [published.verdict(measured, claim.unit) for published in claim.published]
     return any_of(verdicts)
 

@@ -28,6 +28,7 @@ from headscope.papers.quantities import Measured
 from headscope.run.store import Run
 
 ALSO = "also in an untrained network"
+COUNTS = ("", "heads")  # units of numbers that may be counts
 OFTEN = 3  # a direction that so many claims share is stated once, above them
 
 
@@ -74,14 +75,11 @@ class PaperOutcome:
 
 def short_status(outcome: ClaimOutcome) -> str:
     """The verdict in a line of a terminal; of a need, only what."""
-    needs = outcome.verdict.needs if outcome.failed else _first(outcome.verdict.needs)
+    if outcome.failed:
+        return f"failed: {outcome.verdict.needs}"
+    needs = outcome.verdict.needs.partition(":")[0].partition(";")[0]
     beside = needs or "; ".join(filter(None, (also_text(outcome), smallest_text(outcome))))
     return f"{outcome.outcome}: {beside}" if beside else outcome.outcome
-
-
-def _first(needs: str) -> str:
-    kept = needs.startswith("a number alone: ") * "a number alone: "
-    return kept + needs.removeprefix(kept).partition(":")[0].partition(";")[0]
 
 
 def smallest_text(outcome: ClaimOutcome) -> str:
@@ -97,7 +95,8 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
         return "", ""
     scale, digits = claim_engine.scale_of(outcome.claim.unit), digits_of(outcome)
     value = _fixed(scale * measured.value, digits)
-    if not measured.has_interval:
+    constant = measured.low == measured.high and outcome.claim.unit in COUNTS
+    if constant or not measured.has_interval:  # a count that no sample moves is only that
         return value, ""
     ends = (_fixed(scale * end, digits) for end in (measured.low, measured.high))
     return value, f"[{', '.join(ends)}]"
@@ -132,7 +131,7 @@ def digits_of(outcome: ClaimOutcome) -> int:
     ours = [claim_engine.scale_of(outcome.claim.unit) * end for end in (
         measured.value, measured.low, measured.high)]  # fmt: skip
     there = [abs(number) for number in ours if math.isfinite(number)]
-    if outcome.claim.unit in ("", "heads") and all(map(float.is_integer, there)):
+    if outcome.claim.unit in COUNTS and all(map(float.is_integer, there)):
         return 0
     if texts and measured.exact:
         return 2
@@ -166,12 +165,12 @@ def render(outcome: PaperOutcome) -> str:
     )  # fmt: skip
 
 
-def _tally(outcome: PaperOutcome) -> list[tuple[str, str, str, int]]:
-    """Sign, class, words and number of every verdict that there is."""
+def _tally(outcome: PaperOutcome) -> list[tuple[str, str, int, str]]:
+    """Sign, words, number and class of every verdict that there is."""
     held = any(one.verdict.holds for one in outcome.claims)
     rows = ((claim_engine.TALLY[words], words, n) for words, n in outcome.counts.items())
     first = claim_engine.BEYOND[Outcome.HOLDS]  # stands there, be it none
-    return [(of.sign, of.kind, words, n) for of, words, n in rows if n or (held and words == first)]
+    return [(of.sign, words, n, of.kind) for of, words, n in rows if n or (held and words == first)]
 
 
 def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from headscope.papers.claim_engine import (
 from headscope.papers.quantities import Measure, Measured, PaperRun, PaperRuns, Unmeasured
 from headscope.papers.zoo.claims import CLAIMS
 from headscope.papers.zoo.measures import MODEL_RUN, depth_curves, depths, middle
-from headscope.papers.zoo.outcome import how_many
+from headscope.papers.zoo.outcome import _exceptions, how_many
 from headscope.papers.zoo.page import bound_words, cell
 from papers.zoo.trees import entropy, model_run, norms, surface
 
@@ -279,6 +279,7 @@ def test_a_claim_that_a_network_without_training_satisfies_too_says_so():
     assert list(found.untrained) == ["shuffled"]
     assert found.untrained_value == pytest.approx(0.7)
     assert cell(found).untrained == "70 %"
+    assert _exceptions(REST, {"bert": found}) == " (also in an untrained network of bert: 70 %)"
 
 
 def test_a_network_without_training_is_judged_as_the_model_is():

@@ -27,8 +27,9 @@ from tasks.made import checkpoint
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 EXECUTION = Execution(threads=1, linears="stock")
-ROWS = ("a\t_\tDET\t_\t_\t2\tdet", "b\t_\tNOUN\t_\t_\t3\tobj", "a\t_\tVERB\t_\t_\t0\troot",
-        ".\t_\tPUNCT\t_\t_\t3\tpunct")  # fmt: skip
+ROWS = ("_\tDET\t_\t_\t2\tdet", "_\tNOUN\t_\t_\t3\tobj", "_\tVERB\t_\t_\t0\troot",
+        "_\tPUNCT\t_\t_\t3\tpunct")  # fmt: skip
+WORDS = ("a", "b", "the", "cat")
 
 
 def decoder(folder):
@@ -49,7 +50,9 @@ def treebank(path, documents=30):
     lines = []
     for at in range(documents):
         lines += [f"# newdoc id = d{at}", f"# sent_id = s{at}"]
-        lines += [f"{row}\t{text}\t_\t_" for row, text in enumerate(ROWS, 1)]
+        forms = WORDS[at % 4], WORDS[at // 4 % 4], WORDS[at // 16], "."  # no document twice
+        rows = enumerate(zip(forms, ROWS, strict=True), 1)
+        lines += [f"{row}\t{form}\t{text}\t_\t_" for row, (form, text) in rows]
         lines.append("")
     path.write_text("\n".join([*lines, ""]), "utf-8")
     return path
@@ -128,7 +131,6 @@ def test_claims_are_held_against_networks_without_training(desk, no_control):
         assert answers[name]["untrained"][first] == pytest.approx(float(row["untrained_value"]))
     page = (held.path / "report.html").read_text("utf-8")
     assert page.count("also untrained: ") == len(also)
-    assert any("also in an untrained network of bert: " in one for one in held.headlines)
 
 
 def test_every_model_has_a_run_folder(found):

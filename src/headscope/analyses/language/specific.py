@@ -128,6 +128,8 @@ def specific_heads(
     tests    heads and cells that are looked at
     end      of their names
     """
+    if not tests:  # of a band of inputs, say, in which there is too little of anything
+        return
     names = (variable + end, ABOVE + end)
     share, above = (corrected(estimate(dataset, name), tests) for name in names)
     share = Estimate(share.value, np.maximum(share.low, 0), np.minimum(share.high, 1))

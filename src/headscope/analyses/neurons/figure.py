@@ -47,7 +47,7 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     made = [
         grid_panel("Neurons that count", effective, untrained=one),
         grid_panel("The same elsewhere", overlap, untrained=other),
-        Panel("By what they do", partial(_scatter, tree, neurons), height=0.8),
+        Panel("By label", partial(_scatter, tree, neurons), height=0.8),
     ]
     if attention_to(tree, "sep") is not None:
         made.append(Panel("By where they look", partial(_by_share, tree, neurons), height=0.8))

@@ -83,9 +83,13 @@ class ZooOutcome:
         sentences = []
         for claim in CLAIMS:
             answers = self.answers[claim.key]
-            if claim.headline and held(answers)[1]:
-                exceptions = _exceptions(claim, answers)
+            exceptions, found = _exceptions(claim, answers), {a.outcome for a in answers.values()}
+            if claim.headline and found & {Outcome.HOLDS, Outcome.FAILS}:
                 sentences.append(f"In {how_many(answers)} {claim.headline}{exceptions}.")
+            elif claim.headline and Outcome.CANNOT_TELL in found:
+                sentences.append(
+                    f"Whether {claim.headline} these texts cannot tell of any model{exceptions}."
+                )
             elif claim.headline:
                 why = next(iter(answers.values())).verdict.needs
                 sentences.append(f"Whether {claim.headline} was not asked of any model: {why}.")
