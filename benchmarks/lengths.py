@@ -13,6 +13,7 @@ from dataclasses import replace
 import headscope as hs
 from headscope.core.head_labels import head_labels
 from headscope.core.results import place_name
+from headscope.corpus import Document, Passage, Word
 
 NAMES = (
     "surface", "entropy", "norms", "sinks", "distance", "patterns", "dependency", "features",
@@ -25,14 +26,14 @@ def passages() -> tuple[hs.MemoryCorpus, hs.MemoryCorpus]:
     sentences, wholes = [], []
     for document in hs.demo_corpus():
         parts = [p for p in document.passages if any(word.relation for word in p.words or ())]
-        words = list[hs.Word]()
+        words = list[Word]()
         for part in parts:
             start = len(words)
             words += [
                 replace(w, head=w.head + start if w.head >= 0 else -1) for w in part.words or ()
             ]
-        sentences.append(hs.Document(document.id, tuple(parts)))
-        wholes.append(hs.Document(document.id, (hs.Passage(document.id, words=tuple(words)),)))
+        sentences.append(Document(document.id, tuple(parts)))
+        wholes.append(Document(document.id, (Passage(document.id, words=tuple(words)),)))
     return hs.MemoryCorpus(sentences), hs.MemoryCorpus(wholes)
 
 
