@@ -360,7 +360,7 @@ def read_control(control: Control | None, job: ShardJob, plan: Plan) -> dict[str
         plan.readings[kind].sample.within(control.tokens(plan.readings[kind].counts["tokens"]))
         for kind in sorted({plan.reading, *reads_of(names, plan).values()})
     ]
-    count = sum(map(len, samples)) * len(control.networks)
+    count = sum(map(len, samples)) * len(control.asked(names))
     with phase("control", count, "inputs") as advance:
         return dict(control_results(control, job, samples, advance))
 

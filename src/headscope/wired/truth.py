@@ -43,11 +43,13 @@ class Judged:
 
 
 def judge(
-    tree: xr.DataTree, wired: Wired, shown: Mapping[tuple[int, int], set[str]]
-) -> list[Judged]:
+    tree: xr.DataTree, wired: Wired, shown: Mapping[tuple[int, int], set[str]], *,
+    strict: bool = False,
+) -> list[Judged]:  # fmt: skip
     """Each head of a run's results.
 
-    shown  (layer, head) -> kinds that are plainly true of its maps, as `plain_truths`
+    shown   (layer, head) -> kinds that are plainly true of its maps, as `plain_truths`
+    strict  what a head is wired to do is missed though noise has left little of it
     """
     made = list[Judged]()
     for (layer, at), one in head_labels(tree).items():
@@ -57,7 +59,7 @@ def judge(
         right = tuple(must for must in head.said if any(must.fits(*label) for label in said))
         missed = tuple(
             must for must in head.said
-            if must not in right and f"no {must.kind}" not in plain
+            if must not in right and (strict or f"no {must.kind}" not in plain)
         )  # fmt: skip
         false = tuple(
             claim
@@ -105,7 +107,7 @@ def plain_truths(wired: Wired, corpus: Corpus) -> dict[tuple[int, int], set[str]
     true = {place: set[str]() for place in np.ndindex(mean["self"].shape)}
     for place, kinds in true.items():
         for kind in mean.keys() & rules.keys():
-            above = mean[kind][place] - rules[kind].least
+            above = float(mean[kind][place] - rules[kind].least)
             kinds.update([kind] * (above > -SLACK) + [f"no {kind}"] * (above < SLACK))
         kinds.update(_rest(mean, norms[place], place, wired))
     return true

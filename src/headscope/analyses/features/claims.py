@@ -45,19 +45,19 @@ PAIR_RULES = {
 
 
 def feature_claims(tree: xr.DataTree) -> list[Claim]:
-    """One claim per head and kind of words that gets more than its place and other kinds explain."""
+    """One claim per head and kind of words that gets more than place and other kinds explain."""
     said = "looks for {words}: they get {share} of the attention of all tokens"
-    return _claims(tree, "features", "feature", TYPES, "to {words}", said)
+    return _claims(tree, "features", "feature", TYPES, goal="to {words}", said=said)
 
 
 def pair_claims(tree: xr.DataTree) -> list[Claim]:
     """One claim per head and pair of kinds that gets more than words beside it."""
     said = "attends from {words}: {share} of the attention of the one goes to the other"
-    return _claims(tree, "pairs", "pair", PAIRS, "{words}", said)
+    return _claims(tree, "pairs", "pair", PAIRS, goal="{words}", said=said)
 
 
 def _claims(
-    tree: xr.DataTree, analysis: str, kind: str, choices: tuple[str, ...], goal: str, said: str
+    tree: xr.DataTree, analysis: str, kind: str, choices: tuple[str, ...], *, goal: str, said: str
 ) -> list[Claim]:
     """The claims of a kind; goal and said are their words, to be filled in."""
     dataset = group(tree, analysis)
