@@ -18,16 +18,16 @@ from headscope.core.wording import percent
 FEATURE_SHARE = 0.1  # ours: of the attention of all tokens
 PAIRS = ("subject_to_verb", "verb_to_subject", "noun_to_pronoun", "pronoun_to_noun")
 PAIR_SHARE = 0.25  # ours: of the attention of a word
-OVER = f", over {LEAST_WORDS} inputs or more"
+OVER = f"; {LEAST_WORDS} inputs or more"
 FEATURE_RULES = {
     "feature": LabelRule(
         "kind of words",
         number="attention of all tokens to nouns, verbs, pronouns, subjects, objects or negation",
         least=FEATURE_SHARE, source=f"{OURS}, after {KOVALEVA}, §4.4", words=True,
         asks=SPECIFIC.format(
-            rivals="what words beside those of the kind get, and what the kind gets of a head that "
-            f"looks for other kinds{OVER}", cells="kinds",
-        ),
+            rivals="what words beside those of the kind get, and what the kind gets for the sake "
+            "of other kinds", cells="kinds",
+        ) + OVER,
     ),
 }  # fmt: skip
 PAIR_RULES = {
@@ -36,9 +36,9 @@ PAIR_RULES = {
         number="attention from subject to verb, from noun to pronoun, or back",
         least=PAIR_SHARE, source=f"{OURS}, after {KOVALEVA}, §4.5", words=True,
         asks=SPECIFIC.format(
-            rivals="what words beside the first give to the second, and what such a pair gets "
-            f"when it is moved by a token{OVER}", cells="pairs",
-        ),
+            rivals="what words beside the first give to the second, and what the pair gets when it "
+            "is moved by a token", cells="pairs",
+        ) + OVER,
     ),
 }  # fmt: skip
 

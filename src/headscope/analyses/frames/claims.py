@@ -18,9 +18,8 @@ RULES = {
         number="largest attention between frame element and target", least=0.0,
         source=f"{OURS}, after {KOVALEVA}, §4.2", words=True,
         asks=SPECIFIC.format(
-            rivals="chance, and what words beside the one give to the other, over "
-            f"{LEAST_SENTENCES} sentences or more", cells="directions",
-        ),
+            rivals="chance, and what words beside the one give to the other", cells="directions"
+        ) + f"; {LEAST_SENTENCES} sentences or more",
     ),
 }  # fmt: skip
 
