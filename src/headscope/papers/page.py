@@ -94,7 +94,7 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
         return "", ""
     scale, digits = claim_engine.scale_of(outcome.claim.unit), digits_of(outcome)
     value = _fixed(scale * measured.value, digits)
-    if not measured.has_interval:
+    if not math.isfinite(measured.low):
         return value, ""
     ends = (_fixed(scale * end, digits) for end in (measured.low, measured.high))
     return value, f"[{', '.join(ends)}]"
