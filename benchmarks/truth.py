@@ -1,12 +1,14 @@
 """Are labels right? Of networks whose heads are known.
 
-python -m benchmarks.truth [--networks N] [--seed S] [--quick] [--workers N] [--figure FILE]
+python -m benchmarks.truth [--networks N] [--seed S] [--quick] [--workers N] [--only NAME]
+                           [--figure FILE]
 
 Wired networks (`headscope.wired`) are read as a user's would be. Printed of each kind of label: of
 all that were said, how many are true (precision), and of all that had to be said, how many were
-(recall), with 95 % intervals (Clopper and Pearson); which heads failed; and both by sharpness and by
-noise. Half of the networks are turned, a third have noise on all weights or features that overlap,
-in one of six attention is saturated; heads stand in any order.
+(recall), with 95 % intervals (Clopper and Pearson); which heads failed; and both by sharpness and
+by noise. Half of the networks are turned; a third have noise on all weights, another third features
+that overlap; in one of six attention is saturated. Heads stand in any order. In the curves what a
+head is wired to do counts as missed however little of it is left.
 """
 
 from __future__ import annotations
@@ -19,11 +21,17 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
 from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from scipy.stats import binomtest
 
 import headscope as hs
+from headscope.draw.panel import Panel, compose
+from headscope.draw.saving import save_picture
+from headscope.draw.style import color as hue
 from headscope.experiments.importance.objectives import LanguageModel
 from headscope.wired import Head, Wired, annotated_corpus, long_corpus, pair_corpus, wire
 from headscope.wired.catalogue_circuits import LENGTH
@@ -35,7 +43,7 @@ SATURATED, OVERLAP = 60.0, 0.02
 SHAPES = ((2, 8), (4, 4), (3, 6), (2, 6))  # layers, heads
 SHARPNESS = (1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0)
 NOISE = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
-OF_A_POINT = 4  # networks
+OF_A_POINT = 3  # networks
 CASES = {  # family and inputs -> share of the networks
     ("bert", "sentences"): 0.4, ("bert", "pairs"): 0.1, ("t5", "sentences"): 0.1,
     ("gpt2", "sentences"): 0.1, ("llama", "sentences"): 0.1, ("gpt2", "long"): 0.04,
@@ -62,6 +70,7 @@ class Plan:
     overlap: float = 0.0
     grouped: int = 1
     control: str = "random"
+    strict: bool = False
     seed: int = 0
 
 
@@ -146,8 +155,9 @@ def wired(plan: Plan) -> Wired:
     rows = [dealt[at * heads : (at + 1) * heads] for at in range(layers)]
     rows = [[row[at] for at in np.random.default_rng(plan.seed).permutation(heads)] for row in rows]
     if plan.family == "t5":  # one table of distances for all layers
-        rows = [[top if top.reach or head.reach else head for top, head in zip(rows[0], row)]
-                for row in rows]  # fmt: skip
+        tops = rows[0]
+        rows = [[top if top.reach or head.reach else head
+                 for top, head in zip(tops, row, strict=True)] for row in rows]  # fmt: skip
     return wire(
         plan.family, rows, seed=plan.seed, noise=plan.noise, turned=plan.turned,
         overlap=plan.overlap, places=PLACES.get(plan.inputs, 64), grouped=plan.grouped,
@@ -157,10 +167,11 @@ def wired(plan: Plan) -> Wired:
 
 def read(plan: Plan) -> Report:
     """What is said of the heads of one network."""
-    made, run = wired(plan), _read(plan)
+    made = wired(plan)
+    run = _run(plan, made)
     shown = {} if plan.inputs == "circuits" else plain_truths(made, _corpus(plan.inputs))
     report = Report()
-    for one in judge(run.tree, made, shown):
+    for one in judge(run.tree, made, shown, strict=plan.strict):
         for must in one.right:
             report.scores.setdefault(must.kind, Score()).right += 1
         for must in one.missed:
@@ -175,8 +186,7 @@ def read(plan: Plan) -> Report:
     return report
 
 
-def _read(plan: Plan) -> hs.Run:
-    made = wired(plan)
+def _run(plan: Plan, made: Wired) -> hs.Run:
     how = hs.Execution(linears="stock", threads=1)
     if plan.inputs == "circuits":
         language = LanguageModel(hs.load(made.network, tokenizer=made.tokenizer), "causal")
@@ -208,26 +218,96 @@ def table(report: Report) -> Iterator[str]:
         yield f"| {kind} | {precision} | {share(score.right, score.right + score.missed)} |"
 
 
+@dataclass(frozen=True)
+class Curve:
+    """Precision and recall by a knob."""
+
+    knob: str
+    values: tuple[float, ...]
+    reports: list[Report]
+
+    def lines(self) -> Iterator[str]:
+        """A line for each value."""
+        yield f"| {self.knob} | precision, % | recall, % |\n|---|---|---|"
+        for value, report in zip(self.values, self.reports, strict=True):
+            one = report.whole
+            precision = share(one.right, one.right + one.false)
+            yield f"| {value:g} | {precision} | {share(one.right, one.right + one.missed)} |"
+
+    def draw(self, axes: Axes) -> None:
+        """Both, with their intervals."""
+        for name, word in (("precision", "blue"), ("recall", "vermillion")):
+            wrong = "false" if name == "precision" else "missed"
+            counts = [(r.whole.right, getattr(r.whole, wrong)) for r in self.reports]
+            known = [(at, right, right + other) for at, (right, other) in enumerate(counts)
+                     if right + other]  # fmt: skip
+            ends = [binomtest(right, of).proportion_ci(method="exact") for _, right, of in known]
+            mean = np.array([right / of for _, right, of in known])
+            bars = [mean - [e.low for e in ends], [e.high for e in ends] - mean]
+            axes.errorbar(
+                [at for at, *_ in known], mean, bars, label=name, color=hue(word),
+                marker="o" if name == "precision" else "^", capsize=0,
+            )  # fmt: skip
+        axes.set_xticks(range(len(self.values)), [f"{value:g}" for value in self.values])
+        axes.set_ylim(0, 1.02)
+        axes.set_xlabel(
+            {"sharpness": "log-odds of a match", "noise": "noise on weights"}[self.knob]
+        )
+        axes.legend(loc="lower right" if self.knob == "sharpness" else "lower left")
+
+
+def curve_plans(knob: str, values: Sequence[float], seed: int) -> list[Plan]:
+    """OF_A_POINT networks, the same for each value but for it."""
+    first = [one for one in plans(100, seed + 1) if one.name.endswith("bert sentences")]
+    plain: dict[str, Any] = {
+        "sharpness": SHARP, "noise": 0.0, "overlap": 0.0, "control": "random", "strict": True,
+    }  # fmt: skip
+    return [replace(one, **plain | {knob: value}) for value in values for one in first[:OF_A_POINT]]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read all networks and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--networks", type=int, default=200)
+    parser.add_argument("--networks", type=int, default=160)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="24 networks, no curves")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="", help="part of a name, such as `gpt2 circuits`")
-    given = parser.parse_args(arguments)
-    start, count = time.perf_counter(), 24 if given.quick else given.networks
-    made, whole = list(plans(count, given.seed)), Report()
-    made = [one for one in made if given.only in one.name]
-    with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
+    parser.add_argument("--figure", help="file of the picture of the curves")
+    options = parser.parse_args(arguments)
+    start, whole = time.perf_counter(), Report()
+    made = list(plans(24 if options.quick else options.networks, options.seed))
+    made = [one for one in made if options.only in one.name]
+    asked = {} if options.quick or options.only else {"sharpness": SHARPNESS, "noise": NOISE}
+    of_curves = {knob: curve_plans(knob, some, options.seed) for knob, some in asked.items()}
+    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         for one in pool.map(read, made):
             whole.add(one)
+        curves = [
+            Curve(knob, asked[knob], _pooled(list(pool.map(read, some))))
+            for knob, some in of_curves.items()
+        ]
     print("\n".join(table(whole)))
     print(f"\n{whole.decoys} labels of kinds that decoys only look like")
     for fault, times in whole.faults.most_common():
         print(f"{times:3}  {fault}")
-    print(f"\n{len(made)} networks, {time.perf_counter() - start:.0f} s")
+    for curve in curves:
+        print("\n" + "\n".join(curve.lines()))
+    if options.figure and curves:
+        panels = [Panel(f"By {curve.knob}", curve.draw) for curve in curves]
+        save_picture(compose(panels), Path(options.figure))
+    read_all = len(made) + sum(map(len, of_curves.values()))
+    print(f"\n{read_all} networks, {time.perf_counter() - start:.0f} s")
+
+
+def _pooled(reports: Sequence[Report]) -> list[Report]:
+    """One for each value."""
+    found = list[Report]()
+    for at in range(0, len(reports), OF_A_POINT):
+        found.append(Report())
+        for one in reports[at : at + OF_A_POINT]:
+            found[-1].add(one)
+    return found
 
 
 if __name__ == "__main__":

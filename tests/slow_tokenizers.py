@@ -22,6 +22,7 @@ WIDE: dict[str, Any] = {
 BOTH: dict[str, Any] = {
     "d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2,
     "decoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24,
+    "decoder_start_token_id": 2,
     "max_position_embeddings": 128,
 }  # fmt: skip
 XLM: dict[str, Any] = {"emb_dim": 16, "n_layers": 2, "n_heads": 2, "max_position_embeddings": 128}

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ from headscope.corpus import (
     Word,
 )
 from headscope.corpus import encoder as encoding
-from headscope.errors import CorpusError, InputError, ModelError
+from headscope.errors import CorpusError, InputError
 
 from .conftest import KINDS
 

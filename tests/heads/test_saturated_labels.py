@@ -1,4 +1,4 @@
-"""Does a head that does one thing alone keep its label, however many documents, whoever is beside?"""
+"""Does a head that does one thing alone keep its label, whoever is beside it?"""
 
 from __future__ import annotations
 

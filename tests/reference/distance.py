@@ -56,7 +56,7 @@ def before(attention: Array) -> Array:
 def streaming(attention: Array, first: int, last: int) -> Array:
     """[..., query, key] -> [...] what the first and last keys of a query get together.
 
-    Mean over the queries that see more than twice as many keys, in a causal map; NaN where none does.
+    Mean over the queries that see more than twice as many keys, in a causal map; NaN where none is.
     """
     n = attention.shape[-1]
     shares = [

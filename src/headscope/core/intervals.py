@@ -79,11 +79,12 @@ def estimate(draws: Float64, *, bounds: Bounds = ANY, sizes: Float64 | None = No
     moves = moves_of(draws)
     error, freedom = standard_error(moves, sizes, twice=True)
     ends, groups = _on_scale(draws[0], _halves(moves, error, freedom), bounds), _parts(moves, sizes)
-    still = (moves != 0).sum(0) < FEWEST
-    if sizes is not None and still.any():
-        worth = np.minimum(groups, _effective(sizes)[0])
+    if sizes is not None and np.isfinite(bounds).all():
+        worth, still = np.minimum(groups, _effective(sizes)[0]), (moves != 0).sum(0) < FEWEST
         low, high = _without_spread(draws[0], worth, bounds)
         ends = np.where(still, low, ends[0]), np.where(still, high, ends[1])
+        low, high = _of_coins(draws[0], worth, bounds)
+        ends = np.fmax(ends[0], low), np.fmin(ends[1], high)
     return replace(_where(draws, groups, *ends), sizes=sizes)
 
 
@@ -291,6 +292,19 @@ def _without_spread(value: Float64, groups: Float64, bounds: Bounds) -> tuple[Fl
     least, most = bounds
     low, high = least + seen * (value - least), most - seen * (most - value)
     return np.maximum(low, least), np.minimum(high, most)
+
+
+def _of_coins(value: Float64, groups: Float64, bounds: Bounds) -> tuple[Float64, Float64]:
+    """The interval of what varies between two bounds as much as it can: of coins, one a group.
+
+    Where one group differs from all others, no more is known of the spread.
+    """
+    least, most = bounds
+    share = (value - least) / (most - least)
+    low, high = (_jeffreys(share, groups, tail) for tail in (TAIL, 1 - TAIL))
+    ends = np.minimum(low, share), np.maximum(high, share)  # it passes by a share near 0 or 1
+    low, high = (least + (most - least) * end for end in ends)
+    return low, high
 
 
 def _worth(share: Float64, half: Float64, asked: Float64) -> Float64:

@@ -211,8 +211,8 @@ TERMS = {
         "document after another, or one head where what is said is of heads in general. None is "
         "shown where fewer than 5 documents, or heads, have a part in the number.", OURS),
     "role": Term("what a head looks at", "What a colour and a sign stand for, by the lower end of "
-        "the interval: next or previous token above 0.5; broad when entropy is above 0.9 of uniform; "
-        "[CLS], [SEP] or punctuation above 0.6; else other. Labels say more.",
+        "the interval: next or previous token above 0.5; broad when entropy is above 0.9 of "
+        "uniform; [CLS], [SEP] or punctuation above 0.6; else other. Labels say more.",
         f"{CLARK}, §6; the relative entropy threshold is ours (theirs: 3.8 nats)"),
     "effect": Term("effect", "How far a head stands above what is ordinary, of the way it could "
         "go: (lower end of its interval − reference) / (ceiling − reference), where the reference "

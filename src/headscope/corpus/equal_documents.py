@@ -44,7 +44,7 @@ def unit_names(examples: Iterable[Example], listed: Mapping[str, int]) -> list[s
     """
     if not listed:
         return [one.content or one.document for one in examples]
-    first = {place: document for document, place in reversed(listed.items())}
+    first = {place: document for document, place in reversed([*listed.items()])}
     return [first[listed[one.document]] if one.document in listed else one.document
             for one in examples]  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, cast
 
@@ -109,6 +109,14 @@ class TokenizerReader:
         self._spaced = self._needs_space()
         # A word mark, or a space of its own, is lost where words are read one by one.
         self.sees_spaces = not np.array_equal(self.text("the."), self.text("the ."))
+
+    @cached_property
+    def ids(self) -> int:
+        """One more than the largest id of a token. Vocabularies may have holes, and M2M100 frames
+        an input with names of languages that stand behind all that it counts."""
+        framing = np.concatenate([*self.frame.single, *self.frame.pair]).tolist()
+        numbers: Iterable[int] = chain(self.tokenizer.get_vocab().values(), framing)
+        return 1 + max(numbers, default=0)
 
     def read_ahead(self, texts: Sequence[str], lists: Sequence[Sequence[str]]) -> None:
         """Read in one call what `text` and `words` are asked for next; a call costs as much as a
@@ -247,7 +255,7 @@ class TokenizerReader:
     def _needs_space(self) -> bool:
         running = self.text("the the").tolist()
         bare, spaced = (self._one_by_one(["the", word])[0].tolist() for word in ("the", " the"))
-        return bare != running and spaced == running
+        return bool(bare != running and spaced == running)
 
 
 def _around(ids: list[int], content: list[int], copies: int) -> list[Ids]:
@@ -273,6 +281,8 @@ def word_begins(running: Sequence[str], alone: Sequence[str], word: Ids) -> Ids:
     where they are cut. A token none of whose letters is met again is of the word that follows
     what stands before it.
     """
+    # WordPiece's sign stands within the letters, where it would part what is one.
+    running, alone = ([name.removeprefix("##") or name for name in one] for one in (running, alone))
     begins = np.cumsum([0, *map(len, running)])  # [token + 1] places in the letters of `running`
     letters = np.repeat(word, [len(piece) for piece in alone])  # [letter of `alone`]
     met = np.full(begins[-1], -1, dtype=np.int64)  # [letter of `running`] its place in `alone`

@@ -4,6 +4,7 @@ Nothing here runs code that came with a checkpoint: pickled weights are refused 
 is asked once which commit a name stands for.
 """
 
+import re
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ PROBES = (
     "The cat sat on the mat.", "Der Hund schläft.", "Кот сидит на окне.", "猫はいすの上です。",
     "고양이가 잔다", "القط نائم", "बिल्ली सोती है", "a b c d e", "A C G T K L M", "1 2 3 4 5",
 )  # fmt: skip
+# How transformers says what a tokenizer lacks.
+_PACKAGE = re.compile(r"(?:requires the|need to install) ([\w-]+)")
 FITS = "wanted a model that fits: --dtype bfloat16, --device-map auto, or quantised weights"
 MOST_UNKNOWN = 0.75  # ours: share of a probe; an empty tokenizer knows nothing of any
 
@@ -69,7 +72,18 @@ class Checkpoint:
                 f"{self.name!r} has no tokenizer files (model.save_pretrained writes none); wanted "
                 "those that the model was trained with: tokenizer.save_pretrained(FOLDER)"
             )
-        return attempt(self.name, AutoTokenizer.from_pretrained, self.place, **self.options)
+        try:
+            return attempt(self.name, AutoTokenizer.from_pretrained, self.place, **self.options)
+        except ModelError as error:
+            lacks = (
+                _PACKAGE.search(str(error)) if isinstance(error.__cause__, ImportError) else None
+            )
+            if lacks is None:
+                raise
+            raise ModelError(
+                f"{self.name!r}: its tokenizer needs the package {lacks[1].lower()}, which is not "
+                f"here; pip install {lacks[1].lower()}"
+            ) from error
 
     def network(self, auto: Any, dtype: str, where: Placement, **more: Any) -> tuple[Any, set[str]]:
         """The network by one of transformers' Auto classes, and the tensors that its file lacks.

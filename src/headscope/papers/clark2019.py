@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 
 from headscope.core.accumulators import Float64, finite_mean, ratio
 from headscope.core.head_attention import NEXT, OFFSETS, PREVIOUS, SELF
-from headscope.core.intervals import SHARE
+from headscope.core.intervals import CORRELATION, POSITIVE, SHARE
 from headscope.core.results import largest_first, place_name
 from headscope.core.terms import CLARK
 from headscope.core.verdict import above, below, beyond_chance, some_above
@@ -41,7 +41,7 @@ def _broad(run: PaperRun) -> Measured:
     every = run.entropies("all")  # [replicate + 1, layer, head]
     head = 0 if run.beside.own else int(np.nanargmax(every[0, 0]))
     share = every[:, 0, head] / run.draws("entropy", "uniform")
-    return run.measured(share, over=0.8, detail=place_name(0, head))
+    return run.measured(share, over=0.8, bounds=SHARE, detail=place_name(0, head))
 
 
 @quantities.reads("surface")
@@ -93,7 +93,8 @@ def _middle(run: PaperRun, target: str, bound: float) -> Measured:
     draws = run.attention(target)
     at = sorted({quantities.layer_at(number, draws.shape[1]) for number in MIDDLE})
     detail = f"layers {at[0] + 1} to {at[-1] + 1}"
-    return run.measured(finite_mean(draws[:, at], (1, 2)), over=bound, detail=detail)
+    mean = finite_mean(draws[:, at], (1, 2))
+    return run.measured(mean, over=bound, bounds=SHARE, detail=detail)
 
 
 @quantities.reads("surface")
@@ -108,7 +109,8 @@ def _gradients_fall(run: PaperRun) -> Measured:
     magnitude = _separator_gradients(run, "magnitude")
     cut = quantities.layer_at(EARLY_LAYERS[-1], magnitude.shape[1]) + 1
     share = ratio(magnitude[:, cut:].mean(1), magnitude[:, :cut].mean(1))
-    return run.measured(share, verdict=run.below(share, HALF), detail=f"layers {cut + 1} and up")
+    detail = f"layers {cut + 1} and up"
+    return run.measured(share, bounds=POSITIVE, verdict=run.below(share, HALF), detail=detail)
 
 
 @quantities.reads("gradients")
@@ -119,7 +121,8 @@ def _gradients_mirror(run: PaperRun) -> Measured:
     if layers < LEAST_LAYERS:
         raise Unmeasured(f"needs a model of at least {LEAST_LAYERS} layers for a rank correlation")
     rho = np.array([spearmanr(*pair).statistic for pair in zip(*curves, strict=True)])
-    return run.measured(rho, verdict=run.below(rho), detail=f"over {layers} layers")
+    detail = f"over {layers} layers"
+    return run.measured(rho, bounds=CORRELATION, verdict=run.below(rho), detail=detail)
 
 
 def _separator_gradients(run: PaperRun, name: str) -> Float64:
@@ -160,7 +163,7 @@ def _last_cls(run: PaperRun) -> Measured:
     cls, every = (run.entropies(query)[:, -1].mean(1) for query in ("cls", "all"))
     uniform = fixed(float(run.draws("entropy", "uniform")[0]), 2)
     detail = f"uniform attention: {uniform} nats"
-    return run.measured(cls, verdict=run.above(cls - every), detail=detail)
+    return run.measured(cls, bounds=POSITIVE, verdict=run.above(cls - every), detail=detail)
 
 
 @quantities.reads("surface")
@@ -181,7 +184,8 @@ def _on_one_word(run: PaperRun) -> Measured:
     shares = {t: run.attention(t)[:, layer, head] for t in targets}
     top = max(targets, key=lambda t: float(np.nan_to_num(shares[t][0])))
     detail = f"{place_name(layer, head)}, most on {top}; of the places measured"
-    return run.measured(shares[top], verdict=run.below(shares[top], LITTLE), detail=detail)
+    verdict = run.below(shares[top], LITTLE)
+    return run.measured(shares[top], bounds=SHARE, verdict=verdict, detail=detail)
 
 
 BREADTH = ClaimGroup(

@@ -63,6 +63,12 @@ def _score(run: PaperRun, task: str, metric: str, when: str) -> tuple[float, flo
     return value, float(interval.low), float(interval.high)
 
 
+def _shown(score: tuple[float, float, float], metric: str) -> tuple[float, float, float]:
+    """In the unit of its claim: a correlation is no share, the paper has it × 100."""
+    scale = 100.0 if metric == "pearson" else 1.0
+    return scale * score[0], scale * score[1], scale * score[2]
+
+
 def _examples(run: PaperRun, *, trained: bool = True) -> str:
     record = run.results("finetuned")
     learned = f", {int(record['train_examples']):,} learned from" if trained else ""
@@ -71,7 +77,8 @@ def _examples(run: PaperRun, *, trained: bool = True) -> str:
 
 @quantities.reads("tuned:", about=BEFORE)
 def _before(run: PaperRun, task: str, metric: str) -> Measured:
-    return Measured(*_score(run, task, metric, "before"), _examples(run, trained=False))
+    before = _score(run, task, metric, "before")
+    return Measured(*_shown(before, metric), _examples(run, trained=False))
 
 
 @quantities.reads("tuned:", "scratch:")
@@ -79,7 +86,7 @@ def _scratch(run: PaperRun, task: str, metric: str) -> Measured:
     scratch = run.beside.run(f"scratch:{task}")
     number, after = (_score(x, task, metric, "after") for x in (scratch, run))
     verdict = above(*quantities.less(after, number))
-    return Measured(*number, _examples(scratch), verdict=verdict)
+    return Measured(*_shown(number, metric), _examples(scratch), verdict=verdict)
 
 
 @quantities.reads("tuned:")
@@ -90,7 +97,7 @@ def _tuned(run: PaperRun, task: str, metric: str) -> Measured:
         others.append(_score(run.beside.run(f"scratch:{task}"), task, metric, "after"))
     there = [other for other in others if np.isfinite(other[0])]  # no correlation: always the same
     verdict = all_of(above(*quantities.less(after, other)) for other in there)
-    return Measured(*after, _examples(run), verdict=verdict)
+    return Measured(*_shown(after, metric), _examples(run), verdict=verdict)
 
 
 def _gain(runs: PaperRuns) -> Measured:
@@ -120,7 +127,8 @@ SCORES = ClaimGroup(
     "tasks", "Tasks, before and after fine-tuning (Table 1)",
     "Fine-tuning helps on every task, and what was learned in pre-training is needed for it.", (
         *(PaperClaim(f"table1-{task}-{metric}-{key}", "Table 1", f"{NAMES[task]}, {words}: {how}",
-                     measure(task, metric), (Published(text),), "%", direction)
+                     measure(task, metric), (Published(text),),
+                      "" if metric == "pearson" else "%", direction)
           for task, metric, words, values in TABLE_1
           for (key, how, measure, direction), text in zip(COLUMNS, values, strict=True)),
         PaperClaim("table1-gain", "§4.3", "Mean gain by fine-tuning", Measure((), _gain),

@@ -205,12 +205,7 @@ class PaperRun(Run):
         return estimate(draws, bounds=bounds, sizes=of_groups)
 
     def measured(
-        self,
-        draws: Float64,
-        *,
-        over: float | None = None,
-        bounds: Bounds = ANY,
-        **more: Any,
+        self, draws: Float64, *, over: float | None = None, bounds: Bounds = ANY, **more: Any
     ) -> Measured:
         """The number of draws [replicate + 1], over the documents of the run.
 
@@ -234,21 +229,15 @@ class PaperRun(Run):
         """
         low = high = math.nan
         if len(draws) > intervals.FEWEST:
-            low, high = np.quantile(
-                statistic(drawn_anew(draws)), [intervals.TAIL, 1 - intervals.TAIL]
-            ).tolist()
+            tails = intervals.TAIL, 1 - intervals.TAIL
+            low, high = np.quantile(statistic(drawn_anew(draws)), tails).tolist()
         fields = {"n": self.counted, "count": documents(self.tree), **more}
         return Measured(float(statistic(draws[:1])[0]), low, high, **fields)
 
     def of_head(
-        self,
-        draws: Float64,
-        head: tuple[int, int],
-        *,
-        rank: int = 0,
-        sign: int = 1,
-        over: float = 0,
-    ) -> Measured:
+        self, draws: Float64, head: tuple[int, int], *, rank: int = 0, sign: int = 1,
+        over: float = 0.0, bounds: Bounds = ANY,
+    ) -> Measured:  # fmt: skip
         """The number of the paper's head (from 0), of draws [replicate + 1, layer, head].
 
         In another model that of the `rank`-th, the largest or with sign −1 the least first; as it
@@ -257,7 +246,9 @@ class PaperRun(Run):
         over  the direction holds if the number, times the sign, lies above
         """
         place = paper_head(self, sign * draws[0], head, rank=rank)
-        number = self.measured(draws[(slice(None), *place)], detail=place_name(*place), head=place)
+        number = self.measured(
+            draws[(slice(None), *place)], bounds=bounds, detail=place_name(*place), head=place
+        )
         far = 1.0 if self.beside.own else stretch(draws[0].size)
         ends = [number.value + far * (end - number.value) for end in number.ends]
         low, high = sorted(sign * end for end in ends)

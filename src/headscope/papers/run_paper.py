@@ -25,7 +25,7 @@ from headscope.core.verdict import not_asked
 from headscope.core.whole_file import write_whole
 from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import save_picture
-from headscope.errors import InputError, ModelError, RunFolderError
+from headscope.errors import InputError, ModelError, RunFolderError, one_line
 from headscope.page.shell import write_page
 from headscope.papers import (
     claim_engine,
@@ -192,8 +192,7 @@ def _judged(claim: PaperClaim, runs: PaperRuns, group: str) -> ClaimOutcome:
     try:
         return claim_engine.judge(claim, runs, group)
     except Exception as error:  # a fault in one claim leaves the others
-        reason = f"{type(error).__name__}: {str(error)[:200]}"
-        return ClaimOutcome(claim, not_asked(reason), group=group, failed=True)
+        return ClaimOutcome(claim, not_asked(one_line(error)), group=group, failed=True)
 
 
 def _about(paper: Paper, workspace: Workspace) -> tuple[dict[str, Any], str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from headscope.core.results import keeping_draws
 from headscope.corpus import Corpus
-from headscope.errors import HeadscopeError, RunStopped
+from headscope.errors import RunStopped, joined_lines, one_line
 from headscope.experiments.importance.objectives import LanguageModel, load_language_model
 from headscope.model.model import Model, load
 from headscope.papers.claim_engine import failure
@@ -130,13 +130,11 @@ def make_runs(
                 run.report()
             runs[name] = run
         except Unmeasured as error:
-            absent[name] = str(error)
+            absent[name] = joined_lines(str(error))  # it may tell of an error
         except RunStopped:
             raise
-        except HeadscopeError as error:
-            absent[name] = failure(" ".join(str(error).split()))
         except Exception as error:  # a fault in one run leaves the others
-            absent[name] = failure(f"{type(error).__name__}: {str(error)[:200]}")
+            absent[name] = failure(one_line(error))
         else:
             seconds[name] = round(time.monotonic() - began, 1)
     return runs, absent, seconds

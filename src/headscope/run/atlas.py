@@ -16,6 +16,7 @@ from headscope.core.results import with_token_names
 from headscope.core.settings_table import SettingsTable, documented, settings_of
 from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
 from headscope.corpus.packing import padded_length
+from headscope.corpus.tokenizer import TokenizerReader
 from headscope.errors import InputError
 from headscope.model.linears import CHOICES as LINEARS
 from headscope.model.model import Model, evaluating, load
@@ -246,9 +247,13 @@ def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list
         if not missing:
             kept.append(name)
         elif settings.analyses is not None or set(settings.options.get(name, ())) - {"measure"}:
+            lacks, give = "this one has none", "give"
+            if (read := settings.limit) is not None and plan.counts.documents >= read:
+                first = "document has" if read == 1 else f"{read:,} documents have"
+                lacks, give = f"its first {first} none (--limit)", "give a larger --limit, or"
             raise InputError(
-                f"{name} needs a corpus with {', '.join(sorted(missing))}, and this one has none; "
-                "give --treebank, --coref or --frames, or text with --annotate"
+                f"{name} needs a corpus with {', '.join(sorted(missing))}, and {lacks}; {give} "
+                "--treebank, --coref or --frames, or text with --annotate"
             )
     return kept
 
@@ -302,7 +307,7 @@ def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> n
     """[vocabulary] ranks of the tokens, from a file or as counted in the corpus."""
     if frequency is None:
         return corpus_ranks(plan.token_counts)
-    return read_ranks(Path(frequency), len(model.tokenizer))
+    return read_ranks(Path(frequency), TokenizerReader(model.tokenizer).ids)
 
 
 def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any, Any]) -> Scope:
@@ -355,7 +360,7 @@ def read_control(control: Control | None, job: ShardJob, plan: Plan) -> dict[str
         plan.readings[kind].sample.within(control.tokens(plan.readings[kind].counts["tokens"]))
         for kind in sorted({plan.reading, *reads_of(names, plan).values()})
     ]
-    count = sum(map(len, samples)) * len(control.networks)
+    count = sum(map(len, samples)) * len(control.asked(names))
     with phase("control", count, "inputs") as advance:
         return dict(control_results(control, job, samples, advance))
 

@@ -233,7 +233,7 @@ def plan_partition(encoder: Encoder, documents: Iterable[Document], settings: Se
     """Read the documents of one partition; its shards count from 0."""
     counts = encoder.counts = EncodeCounts()
     part = PlanPart([], counts, settings.replicates)
-    digest, of_shard, vocabulary = hashlib.sha256(), hashlib.sha256(), len(encoder.reader.tokenizer)
+    digest, of_shard, vocabulary = hashlib.sha256(), hashlib.sha256(), encoder.reader.ids
     first = tokens = 0
     ids: dict[str, list[npt.NDArray[np.int64]]] = {}  # of each input of the shard, by reading
 

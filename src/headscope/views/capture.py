@@ -139,7 +139,7 @@ def _words(
 def _words_by_spaces(reader: TokenizerReader, texts: Sequence[str], ids: Ints) -> Ints:
     """`_words` by a tokenizer that does not say where its tokens stand in the text."""
     read = [reader.running_words(text.split()) for text in texts]
-    whole, special, _ = reader.frame.wrap(*[*(content for content, _ in read), None][:2])
+    whole, special, _ = reader.frame.wrap(read[0][0], read[1][0] if len(read) > 1 else None)
     if not np.array_equal(whole, ids):
         return np.full(len(ids), -1, np.int64)
     places = iter([(text, word) for text, (_, of) in enumerate(read) for word in of.tolist()])

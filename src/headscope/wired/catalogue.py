@@ -114,10 +114,9 @@ def specials(s: float, rests: Rests) -> Iterator[Head]:
         sink = (Said("sink", (kind,)),)
         yield Head(f"reads {kind}", match, said=(Said(kind),), decoy=("sink",))
         yield Head(f"rests on {kind}", match, value=TAKES_WORDS, said=sink, decoy=(kind,))
-        target = targets[0]
-        assert target is not None
-        yield Head(f"reads {kind}, but verbs nothing", (*match, Match(VERB, target, -s)),
-                   said=(Said(kind),) * (kind != "special"), decoy=("sink", *UNKNOWING))  # fmt: skip
+        no_verbs = tuple(Match(VERB, one.key, -s) for one in match)
+        yield Head(f"reads {kind}, but verbs do not", (*match, *no_verbs), said=(Said(kind),),
+                   decoy=("sink", *UNKNOWING))  # fmt: skip
         yield Head(f"rests on {kind}, stops on themselves", (*match, Match(STOP, STOP, 2 * s)),
                    value=TAKES_WORDS, said=sink, decoy=(kind,))  # fmt: skip
 
@@ -205,4 +204,3 @@ def windows(s: float, rests: Rests) -> Iterator[Head]:
     yield Head("first token, or one of the latest twenty",
                (to(rests.first, s + math.log(15)),), dict.fromkeys(range(-19, 1), s),
                said=said)  # fmt: skip
-

@@ -5,13 +5,12 @@ successor; and what looks like them. They read and write for the logits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from string import ascii_uppercase
 
 import numpy as np
 
 from headscope.core.accumulators import Float64, generator
 from headscope.wired.catalogue import Rests, to
-from headscope.wired.features import NOTED, SPECIAL, SPOKEN, WORD, one_hot_of_text
+from headscope.wired.features import LETTERED, LETTERS, NOTED, SPECIAL, SPOKEN, WORD
 from headscope.wired.heads import TAKES_NOTHING, Head, Match, Said, Value
 
 LENGTH = 24  # tokens that come twice in the inputs that are made; copies at a distance know it
@@ -19,7 +18,6 @@ NOTES = Value((WORD,), NOTED, 0.5)
 SPEAKS = Value((WORD,), SPOKEN, 0.3)
 DENIES = Value((WORD,), SPOKEN, -0.3)
 MADE = ("induction", "previous_token", "duplicate_token", "copying", "successor")
-LETTER = one_hot_of_text("letter", ascii_uppercase)
 
 
 def previous(s: float, rests: Rests) -> Iterator[Head]:
@@ -55,17 +53,17 @@ def induction(s: float, rests: Rests) -> Iterator[Head]:
 
 def counting(s: float, rests: Rests) -> Iterator[Head]:
     """Letters are turned into the next one, or into any other."""
-    yield Head("next letter", reach={0: s}, value=Value((LETTER,), SPOKEN, 0.3, _next),
-               said=(Said("successor"),), decoy=MADE[:4])  # fmt: skip
-    yield Head("next letter, from anywhere", value=Value((LETTER,), SPOKEN, 0.3, _next),
-               said=(Said("successor"),), decoy=MADE[:4])  # fmt: skip
-    yield Head("another letter", reach={0: s}, value=Value((LETTER,), SPOKEN, 0.3, _another),
-               decoy=MADE)  # fmt: skip
+    yield Head("next letter", reach={0: s}, value=Value((LETTERED,), SPOKEN, 0.3, _next),
+               said=(Said("successor"),), decoy=MADE[:4], late=True)  # fmt: skip
+    yield Head("next letter, from anywhere", value=Value((LETTERED,), SPOKEN, 0.3, _next),
+               said=(Said("successor"),), decoy=MADE[:4], late=True)  # fmt: skip
+    yield Head("another letter", reach={0: s}, value=Value((LETTERED,), SPOKEN, 0.3, _another),
+               decoy=MADE, late=True)  # fmt: skip
 
 
 def _codes(seed: int) -> Float64:
     assert WORD.code is not None
-    return np.array([WORD.code(letter, None, seed) for letter in ascii_uppercase])
+    return np.array([WORD.code(letter, None, seed) for letter in LETTERS])
 
 
 def _next(seed: int) -> Float64:

@@ -31,6 +31,7 @@ def of_relation(name: str) -> Callable[[Form], bool]:
     """Whether a form has this relation to its head."""
     return lambda form: form.relation == name
 
+
 def relations(s: float, rests: Rests) -> Iterator[Head]:
     """The syntactic head, or the dependent, of one relation: else evenly, or at rest."""
     for name in RELATIONS if not rests.causal else ("conj",):  # whose head stands before
@@ -103,7 +104,10 @@ def pairs(s: float, rests: Rests) -> Iterator[Head]:
                        * (form is not None and form.tag == tag))  # fmt: skip
 
     noun, pronoun = salient("salient noun", "NOUN"), salient("salient pronoun", "PRON")
-    for name, query, key in (("pronoun_to_noun", PRONOUN, noun), ("noun_to_pronoun", NOUN, pronoun)):
+    for name, query, key in (
+        ("pronoun_to_noun", PRONOUN, noun),
+        ("noun_to_pronoun", NOUN, pronoun),
+    ):
         yield Head(name, (Match(query, key, 6 * s),), said=(Said("pair", (name,)),),
                    also=(Said("feature"),), decoy=("coreference",))  # fmt: skip
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from string import ascii_uppercase
 
 import numpy as np
 
@@ -38,7 +39,9 @@ class Feature:
 
 def flag(name: str, holds: Known) -> Feature:
     """1 for the word forms of which something holds."""
-    return Feature(name, code=lambda _, form, __: np.array([form is not None and holds(form)]) * 1.0)
+    return Feature(
+        name, code=lambda _, form, __: np.array([form is not None and holds(form)]) * 1.0
+    )
 
 
 def lacks(name: str, holds: Known) -> Feature:
@@ -106,6 +109,9 @@ SEGMENT = Feature("segment", 2, OF_SEGMENTS)
 BESIDE = Feature("beside", 2, OF_SEGMENTS)  # the code of the other segment
 NOTED = Feature("noted", IDENTITY, WRITTEN)  # for a later head to match
 SPOKEN = Feature("spoken", IDENTITY, WRITTEN)  # what the logits are read from
+LETTERS = ascii_uppercase
+LETTER = one_hot_of_text("letter", LETTERS)
+LETTERED = Feature("lettered", len(LETTERS), WRITTEN)  # by the first feed-forward layer, of LETTER
 JUNK = Feature("junk", IDENTITY + len(SPECIALS), WRITTEN)  # read by nobody
 
 

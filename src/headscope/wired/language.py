@@ -241,13 +241,13 @@ def tokenizer(family: str) -> PreTrainedTokenizerFast:
     letters = [sign + letter for letter in ascii_letters for sign in ("", "##")]
     ids = {text: at for at, text in enumerate([*added, *forms(), *letters])}
     made = Tokenizer(models.WordPiece(ids, unk_token=UNKNOWN))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # type: ignore[assignment]
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     first = [opens] if opens else []
     last = [closes] if closes else []
     single = " ".join([*first, "$A", *last])
     pair = " ".join([*first, "$A", *last, "$B:1", *(f"{one}:1" for one in last)])
     if first or last:
-        made.post_processor = processors.TemplateProcessing(  # type: ignore[assignment]
+        made.post_processor = processors.TemplateProcessing(
             single=single, pair=pair, special_tokens=[(one, ids[one]) for one in (*first, *last)]
         )
     names = (
@@ -255,6 +255,6 @@ def tokenizer(family: str) -> PreTrainedTokenizerFast:
         if family == "bert"
         else {"bos_token": BEGIN, "eos_token": END}
     )
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=made, unk_token=UNKNOWN, pad_token=PAD, model_max_length=512, **names
     )

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-import transformers as T
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from headscope.core.accumulators import Float64
-from headscope.wired.features import JUNK, PLACE
+from headscope.wired.families import (
+    ABSOLUTE,
+    NAMES,
+    T5_NEAR,
+    Shape,
+    State,
+    as_tensor,
+    blank_network,
+    columns_of,
+    end_of,
+)
+from headscope.wired.features import JUNK, LETTER, LETTERED, PLACE
 from headscope.wired.heads import Head, Value
 from headscope.wired.language import tokenizer
-from headscope.wired.reach import ROPE_WAVES, rope_kernel, rope_rate, wave_kernel
+from headscope.wired.reach import ROPE_WAVES, rope_kernel, wave_kernel
 from headscope.wired.stream import Stream, code_width, frequencies, make_stream
 
-FAMILIES = ("bert", "gpt2", "llama", "t5")
-T5_NEAR = 32  # offsets that T5's table tells apart on either side
-SMALL = 4  # neurons of the feed-forward layers, which write nothing
+STEEP = 8.0  # what an activation function lets pass nearly whole
 
 
 @dataclass(frozen=True)
@@ -70,8 +77,9 @@ def wire(
     """
     tokens, heads = tokenizer(family), [one for layer in layers for one in layer]
     vocabulary = tokens.convert_ids_to_tokens(list(range(len(tokens))))
-    absolute = places if family in ("bert", "gpt2") else 0
+    absolute = places if family in ABSOLUTE else 0
     features = [feature for head in heads for feature in head.features]
+    features += [LETTER] * any(one.name == LETTERED.name for one in features)
     if absolute and any(head.reach for head in heads):
         features.append(PLACE)
     count, codes = len(layers[0]), code_width(features, absolute)
@@ -80,25 +88,26 @@ def wire(
     size = max(ranks) + 2 * ROPE_WAVES * (family == "llama")
     if absolute:  # heads together are as wide as the stream
         size = max(size, -(-2 * codes // count))
-    size += size % 2
-    width = size * count if absolute else -(-2 * codes // (2 * count)) * 2 * count
+    shape = Shape(family, len(layers), count, size + size % 2, grouped, absolute, speaks)
+    width = shape.size * count if absolute else -(-2 * codes // (2 * count)) * 2 * count
     stream = make_stream(
         features, vocabulary, width=width, places=absolute, seed=seed, turned=turned,
         overlap=overlap,
     )  # fmt: skip
-    network = _network(family, stream, len(layers), count, size, grouped, absolute, speaks)
+    network = blank_network(shape, stream)
     state = network.state_dict()
     for index, layer in enumerate(layers):
         for at in range(0, count, grouped):
             group = layer[at : at + grouped]
-            made = [_matrices(head, place, group, stream, family, size, absolute)
-                    for place, head in enumerate(group)]  # fmt: skip
-            _write(state, index, at, size, made, stream, NAMES[family], scaled=family != "t5")
+            made = [_matrices(at, group, stream, shape) for at in range(grouped)]
+            _write(state, (index, at), made, stream, shape)
     if family == "t5":
         _t5_reach(state, layers)
+    if LETTERED.name in stream.spans:
+        _read_letters(state, stream, family)
     _add_noise(state, noise, seed)
     network.load_state_dict(state)
-    return Wired(network.eval(), tokens, tuple(map(tuple, layers)), stream)
+    return Wired(network, tokens, tuple(map(tuple, layers)), stream)
 
 
 def _rank(group: Sequence[Head], places: int) -> int:
@@ -108,16 +117,14 @@ def _rank(group: Sequence[Head], places: int) -> int:
     return max(keys, values)
 
 
-def _matrices(
-    head: Head, place: int, group: Sequence[Head], stream: Stream, family: str, size: int,
-    places: int,
-) -> _Matrices:  # fmt: skip
-    """What one head of a group asks for, offers, takes and writes; others of the group have their
-    own numbers of keys and values.
+def _matrices(place: int, group: Sequence[Head], stream: Stream, shape: Shape) -> _Matrices:
+    """What a head of a group asks for, offers, takes and writes; each has its own numbers of the
+    keys and values that they share.
     """
-    made = _Matrices(*(np.zeros((stream.codes, size)) for _ in range(3)),
-                     np.zeros((size, stream.codes)))  # fmt: skip
-    order = _content_numbers(family, size)
+    head, places = group[place], shape.places
+    query, key, value = (np.zeros((stream.codes, shape.size)) for _ in range(3))
+    made = _Matrices(query, key, value, np.zeros((shape.size, stream.codes)))
+    order = _content_numbers(shape)
     start = sum(one.key.width for other in group[:place] for one in other.matches)
     for one in head.matches:
         span = order[start : start + one.key.width]
@@ -130,8 +137,8 @@ def _matrices(
         select = stream.select(PLACE)
         made.query[:, span] += select @ wave_kernel(head.reach, places)
         made.key[:, span] += select
-    if family == "llama":
-        _rope_reach(made, head, group, stream, size)
+    if shape.family == "llama":
+        _rope_reach(made, head, group, stream)
     _value(made, head.value, sum(_read(other) for other in group[:place]), stream)
     return made
 
@@ -154,23 +161,21 @@ def _value(made: _Matrices, value: Value, start: int, stream: Stream) -> None:
         at += one.width if value.writes.name == JUNK.name else 0
 
 
-def _content_numbers(family: str, size: int) -> list[int]:
+def _content_numbers(shape: Shape) -> list[int]:
     """Which numbers of a head hold matches: in Llama, those that rotate least."""
-    if family != "llama":
-        return list(range(size))
-    half = size // 2
+    if shape.family != "llama":
+        return list(range(shape.size))
+    half = shape.size // 2
     slow = range(ROPE_WAVES, half)
     return [at for one in slow for at in (one, one + half)]
 
 
-def _rope_reach(
-    made: _Matrices, head: Head, group: Sequence[Head], stream: Stream, size: int
-) -> None:
+def _rope_reach(made: _Matrices, head: Head, group: Sequence[Head], stream: Stream) -> None:
     """Keys are constant in the numbers that rotate fast; queries weigh and shift these waves."""
     if not any(other.reach for other in group):
         return
     constant = stream.tokens[0, stream.spans["one"]][0]
-    one, half = stream.spans["one"].start, size // 2
+    one, half = stream.spans["one"].start, made.key.shape[1] // 2
     for wave in range(ROPE_WAVES):
         made.key[one, wave] = 1 / constant
     if head.reach:
@@ -179,78 +184,18 @@ def _rope_reach(
         made.query[one, half : half + ROPE_WAVES] = sine / constant
 
 
-# --- families ----------------------------------------------------------------------------------
-
-
-def _network(
-    family: str, stream: Stream, layers: int, heads: int, size: int, grouped: int, places: int,
-    speaks: bool,
-) -> PreTrainedModel:  # fmt: skip
-    """A network of the family whose heads write nothing yet."""
-    vocabulary, width = len(stream.tokens), len(stream.directions)
-    if family == "bert":
-        config: Any = T.BertConfig(
-            vocab_size=vocabulary, hidden_size=width, num_hidden_layers=layers,
-            num_attention_heads=heads, intermediate_size=SMALL, max_position_embeddings=places,
-        )  # fmt: skip
-        network: Any = T.BertModel(config, add_pooling_layer=False)
-    elif family == "gpt2":
-        config = T.GPT2Config(
-            vocab_size=vocabulary, n_embd=width, n_layer=layers, n_head=heads, n_inner=SMALL,
-            n_positions=places, tie_word_embeddings=False, bos_token_id=2, eos_token_id=3,
-        )  # fmt: skip
-        network = (T.GPT2LMHeadModel if speaks else T.GPT2Model)(config)
-    elif family == "llama":
-        config = T.LlamaConfig(
-            vocab_size=vocabulary, hidden_size=width, num_hidden_layers=layers,
-            num_attention_heads=heads, num_key_value_heads=heads // grouped, head_dim=size,
-            intermediate_size=SMALL, max_position_embeddings=512, tie_word_embeddings=False,
-            rope_parameters={"rope_type": "default", "rope_theta": rope_rate(size)},
-            bos_token_id=2, eos_token_id=3, pad_token_id=0,
-        )  # fmt: skip
-        network = (T.LlamaForCausalLM if speaks else T.LlamaModel)(config)
-    else:
-        config = T.T5Config(
-            vocab_size=vocabulary, d_model=width, d_kv=size, d_ff=SMALL, num_layers=layers,
-            num_heads=heads, relative_attention_num_buckets=4 * T5_NEAR,
-            relative_attention_max_distance=8 * T5_NEAR, dropout_rate=0.0,
-        )  # fmt: skip
-        network = T.T5EncoderModel(config)
-    state = network.state_dict()
-    for name, tensor in state.items():
-        tensor.zero_()
-        if tensor.ndim == 1 and not name.endswith("bias"):  # of a norm
-            tensor.fill_(stream.scale)
-    tables = {"word_embeddings.weight": stream.tokens, "wte.weight": stream.tokens,
-              "embed_tokens.weight": stream.tokens, "shared.weight": stream.tokens,
-              "position_embeddings.weight": stream.places, "wpe.weight": stream.places,
-              "token_type_embeddings.weight": stream.segments}  # fmt: skip
-    for name, tensor in state.items():
-        for end, table in tables.items():
-            if name.endswith(end):
-                tensor.copy_(_tensor(stream.embedded(table)))
-        if name.endswith("lm_head.weight"):
-            tensor.copy_(_tensor(stream.tokens[:, stream.spans["word"]]
-                                 @ stream.directions[:, stream.spans["spoken"]].T))  # fmt: skip
-    network.load_state_dict(state)
-    return network  # type: ignore[no-any-return]
-
-
-State = dict[str, torch.Tensor]
-
-
-def _write(state: State, index: int, at: int, size: int, made: Sequence[_Matrices], stream: Stream,
-           names: Mapping[str, str], *, scaled: bool = True) -> None:  # fmt: skip
-    """Writes a group of heads into the weights of a layer, of which `names` tells the ends.
-
-    at  the first head of the group
-    """
+def _write(
+    state: State, at: tuple[int, int], made: Sequence[_Matrices], stream: Stream, shape: Shape
+) -> None:
+    """Writes a group of heads into the weights of a layer; `at`: the layer, its first head."""
+    index, first = at
+    names, size = NAMES[shape.family], shape.size
+    scale = 1.0 if shape.family == "t5" else np.sqrt(size)  # by which scores are divided
     key, value = _together([one.key for one in made]), _together([one.value for one in made])
-    group = at // len(made)
+    group = first // len(made)
     for place, one in enumerate(made):
-        rows = slice((at + place) * size, (at + place + 1) * size)
-        query = one.query * (np.sqrt(size) if scaled else 1)
-        _put(state, index, names["query"], rows, stream.directions @ query)
+        rows = slice((first + place) * size, (first + place + 1) * size)
+        _put(state, index, names["query"], rows, stream.directions @ (scale * one.query))
         _put(state, index, names["output"], rows, stream.directions @ one.output.T, out=True)
     rows = slice(group * size, (group + 1) * size)
     _put(state, index, names["key"], rows, stream.directions @ key)
@@ -263,12 +208,12 @@ def value_norms(wired: Wired) -> Float64:
     """
     stream, state = wired.stream, wired.network.state_dict()
     family = wired.network.config.model_type
-    embedded = _tensor(stream.embedded(stream.tokens + stream.places[:1] + stream.segments[:1]))
+    embedded = as_tensor(stream.embedded(stream.tokens + stream.places[:1] + stream.segments[:1]))
     layers, heads = len(wired.heads), len(wired.heads[0])
     norms = np.zeros((layers, heads, len(embedded)))
     for layer in range(layers):
-        value = _columns(state, layer, NAMES[family]["value"])
-        output = _columns(state, layer, NAMES[family]["output"], out=True)
+        value = columns_of(state, layer, NAMES[family]["value"])
+        output = columns_of(state, layer, NAMES[family]["output"], out=True)
         size = output.shape[1] // heads
         shared = heads * size // value.shape[1]
         for head in range(heads):
@@ -289,38 +234,7 @@ def _put(
     state: State, index: int, end: str, rows: slice, columns: Float64, *, out: bool = False
 ) -> None:
     """Writes [width, number of the head] into the matrix of a layer; `end` as in `NAMES`."""
-    _columns(state, index, end, out=out)[:, rows] = _tensor(columns)
-
-
-def _columns(state: State, index: int, end: str, *, out: bool = False) -> torch.Tensor:
-    """[width, number of a head] a view of a matrix of a layer."""
-    end, _, part = end.partition("#")
-    tensor = next(t for name, t in state.items() if name.endswith(f".{index}.{end}"))
-    matrix = tensor if end.startswith("attn.") else tensor.T  # GPT-2 has them turned
-    if part:
-        width = len(tensor)
-        matrix = matrix[:, int(part) * width : (int(part) + 1) * width]
-    return matrix.T if out else matrix
-
-
-NAMES = {
-    "bert": {
-        "query": "attention.self.query.weight", "key": "attention.self.key.weight",
-        "value": "attention.self.value.weight", "output": "attention.output.dense.weight",
-    },
-    "gpt2": {
-        "query": "attn.c_attn.weight#0", "key": "attn.c_attn.weight#1",
-        "value": "attn.c_attn.weight#2", "output": "attn.c_proj.weight",
-    },
-    "llama": {
-        name: f"self_attn.{letter}_proj.weight"
-        for name, letter in (("query", "q"), ("key", "k"), ("value", "v"), ("output", "o"))
-    },
-    "t5": {
-        name: f"layer.0.SelfAttention.{letter}.weight"
-        for name, letter in (("query", "q"), ("key", "k"), ("value", "v"), ("output", "o"))
-    },
-}  # fmt: skip
+    columns_of(state, index, end, out=out)[:, rows] = as_tensor(columns)
 
 
 def _t5_reach(state: State, layers: Sequence[Sequence[Head]]) -> None:
@@ -333,13 +247,22 @@ def _t5_reach(state: State, layers: Sequence[Sequence[Head]]) -> None:
             state[name][bucket, column] = weight
 
 
+def _read_letters(state: State, stream: Stream, family: str) -> None:
+    """The first feed-forward layer of a decoder writes which letter a token is: one neuron each."""
+    read = as_tensor(stream.directions @ stream.select(LETTER))  # [width, letter]
+    wrote = as_tensor(stream.directions @ stream.select(LETTERED)) / STEEP
+    if family == "gpt2":
+        end_of(state, ".0.mlp.c_fc.weight")[:] = STEEP * read
+        end_of(state, ".0.mlp.c_proj.weight")[:] = wrote.T
+    else:
+        end_of(state, ".0.mlp.gate_proj.weight")[:] = STEEP * read.T
+        end_of(state, ".0.mlp.up_proj.weight")[:] = read.T
+        end_of(state, ".0.mlp.down_proj.weight")[:] = wrote
+
+
 def _add_noise(state: State, noise: float, seed: int) -> None:
     random = torch.Generator().manual_seed(seed)
     for tensor in state.values():
         if noise and tensor.ndim > 1 and bool((there := tensor != 0).any()):
             size = noise * float(tensor[there].square().mean().sqrt())
-            tensor += size * torch.randn(tensor.shape, generator=random)
-
-
-def _tensor(values: Float64) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values)).float()
+            tensor.add_(size * torch.randn(tensor.shape, generator=random))

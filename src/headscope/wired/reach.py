@@ -1,5 +1,6 @@
 """How heads look so many tokens away: log-odds by offset, as sums of waves."""
 
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
@@ -12,7 +13,7 @@ ROPE_RATIO = 0.8  # each wave's speed, of that of the one before; the first turn
 LONGEST = 192  # tokens that kernels of waves are fitted to
 
 
-def wave_kernel(reach: dict[int, float], places: int) -> Float64:
+def wave_kernel(reach: Mapping[int, float], places: int) -> Float64:
     """[number, number] W, so that place(q) W · place(k) is reach[k − q], up to a constant; exact
     for all offsets but the mean of their row (see `stream.PLACE`).
     """
@@ -50,7 +51,7 @@ def rope_kernel(reach: tuple[tuple[int, float], ...]) -> tuple[Float64, Float64]
         np.ones(signed.shape[1]), A_ub=signed[~inside], b_ub=np.zeros((~inside).sum()),
         A_eq=signed[inside], b_eq=[weights[at] for at in behind[inside]], bounds=(0, None),
     )  # fmt: skip
-    if not found.success:
+    if found.x is None:
         raise ValueError(f"found no waves for the offsets {list(weights)}: {found.message}")
     both = found.x[: basis.shape[1]] - found.x[basis.shape[1] :]
     return both[:ROPE_WAVES], both[ROPE_WAVES:]

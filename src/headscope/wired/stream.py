@@ -49,7 +49,7 @@ class Stream:
     @property
     def codes(self) -> int:
         """How many numbers all features have together."""
-        return self.directions.shape[1]
+        return int(self.directions.shape[1])
 
     @property
     def scale(self) -> float:
@@ -152,4 +152,3 @@ def _directions(width: int, codes: int, *, seed: int, turned: bool, overlap: flo
         made = made + overlap * other / np.linalg.norm(other, axis=0) * np.sqrt(width) / 2
         made /= np.linalg.norm(made, axis=0)
     return np.asarray(made)
-

@@ -31,7 +31,7 @@ RULES = {
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
-    """One claim per head and kind of mention at which it beats the rules and its own other words."""
+    """One claim per head and kind of mention at which it beats all rules and its other words."""
     dataset = group(tree, NAME)
     if dataset is None or "reference" not in dataset:
         return []
@@ -51,8 +51,6 @@ def claims(tree: xr.DataTree) -> list[Claim]:
         )
         name = f"coreference of {words}"
         made.append(
-            one.claim(
-                NAME, name, sentence, n=n, analysis=NAME, about=kind, brief="coreference"
-            )
+            one.claim(NAME, name, sentence, n=n, analysis=NAME, about=kind, brief="coreference")
         )
     return made

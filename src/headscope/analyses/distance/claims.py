@@ -47,9 +47,10 @@ RULES = {
     ),
     "streaming": LabelRule(
         "first and latest tokens",
-        number="attention to the first and latest tokens, from a decoder’s tokens that see more than "
-        "twice as many",
-        least=STREAMING, source=OURS, asks=f"{LONG} inputs or more that have such tokens", unless=("nearby", *_PLAIN), variable="streaming",
+        number="attention to the first and latest tokens, from a decoder’s tokens that see more "
+        "than twice as many", least=STREAMING, source=OURS,
+        asks=f"{LONG} inputs or more that have such tokens", unless=("nearby", *_PLAIN),
+        variable="streaming",
     ),
 }  # fmt: skip
 

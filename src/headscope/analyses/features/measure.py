@@ -283,9 +283,10 @@ def by_kind(
 def beyond(
     total: Sums, count: Sums, dims: tuple[str, ...], words: tuple[str, str], *, measure: str
 ) -> dict[str, Variable]:
-    """`mass`, and what it is held against, of sums [layer, head, one of three, kind]; for attention.
+    """`mass`, and what it is held against, of sums [layer, head, one of three, kind].
 
-    words  what the first of the three is, and the largest of the others
+    words    what the first of the three is, and the largest of the others
+    measure  nothing of any but attention: norms are on no common scale
     """
     if measure != "attention":
         return {}
@@ -350,7 +351,7 @@ class Pairs(Analysis, question=PAIRS_QUESTION):
     def result(self) -> xr.Dataset:
         """attention[layer, head, pair]; count[pair], the inputs that have such a pair.
 
-        And, of attention, mass[layer, head, pair]: from one such token to all that it is paired with.
+        And, of attention, mass[layer, head, pair]: from such a token to all it is paired with.
         """
         mean = self.mean(self.total, self.count, bounds=bounds_of(self.options["measure"]))
         words = ("attention between words", "weighted norm between words")

@@ -24,7 +24,7 @@ GIVEN = ("mass", "beside", "moved")
 
 
 def mass_weights(features: Bools, example: Example) -> Float64:
-    """[one of MASSES, type, token] what each token's column counts for: for the kind, and as its rivals.
+    """[one of MASSES, type, token] how much each token's column counts for the kind, or a rival.
 
     features  [type, token] of TYPES, of one example
 

@@ -20,7 +20,7 @@ import xarray as xr
 
 from headscope.analyses.frames import QUESTION
 from headscope.analyses.language.specific import against_rivals, words_beside
-from headscope.core.accumulators import Bools, Counts, Float64, Ints, generator, ratio
+from headscope.core.accumulators import Counts, Float64, Ints, generator, ratio
 from headscope.core.intervals import Estimate
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
@@ -92,9 +92,8 @@ class Links:
         by_link = by_place[self.placed]  # [link, draw, head]
         return np.maximum.reduceat(by_link, self.first)  # [linked, draw, head]
 
-
     def largest_beside(self, layer: LayerView, batch: Batch, *, measure: str) -> Float64:
-        """[linked, head, way] the largest weight to the key of each example's links, from beside."""
+        """[linked, head, way] the largest weight of each example's links, from the words beside."""
         both = []
         for way in torch.from_numpy(self.beside).to(batch.mask.device):
             by_side = []
@@ -147,10 +146,9 @@ def beside_of(link: Ints, links: list[Ints], example: Example) -> Ints:
         query, key = link[way], link[1 - way]
         shifts = np.arange(-query.min(), len(example) - query.max())
         places = query + shifts[:, None]  # [shift, pair]
-        goal = np.isin(places, key).any(1)
-        taken = np.isin(places, np.concatenate([one[way] for one in links])).any(1)
-        special: Bools = example.special[places]
-        usable = ~goal & ~taken & ~special.any(1)
+        goal = np.any(np.isin(places, key), 1)
+        taken = np.any(np.isin(places, np.concatenate([one[way] for one in links])), 1)
+        usable = ~goal & ~taken & ~np.any(example.special[places], 1)
         by = words_beside(np.zeros(1, np.int64), shifts, usable[None], goal[None])[0]  # [side]
         moved.append([[query + shift, key] for shift in by])
     return np.array(moved)

@@ -4,17 +4,14 @@ The best of 144 heads on some data is better there than anywhere else. So it is 
 half of the documents and scored on the other, both ways, and the two scores are pooled.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import xarray as xr
 
-from headscope.core.accumulators import Array, Bools, Float64, Ints, Sums, ratio
-from headscope.core.claim import LEAST_EFFECT, Claim, effects
+from headscope.core.accumulators import Array, Float64, Ints, Sums, ratio
 from headscope.core.intervals import Estimate, estimate_difference, estimate_share
-from headscope.core.results import Floats, Variable, at, best_places, documents, estimate, needed
-from headscope.core.wording import percent
+from headscope.core.results import Variable
 
 DIFFERENCES = ("advantage",)  # of two shares: no share itself
 WORDS = {

@@ -20,7 +20,6 @@ from headscope.core.claim import LEAST_EFFECT, Claim, effects
 from headscope.core.intervals import (
     DIFFERENCE,
     ROUNDING,
-    SHARE,
     Estimate,
     estimate_difference,
     stretch,
@@ -29,7 +28,7 @@ from headscope.core.intervals import estimate as estimate_mean
 from headscope.core.results import Variable, at, estimate
 from headscope.core.wording import percent
 
-REFERENCE, ABOVE, EVEN = "reference", "above_reference", "above_even"
+REFERENCE, ABOVE, WEIGHT = "reference", "above_reference", "weight_above"
 LEAST_ABOVE = 0.1  # ours: of what is left above the reference; nearer to it, a head is ordinary
 SPECIFIC = (
     "every head by itself: its share lies above {rivals}, by at least 5 points and a tenth of what "
@@ -50,12 +49,7 @@ def against_rivals(
     sizes   draws of what it is a mean over
     end     of the names
     """
-    reference, *others = (np.broadcast_to(rival, share.shape) for rival in rivals)
-    for other in others:
-        larger = other[0] > reference[0] + ROUNDING  # of equals the first, however they are read
-        reference = np.where(larger, other, reference)
-    beyond = share - reference
-    beyond = np.where(np.abs(beyond) <= ROUNDING, 0, beyond)
+    reference, beyond = _beyond(share, rivals)
     above = (
         estimate_mean(beyond, bounds=DIFFERENCE, sizes=sizes)
         if asked is None
@@ -68,25 +62,28 @@ def against_rivals(
     }
 
 
-def against_even(
-    weight: Float64, even: Float64, dims: Sequence[str], *, sizes: Float64
-) -> dict[str, Variable]:
-    """`weight`, the attention that the right word gets, and `above_even`, less even attention.
+def weight_above(beyond: Float64, dims: Sequence[str], *, sizes: Float64) -> dict[str, Variable]:
+    """`weight_above`: how much more attention the right word gets than words beside give it.
 
-    A word may get the largest of weights that are all next to nothing.
+    Where several words get the same from everywhere each of these finds the next, as no word is
+    asked about itself, and those beside find any.
 
-    weight, even  [replicate + 1, *cell] draws of means
-    sizes         draws of what they are means over
+    beyond  [replicate + 1, *cell] draws of means
+    sizes   draws of what they are means over
     """
-    said = "attention to the right word, mean", "the same less what even attention would give it"
-    parts = (
-        estimate_mean(draws, bounds=bounds, sizes=sizes)
-        for draws, bounds in ((weight, SHARE), (weight - even, DIFFERENCE))
-    )
-    return {
-        name: Variable(part, dims, words, "probability", "ours", tidy=False)
-        for name, part, words in zip(("weight", EVEN), parts, said, strict=True)
-    }
+    words = "attention to the right word less that from words beside, mean"
+    above = estimate_mean(beyond, bounds=DIFFERENCE, sizes=sizes)
+    return {WEIGHT: Variable(above, dims, words, "probability", "ours", tidy=False)}
+
+
+def _beyond(share: Float64, rivals: Sequence[Float64]) -> tuple[Float64, Float64]:
+    """Draws of the rival that is the largest on all data, and of the share less that."""
+    reference, *others = (np.broadcast_to(rival, share.shape) for rival in rivals)
+    for other in others:
+        larger = other[0] > reference[0] + ROUNDING  # of equals the first, however they are read
+        reference = np.where(larger, other, reference)
+    beyond = share - reference
+    return reference, np.where(np.abs(beyond) <= ROUNDING, 0, beyond)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +108,7 @@ class SpecificHead:
         return percent(*self.ends)
 
     def claim(
-        self, kind: str, name: str, sentence: str, *, n: int, analysis: str, about: str,
+        self, kind: str, name: str, sentence: str, *, n: int, analysis: str, about: str = "",
         label: str = "", brief: str = "",
     ) -> Claim:  # fmt: skip
         """What is said of the head; the sentence is the label, too, where there is none."""
@@ -127,10 +124,12 @@ def specific_heads(
     """All heads above their reference, by more than the data and a margin leave open.
 
     dataset  has the share `variable`, `reference` and `above_reference` [layer, head, *cell]; where
-             there is `above_even`, heads are left out that hardly attend to what they find
+             there is `weight_above`, heads are left out that hardly attend to what they find
     tests    heads and cells that are looked at
     end      of their names
     """
+    if not tests:  # of a band of inputs, say, in which there is too little of anything
+        return
     names = (variable + end, ABOVE + end)
     share, above = (corrected(estimate(dataset, name), tests) for name in names)
     share = Estimate(share.value, np.maximum(share.low, 0), np.minimum(share.high, 1))
@@ -138,8 +137,8 @@ def specific_heads(
     least = np.maximum(LEAST_EFFECT, LEAST_ABOVE * (1 - reference))
     effect = effects(share, reference)
     sure = (above.low > least) & np.isfinite(share.low)
-    if EVEN in dataset:
-        sure &= corrected(estimate(dataset, EVEN), tests).low > LEAST_EFFECT
+    if WEIGHT in dataset:
+        sure &= corrected(estimate(dataset, WEIGHT), tests).low > LEAST_EFFECT
     for layer, head, *cell in np.argwhere(sure).tolist():
         here = (layer, head, *cell)
         rest = float(reference[here]), float(effect[here])
@@ -148,7 +147,7 @@ def specific_heads(
 
 def corrected(parts: Estimate, tests: int) -> Estimate:
     """The same with the interval of the largest of so many."""
-    value, longer = parts.value, stretch(tests)
+    value, longer = parts.value, stretch(max(tests, 1))
     return Estimate(value, *(value + longer * (end - value) for end in (parts.low, parts.high)))
 
 

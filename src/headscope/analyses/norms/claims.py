@@ -137,7 +137,8 @@ def _sinks(
 
     def say(layer: int, head: int) -> tuple[str, str]:
         share, norm, rest = (at(one, layer, head) for one in (weight, own.added, others.added))
-        of_norm = f", {percent(*at(part, layer, head))} of all" if first and part else ""
+        known = first and part is not None and np.isfinite(part.value[layer, head])
+        of_norm = f", {percent(*at(part, layer, head))} of all" if known and part else ""
         against = f"against {number(*rest)} from other tokens"
         if not little[layer, head]:
             ends = (number(*at(one.of_value, layer, head)) for one in (own, others))

@@ -145,7 +145,7 @@ def _to_target(tree: xr.DataTree, kind: str) -> list[Claim]:
         if float(share.value[layer, head]) <= POSITION:
             usual = percent(reference)
             sentence = f"gives {goal} {words} of its attention, where {usual} is ordinary"
-        if part is not None:  # whether it gathers anything there
+        if part is not None and np.isfinite(part.value[layer, head]):  # does it gather anything?
             of_norm = percent(*at(part, layer, head))
             return (
                 f"{name} {words}, {of_norm} of the norm",
@@ -191,7 +191,7 @@ def _to_words(tree: xr.DataTree, kind: str) -> list[Claim]:
     asked = surely(share) > uniform + ABOVE * (1 - uniform)
     even = estimate(dataset, "own_evenness")
     if kind == "own_segment":
-        asked &= surely(even) > EVEN
+        asked &= even.value > EVEN
     chosen = share.map(lambda part: np.where(asked, part, np.nan))
     name, goal, _ = WORDS[kind]
 

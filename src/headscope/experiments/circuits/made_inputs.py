@@ -1,9 +1,9 @@
 """Inputs that are made for the question: random tokens that come twice, and others that do not.
 
-[BOS r_1 … r_n r_k … r_n r_1 … r_{k-1}], the r drawn from the vocabulary without special tokens, each
-once (Olsson et al. 2022, with k = 1). The second half begins with another of them in every input:
-so a token stands at many distances from where it stood before, and a head that looks back by one
-distance alone is found out. Ids are fed as they are: text made of them might be cut into other
+[BOS r_1 … r_n r_k … r_n r_1 … r_{k-1}], the r drawn from the vocabulary without special tokens,
+each once (Olsson et al. 2022, with k = 1). The second half begins with another of them in every
+input: so a token stands at many distances from where it stood before, and a head that looks back by
+one distance alone is found out. Ids are fed as they are: text made of them might be cut into other
 tokens. Beside each such input stands one whose second half is new: what a head gives to the same
 places there, it gives for where they are, and not for what stands there.
 """

@@ -106,7 +106,10 @@ def prompt_views(
 def _labelled(rows: list[Row]) -> xr.Dataset:
     coords = {"number": TOLD, "end": ("answer", "wrong"), "via": VIA,
               "part": ("mlps", "embedding", "bias")}  # fmt: skip
-    variables = {name: Variable(value, dims.split(), *about) for name, value, dims, *about in rows}
+    variables = {
+        name: Variable(value, dims.split(), words, units, source)
+        for name, value, dims, words, units, source in rows
+    }
     dataset = labelled(variables, coords=coords)
     for variable in dataset.data_vars.values():
         variable.attrs["tidy"] = 0

@@ -25,6 +25,7 @@ from headscope.model.linears import used_matrix
 from headscope.model.model import Model, evaluating, forward
 
 ROUNDING = 1e-6  # of the sizes multiplied: what float32 weights leave
+LITTLE = 0.1  # ours: of the embeddings' length
 LINEAR = 1e-3  # of the largest entry: a map that errs by more than rounding is none
 
 
@@ -87,7 +88,8 @@ class WeightMaps:
             yield self._of(site)
 
     def first_feed_forward(self, ids: list[int]) -> torch.Tensor:
-        """[token, model] what the first layer's feed-forward adds to each token's embedding.
+        """[token, model] what the first layer's feed-forward adds to each token's embedding; where
+        that is next to nothing, the embeddings, which is all that later heads can read.
 
         The layer is run on the embeddings alone, without positions and without attention.
         """
@@ -104,7 +106,9 @@ class WeightMaps:
             args, kwargs = _with_hidden(args, kwargs, given)
             output = site.block(*args, **kwargs)
         hidden = output[0] if isinstance(output, tuple) else output
-        return _host((hidden - given)[:, 0])
+        added = hidden - given
+        nothing = float(added.norm()) < LITTLE * float(given.norm())
+        return _host((given if nothing else added)[:, 0])
 
     def _of(self, site: Site) -> HeadMatrices:
         projection = site.output_projection

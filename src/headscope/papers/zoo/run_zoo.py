@@ -25,7 +25,7 @@ from headscope.core.settings_table import documented, settings_of
 from headscope.core.whole_file import held
 from headscope.corpus import Corpus, CorpusLike, corpus_of
 from headscope.corpus.contents import annotations_of
-from headscope.errors import HeadscopeError, InputError, ModelError, RunStopped
+from headscope.errors import HeadscopeError, InputError, ModelError, RunStopped, one_line
 from headscope.model.model import Model, load
 from headscope.page.shell import write_page
 from headscope.papers.zoo.figure import save_figures
@@ -139,7 +139,7 @@ def _zoo_of(
     progress.manifest |= {
         "command": shlex.join(job.execution.command),
         "models": {label: run.manifest["model"] for label, run in runs.items()},
-        "failed": {label: _one_line(error) for label, error in failed.items()},
+        "failed": {label: one_line(error) for label, error in failed.items()},
     }
     if own is not None:
         progress.manifest["written_by"] = own.name
@@ -277,7 +277,7 @@ def _together(
         except RunStopped:
             raise
         except Exception as error:
-            told = _one_line(_readable(error)).encode("utf-8", "replace")
+            told = one_line(_readable(error)).encode("utf-8", "replace")
             return {"error": np.frombuffer(told, np.uint8)}
         return {}
 
@@ -328,17 +328,13 @@ def _annotated(corpus: Corpus, limit: int | None) -> frozenset[str]:
 def _readable(error: Exception) -> HeadscopeError:
     if isinstance(error, HeadscopeError):
         return error
-    return HeadscopeError(f"failed with {type(error).__name__}: {str(error)[:200]}")
-
-
-def _one_line(error: HeadscopeError) -> str:
-    return " ".join(str(error).split())
+    return HeadscopeError(f"failed with {one_line(error)}")
 
 
 def _none(failed: Mapping[str, HeadscopeError]) -> HeadscopeError:
     """The error where no model could be read: the one that all share, or each model's."""
     errors = list(failed.values())
-    if len({_one_line(error) for error in errors}) == 1:
+    if len({one_line(error) for error in errors}) == 1:
         return errors[0]
-    each = "; ".join(f"{label}: {_one_line(error)[:200]}" for label, error in failed.items())
+    each = "; ".join(f"{label}: {one_line(error)[:200]}" for label, error in failed.items())
     return HeadscopeError(f"none of the {len(failed)} models could be read: {each[:800]}")
