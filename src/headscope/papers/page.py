@@ -96,7 +96,7 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
     scale, digits = claim_engine.scale_of(outcome.claim.unit), digits_of(outcome)
     value = _fixed(scale * measured.value, digits)
     constant = measured.low == measured.high and outcome.claim.unit in COUNTS
-    if constant or not measured.has_interval:  # a count that no sample moves is only that
+    if constant or math.isnan(measured.low):  # a count that no sample moves is only that
         return value, ""
     ends = (_fixed(scale * end, digits) for end in (measured.low, measured.high))
     return value, f"[{', '.join(ends)}]"
