@@ -38,7 +38,7 @@ from headscope.model.batch import CATEGORIES, FIRST, Batch, to_float64
 from headscope.model.kernels import compiled
 from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope
-from headscope.run.rank_histograms import RankHistograms, around
+from headscope.run.rank_histograms import BINNED, RankHistograms, around
 
 METHODS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
 RANKED = tuple(method for method in METHODS if method != "attnres_w")
@@ -125,9 +125,9 @@ class Mixing(Analysis, question=QUESTION):
             if not self.by_rank.counts.counts[RANKED.index("attnres_n")].any():  # no residual
                 fine[METHODS.index("attnres_w")] = np.nan
             variables["spearman_frequency"] = Variable(
-                around(fine, coarse), ("variant",),
+                around(fine, coarse, self.by_rank.agreement()), ("variant",),
                 "Spearman correlation of a token's mixing ratio, mean over layers, with its "
-                "frequency rank (1 = most frequent)", "1", self.source,
+                f"frequency rank (1 = most frequent), {BINNED}", "1", self.source,
             )  # fmt: skip
         return labelled(variables, coords={"variant": METHODS, "category": self.categories})
 

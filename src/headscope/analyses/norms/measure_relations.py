@@ -22,7 +22,7 @@ from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.kernels import histogram_cells
 from headscope.model.layer import LayerView
 from headscope.run.analysis import AnalysisPart, Scope
-from headscope.run.rank_histograms import COARSE_RANK, RankHistograms, around
+from headscope.run.rank_histograms import BINNED, COARSE_RANK, RankHistograms, around
 
 WEIGHT = LogBins(-30, 0, 16)
 NORM = LogBins(-5, 7, 64)
@@ -122,8 +122,7 @@ class Cancellation(AnalysisPart):
         return {
             "spearman_attention_value_norm": Variable(
                 correlation, ("category",),
-                f"Spearman correlation of weight and ‖f(x)‖ over {which}", "1",
-                source,
+                f"Spearman correlation of weight and ‖f(x)‖ over {which}, {BINNED}", "1", source,
             ),
             "attention_value_norm_histogram": Variable(
                 _coarser(fine), ("category", "attention_bin", "value_norm_bin"),
@@ -185,9 +184,9 @@ class FrequencyRelation(AnalysisPart):
         profile = ratio(self.profile.sums, tokens)
         return {
             "spearman_frequency": Variable(
-                around(fine, coarse), ("quantity",),
-                "Spearman correlation with the token's frequency rank (1 = most frequent)", "1",
-                source,
+                around(fine, coarse, self.norm.agreement()), ("quantity",),
+                "Spearman correlation with the token's frequency rank (1 = most frequent), "
+                f"{BINNED}", "1", source,
             ),
             "frequency_profile": Variable(
                 estimate(profile, bounds=POSITIVE, sizes=tokens), ("quantity", "rank_bin"),
