@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 from headscope.core.accumulators import Float64, finite_mean, ratio
 from headscope.core.head_attention import NEXT, OFFSETS, PREVIOUS, SELF
 from headscope.core.intervals import SHARE
-from headscope.core.results import largest_first, place_name
+from headscope.core.results import largest_first, place_name, token_names
 from headscope.core.terms import CLARK
 from headscope.core.verdict import above, below, beyond_chance, some_above
 from headscope.core.wording import fixed
@@ -41,7 +41,7 @@ def _broad(run: PaperRun) -> Measured:
     every = run.entropies("all")  # [replicate + 1, layer, head]
     head = 0 if run.beside.own else int(np.nanargmax(every[0, 0]))
     share = every[:, 0, head] / run.draws("entropy", "uniform")
-    return run.measured(share, over=0.8, detail=place_name(0, head))
+    return run.measured(share, over=0.8, bounds=SHARE, detail=place_name(0, head))
 
 
 @quantities.reads("surface")
@@ -93,7 +93,8 @@ def _middle(run: PaperRun, target: str, bound: float) -> Measured:
     draws = run.attention(target)
     at = sorted({quantities.layer_at(number, draws.shape[1]) for number in MIDDLE})
     detail = f"layers {at[0] + 1} to {at[-1] + 1}"
-    return run.measured(finite_mean(draws[:, at], (1, 2)), over=bound, detail=detail)
+    mean = finite_mean(draws[:, at], (1, 2))
+    return run.measured(mean, over=bound, bounds=SHARE, detail=detail)
 
 
 @quantities.reads("surface")
@@ -180,8 +181,11 @@ def _on_one_word(run: PaperRun) -> Measured:
     targets = (*OFFSETS, "first", "cls")
     shares = {t: run.attention(t)[:, layer, head] for t in targets}
     top = max(targets, key=lambda t: float(np.nan_to_num(shares[t][0])))
-    detail = f"{place_name(layer, head)}, most on {top}; of the places measured"
-    return run.measured(shares[top], verdict=run.below(shares[top], LITTLE), detail=detail)
+    names = {"cls": token_names(run.tree)["cls"], "self": "itself"}
+    named = names.get(top, f"the {top} token")
+    detail = f"{place_name(layer, head)}, most on {named}; of the places measured"
+    verdict = run.below(shares[top], LITTLE)
+    return run.measured(shares[top], bounds=SHARE, verdict=verdict, detail=detail)
 
 
 BREADTH = ClaimGroup(

@@ -1,10 +1,12 @@
 """Clark et al. (2019): what they published of language in heads, Tables 1 to 3."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 
+from headscope.core.intervals import SHARE
 from headscope.core.results import best_places, layer_number, own_name, place_name
 from headscope.core.verdict import above
 from headscope.core.wording import capital
@@ -102,7 +104,7 @@ def _baseline(run: PaperRun, relation: str) -> Measured:
     draws = quantities.draws_of(results.sel(offset=list(OFFSETS)), "offset_accuracy")
     best = int(np.nanargmax(draws[0]))  # draws [replicate + 1, offset]
     detail = f"offset {OFFSETS[best]:+d}".replace("-", "−")
-    return run.measured(draws[:, best], n=_words(results), detail=detail)
+    return run.measured(draws[:, best], bounds=SHARE, n=_words(results), detail=detail)
 
 
 @quantities.reads("dependency", about=RULE)
@@ -177,7 +179,7 @@ def _system(run: PaperRun, system: str, kind: str) -> Measured:
     if system in BELOW:
         less = quantities.draws_of(results, "baseline", system=BELOW[system], mention_type=kind)
         verdict = run.above(draws - less)
-    return run.measured(draws, n=_mentions(results, kind), verdict=verdict)
+    return run.measured(draws, bounds=SHARE, n=_mentions(results, kind), verdict=verdict)
 
 
 @quantities.reads("coreference")
@@ -190,8 +192,8 @@ def _one_head(run: PaperRun, kind: str) -> Measured:
     layer, head = (int(x) for x in places)
     draws = quantities.draws_of(results.isel(layer=layer, head=head), "accuracy", mention_type=kind)
     match = quantities.draws_of(results, "baseline", system="head_match", mention_type=kind)
-    return run.measured(draws, n=_mentions(results, kind), detail=place_name(layer, head),
-                        verdict=run.above(draws - match))  # fmt: skip
+    number = run.measured(draws, bounds=SHARE, verdict=run.above(draws - match))
+    return replace(number, n=_mentions(results, kind), detail=place_name(layer, head))
 
 
 def _mentions(results: xr.Dataset, kind: str) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from headscope.core.accumulators import Float64
+from headscope.core.intervals import SHARE
 from headscope.core.results import place_name
 from headscope.core.terms import KOBAYASHI20, KOBAYASHI21
 from headscope.core.verdict import above, all_of, below
@@ -266,7 +267,7 @@ def _mixing(run: PaperRun, method: str, lies_below: str) -> Measured:
     if lies_below:
         other = run.draws("mixing", "ratio", variant=lies_below).mean(1)
         verdict = run.below(ratios - other)
-    return run.measured(ratios, verdict=verdict)
+    return run.measured(ratios, bounds=SHARE, verdict=verdict)
 
 
 @quantities.reads("norms")

@@ -1,5 +1,6 @@
 """Olsson et al. (2022): heads that induce, in GPT-2 small, whose scores others have published."""
 
+from headscope.core.intervals import SHARE
 from headscope.core.results import largest_first, place_name
 from headscope.core.terms import OLSSON
 from headscope.core.verdict import all_of, known
@@ -18,7 +19,7 @@ PREFIX = (((5, 5), "0.932"), ((6, 9), "0.913"), ((7, 10), "0.910"), ((5, 1), "0.
 def score_of(run: PaperRun, circuit: str, head: tuple[int, int], rank: int) -> Measured:
     """The attention of the paper's head on random tokens; in another model, of the rank-th."""
     draws = run.draws("circuits", "score", circuit=circuit)
-    return run.of_head(draws, head, rank=rank, over=LEAST)
+    return run.of_head(draws, head, rank=rank, over=LEAST, bounds=SHARE)
 
 
 @quantities.reads("repeated")
@@ -34,7 +35,7 @@ def _strongest(run: PaperRun, circuit: str) -> tuple[int, int]:
 def _copied(run: PaperRun) -> Measured:
     layer, head = _strongest(run, "induction")
     copied = run.draws("circuits", "copied")[:, layer, head]
-    return run.measured(copied, over=0.5, detail=place_name(layer, head))
+    return run.measured(copied, over=0.5, bounds=SHARE, detail=place_name(layer, head))
 
 
 @quantities.reads("repeated")
@@ -55,7 +56,7 @@ def _earlier(run: PaperRun) -> Measured:
 
 @quantities.reads("repeated")
 def _told_again(run: PaperRun) -> Measured:
-    return run.measured(run.draws("circuits", "told_again"), over=0.5)
+    return run.measured(run.draws("circuits", "told_again"), over=0.5, bounds=SHARE)
 
 
 INDUCTION = ClaimGroup(

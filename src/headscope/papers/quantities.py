@@ -250,17 +250,19 @@ class PaperRun(Run):
 
     def of_head(
         self, draws: Float64, head: tuple[int, int], *, rank: int = 0, sign: int = 1,
-        over: float = 0.0,
+        over: float = 0.0, bounds: Bounds = ANY,
     ) -> Measured:  # fmt: skip
         """The number of the paper's head (from 0), of draws [replicate + 1, layer, head].
 
         In another model that of the `rank`-th, the largest or with sign −1 the least first; as it
         was chosen by it, its interval is longer there, to hold for all heads at once.
 
-        over  the direction holds if the number, times the sign, lies above
+        over    the direction holds if the number, times the sign, lies above
+        bounds  between which it lies by its nature
         """
         place = paper_head(self, sign * draws[0], head, rank=rank)
-        number = self.measured(draws[(slice(None), *place)], detail=place_name(*place), head=place)
+        of_place = draws[(slice(None), *place)]
+        number = self.measured(of_place, bounds=bounds, detail=place_name(*place), head=place)
         far = 1.0 if self.beside.own else stretch(draws[0].size)
         ends = [number.value + far * (end - number.value) for end in number.ends]
         low, high = sorted(sign * end for end in ends)

@@ -12,7 +12,7 @@ import numpy as np
 from headscope.analyses.dependency.relation_heads import RelationHead, relation_heads
 from headscope.core.accumulators import Float64, ratio
 from headscope.core.head_attention import NEIGHBOURS, OFFSETS, POSITION
-from headscope.core.intervals import Estimate
+from headscope.core.intervals import SHARE, Estimate
 from headscope.core.relation_names import LEAST_WORDS
 from headscope.core.results import at, documents, place_name, shape, token_names
 from headscope.core.wording import fixed, p_words, percent
@@ -96,7 +96,7 @@ def depth_curves(run: PaperRun) -> dict[str, Estimate]:
 def middle_attention(run: PaperRun, target: str, kind: str = "") -> Measured:
     """Attention to a target in the middle layers; kind: of the token that the model must add."""
     detail = added_token(run, kind) if kind else token_names(run.tree)["cls"] or "the first word"
-    return run.measured(_middle(attention_by_layer(run, target)), detail=detail)
+    return run.measured(_middle(attention_by_layer(run, target)), bounds=SHARE, detail=detail)
 
 
 @reads(MODEL_RUN)
@@ -104,8 +104,10 @@ def first_and_separator(run: PaperRun) -> Measured:
     """Attention to the first token, [CLS] or not, and to the separator, where there is one."""
     first = attention_by_layer(run, "first")
     if not token_names(run.tree)["sep"]:
-        return run.measured(_middle(first), detail="no separator: the first token alone")
-    return run.measured(_middle(first + attention_by_layer(run, "sep")))
+        return run.measured(
+            _middle(first), bounds=SHARE, detail="no separator: the first token alone"
+        )
+    return run.measured(_middle(first + attention_by_layer(run, "sep")), bounds=SHARE)
 
 
 def _middle(by_layer: Float64) -> Float64:
@@ -203,7 +205,7 @@ def mixing(run: PaperRun) -> Measured:
     for method, words in (("attnresln_n", ""), ("attnres_n", "AttnRes-N: normalised first")):
         ratios = run.draws("mixing", "ratio", variant=method)
         if np.isfinite(ratios[0]).all():
-            return run.measured(ratios.mean(1), detail=words)
+            return run.measured(ratios.mean(1), bounds=SHARE, detail=words)
     raise Unmeasured("its residual cannot be read")
 
 
