@@ -14,7 +14,15 @@ from headscope.errors import ModelError
 from headscope.heads.head_card import card_text, head_card
 from headscope.heads.tables import label_table, tidy
 from headscope.report.build import render
-from headscope.run.control import MOST_DEALT, SOME, shuffled, untrained
+from headscope.run.control import (
+    MOST_DEALT,
+    SOME,
+    control_of,
+    few_steps,
+    rotated,
+    shuffled,
+    untrained,
+)
 from headscope.run.store import open_run
 from made_models import small_bert
 
@@ -141,6 +149,43 @@ def test_networks_of_the_control_know_nothing_and_keep_their_scale(tiny):
     drawn = untrained(tiny.network).state_dict()
     weights = [name for name in own if own[name].ndim > 1 and own[name].is_floating_point()]
     assert not any(drawn[name].equal(own[name]) for name in weights)
+
+
+def test_a_rotated_network_stretches_as_much_in_other_directions(tiny) -> None:
+    """A trained network whose matrices were rotated had "clear clusters" of heads."""
+    own, embeddings, matrices = tiny.network.state_dict(), 0, 0
+    for name, tensor in rotated(tiny.network).state_dict().items():
+        if tensor.ndim == 2 and "embeddings" not in name:
+            spectra = [torch.linalg.svdvals(each) for each in (tensor, own[name])]
+            torch.testing.assert_close(*spectra, rtol=1e-4, atol=1e-5)
+            apart = torch.nn.functional.cosine_similarity(tensor.flatten(), own[name].flatten(), 0)
+            assert abs(apart) < 0.1
+            matrices += 1
+        else:
+            assert tensor.equal(own[name])
+            embeddings += "embeddings" in name
+    assert matrices
+    assert embeddings
+
+
+def test_a_network_of_few_steps_is_the_same_again_and_another_than_before(tiny) -> None:
+    before, after, again = (
+        make(tiny.network).state_dict() for make in (untrained, few_steps, few_steps)
+    )
+    query = next(name for name in before if name.endswith("query.weight"))
+    assert not after[query].equal(before[query])
+    size = float((after[query] - before[query]).abs().max() / before[query].std())
+    assert 1 < size <= 3.1  # three steps, each of an entry's usual size
+    for name, tensor in after.items():
+        assert tensor.equal(again[name])
+
+
+def test_networks_for_pairs_of_heads_are_asked_nothing_else(tiny) -> None:
+    control = control_of(tiny, "random")
+    asked = control.asked(("surface", "divergence"))
+    assert asked["rotated"] == asked["few steps"] == ("divergence",)
+    assert asked["untrained"] == ("surface", "divergence")
+    assert {"rotated", "few steps"}.isdisjoint(control.asked(("surface",)))
 
 
 def test_a_model_held_against_itself_looks_untrained(tiny, tiny_place):

@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 
 from headscope.core.accumulators import Float64, finite_mean, ratio
 from headscope.core.head_attention import NEXT, OFFSETS, PREVIOUS, SELF
-from headscope.core.intervals import SHARE
+from headscope.core.intervals import CORRELATION, POSITIVE, SHARE
 from headscope.core.results import largest_first, place_name, token_names
 from headscope.core.terms import CLARK
 from headscope.core.verdict import above, below, beyond_chance, some_above
@@ -109,7 +109,8 @@ def _gradients_fall(run: PaperRun) -> Measured:
     magnitude = _separator_gradients(run, "magnitude")
     cut = quantities.layer_at(EARLY_LAYERS[-1], magnitude.shape[1]) + 1
     share = ratio(magnitude[:, cut:].mean(1), magnitude[:, :cut].mean(1))
-    return run.measured(share, verdict=run.below(share, HALF), detail=f"layers {cut + 1} and up")
+    detail = f"layers {cut + 1} and up"
+    return run.measured(share, bounds=POSITIVE, verdict=run.below(share, HALF), detail=detail)
 
 
 @quantities.reads("gradients")
@@ -120,7 +121,8 @@ def _gradients_mirror(run: PaperRun) -> Measured:
     if layers < LEAST_LAYERS:
         raise Unmeasured(f"needs a model of at least {LEAST_LAYERS} layers for a rank correlation")
     rho = np.array([spearmanr(*pair).statistic for pair in zip(*curves, strict=True)])
-    return run.measured(rho, verdict=run.below(rho), detail=f"over {layers} layers")
+    detail = f"over {layers} layers"
+    return run.measured(rho, bounds=CORRELATION, verdict=run.below(rho), detail=detail)
 
 
 def _separator_gradients(run: PaperRun, name: str) -> Float64:
@@ -161,7 +163,7 @@ def _last_cls(run: PaperRun) -> Measured:
     cls, every = (run.entropies(query)[:, -1].mean(1) for query in ("cls", "all"))
     uniform = fixed(float(run.draws("entropy", "uniform")[0]), 2)
     detail = f"uniform attention: {uniform} nats"
-    return run.measured(cls, verdict=run.above(cls - every), detail=detail)
+    return run.measured(cls, bounds=POSITIVE, verdict=run.above(cls - every), detail=detail)
 
 
 @quantities.reads("surface")

@@ -1,7 +1,6 @@
 """Clark et al. (2019): what they published of language in heads, Tables 1 to 3."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -192,8 +191,9 @@ def _one_head(run: PaperRun, kind: str) -> Measured:
     layer, head = (int(x) for x in places)
     draws = quantities.draws_of(results.isel(layer=layer, head=head), "accuracy", mention_type=kind)
     match = quantities.draws_of(results, "baseline", system="head_match", mention_type=kind)
-    number = run.measured(draws, bounds=SHARE, verdict=run.above(draws - match))
-    return replace(number, n=_mentions(results, kind), detail=place_name(layer, head))
+    return run.measured(draws, bounds=SHARE, n=_mentions(results, kind),
+                        detail=place_name(layer, head),
+                        verdict=run.above(draws - match))  # fmt: skip
 
 
 def _mentions(results: xr.Dataset, kind: str) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from headscope.core.accumulators import Float64
-from headscope.core.intervals import SHARE
+from headscope.core.intervals import POSITIVE, SHARE
 from headscope.core.results import place_name
 from headscope.core.terms import KOBAYASHI20, KOBAYASHI21
 from headscope.core.verdict import above, all_of, below
@@ -66,7 +66,7 @@ def _at_head(run: PaperRun, variable: str, head: tuple[int, int], *, most: bool)
 @quantities.reads("norms")
 def _over_heads(run: PaperRun, variable: str) -> Measured:
     over = LEAST_CV if variable == "value_norm_cv" else None
-    return run.measured(run.draws("norms", variable).mean((1, 2)), over=over)
+    return run.measured(run.draws("norms", variable).mean((1, 2)), over=over, bounds=POSITIVE)
 
 
 def _table_1() -> tuple[PaperClaim, ...]:
@@ -105,7 +105,7 @@ def _layer(run: PaperRun, variable: str, category: str, layer: int) -> Measured:
     draws = run.draws("norms", variable, category=category)  # [replicate + 1, layer, head]
     at = quantities.layer_at(layer, draws.shape[1])
     detail = "" if at == layer - 1 else f"layer {at + 1}"
-    return run.measured(draws[:, at].mean(1), detail=detail)
+    return run.measured(draws[:, at].mean(1), bounds=POSITIVE, detail=detail)
 
 
 def _curves(run: PaperRun, variable: str) -> dict[str, Float64]:
@@ -136,7 +136,8 @@ def _special_low(run: PaperRun) -> Measured:
     share = top / curves["other"]  # [replicate + 1, layer]
     at, most = int(np.nanargmax(top[0])), int(np.nanargmax(share[0]))
     detail = f"layer {at + 1}; at most {fixed(float(share[0, most]), 2)} of other tokens’"
-    return run.measured(top[:, at], verdict=run.below(share[:, most], HALF), detail=detail)
+    verdict = run.below(share[:, most], HALF)
+    return run.measured(top[:, at], bounds=POSITIVE, verdict=verdict, detail=detail)
 
 
 def _largest_special(curves: dict[str, Float64]) -> Float64:

@@ -257,12 +257,12 @@ class PaperRun(Run):
         In another model that of the `rank`-th, the largest or with sign −1 the least first; as it
         was chosen by it, its interval is longer there, to hold for all heads at once.
 
-        over    the direction holds if the number, times the sign, lies above
-        bounds  between which it lies by its nature
+        over  the direction holds if the number, times the sign, lies above
         """
         place = paper_head(self, sign * draws[0], head, rank=rank)
-        of_place = draws[(slice(None), *place)]
-        number = self.measured(of_place, bounds=bounds, detail=place_name(*place), head=place)
+        number = self.measured(
+            draws[(slice(None), *place)], bounds=bounds, detail=place_name(*place), head=place
+        )
         far = 1.0 if self.beside.own else stretch(draws[0].size)
         ends = [number.value + far * (end - number.value) for end in number.ends]
         low, high = sorted(sign * end for end in ends)

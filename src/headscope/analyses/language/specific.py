@@ -108,7 +108,7 @@ class SpecificHead:
         return percent(*self.ends)
 
     def claim(
-        self, kind: str, name: str, sentence: str, *, n: int, analysis: str, about: str,
+        self, kind: str, name: str, sentence: str, *, n: int, analysis: str, about: str = "",
         label: str = "", brief: str = "",
     ) -> Claim:  # fmt: skip
         """What is said of the head; the sentence is the label, too, where there is none."""

@@ -19,6 +19,7 @@ from headscope.core.accumulators import Float64, finite_mean
 from headscope.core.head_metrics import HeadMetric, head_metrics
 from headscope.core.intervals import (
     ANY,
+    DIFFERENCE,
     FEWEST,
     SHARE,
     TAIL,
@@ -71,7 +72,10 @@ def change_of(
     if not found:
         return None
     variables = _estimates(found)
-    both = [simultaneous(one.sides["difference"], one.sizes) for one in found]
+    both = [
+        simultaneous(one.sides["difference"], one.sizes, bounds=_bounds(one, "difference"))
+        for one in found
+    ]
     low, high = (np.stack(ends) for ends in zip(*both, strict=True))  # [quantity, layer, head]
     sure = np.where(np.isnan(low), np.nan, (low > 0) * 1.0 - (high < 0))
     for name, end in (("simultaneous_low", low), ("simultaneous_high", high)):
@@ -109,24 +113,29 @@ def quantities(
             yield Quantity(metric, sides, stored, _sizes(before, metric))
 
 
-def simultaneous(draws: Float64, sizes: Float64 | None = None) -> tuple[Float64, Float64]:
+def simultaneous(
+    draws: Float64, sizes: Float64 | None = None, *, bounds: Bounds = ANY
+) -> tuple[Float64, Float64]:
     """Intervals for looking at all cells at once (Bonferroni); NaN where `estimate` has none.
 
     draws    [replicate + 1, *cell]
-    sizes    see `estimate`
+    sizes, bounds  see `estimate`
     returns  low and high [*cell]: those of `estimate`, widened by how much farther Student's t of
              as many degrees of freedom reaches where the tail is divided among the cells
     """
-    alone = _estimate(draws, sizes=sizes)
+    alone = _estimate(draws, bounds, sizes)
     _, freedom = standard_error(moves_of(draws), sizes, twice=True)
     cells = max(np.isfinite(alone.low).sum(), 1)
     wider = stdtrit(freedom, TAIL / cells) / stdtrit(freedom, TAIL)
     value = draws[0]
-    return value - wider * (value - alone.low), value + wider * (alone.high - value)
+    low, high = value - wider * (value - alone.low), value + wider * (alone.high - value)
+    return np.maximum(low, bounds[0]), np.minimum(high, bounds[1])
 
 
 def _bounds(one: Quantity, side: str) -> Bounds:
-    return SHARE if one.metric.unit == "probability" and side != "difference" else ANY
+    if one.metric.unit != "probability":
+        return ANY
+    return DIFFERENCE if side == "difference" else SHARE
 
 
 def _stored(results: Results, metric: HeadMetric) -> Estimate:

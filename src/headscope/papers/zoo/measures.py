@@ -12,7 +12,7 @@ import numpy as np
 from headscope.analyses.dependency.relation_heads import RelationHead, relation_heads
 from headscope.core.accumulators import Float64, ratio
 from headscope.core.head_attention import NEIGHBOURS, OFFSETS, POSITION
-from headscope.core.intervals import SHARE, Estimate
+from headscope.core.intervals import DIFFERENCE, SHARE, Estimate
 from headscope.core.relation_names import LEAST_WORDS
 from headscope.core.results import at, documents, place_name, shape, token_names
 from headscope.core.wording import fixed, p_words, percent
@@ -89,14 +89,15 @@ def depth_curves(run: PaperRun) -> dict[str, Estimate]:
             if has.get(category, True):
                 curves[f"weight_{category}"] = share_by_layer(run, "attention", category)
                 curves[f"norm_{category}"] = share_by_layer(run, "weighted_norm", category)
-    return {name: run.interval(draws) for name, draws in curves.items()}
+    return {name: run.interval(draws, SHARE) for name, draws in curves.items()}
 
 
 @reads(MODEL_RUN)
 def middle_attention(run: PaperRun, target: str, kind: str = "") -> Measured:
     """Attention to a target in the middle layers; kind: of the token that the model must add."""
     detail = added_token(run, kind) if kind else token_names(run.tree)["cls"] or "the first word"
-    return run.measured(_middle(attention_by_layer(run, target)), bounds=SHARE, detail=detail)
+    share = _middle(attention_by_layer(run, target))
+    return run.measured(share, bounds=SHARE, detail=detail)
 
 
 @reads(MODEL_RUN)
@@ -104,9 +105,8 @@ def first_and_separator(run: PaperRun) -> Measured:
     """Attention to the first token, [CLS] or not, and to the separator, where there is one."""
     first = attention_by_layer(run, "first")
     if not token_names(run.tree)["sep"]:
-        return run.measured(
-            _middle(first), bounds=SHARE, detail="no separator: the first token alone"
-        )
+        detail = "no separator: the first token alone"
+        return run.measured(_middle(first), bounds=SHARE, detail=detail)
     return run.measured(_middle(first + attention_by_layer(run, "sep")), bounds=SHARE)
 
 
@@ -139,13 +139,14 @@ def neighbours_early(run: PaperRun) -> Measured:
     """Attention to both neighbours in the first half of the layers, less the second."""
     seen = NEIGHBOURS[:1] if is_decoder(run) else NEIGHBOURS
     both = np.sum([attention_by_layer(run, target) for target in seen], axis=0)
-    return run.measured(_halves(both), detail="previous only" if len(seen) == 1 else "")
+    detail = "previous only" if len(seen) == 1 else ""
+    return run.measured(_halves(both), bounds=DIFFERENCE, detail=detail)
 
 
 @reads(MODEL_RUN)
 def broad_early(run: PaperRun) -> Measured:
     """Entropy in the first half of the layers, less the second."""
-    return run.measured(_halves(entropy_by_layer(run, "all")))
+    return run.measured(_halves(entropy_by_layer(run, "all")), bounds=DIFFERENCE)
 
 
 def _halves(by_layer: Float64) -> Float64:
