@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import binomtest
+from tqdm import tqdm
 
 import headscope as hs
 from headscope.draw.panel import Panel, compose
@@ -140,7 +141,7 @@ def _deck(family: str, inputs: str, sharpness: float) -> list[Head]:
 @cache
 def _corpus(inputs: str) -> hs.MemoryCorpus:
     if inputs == "sentences":
-        return annotated_corpus(40, each=2)
+        return annotated_corpus(60, each=2)
     return pair_corpus(60) if inputs == "pairs" else long_corpus(30)
 
 
@@ -281,7 +282,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = {} if options.quick or options.only else {"sharpness": SHARPNESS, "noise": NOISE}
     of_curves = {knob: curve_plans(knob, some, options.seed) for knob, some in asked.items()}
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-        for one in pool.map(read, made):
+        for one in tqdm(pool.map(read, made), total=len(made), unit="network"):
             whole.add(one)
         curves = [
             Curve(knob, asked[knob], _pooled(list(pool.map(read, some))))
