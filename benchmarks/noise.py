@@ -1,12 +1,14 @@
 """What is said of networks that know nothing?
 
-python -m benchmarks.noise [--documents N] [--control none|random]
+python -m benchmarks.noise [--model MODEL] [--documents N] [--control none|random] [--analyses A,B]
 
-Nine networks of the demo's architecture: random weights, drawn anew at five scales, and the demo's
-own, the entries of each tensor dealt out anew in four ways; and the demo itself. Printed of each:
-how many of its heads have a label, which labels, what is said of clusters and of layers, how many
-of Vig's six claims about neurons are answered (yes, or the opposite), and the first sentence of
-its report. At most 5 % of the heads of the nine may be labelled.
+Twenty networks of the demo's architecture, or another model's: random weights, drawn anew at five
+scales; the model's own, the entries of each tensor dealt out anew in four ways, and with singular
+vectors drawn anew in five, of embeddings too in two; and six after twenty steps of training, at
+four rates. At last the model itself. Printed of each: how many of its heads have a label, which
+labels, what is said of clusters and of layers, how many of Vig's six claims about neurons are
+answered (yes, or the opposite), and the first sentence of its report. At most 5 % of the heads of
+the twenty may be labelled, and at most one network may be said to have clusters or like layers.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 
@@ -26,10 +29,13 @@ from headscope.analyses.divergence.figure_layers import layers_verdict
 from headscope.analyses.neurons.figure import verdict as neuron_verdict
 from headscope.core.head_labels import head_labels
 from headscope.core.headline import headline
-from headscope.run.control import shuffled, untrained
+from headscope.run.control import rotated, shuffled, untrained
+from headscope.run.plan import encoder_for
+from headscope.run.settings import Settings
 
 SCALES = (0.5, 1.0, 2.0, 4.0, 8.0)
-SHUFFLES = 4
+SHUFFLES, ROTATIONS = 4, 3
+RATES = (5e-4, 1e-3, 1e-3, 2e-3, 2e-3, 3e-3)  # of Adam, for 20 steps
 ANSWERED = r"(yes|no, the opposite) \(ρ"
 SEED = 100  # of the first network; the control has its own
 ANALYSES = (
@@ -38,8 +44,9 @@ ANALYSES = (
 )  # fmt: skip
 
 
-def networks(network: PreTrainedModel) -> Iterator[tuple[str, PreTrainedModel]]:
-    """The nine networks without knowledge, then the network itself, by name."""
+def networks(model: hs.Model) -> Iterator[tuple[str, PreTrainedModel]]:
+    """The twenty networks without knowledge, then the network itself, by name."""
+    network = model.network
     for at, scale in enumerate(SCALES):
         drawn = untrained(network, seed=SEED + at)
         with torch.no_grad():
@@ -49,7 +56,45 @@ def networks(network: PreTrainedModel) -> Iterator[tuple[str, PreTrainedModel]]:
         yield f"random weights × {scale:g}", drawn
     for at in range(SHUFFLES):
         yield f"shuffled {at + 1}", shuffled(network, seed=2 * SEED + at)
-    yield "demo", network
+    for at in range(ROTATIONS):
+        yield f"rotated {at + 1}", rotated(network, seed=2 * SEED + at)
+    for at in range(2):
+        turned = rotated(network, seed=3 * SEED + at)
+        turn = torch.nn.init.orthogonal_(torch.empty(2 * (network.config.hidden_size,)))
+        with torch.no_grad():
+            for module in turned.modules():
+                if isinstance(module, torch.nn.Embedding):
+                    module.weight.copy_(module.weight @ turn)
+        yield f"rotated with its embeddings {at + 1}", turned
+    for at, rate in enumerate(RATES):
+        yield f"20 steps at {rate:g}", trained(model, rate, seed=SEED + at)
+    yield model.name, network
+
+
+def trained(model: hs.Model, rate: float, *, seed: int, steps: int = 20) -> PreTrainedModel:
+    """An untrained network after some steps: which tokens are hidden, or which one comes next?"""
+    torch.manual_seed(seed)
+    network = untrained(model.network, seed=seed)
+    encoder = encoder_for(model, Settings(max_length=64))
+    inputs = [e.input_ids for d in hs.demo_corpus() for e in encoder.encode(d) if len(e) >= 16]
+    adam, tokens = torch.optim.AdamW(network.parameters(), rate), network.get_input_embeddings()
+    causal = model.shape.stack == "decoder"
+    for _ in range(steps):
+        some = [inputs[at][:16] for at in torch.randint(len(inputs), (8,)).tolist()]
+        ids = torch.as_tensor(np.stack(some))
+        hidden = torch.rand(ids.shape) < 0.15
+        read = ids if causal else ids.masked_fill(hidden, model.tokenizer.mask_token_id or 0)
+        vectors = network(input_ids=read)[0]
+        if causal:
+            vectors, right = vectors[:, :-1].flatten(0, 1), ids[:, 1:].flatten()
+        else:
+            vectors, right = vectors[hidden], ids[hidden]
+        loss = torch.nn.functional.cross_entropy(vectors @ tokens.weight.T, right)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+    network.train(False)
+    return network
 
 
 def row(name: str, run: hs.Run, seconds: float) -> str:
@@ -60,7 +105,7 @@ def row(name: str, run: hs.Run, seconds: float) -> str:
     labelled = sum(bool(one.labels) for one in found)
     clusters = "yes" if verdict(run.tree).startswith("Heads do fall") else "no"
     alike = "yes" if layers_verdict(run.tree).startswith("Heads of one layer are more") else "no"
-    answers = re.findall(ANSWERED, neuron_verdict(run.tree))
+    answers = re.findall(ANSWERED, neuron_verdict(run.tree) if "neurons" in run else "")
     return (
         f"| {name} | {labelled} of {len(found)} | {words} | {clusters} | {alike} | "
         f"{', '.join(answers) or 'none'} | {seconds:.0f} |"
@@ -72,17 +117,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--documents", type=int, default=8)
     parser.add_argument("--control", default="random")
+    parser.add_argument("--model", default="demo")
+    parser.add_argument("--analyses", default=",".join(ANALYSES))
     given = parser.parse_args(arguments)
-    demo = hs.load("demo")
+    demo = hs.load(given.model)
     print(
         "| network | labelled | labels | clusters | layers alike | neuron claims answered | s |\n"
         "|---|--:|---|---|---|---|--:|"
     )
     sentences = []
-    for name, network in networks(demo.network):
+    for name, network in networks(demo):
         start, model = time.perf_counter(), hs.load(network, tokenizer=demo.tokenizer)
         run = hs.atlas(
-            model, hs.demo_corpus(), analyses=ANALYSES, limit=given.documents, replicates=50,
+            model, hs.demo_corpus(), analyses=given.analyses.split(","), limit=given.documents,
+            replicates=50,
             control=given.control, execution=hs.Execution(linears="stock", threads=1),
         )  # fmt: skip
         print(row(name, run, time.perf_counter() - start), flush=True)

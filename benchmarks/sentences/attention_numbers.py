@@ -147,13 +147,14 @@ def _norms(totals: Totals, one: Input, look: Look, kinds: dict[str, np.ndarray])
 def _sinks(
     totals: Totals, one: Input, maps: Array, kinds: dict[str, np.ndarray], *, causal: bool
 ) -> None:
-    if len(one) < LEAST_TOKENS:
-        return
     n = min(len(one), SINK_TOKENS) if causal else len(one)
     maps = maps[..., :n, :n]
     seen_by = np.arange(n, 0, -1) if causal else np.full(n, n)
     received = maps.sum(-2) / seen_by
     sink = (received > SINK) & (seen_by >= n / 2)
-    totals.add("sink", one.document, sink.any(-1))
-    for kind, at in kinds.items():
-        totals.add(f"sink on {kind}", one.document, sink[..., at[:n]].any(-1))
+    ends = ["in any input", *[""] * (len(one) >= LEAST_TOKENS)]
+    for end in ends:
+        totals.add(f"sink {end}".strip(), one.document, sink.any(-1))
+        for kind, at in kinds.items():
+            name = f"sink on {kind} {end}".strip()
+            totals.add(name, one.document, sink[..., at[:n]].any(-1))

@@ -1,4 +1,4 @@
-"""Read the sentences of a report, find the pattern of each, hold its numbers against a world."""
+"""Find the pattern of each sentence of a report, and hold its numbers against what is so."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from .judging import Printed, faults
 from .page import Said
-from .patterns import PATTERNS, Pattern
+from .pattern import Pattern
+from .patterns import PATTERNS
 from .world import World
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a sentence: no pattern (unchecked), or faults; none if it is true."""
+    """What became of a sentence: no pattern, or its faults; none if it is true."""
 
     said: Said
     text: str
@@ -52,7 +53,7 @@ def check_one(said: Said, text: str, world: World, patterns: Sequence[Pattern]) 
         if pattern.within and not re.search(pattern.within, text):
             continue
         for match in pattern.pattern.finditer(text):
-            got = match.groupdict()
+            got = {**match.groupdict(), "where": said.where}
             wrong = list[str]()
             for group, truth in pattern.numbers.items():
                 if not got.get(group):

@@ -1,4 +1,4 @@
-"""Read a treebank, or plain texts, into the inputs of a model, with nothing of headscope."""
+"""Read a treebank into the inputs of a model, with nothing of headscope."""
 
 from __future__ import annotations
 
@@ -77,7 +77,6 @@ def read_treebank(path: Path) -> list[Sentence]:
     """The sentences of a CoNLL-U file, with the document that each is of."""
     text = bz2.decompress(path.read_bytes()) if path.suffix == ".bz2" else path.read_bytes()
     sentences, document, words = list[Sentence](), "", list[Word]()
-    ranges = dict[int, int]()
     for line in [*text.decode("utf-8").splitlines(), ""]:
         if line.startswith("# newdoc"):
             document = line.partition("=")[2].strip()

@@ -54,18 +54,42 @@ def faults(printed: Printed, true: Quantity | float, *, percent: bool, share: bo
         wrong.append(f"[{printed.low}, {printed.high}] leaves what is possible")
     if isinstance(true, Quantity):
         error = times * float(true.error)
-        half = (high - low) / 2
-        rounded = printed.unit * 1.01
-        if half > WIDEST * error + rounded and not at_an_end(value, times, share):
-            wrong.append(f"[{printed.low}, {printed.high}]: a jackknife's error is {error:.3g}")
-        if half + rounded < NARROWEST * error:
+        rounded = 1.01 * printed.unit
+        most = times if share else math.inf
+        if too_far(low, high, value, error, most=most, rounded=rounded):
             wrong.append(f"[{printed.low}, {printed.high}]: a jackknife's error is {error:.3g}")
     return wrong
 
 
-def at_an_end(value: float, times: float, share: bool) -> bool:
+def too_far(
+    low: float, high: float, value: float, error: float, *, most: float, rounded: float
+) -> bool:
+    """Whether an interval is far longer, or far shorter, than a jackknife's error lets it be.
+
+    Longer on the scale on which intervals of numbers with bounds are made: a logit, or a logarithm;
+    not of a share that is hardly ever, or nearly always: there it says how little was seen.
+    """
+    if not math.isfinite(error) or at_an_end(value, most):
+        return False
+    if high - low + 2 * rounded < NARROWEST * error:
+        return True
+    low, high = min(low + rounded, value), max(high - rounded, value)
+
+    def scale(one: float) -> float:
+        return math.log(one) - (math.log(most - one) if math.isfinite(most) else 0)
+
+    inside = [one for one in (low, high) if 0 < one < most]
+    if value <= 0 or value >= most:
+        return False
+    step = error / value / ((most - value) / most if math.isfinite(most) else 1)
+    return any(abs(scale(one) - scale(value)) > WIDEST * step + 0.05 for one in inside) and (
+        max(high - value, value - low) > WIDEST * error
+    )
+
+
+def at_an_end(value: float, most: float) -> bool:
     """Whether a share is so near to 0 or 1 that its interval says how little was seen."""
-    return share and min(value, times - value) < 0.02 * times
+    return math.isfinite(most) and min(value, most - value) < 0.02 * most
 
 
 def groups(name: str, *, percent: bool) -> str:

@@ -1,4 +1,4 @@
-"""Which heads find heads and antecedents, and what kinds of words get: as defined in docs/.
+"""Which heads find syntactic heads and antecedents, and what words of a kind get, as docs/ define.
 
 Attention to a word is the sum over its tokens, attention from it the mean over them; tokens that
 the tokenizer added are passed over.
@@ -7,6 +7,7 @@ the tokenizer added are passed over.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,39 +25,12 @@ NOUNS, VERBS = ("NN", "NNS", "NNP", "NNPS"), ("VB", "VBD", "VBG", "VBN", "VBP", 
 PRONOUNS = ("PRP", "PRP$")
 SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass", "agent", "expl")
 OBJECTS = ("obj", "dobj", "iobj", "dative", "attr", "oprd")
-NEGATION = frozenset(
-    [
-        "neither",
-        "nor",
-        "not",
-        "never",
-        "none",
-        "nothing",
-        "nowhere",
-        "n't",
-        "cannot",
-        "ain't",
-        "aren't",
-        "can't",
-        "couldn't",
-        "didn't",
-        "doesn't",
-        "don't",
-        "hadn't",
-        "hasn't",
-        "haven't",
-        "isn't",
-        "mightn't",
-        "mustn't",
-        "needn't",
-        "shan't",
-        "shouldn't",
-        "wasn't",
-        "weren't",
-        "won't",
-        "wouldn't",
-    ]
+NOT = (
+    "neither nor not never none nothing nowhere n't cannot ain't aren't can't couldn't didn't "
+    "doesn't don't hadn't hasn't haven't isn't mightn't mustn't needn't shan't shouldn't wasn't "
+    "weren't won't wouldn't"
 )
+NEGATION = frozenset(re.split(" ", NOT))
 
 
 @dataclass(frozen=True)
@@ -112,7 +86,7 @@ def word_maps(one: Input, maps: Array) -> tuple[list[int], Array]:
 
 
 def relations(inputs: Iterable[Input], network: Network) -> dict[str, Finder]:
-    """Relation -> who finds the head of its words; "all", and that without roots and punctuation."""
+    """Relation -> who finds the head of its words; two of them are totals."""
     right: dict[str, dict[str, Array]] = defaultdict(dict)
     asked: dict[str, dict[str, int]] = defaultdict(dict)
     rival: dict[str, dict[str, Array]] = defaultdict(dict)
@@ -223,7 +197,7 @@ def _pairs(
     weights = np.stack([maps[..., i, j] for i, j in tokens])
     totals.add(f"largest, {name}", one.document, weights.max(0))
     goals = {a: {j for first, b in pairs if first == a for j in one.tokens_of(b)} for a, _ in pairs}
-    means = [
-        maps[:, :, one.tokens_of(a)][..., sorted(to)].sum(-1).mean(-1) for a, to in goals.items()
+    given = [
+        maps[:, :, i][..., sorted(to)].sum(-1) for a, to in goals.items() for i in one.tokens_of(a)
     ]
-    totals.add(f"mean, {name}", one.document, np.mean(means, axis=0))
+    totals.add(f"mean, {name}", one.document, np.sum(given, axis=0), len(given))

@@ -13,13 +13,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from .judging import number
 from .network import Array, Network
-from .patterns import HEAD, Match, Pattern
+from .pattern import HEAD, Match, Pattern
 from .totals import Quantity, Totals
 from .world import places
 
 
 class MadeWorld:
-    """A decoder on inputs [BOS r₁ … rₙ r₁ … rₙ], and on as many whose second half is new."""
+    """A decoder on inputs [BOS r₁ … rₙ rₖ … rₙ r₁ … ], and on as many whose second half is new."""
 
     def __init__(
         self, folder: str | Path, *, sequences: int, length: int, seed: int = 0,
@@ -34,14 +34,16 @@ class MadeWorld:
         self.whole = whole
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
 
-    def drawn(self, which: int) -> Array:
-        """[2 · length] ids: the first half, and another that may follow it."""
-        tokenizer, size = self.tokenizer, len(self.unembedding)
+    def drawn(self, which: int) -> tuple[Array, Array, int]:
+        """Ids of the first half, and of another to follow it; by how much a repeat is turned."""
+        tokenizer, size, n = self.tokenizer, len(self.unembedding), self.length
         added = [*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder]
         words = np.setdiff1d(np.arange(min(len(tokenizer), size)), added)
         text = f"{self.seed}\x1frepeats\x1f{which}".encode()
-        number_of = int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "big")
-        return np.random.default_rng(number_of).choice(words, 2 * self.length, replace=False)
+        seed = int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "big")
+        draw = np.random.default_rng(seed)
+        both = draw.choice(words, 2 * n, replace=False)
+        return both[:n], both[n:], int(draw.integers(n - 2))
 
     @property
     def opening(self) -> int:
@@ -54,24 +56,34 @@ class MadeWorld:
         again = np.arange(1 + n, 1 + 2 * n)  # queries of the second half
         queries = np.arange(2, 1 + 2 * n)  # whose previous token was drawn
         for which in range(self.sequences):
-            drawn, name = self.drawn(which), str(which)
-            ids = [self.opening, *drawn[:n].tolist(), *drawn[:n].tolist()]
+            name, (half, other, turn) = str(which), self.drawn(which)
+            ids = [self.opening, *half.tolist(), *np.roll(half, -turn).tolist()]
             maps = self._maps(ids)
-            fresh = self._maps([self.opening, *drawn.tolist()])
-            totals.add("induction", name, maps[..., again, again - n + 1].mean(-1))
-            totals.add("duplicate", name, maps[..., again, again - n].mean(-1))
+            fresh = self._maps([self.opening, *half.tolist(), *other.tolist()])
+            same = 1 + (np.arange(n) + turn) % n  # where the token stood before
+            totals.add("induction", name, maps[..., again, same + 1].mean(-1))
+            totals.add("duplicate", name, maps[..., again, same].mean(-1))
             totals.add("previous", name, maps[..., queries, queries - 1].mean(-1))
-            totals.add("induction, new", name, fresh[..., again, again - n + 1].mean(-1))
-            totals.add("duplicate, new", name, fresh[..., again, again - n].mean(-1))
+            totals.add("induction, new", name, fresh[..., again, same + 1].mean(-1))
+            totals.add("duplicate, new", name, fresh[..., again, same].mean(-1))
             earlier = [maps[..., i, 1 : i - 1].mean(-1) for i in range(3, 1 + 2 * n)]
             totals.add("previous, new", name, np.mean(earlier, axis=0))
             self._copying(totals, name, ids, maps)
+            known = np.flatnonzero(same[:-1] < n)  # what came after stands there again
+            totals.add("told again", name, self._right(ids, n + 1 + known))
         return totals
 
     def _maps(self, ids: list[int]) -> Array:
         with torch.no_grad():
             looked = self.network.network(input_ids=torch.tensor([ids]), output_attentions=True)
         return np.stack([one[0].double().numpy() for one in looked.attentions])
+
+    def _right(self, ids: list[int], places: Array) -> float:
+        """The mean probability of the right next token."""
+        with torch.no_grad():
+            logits = self.whole(input_ids=torch.tensor([ids])).logits[0, places]
+        right = torch.tensor(ids)[places + 1]
+        return float(torch.softmax(logits, -1)[torch.arange(len(right)), right].mean())
 
     def _copying(self, totals: Totals, name: str, ids: list[int], maps: Array) -> None:
         """What of the attention of the second half goes to tokens that raise themselves most."""
@@ -83,15 +95,11 @@ class MadeWorld:
             for block in self.network.blocks
         ]
         with torch.no_grad():
-            logits = self.whole(input_ids=torch.tensor([ids])).logits[0]
             self.network.network(input_ids=torch.tensor([ids]))
         for hook in hooks:
             hook.remove()
-        right = torch.softmax(logits[n : 2 * n], -1)[torch.arange(n), torch.tensor(ids[1 + n :])]
-        totals.add("told again", name, float(right.mean()))
         tokens = sorted(set(ids[1:]))
-        rows = (self.unembedding - self.unembedding.mean(0)) * self.scale  # [vocabulary, d]
-        into = rows[tokens]
+        into = (self.unembedding[tokens] - self.unembedding.mean(0)) * self.scale  # [token, d]
         own = np.array([tokens.index(i) for i in ids[1:]])
         share = np.zeros((self.layers, self.heads, 2))
         for layer, (block, x) in enumerate(zip(self.network.blocks, kept, strict=True)):
@@ -115,10 +123,9 @@ def _number_of_labels(w: MadeWorld, m: Match) -> list[str]:
     return [] if number(m["n"]) == count else [f"says {m['n']} heads, {count} have the label"]
 
 
-RULES: Mapping[str, str] = {
-    "Induction": "induction", "Duplicate token": "duplicate",
-    "Previous token, made inputs": "previous", "Copying": "copied",
-}  # fmt: skip
+RULES: Mapping[str, str] = {"Induction": "induction", "Duplicate token": "duplicate",
+                            "Previous token, made inputs": "previous",
+                            "Copying": "copied"}  # fmt: skip
 PATTERNS = (
     Pattern(
         "induction", HEAD + "attends to what came after the same token before, {share%}; to the "
@@ -145,10 +152,9 @@ PATTERNS = (
         "attention goes to tokens that raise themselves most$", {"share": _of("copied")},
     ),
     Pattern(
-        "right again", r"^Of {n=} random tokens that come again, the model gives the right next "
-        r"one a probability of {share%}\.?$",
+        "right again", r"^Where random tokens come again so that the next can be known, the model "
+        r"gives it a probability of {share%}\.?$",
         {
-            "n": lambda w, m: w.length,
             "share": lambda w, m: Quantity(
                 w.totals["told again"].above, w.totals["told again"].below
             ),

@@ -9,7 +9,7 @@ import numpy as np
 
 from .judging import NUMBER
 from .page import Said
-from .patterns import HEAD, Match, Pattern
+from .pattern import HEAD, Match, Pattern
 from .totals import Quantity
 from .world import World, places, rank_of
 

@@ -1,4 +1,4 @@
-"""What a model gives for one input, in float64: eager attention, and vectors by hand."""
+"""What a model gives for one input: eager attention in float64, and vectors by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentences of a report as a reader sees them, with the section that each stands in."""
+"""The text of a report as a reader sees it, with the section that it stands in."""
 
 from __future__ import annotations
 
@@ -9,21 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 VOID = frozenset(
-    [
-        "area",
-        "base",
-        "br",
-        "col",
-        "embed",
-        "hr",
-        "img",
-        "input",
-        "link",
-        "meta",
-        "source",
-        "track",
-        "wbr",
-    ]
+    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr")
 )
 HIDDEN = frozenset(("script", "style", "svg", "nav", "template", "button", "head"))
 PARTS = frozenset(("sentence", "more", "finding"))

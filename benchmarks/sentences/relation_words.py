@@ -27,9 +27,10 @@ NAMES = {
 
 def read(words: str) -> tuple[str, str]:
     """`verb → its direct object` -> obj, head_to_dependent; KeyError for words that are none."""
-    if words in ("any word → its head", "any word but roots and punctuation → its head"):
-        every = words == "any word → its head"
-        return "all" if every else "all but root and punctuation", "dependent_to_head"
+    if words.startswith("any word") or words == "head → its dependent":
+        clean = "but roots" in words
+        way = "dependent_to_head" if words.startswith("any") else "head_to_dependent"
+        return "all but root and punctuation" if clean else "all", way
     one, other = words.split(" → ")
     if other in NAMES and one in NAMES[other]:
         return NAMES[other][one], "dependent_to_head"

@@ -13,6 +13,7 @@ from headscope.core.intervals import estimate
 from headscope.core.results import keeping_draws
 from headscope.core.verdict import Outcome
 from headscope.papers.claim_engine import judge
+from headscope.papers.page import ours_text
 from headscope.papers.paper_runs import in_memory, recorded
 from headscope.papers.quantities import PaperRuns
 from headscope.papers.run_paper import PAPERS
@@ -177,6 +178,21 @@ def scores(before: float, after: float) -> dict[str, dict[str, float]]:
         "before": {"accuracy": before, "ci_low": before - 0.02, "ci_high": before + 0.02},
         "after": {"accuracy": after, "ci_low": after - 0.02, "ci_high": after + 0.02},
     }
+
+
+def test_a_correlation_is_told_in_hundredths_and_is_no_share(tmp_path):
+    """ "Pearson’s r × 100: 1.3 %" stood beside the paper's 33.1."""
+    row = {when: {"pearson": r, "ci_low": r - 0.02, "ci_high": r + 0.02}
+           for when, r in (("before", 0.013), ("after", 0.82))}  # fmt: skip
+    data = {"train": {"examples": 9}, "dev": {"examples": 70}}
+    (tmp_path / "finetuned.json").write_text(
+        json.dumps({"metrics": row, "data": data, "chance": 0.0})
+    )
+    runs = PaperRuns({"tuned:sts-b": recorded(tmp_path)}, own=True, absent={})
+    one = told("kovaleva2019", "table1-sts-b-pearson-before", runs)
+    assert one.claim.unit == ""
+    assert ours_text(one) == ("1.3", "[−0.7, 3.3]")
+    assert told("kovaleva2019", "table1-gain", runs).measured.value == pytest.approx(0.807)
 
 
 def test_the_record_of_a_training_becomes_the_row_of_its_task(tmp_path):

@@ -14,7 +14,9 @@ from counting import names_in
 from headscope.cli.main import group
 from headscope.papers.own_models import own_model
 from headscope.papers.paper_data import KEYS
+from headscope.papers.quantities import Unmeasured
 from headscope.papers.run_paper import PAPERS
+from headscope.papers.workspace import make_runs
 from tasks.made import checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -185,3 +187,21 @@ def test_names_on_the_page_count_from_0_if_asked(done, desk):
     assert names_in(before)
     assert names_in(after) == [(layer - 1, head - 1) for layer, head in names_in(before)]
     assert "from 0, as TransformerLens does: L7·H9 is\ntheir 8-10" in after
+
+
+def test_a_reason_of_several_lines_is_told_on_one():
+    """A page showed a broken character between "(BertModel)" and "wanted": the end of a line."""
+    said = "needs a head: cannot load 'm': (BertModel)\nwanted one with a head"
+
+    def lacking(*_):
+        raise Unmeasured(said)
+
+    def failing(*_):
+        raise ValueError("size mismatch\n\tof a weight")
+
+    desk = SimpleNamespace(
+        tell=lambda _: None, reports=False, execution=SimpleNamespace(threads_each=1)
+    )
+    _, absent, _ = make_runs(desk, ["a", "b"], {"a": lacking, "b": failing})
+    assert absent["a"] == said.replace("\n", " ")
+    assert absent["b"].endswith("ValueError: size mismatch of a weight")

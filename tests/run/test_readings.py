@@ -15,13 +15,17 @@ BARE = tuple(Word(form) for form in ["Ann", "saw", "Bob", "and", "she", "waved"]
 MENTIONS = (Mention("a", 0, 0, 0, "proper"), Mention("a", 4, 4, 4, "pronoun"))
 
 
-def passages(count, text="Nothing but text is here ."):
+def passages(count, text="Nothing but text is here , and more of it ."):
     """A document of each kind: a sentence, a whole document, running text, a text."""
     return [
-        Document(f"tree {count}", (Passage("s", words=TREE),)),
-        Document(f"whole {count}", (Passage("d", words=BARE, mentions=MENTIONS),)),
-        Document(f"running {count}", (Passage("r", text=text, packable=True),)),
-        Document(f"text {count}", (Passage("t", text="Short .", text_pair="Too ."),)),
+        Document(
+            f"tree {count}", (Passage("s", words=(*TREE, Word(str(count), "NUM", "CD", 1, "obj"))),)
+        ),
+        Document(
+            f"whole {count}", (Passage("d", words=(*BARE, Word(str(count))), mentions=MENTIONS),)
+        ),
+        Document(f"running {count}", (Passage("r", text=f"{text} {count}", packable=True),)),
+        Document(f"text {count}", (Passage("t", text=f"Short {count} .", text_pair="Too ."),)),
     ]
 
 

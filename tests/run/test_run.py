@@ -350,6 +350,18 @@ def test_an_analysis_that_is_asked_for_needs_its_annotations(tiny, how):
         hs.atlas(tiny, hs.MemoryCorpus(["No trees here."]), **how)
 
 
+def test_a_limit_that_leaves_out_all_annotated_documents_says_so(tiny):
+    """ "this one has none" was said of a corpus whose trees begin with its second document."""
+    tree = (Word("It", head=1, relation="nsubj"), Word("rains", head=-1, relation="root"))
+    corpus = hs.MemoryCorpus([
+        Document("plain", (Passage("p", text="No trees here."),)),
+        Document("trees", (Passage("t", words=tree),)),
+    ])  # fmt: skip
+    first = r"its first document has none \(--limit\); give a larger --limit, or --treebank"
+    with pytest.raises(InputError, match=f"needs a corpus with trees, words, and {first}"):
+        hs.atlas(tiny, corpus, analyses=["dependency"], limit=1)
+
+
 def test_analyses_without_their_annotations_are_left_out(tiny):
     options = {"dependency": {"measure": "weighted_norm"}}  # as --measure gives it to all
     run = hs.atlas(tiny, hs.MemoryCorpus(["No trees."]), options=options, replicates=0)

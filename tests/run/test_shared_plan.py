@@ -123,7 +123,7 @@ def test_all_of_an_example_is_kept(demo):
     corpus = hs.MemoryCorpus(["A text."])
     part = plan_partition(module.encoder_for(demo, SMALL), corpus, SMALL)
     reading = part.readings["texts"]
-    reading.add(example)
+    reading.add([example])
     unpacked = part_of_state(state_of_part(part), SMALL)
     again = unpacked.readings["texts"]
     assert [whole(e) for e in again.stored_inputs.held] == [

@@ -284,7 +284,7 @@ def judge(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
     try:
         measured = _measured(claim, runs)
     except Unmeasured as error:
-        needs = error.brief if claim.bound else str(error)
+        needs = " ".join((error.brief if claim.bound else str(error)).split())
         failed = needs.startswith(FAILED)
         return ClaimOutcome(
             claim, not_asked(needs.removeprefix(FAILED)), group=group, failed=failed

@@ -28,6 +28,7 @@ from headscope.papers.quantities import Measured
 from headscope.run.store import Run
 
 ALSO = "also in an untrained network"
+COUNTS = ("", "heads")  # units of numbers that may be counts
 OFTEN = 3  # a direction that so many claims share is stated once, above them
 
 
@@ -94,7 +95,8 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
         return "", ""
     scale, digits = claim_engine.scale_of(outcome.claim.unit), digits_of(outcome)
     value = _fixed(scale * measured.value, digits)
-    if not measured.has_interval:
+    constant = measured.low == measured.high and outcome.claim.unit in COUNTS
+    if constant or not measured.has_interval:  # a count that no sample moves is only that
         return value, ""
     ends = (_fixed(scale * end, digits) for end in (measured.low, measured.high))
     return value, f"[{', '.join(ends)}]"
@@ -129,7 +131,7 @@ def digits_of(outcome: ClaimOutcome) -> int:
     ours = [claim_engine.scale_of(outcome.claim.unit) * end for end in (
         measured.value, measured.low, measured.high)]  # fmt: skip
     there = [abs(number) for number in ours if math.isfinite(number)]
-    if outcome.claim.unit in ("", "heads") and all(map(float.is_integer, there)):
+    if outcome.claim.unit in COUNTS and all(map(float.is_integer, there)):
         return 0
     if texts and measured.exact:
         return 2

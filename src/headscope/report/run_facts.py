@@ -167,7 +167,7 @@ def _control(tree: xr.DataTree) -> str:
     if not networks:
         return ""
     tokens = int(networks[0].attrs["tokens"])
-    return f"{' and '.join(str(one.attrs['model']) for one in networks)}, over {tokens:,} tokens"
+    return f"{', '.join(str(one.attrs['model']) for one in networks)}, over {tokens:,} tokens"
 
 
 def _intervals(attrs: Manifest) -> str:

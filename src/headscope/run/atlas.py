@@ -247,9 +247,13 @@ def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list
         if not missing:
             kept.append(name)
         elif settings.analyses is not None or set(settings.options.get(name, ())) - {"measure"}:
+            lacks, give = "this one has none", "give"
+            if (read := settings.limit) is not None and plan.counts.documents >= read:
+                first = "document has" if read == 1 else f"{read:,} documents have"
+                lacks, give = f"its first {first} none (--limit)", "give a larger --limit, or"
             raise InputError(
-                f"{name} needs a corpus with {', '.join(sorted(missing))}, and this one has none; "
-                "give --treebank, --coref or --frames, or text with --annotate"
+                f"{name} needs a corpus with {', '.join(sorted(missing))}, and {lacks}; {give} "
+                "--treebank, --coref or --frames, or text with --annotate"
             )
     return kept
 
@@ -356,7 +360,7 @@ def read_control(control: Control | None, job: ShardJob, plan: Plan) -> dict[str
         plan.readings[kind].sample.within(control.tokens(plan.readings[kind].counts["tokens"]))
         for kind in sorted({plan.reading, *reads_of(names, plan).values()})
     ]
-    count = sum(map(len, samples)) * len(control.networks)
+    count = sum(map(len, samples)) * len(control.asked(names))
     with phase("control", count, "inputs") as advance:
         return dict(control_results(control, job, samples, advance))
 

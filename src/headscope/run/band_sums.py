@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 
+import xarray as xr
+
 from headscope.core.accumulators import Accumulator, Sums
 from headscope.core.length_bands import NAMES, band_of
 from headscope.core.question import questions
@@ -16,7 +18,6 @@ from headscope.corpus import Example
 from headscope.run.analysis import Analysis
 
 GROUPS = 20  # ours: of documents, at most, in a band; an interval of as many is hardly longer
-OfBands = Mapping[str, Mapping[str, Analysis]]  # band -> name of an analysis -> its sums there
 
 
 def banded(names: Iterable[str]) -> list[str]:
@@ -25,24 +26,50 @@ def banded(names: Iterable[str]) -> list[str]:
     return [name for name in names if name in claiming]
 
 
+class OfBand(Analysis):
+    """An analysis of the inputs of a band: of its state the sums alone, not what is only shown."""
+
+    def __init__(self, whole: Analysis) -> None:
+        super().__init__(whole.scope)
+        self.whole, self.name = whole, whole.name  # type: ignore[misc]
+        self.needs = whole.needs  # type: ignore[misc]
+
+    @property
+    def accumulators(self) -> dict[str, Accumulator]:
+        """Its sums by name: the whole state."""
+        return dict(self.sums_by_name)
+
+    @property
+    def sums_by_name(self) -> dict[str, Sums]:
+        """Likewise."""
+        every = self.whole.accumulators
+        return {name: sums for name, sums in every.items() if isinstance(sums, Sums)}
+
+    def result(self) -> xr.Dataset:
+        """The results of the sums; what rests on anything else is missing."""
+        return self.whole.result()
+
+
 class BandSums:
     """Divides what analyses add up, of inputs of one kind, among the bands of their lengths.
 
     of_bands  band -> name of an analysis -> the one that is of its inputs alone
     """
 
-    def __init__(self, analyses: Sequence[Analysis], of_bands: OfBands) -> None:
-        # Each accumulator, what other bands gave it, and those of bands that have data enough.
-        self.sums: list[tuple[Accumulator, Accumulator, dict[str, Accumulator]]] = []
+    def __init__(
+        self, analyses: Sequence[Analysis], of_bands: Mapping[str, Mapping[str, OfBand]]
+    ) -> None:
+        # Each of the sums, what other bands gave it, and those of bands that have data enough.
+        self.sums: list[tuple[Sums, Sums, dict[str, Sums]]] = []
         for analysis in analyses:
             parts = {
-                band: few[analysis.name].accumulators
+                band: few[analysis.name].sums_by_name
                 for band, few in of_bands.items()
                 if analysis.name in few
             }
             for key, sums in analysis.accumulators.items():
                 own = {band: part[key] for band, part in parts.items() if key in part}
-                if own:
+                if own and isinstance(sums, Sums):
                     self.sums.append((sums, deepcopy(sums), own))
 
     def apart(self, places: Sequence[int], examples: Sequence[Example]) -> Iterator[list[int]]:
@@ -62,12 +89,8 @@ class BandSums:
             yield by_band[band]
             for sums, aside, own in self.sums:
                 if band in own:
-                    _add(own[band], sums)
+                    own[band].merge(sums.folded(len(own[band].by_group)))
                 aside.merge(sums)
                 sums.array[...] = sums.nothing
         for sums, aside, _ in self.sums:
             sums.merge(aside)
-
-
-def _add(few: Accumulator, sums: Accumulator) -> None:
-    few.merge(sums.folded(len(few.array)) if isinstance(sums, Sums) else sums)

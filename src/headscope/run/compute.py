@@ -23,7 +23,7 @@ from headscope.model.linears import choose, linears
 from headscope.model.long_layer import LongLayerView
 from headscope.model.model import Model, forward
 from headscope.run.analysis import LEADING, Analysis, Scope, known_analyses
-from headscope.run.band_sums import GROUPS, BandSums, banded
+from headscope.run.band_sums import GROUPS, BandSums, OfBand, banded
 from headscope.run.memory import free_bytes, what_fits
 from headscope.run.plan import Reader, Shard
 from headscope.run.settings import WHOLE_MAPS, Settings
@@ -58,16 +58,16 @@ class ShardJob:
         """New analyses that have seen nothing."""
         return [self._new(name) for name in self.names]
 
-    def of_bands(self) -> dict[str, dict[str, Analysis]]:
+    def of_bands(self) -> dict[str, dict[str, OfBand]]:
         """New ones for each band of lengths, which know what claims compare alone."""
         few = replace(
             self.scope, replicates=min(self.scope.replicates, GROUPS), control=True,
             stored_inputs=(), stored_tokens=(),
         )  # fmt: skip
-        apart = dict[str, dict[str, Analysis]]()
+        apart = dict[str, dict[str, OfBand]]()
         for name in banded(self.names):
             for band in self.bands.get(self.reads.get(name, ""), ()):
-                apart.setdefault(band, {})[name] = replace(self, scope=few)._new(name)
+                apart.setdefault(band, {})[name] = OfBand(replace(self, scope=few)._new(name))
         return apart
 
     def new_parts(self) -> dict[str, Analysis]:
@@ -224,7 +224,7 @@ def state_of(parts: Mapping[str, Analysis]) -> dict[str, np.ndarray[Any, Any]]:
     return {f"{n}/{key}": array for n, part in parts.items() for key, array in part.state().items()}
 
 
-def _flat(of_bands: Mapping[str, Mapping[str, Analysis]]) -> dict[str, Analysis]:
+def _flat(of_bands: Mapping[str, Mapping[str, OfBand]]) -> dict[str, Analysis]:
     """By the names of their groups in the results."""
     return {f"{BANDS}/{band}/{n}": a for band, few in of_bands.items() for n, a in few.items()}
 

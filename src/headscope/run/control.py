@@ -8,11 +8,17 @@ its inputs with networks of the same architecture that have learned nothing. By 
     shuffled    the run's own weights, the entries of each tensor dealt out anew: the scales that
                 training gave them, and nothing of what it taught; of small models several such
 
+Two more are asked of pairs of heads alone: clusters and likeness of layers come without learning
+
+    rotated     the run's own embeddings, and matrices with its singular values in other directions
+    few steps   `untrained` after a few steps of a training that teaches nothing; not of large ones
+
 A folder is read in their place: a model of the same shape, say of before the training.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -39,13 +45,17 @@ from headscope.run.compute import Computer, ShardJob
 from headscope.run.manifest import dtype_of
 from headscope.run.readings import MOST_SAMPLED
 
-NONE, RANDOM = "none", "random"
+NONE, RANDOM, PAIRS = "none", "random", "divergence"
 SHARE = 0.1  # ours: of the tokens of a run, read by all networks of the control together
 LEAST = 512  # ours: tokens that each of them reads, where the run has as many
 STEP = 3  # ours: costly numbers are of one in so many inputs
 LEAST_HEADS = 50  # ours: of shuffled networks; a head that knows nothing tops them once in 51
 MOST_DEALT, SOME = 1 << 20, 1 << 16  # ours: beyond the cache every entry costs five times as much
 SEED = 0
+TURNED = 128  # ours: directions that are mixed with each other
+STEPS, STEP_SIZE = 3, 1.0  # ours: steps; of an entry's usual size at the beginning
+EXAMPLES, TOKENS = 2, 16  # ours: of each step
+MOST_TRAINED = 1 << 29  # ours: numbers of a network
 
 
 @dataclass(frozen=True)
@@ -55,15 +65,26 @@ class Control:
     kind      "random", or "model" for one of a folder
     networks  by name; each is made when it is read, and let go
     spec      what decides their numbers
+    pairs     those of the networks that are asked PAIRS alone
     """
 
     kind: str
     networks: Mapping[str, Callable[[], Model]]
     spec: Mapping[str, Any]
+    pairs: Collection[str] = ()
 
     def tokens(self, of_run: int) -> int:
         """How many tokens each network reads at most, where the run has so many."""
-        return max(LEAST, min(MOST_SAMPLED, int(SHARE * of_run / len(self.networks))))
+        whole = len(self.networks) - len(self.pairs)
+        return max(LEAST, min(MOST_SAMPLED, int(SHARE * of_run / whole)))
+
+    def asked(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """By network, which of these analyses it is asked; without those that are asked none."""
+        of_each = {
+            network: tuple(name for name in names if network not in self.pairs or name == PAIRS)
+            for network in self.networks
+        }
+        return {network: some for network, some in of_each.items() if some}
 
 
 def control_of(model: Model, wish: str | Path | None) -> Control | None:
@@ -79,7 +100,12 @@ def control_of(model: Model, wish: str | Path | None) -> Control | None:
         for at in range(ceil(LEAST_HEADS / (model.shape.layers * model.shape.heads))):
             name = f"shuffled {at + 1}" if at else "shuffled"
             networks[name] = _maker(model, partial(shuffled, seed=SEED + at))
-        return Control(RANDOM, networks, {"kind": RANDOM, "seed": SEED})
+        more = {"rotated": rotated, "few steps": few_steps}
+        if sum(part.numel() for part in model.network.parameters()) > MOST_TRAINED:
+            del more["few steps"]
+        networks |= {name: _maker(model, make) for name, make in more.items()}
+        spec = {"kind": RANDOM, "seed": SEED, PAIRS: sorted(more)}
+        return Control(RANDOM, networks, spec, tuple(more))
     other = load(wish, tokenizer=model.tokenizer, dtype=dtype_of(model), device=str(model.device))
     _check_shape(model, other, str(wish))
     return Control("model", {"model": lambda: other}, {"kind": "model", "sha256": other.sha256})
@@ -120,8 +146,8 @@ def control_results(
     step = 1 if whole else STEP
     every = [example for sample in samples for example in sample[::step]]
     cheap = [example for sample in samples for at, example in enumerate(sample) if at % step]
-    for name, make in control.networks.items():
-        model = make()
+    for name, names in control.asked(job.names).items():
+        model, few = control.networks[name](), name in control.pairs and not whole
         own = {
             "model": name, "layers": job.scope.layers, "heads": job.scope.heads,
             "stack": job.stack,
@@ -130,7 +156,8 @@ def control_results(
         }  # fmt: skip
         yield f"{CONTROL}/{name}", xr.Dataset(attrs={**own, **counts})
         with evaluating(model.network):
-            for analysis in Computer(model, job).read(every, cheap, advance):
+            computer = Computer(model, replace(job, names=names))
+            for analysis in computer.read(every, () if few else cheap, advance):
                 result = with_token_names(analysis.result(), model.tokens)
                 yield f"{CONTROL}/{name}/{analysis.name}", result if whole else _numbers(result)
 
@@ -182,13 +209,85 @@ def shuffled(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
     network is whole, and held in full, on the host.
     """
     random = torch.Generator().manual_seed(seed)
+    return _remade(network, lambda module, entries: _dealt(entries.flatten(), random))
+
+
+def rotated(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
+    """A network whose matrices stretch what they read as much as before, in other directions.
+
+    Their singular values stay, their singular vectors are drawn anew. Embeddings and vectors are as
+    they were: tokens and places differ as much from each other.
+    """
+    random = torch.Generator().manual_seed(seed)
+    turn = torch.linalg.qr(torch.randn(TURNED, TURNED, generator=random))[0]
+
+    def other(module: nn.Module, entries: torch.Tensor) -> torch.Tensor:
+        if entries.ndim < 2 or isinstance(module, nn.Embedding):
+            return entries
+        for _ in range(2):
+            entries = _turned(entries.float(), turn, random).transpose(-1, -2)
+        return entries
+
+    return _remade(network, other)
+
+
+def _turned(matrix: torch.Tensor, turn: torch.Tensor, random: torch.Generator) -> torch.Tensor:
+    """[…, row, column] with columns mixed by an orthogonal matrix, so many with each other."""
+    columns = matrix.shape[-1]
+    mixed = matrix[..., torch.randperm(columns, generator=random)]
+    whole = columns // TURNED * TURNED
+    blocks = mixed[..., :whole].reshape(*mixed.shape[:-1], -1, TURNED)  # […, row, block, column]
+    rest = torch.linalg.qr(torch.randn((columns - whole,) * 2, generator=random))[0]
+    return torch.cat([(blocks @ turn).flatten(-2), mixed[..., whole:] @ rest], -1)
+
+
+def few_steps(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
+    """An untrained network after STEPS of a training that teaches nothing.
+
+    It reads tokens at random and is to tell, of the tokens of its inputs, one at random for each. A
+    step changes every entry of a matrix by the same amount, as the first ones of Adam do. Where no
+    slope can be had of it, it is as it begins.
+    """
+    other = untrained(network, seed=seed)
+    other.train(False)
+    faults = RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError
+    with suppress(*faults), torch.enable_grad():
+        _train(other, seed=seed)
+    return other
+
+
+def _train(other: PreTrainedModel, *, seed: int) -> None:
+    random = torch.Generator().manual_seed(seed)
+    tokens: torch.Tensor = other.get_input_embeddings().weight  # type: ignore[assignment]
+    matrices = [
+        part for part in other.parameters() if part.ndim > 1 and part.shape[0] != len(tokens)
+    ]
+    sizes = [STEP_SIZE * float(part.detach().std()) for part in matrices]
+    for _ in range(STEPS):
+        ids = torch.randint(len(tokens), (EXAMPLES, TOKENS), generator=random)
+        more = {"decoder_input_ids": ids} if other.config.is_encoder_decoder else {}
+        vectors = other(input_ids=ids, **more)[0].flatten(0, 1)  # [token, vector]
+        right = torch.randperm(len(vectors), generator=random)
+        loss = nn.functional.cross_entropy(vectors @ tokens[ids.flatten()].T, right)
+        slopes = torch.autograd.grad(loss, matrices, allow_unused=True)
+        with torch.no_grad():
+            for matrix, slope, size in zip(matrices, slopes, sizes, strict=True):
+                if slope is not None:
+                    matrix.sub_(size * slope.sign())
+
+
+def _remade(
+    network: PreTrainedModel, change: Callable[[nn.Module, torch.Tensor], torch.Tensor]
+) -> PreTrainedModel:
+    """A network with other entries in every tensor; `change` gets its module and its entries."""
     known = all(isinstance(part, torch.Tensor) for part in network.state_dict().values())
     as_it_is = known and all(map(plain, network.parameters())) and not spread(network)
     other = copy.deepcopy(network) if as_it_is else untrained(network)
     for name, tensor in other.state_dict().items():
         if tensor.is_floating_point():
             own = (tensor if as_it_is else used_weight(network, name)).cpu()
-            tensor.copy_(_dealt(own.flatten(), random).view(tensor.shape))
+            module = other.get_submodule(name.rpartition(".")[0])
+            tensor.copy_(change(module, own).reshape(tensor.shape))
     return other
 
 

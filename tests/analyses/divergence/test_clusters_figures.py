@@ -33,6 +33,14 @@ def test_the_picture_has_every_head_once_cluster_after_cluster():
         start += len(one.units)
 
 
+def test_the_caption_of_the_map_of_heads_is_true_of_two_panels_and_of_one_with_a_switch():
+    """The page shows one panel, coloured as chosen; its caption said what is left and right."""
+    caption = pictures()["divergence_map"].caption(TREE)
+    assert "coloured by layer, light to dark, or by the most telling label" in caption
+    assert "left" not in caption
+    assert "right" not in caption
+
+
 def test_the_words_of_every_cluster_stand_in_the_picture_and_in_the_caption():
     shown, caption = texts(axes_of("clusters")[0]), pictures()["clusters"].caption(TREE)
     for one in clusters(TREE):

@@ -17,7 +17,7 @@ import xarray as xr
 
 from headscope.analyses.coreference import QUESTION
 from headscope.analyses.language.held_out import add_by_half, best, counted
-from headscope.analyses.language.specific import against_rivals, weights_against
+from headscope.analyses.language.specific import against_rivals, weight_above
 from headscope.core.accumulators import Array, Bools, Float64, Ints, halves, ratio
 from headscope.core.results import labelled
 from headscope.corpus.document import Mention, Word
@@ -216,9 +216,7 @@ class Coreference(Analysis, question=QUESTION):
         types = len(MENTION_TYPES)
         self.correct = self.sums(2, scope.layers, scope.heads, len(MODES), types)  # by half
         self.from_others = self.sums(scope.layers, scope.heads, types)
-        self.weight = self.sums(scope.layers, scope.heads, types)
-        self.weight_beside = self.sums(scope.layers, scope.heads, types)
-        self.even = self.sums(types)
+        self.weight_above = self.sums(scope.layers, scope.heads, types)
         self.by_system = self.sums(len(SYSTEMS), types)
         self.count = self.sums(2, types)  # by half
         self.left_out = self.sums(len(LEFT_OUT), replicates=0)
@@ -241,9 +239,9 @@ class Coreference(Analysis, question=QUESTION):
         add_by_half(self.correct, values, asked.half, batch.groups, at=(layer.index,))
         by_others = asked.right(others, 0) @ asked.member  # [example, head, type]
         self.from_others.add(by_others, batch.groups, at=(layer.index,))
-        for sums, part in ((self.weight, mentions), (self.weight_beside, others)):
-            given = np.where(asked.antecedent[:, None], part, 0).sum(-1, dtype=np.float64)
-            sums.add(given @ asked.member, batch.groups, at=(layer.index,))
+        beyond = np.where(asked.antecedent[:, None], mentions - others, 0)
+        by_type = beyond.sum(-1, dtype=np.float64) @ asked.member  # [example, head, type]
+        self.weight_above.add(by_type, batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         rows = [
@@ -258,9 +256,6 @@ class Coreference(Analysis, question=QUESTION):
         self._asked = asked = _Asked.of([found for found, _ in rows], batch, seed=self.scope.seed)
         self.by_system.add(asked.by_system @ asked.member, batch.groups)
         add_by_half(self.count, asked.member.sum(1), asked.half, batch.groups)
-        even = batch.words.pieces / batch.lengths[:, None]  # [example, place]
-        to_antecedents = (asked.antecedent * even[:, None]).sum(-1)  # [example, row]
-        self.even.add((to_antecedents[:, None] @ asked.member)[:, 0], batch.groups)
 
     def result(self) -> xr.Dataset:
         """Accuracies, baselines and the best heads; NaN for types that were never asked about."""
@@ -296,9 +291,8 @@ class Coreference(Analysis, question=QUESTION):
             asked=count[:, None, None],
         )  # fmt: skip
         if self.options["measure"] == "attention":  # norms are on no common scale
-            sums = self.weight.sums, self.even.sums[:, None, None], self.weight_beside.sums
-            weight, *others = (ratio(part, count[:, None, None]) for part in sums)
-            variables |= weights_against(weight, others, EVERY, sizes=count[:, None, None])
+            beyond = ratio(self.weight_above.sums, count[:, None, None])
+            variables |= weight_above(beyond, EVERY, sizes=count[:, None, None])
         coords = {"mention_type": MENTION_TYPES, "system": tuple(SYSTEMS), "reason": LEFT_OUT}
         return labelled(variables, coords=coords).assign_attrs(self.options)
 

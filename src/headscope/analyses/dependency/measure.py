@@ -22,7 +22,7 @@ import xarray as xr
 from headscope.analyses.dependency import QUESTION
 from headscope.analyses.dependency.claims import GRID
 from headscope.analyses.language.held_out import add_by_half, best, counted
-from headscope.analyses.language.specific import against_rivals, weights_against, words_beside
+from headscope.analyses.language.specific import against_rivals, weight_above, words_beside
 from headscope.analyses.language.weighted_pairs import WeightedPairs
 from headscope.core.accumulators import Array, Bools, Float64, Ints, halves, ratio
 from headscope.core.results import labelled
@@ -36,6 +36,7 @@ DIRECTIONS = ("dependent_to_head", "head_to_dependent")
 ALL, CLEAN = "all", "all_but_root_and_punctuation"
 PUNCTUATION = frozenset({"punct", "P"})  # UD and Stanford; the CoNLL-X treebanks' P
 LEFT_OUT = ("head_in_another_input", "no_token")
+NOTICED = 1.5  # ours: times even attention; less, and a head is not said to look at a word
 OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
 CLITICS = ("'s", "s'", "’s", "s’")
 POSSESSIVE = {"stanford": {"poss"}, "universal": {"poss", "nmod:poss"}, "off": set[str]()}
@@ -94,15 +95,15 @@ class Dependency(Analysis, question=QUESTION):
         self.by_offset = self.sums(2, len(OFFSETS), size, replicates=kept)
         self.asked = self.sums(2, size, replicates=kept)
         self.left_out = self.sums(len(LEFT_OUT), replicates=0)
-        self.weight = self.sums(*cells[1:], replicates=kept)
-        self.weight_beside = self.sums(*cells[1:], replicates=kept)
-        self.even = self.sums(len(DIRECTIONS), size, replicates=kept)
+        self.noticed = self.sums(*cells[1:], replicates=kept)
+        self.weight_above = self.sums(*cells[1:], replicates=kept)
         # of the batch that is looked at: its trees, the half of each example, and
         # [example, place, column] float32 1 where the word's answer counts for the column
         self._seen: tuple[SyntacticHeads, Ints, npt.NDArray[np.float32]] | None = None
         # of words and heads in both DIRECTIONS, then of the words on either side of these words
         self._pairs: list[WeightedPairs] = []
         self._place: Ints = np.zeros((0, 2), np.int64)  # [example and place, word] of each
+        self._even: Float64 = np.zeros((0, 1, 0))  # [word, 1, pairs] even attention, of each
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Count, for each example, the words whose head each head of the layer finds."""
@@ -116,19 +117,23 @@ class Dependency(Analysis, question=QUESTION):
         )
         answers = np.stack(found, 2)  # [example, head, direction, place]
 
-        def right(asked: Ints) -> Array:
-            """[example, head, direction, column] words whose head those at `asked` find."""
+        def right(asked: Ints) -> Bools:
+            """[example, head, direction, place] whether words at `asked` find each word's head."""
             answer = np.take_along_axis(answers, asked[:, None, None], 3)
-            hits: Array = answer == heads.head[:, None, None]
-            return hits.astype(np.float32) @ member[:, None]
+            return np.asarray(answer == heads.head[:, None, None])
 
-        add_by_half(self.correct, right(heads.judge), half, batch.groups, at=(layer.index,))
-        beside = (right(heads.beside[..., 0]) + right(heads.beside[..., 1])) / 2
-        self.from_others.add(beside, batch.groups, at=(layer.index,))
-        given = [pairs.sums(layer, batch, measure=self.options["measure"]) for pairs in self._pairs]
-        own, before, after = (np.stack(given[at : at + 2], -1) for at in (0, 2, 4))
-        for sums, weights in ((self.weight, own), (self.weight_beside, (before + after) / 2)):
-            sums.add(self._by_column(weights), batch.groups, at=(layer.index,))
+        found = right(heads.judge)
+        add_by_half(self.correct, _count(found, member), half, batch.groups, at=(layer.index,))
+        weight = self._weights(layer, batch)  # [example, head, pairs, place]
+        noticed = self._noticed(weight)
+        beside = np.stack([right(heads.beside[..., side]) for side in (0, 1)])
+        beside &= np.stack([noticed[:, :, 2:4], noticed[:, :, 4:6]])
+        sums = (
+            (self.noticed, found & noticed[:, :, :2]), (self.from_others, beside.mean(0)),
+            (self.weight_above, weight[:, :, :2] - (weight[:, :, 2:4] + weight[:, :, 4:6]) / 2),
+        )  # fmt: skip
+        for of_layer, values in sums:
+            of_layer.add(_count(values, member), batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         possessive = self.options["possessive"]
@@ -147,20 +152,30 @@ class Dependency(Analysis, question=QUESTION):
         ways = [way for word in words for way in ((word, head), (head, word))]
         self._pairs = [WeightedPairs.between_words(batch, rows, *way) for way in ways]
         self._place = np.stack([rows, place])
-        even = np.stack([pairs.even(batch) for pairs in self._pairs[:2]], -1)  # [word, direction]
-        self.even.add(self._by_column(even[:, None])[:, 0], batch.groups)
+        self._even = np.stack([pairs.even(batch) for pairs in self._pairs], -1)[:, None]
         offsets = np.swapaxes(heads.by_offset, 1, 2)  # [example, offset, place]
         hits = offsets.astype(np.float32) @ self._seen[2]  # [example, offset, column]
         add_by_half(self.by_offset, hits, half, batch.groups)
         self.left_out.add(heads.left_out, batch.groups)
 
-    def _by_column(self, values: Float64) -> Float64:
-        """[example, head, direction, column] sums over words of values [word, head, direction]."""
-        assert self._seen is not None
-        member = self._seen[2]  # [example, place, column]
-        by_place = np.zeros((*member.shape[:2], *values.shape[1:]))
-        by_place[tuple(self._place)] = values
-        return np.moveaxis(by_place, 1, -1) @ member[:, None]
+    def _weights(self, layer: LayerView, batch: Batch) -> Float64:
+        """[example, head, pairs, place] attention between words and heads; see `_pairs`."""
+        given = [pairs.sums(layer, batch, measure=self.options["measure"]) for pairs in self._pairs]
+        values = np.stack(given, -1)  # [word, head, pairs]
+        weights = np.zeros((*batch.words.number.shape, *values.shape[1:]))
+        weights[tuple(self._place)] = values
+        return np.moveaxis(weights, 1, -1)
+
+    def _noticed(self, weights: Float64) -> Bools:
+        """Where weights [example, head, pairs, place] are well above those of even attention.
+
+        All are by weighted norm, of which there is no even one.
+        """
+        if self.options["measure"] != "attention":
+            return np.ones(weights.shape, bool)
+        even = np.ones((weights.shape[0], weights.shape[-1], 1, weights.shape[2]))
+        even[tuple(self._place)] = self._even
+        return np.asarray(weights > NOTICED * np.moveaxis(even, 1, -1))
 
     def result(self) -> xr.Dataset:
         """Accuracies, baselines and the best heads; NaN for what was never asked."""
@@ -171,8 +186,9 @@ class Dependency(Analysis, question=QUESTION):
         layer, head, direction = heads.places
         offset = np.where(baseline.unit < 0, np.nan, np.array(OFFSETS)[baseline.unit])
         every, one = GRID, ("relation",)
-        found, questions = correct.sum(1), both[:, None, None, None]
-        accuracy, from_others = (ratio(sums, questions) for sums in (found, self.from_others.sums))
+        questions = both[:, None, None, None]
+        accuracy = ratio(correct.sum(1), questions)
+        from_others = ratio(self.from_others.sums, questions)
         rows = {
             "accuracy": (accuracy, every), "from_others": (from_others, every),
             "offset_accuracy": (ratio(offsets.sum(1), both[:, None]), ("offset", *one)),
@@ -186,12 +202,14 @@ class Dependency(Analysis, question=QUESTION):
         variables = counted(rows, WORDS, both, source=self.source)
         variables["left_out"] = replace(variables["left_out"], source="ours")
         variables["from_others"] = replace(variables["from_others"], source="ours", tidy=False)
-        rivals = baseline.chosen[:, None, None, None], from_others, self._elsewhere(found, both)
-        variables |= against_rivals(accuracy, rivals, every, RIVALS, asked=questions)
+        noticed = self.noticed.sums
+        rivals = baseline.chosen[:, None, None, None], from_others, self._elsewhere(noticed, both)
+        variables |= against_rivals(
+            ratio(noticed, questions), rivals, every, RIVALS, asked=questions
+        )
         if self.options["measure"] == "attention":  # norms are on no common scale
-            sums = self.weight.sums, self.even.sums[:, None, None], self.weight_beside.sums
-            weight, *others = (ratio(part, questions) for part in sums)
-            variables |= weights_against(weight, others, every, sizes=questions)
+            beyond = ratio(self.weight_above.sums, questions)
+            variables |= weight_above(beyond, every, sizes=questions)
         coords = {
             "direction": DIRECTIONS, "relation": self.columns, "offset": OFFSETS,
             "reason": LEFT_OUT,
@@ -209,6 +227,11 @@ class Dependency(Analysis, question=QUESTION):
         plain[: clean + 1] = False
         others = [sums[..., clean, None] - sums for sums in (found, asked[:, None, None, None])]
         return np.where(plain, ratio(others[0], others[1], absent=0), 0)
+
+
+def _count(hits: Array, member: npt.NDArray[np.float32]) -> Array:
+    """[example, head, direction, column] of hits [example, head, direction, place] the sums."""
+    return np.asarray(hits.astype(np.float32) @ member[:, None])
 
 
 def _columns(labels: tuple[str, ...], wanted: str, *, fold: bool) -> tuple[list[str], Float64]:

@@ -41,8 +41,8 @@ def _map_caption(tree: xr.DataTree) -> str:
     return (
         "Each mark is one head; near means that the two distribute attention alike "
         "(multidimensional scaling of the Jensen–Shannon divergence in nats"
-        f"{stress}; the axes have no meaning of their own); left by layer, light to dark, right by "
-        f"the most telling label of a head; {over(tree)}. After Clark et al. (2019), §6."
+        f"{stress}; the axes have no meaning of their own); coloured by layer, light to dark, or "
+        f"by the most telling label of a head; {over(tree)}. After Clark et al. (2019), §6."
     )
 
 

@@ -7,7 +7,6 @@ weighted norm has no ceiling, so that an effect would be on no common scale: no 
 
 import xarray as xr
 
-from headscope.analyses.features.word_types import TYPES
 from headscope.analyses.language.specific import SPECIFIC, specific_heads
 from headscope.core.claim import Claim, LabelRule
 from headscope.core.dictionary import name
@@ -47,25 +46,24 @@ PAIR_RULES = {
 def feature_claims(tree: xr.DataTree) -> list[Claim]:
     """One claim per head and kind of words that gets more than place and other kinds explain."""
     said = "looks for {words}: they get {share} of the attention of all tokens"
-    return _claims(tree, "features", "feature", TYPES, goal="to {words}", said=said)
+    return _claims(tree, "features", "feature", goal="to {words}", said=said)
 
 
 def pair_claims(tree: xr.DataTree) -> list[Claim]:
     """One claim per head and pair of kinds that gets more than words beside it."""
     said = "attends from {words}: {share} of the attention of the one goes to the other"
-    return _claims(tree, "pairs", "pair", PAIRS, goal="{words}", said=said)
+    return _claims(tree, "pairs", "pair", goal="{words}", said=said)
 
 
-def _claims(
-    tree: xr.DataTree, analysis: str, kind: str, choices: tuple[str, ...], *, goal: str, said: str
-) -> list[Claim]:
+def _claims(tree: xr.DataTree, analysis: str, kind: str, *, goal: str, said: str) -> list[Claim]:
     """The claims of a kind; goal and said are their words, to be filled in."""
     dataset = group(tree, analysis)
     if dataset is None or "reference" not in dataset:
         return []
     made, n = [], documents(tree, dataset["attention"])
+    choices = dataset[str(dataset["mass"].dims[-1])].values
     for one in specific_heads(dataset, "mass", tests=dataset["reference"].size):
-        choice = choices[one.cell[0]]
+        choice = str(choices[one.cell[0]])
         if dataset["count"].sel({kind: choice}) >= LEAST_WORDS:
             words = name(choice)
             what = goal.format(words=words)

@@ -38,7 +38,7 @@ def claims(tree: xr.DataTree) -> list[Claim]:
         for one in specific_heads(dataset, "score", tests=2 * dataset["score"].size, end=end):
             ordinary = percent(one.reference)
             sentence = f"{words}, {one.percent} of its attention, ordinary {ordinary}"
-            made.append(one.claim("frames", words, sentence, n=n, analysis="frames", about=words))
+            made.append(one.claim("frames", words, sentence, n=n, analysis="frames"))
     return made
 
 

@@ -20,7 +20,6 @@ from headscope.core.claim import LEAST_EFFECT, Claim, effects
 from headscope.core.intervals import (
     DIFFERENCE,
     ROUNDING,
-    SHARE,
     Estimate,
     estimate_difference,
     stretch,
@@ -63,29 +62,18 @@ def against_rivals(
     }
 
 
-def weights_against(
-    weight: Float64, rivals: Sequence[Float64], dims: Sequence[str], *, sizes: Float64
-) -> dict[str, Variable]:
-    """`weight`, the attention that the right word gets, and `weight_above`, less its largest rival.
+def weight_above(beyond: Float64, dims: Sequence[str], *, sizes: Float64) -> dict[str, Variable]:
+    """`weight_above`: how much more attention the right word gets than words beside give it.
 
-    A word may get the largest of weights that are next to nothing; and where several words get the
-    same from everywhere, each of these finds the next, as no word is asked about itself.
+    Where several words get the same from everywhere each of these finds the next, as no word is
+    asked about itself, and those beside find any.
 
-    weight  [replicate + 1, *cell] draws of means
-    rivals  likewise, broadcast to them: even attention, what words beside give
+    beyond  [replicate + 1, *cell] draws of means
     sizes   draws of what they are means over
     """
-    said = "attention to the right word, mean"
-    beyond = _beyond(weight, rivals)[1]
-    parts = {"weight": (weight, SHARE, said)}
-    parts[WEIGHT] = (beyond, DIFFERENCE, f"{said}, less even attention or that from words beside")
-    return {
-        name: Variable(
-            estimate_mean(draws, bounds=bounds, sizes=sizes), dims, words, "probability", "ours",
-            tidy=False,
-        )
-        for name, (draws, bounds, words) in parts.items()
-    }  # fmt: skip
+    words = "attention to the right word less that from words beside, mean"
+    above = estimate_mean(beyond, bounds=DIFFERENCE, sizes=sizes)
+    return {WEIGHT: Variable(above, dims, words, "probability", "ours", tidy=False)}
 
 
 def _beyond(share: Float64, rivals: Sequence[Float64]) -> tuple[Float64, Float64]:
@@ -120,7 +108,7 @@ class SpecificHead:
         return percent(*self.ends)
 
     def claim(
-        self, kind: str, name: str, sentence: str, *, n: int, analysis: str, about: str,
+        self, kind: str, name: str, sentence: str, *, n: int, analysis: str, about: str = "",
         label: str = "", brief: str = "",
     ) -> Claim:  # fmt: skip
         """What is said of the head; the sentence is the label, too, where there is none."""

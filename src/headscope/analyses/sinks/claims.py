@@ -51,6 +51,12 @@ def goal_of(tree: xr.DataTree, kind: str) -> str:
     return TARGETS[kind].goal if kind in TARGETS else "some other token"
 
 
+def counted(dataset: xr.Dataset) -> str:
+    """Which inputs count, in words that follow “inputs”; "" if all do."""
+    least = int(dataset.attrs.get("least", 16))
+    return f" of {least} tokens or more" if least > 1 else ""
+
+
 def _on(tree: xr.DataTree, kind: str) -> list[Claim]:
     dataset, goal = tree.children[NAME].to_dataset(), goal_of(tree, kind)
     share, part = estimate(dataset, "sink_share_of", kind=kind), norm_share(tree, kind)
@@ -63,7 +69,8 @@ def _on(tree: xr.DataTree, kind: str) -> list[Claim]:
         of_norm = f", with {percent(*at(part, layer, head))} of the norm" if known and part else ""
         return (
             f"sink on {goal} in {words} of inputs",
-            f"rests on {goal} in {words} of inputs: more than 0.3 of the attention{of_norm}",
+            f"rests on {goal} in {words} of inputs{counted(dataset)}: more than 0.3 of the "
+            f"attention{of_norm}",
         )
 
     return claims_where(

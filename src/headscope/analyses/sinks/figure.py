@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
-from headscope.analyses.sinks.claims import KINDS, goal_of
+from headscope.analyses.sinks.claims import KINDS, counted, goal_of
 from headscope.core.accumulators import finite_mean
 from headscope.core.head_attention import attention_to, norm_share
 from headscope.core.results import estimate, layer_name, needed, printable
@@ -118,7 +118,8 @@ def _finding(tree: xr.DataTree) -> str:
     if not np.isfinite(list(means.values())).any():
         return ""
     most = max(means, key=lambda kind: np.nan_to_num(means[kind]))
-    said = f"A mean head has a sink on {goal_of(tree, most)} in {percent(means[most])} of inputs"
+    inputs = f"inputs{counted(dataset)}"
+    said = f"A mean head has a sink on {goal_of(tree, most)} in {percent(means[most])} of {inputs}"
     size = np.nan_to_num(dataset["massive"].values)
     if not size.any():
         return f"{said}."

@@ -65,11 +65,10 @@ def _kind_finding(tree: xr.DataTree, kind: str) -> str:
 
 
 def _repeat_finding(tree: xr.DataTree) -> str:
-    dataset = needed(tree, NAME)
-    words = percent(*at(estimate(dataset, "told_again")))
+    words = percent(*at(estimate(needed(tree, NAME), "told_again")))
     return (
-        f"Of {int(dataset.attrs['length'])} random tokens that come again, the model gives the "
-        f"right next one a probability of {words}."
+        f"Where random tokens come again so that the next can be known, the model gives it a "
+        f"probability of {words}."
     )
 
 
