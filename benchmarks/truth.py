@@ -93,6 +93,7 @@ class Report:
 
     scores: dict[str, Score] = field(default_factory=dict)
     faults: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)  # false labels
     decoys: int = 0  # labels of a kind that a decoy only looks like
 
     def add(self, other: Report) -> None:
@@ -101,6 +102,7 @@ class Report:
             self.scores[kind] = self.scores.get(kind, Score()) + score
         self.faults += other.faults
         self.decoys += other.decoys
+        self.examples += other.examples
 
     @property
     def whole(self) -> Score:
@@ -142,7 +144,7 @@ def _deck(family: str, inputs: str, sharpness: float) -> list[Head]:
 def _corpus(inputs: str) -> hs.MemoryCorpus:
     if inputs == "sentences":
         return annotated_corpus(60, each=2)
-    return pair_corpus(60) if inputs == "pairs" else long_corpus(30)
+    return pair_corpus(60) if inputs == "pairs" else long_corpus(60)
 
 
 def wired(plan: Plan) -> Wired:
@@ -183,6 +185,7 @@ def read(plan: Plan) -> Report:
         for claim in one.false:
             report.scores.setdefault(claim.kind, Score()).false += 1
             report.faults[f"{one.head.name}: {claim.kind} ‘{claim.name}’"] += 1
+            report.examples.append(f"{plan.name}: {one.head.name}: {claim.label}")
             report.decoys += claim.kind in one.head.decoy
     return report
 
@@ -292,6 +295,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"\n{whole.decoys} labels of kinds that decoys only look like")
     for fault, times in whole.faults.most_common():
         print(f"{times:3}  {fault}")
+    print("\n".join(whole.examples))
     for curve in curves:
         print("\n" + "\n".join(curve.lines()))
     if options.figure and curves:
