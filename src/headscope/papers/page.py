@@ -98,7 +98,7 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
         return "", ""
     scale, digits = claim_engine.scale_of(outcome.claim.unit), digits_of(outcome)
     value = _fixed(scale * measured.value, digits)
-    if measured.low == measured.high or not measured.has_interval:  # what no sample moves has none
+    if measured.low == measured.high or math.isnan(measured.low):  # what no sample moves has none
         return value, ""
     ends = (_fixed(scale * end, digits) for end in (measured.low, measured.high))
     return value, f"[{', '.join(ends)}]"
