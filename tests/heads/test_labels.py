@@ -415,7 +415,7 @@ def test_short_labels_are_short():
     )
     assert sink.name.startswith("attention sink on [")
     assert sink.short == f"{sink.name.removeprefix('attention ')} {100 * sink.value:.0f} %"
-    assert re.fullmatch(r"broad 9\d %", shorts["broad"])
+    assert re.fullmatch(r"nearby tokens \d\d %", shorts["nearby"])
     assert re.fullmatch(r"coreference \d\d %", shorts["coreference"])
 
 
