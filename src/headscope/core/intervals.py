@@ -97,9 +97,10 @@ def estimate_correlation(draws: Float64) -> Estimate:
     return _where(draws, (moves != 0).sum(0), *_on_scale(draws[0], (half, half), CORRELATION))
 
 
-def estimate_share(draws: Float64, asked: Float64) -> Estimate:
+def estimate_share(draws: Float64, asked: Float64, *, twice: bool = False) -> Estimate:
     """The same of a share of questions: Jeffreys's interval, of as many as the error is worth.
 
+    twice   see `standard_error`: for shares of what was chosen by other documents
     asked   draws of how many questions there are, and no more are they worth; broadcast to `draws`.
             Where all or none were right the error is unknown: then it is that of `asked` questions,
             and the interval ends at the share
@@ -107,7 +108,7 @@ def estimate_share(draws: Float64, asked: Float64) -> Estimate:
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
     moves, share, most = moves_of(draws), draws[0], np.broadcast_to(asked[0], draws[0].shape)
-    error, freedom = standard_error(moves, asked)
+    error, freedom = standard_error(moves, asked, twice=twice)
     halves = _halves(moves, error, freedom)
     sides = zip(halves, (TAIL, 1 - TAIL), strict=True)
     low, high = (_jeffreys(share, _worth(share, half, most), most_at) for half, most_at in sides)
@@ -126,7 +127,7 @@ def estimate_independent(draws: Float64, asked: int) -> Estimate:
     return Estimate(draws[0], low, high, draws)
 
 
-def estimate_difference(draws: Float64, asked: Float64) -> Estimate:
+def estimate_difference(draws: Float64, asked: Float64, *, twice: bool = False) -> Estimate:
     """The same of a difference of two shares, each of `asked` questions.
 
     Where it is the same in all documents it is taken as a share, from 0 at -1 to 1 at 1.
@@ -134,7 +135,7 @@ def estimate_difference(draws: Float64, asked: Float64) -> Estimate:
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
     moves = moves_of(draws)
-    error, freedom = standard_error(moves, asked)
+    error, freedom = standard_error(moves, asked, twice=twice)
     students = _on_scale(draws[0], _halves(moves, error, freedom), ANY)
     most = np.broadcast_to(asked[0], error.shape)
     same = (2 * _jeffreys((draws[0] + 1) / 2, most, tail) - 1 for tail in (TAIL, 1 - TAIL))

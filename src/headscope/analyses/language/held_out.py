@@ -14,6 +14,7 @@ from headscope.core.intervals import Estimate, estimate_difference, estimate_sha
 from headscope.core.results import Variable
 
 DIFFERENCES = ("advantage",)  # of two shares: no share itself
+CHOSEN = ("held_out", "advantage")  # hang on which head is chosen as well
 WORDS = {
     "best_layer": "layer of the best head",
     "best_head": "the best head within its layer",
@@ -24,7 +25,10 @@ WORDS = {
 
 @dataclass(frozen=True)
 class HeldOutChoice:
-    """The best candidate of each column; the choices are those of the data, in all replicates.
+    """The best candidate of each column, as the data choose it.
+
+    Which one is best on a half hangs on the documents, too: for `held_out` it is chosen anew in
+    every replicate. Else the choices are those of the data in all of them.
 
     unit      [column] index of the candidate that is best on all data; -1 where none is ever right
     chosen    [replicate + 1, column] its accuracy on the data that it was chosen on
@@ -56,11 +60,11 @@ def best(correct: Float64, count: Float64) -> HeldOutChoice:
     correct = correct.reshape(*correct.shape[:2], -1, correct.shape[-1])  # [.., half, unit, column]
     total, asked = correct.sum(1), count.sum(1)
     unit = _argmax(total[0])
-    of_half = [_argmax(correct[0, half]) for half in (0, 1)]
-    columns = np.arange(len(unit))
-    crossed = correct[:, 0, of_half[1], columns] + correct[:, 1, of_half[0], columns]
+    columns, replicates = np.arange(len(unit)), np.arange(len(correct))[:, None]
+    first, second = (correct[:, half].argmax(1) for half in (0, 1))  # [replicate + 1, column]
+    crossed = correct[replicates, 0, second, columns] + correct[replicates, 1, first, columns]
     held_out = ratio(crossed, asked)  # [replicate + 1, column]
-    held_out[:, (of_half[0] < 0) | (of_half[1] < 0)] = np.nan
+    held_out[:, ~correct[0].any(1).all(0)] = np.nan
     return HeldOutChoice(unit, ratio(total[:, unit, columns], asked), held_out, shape)
 
 
@@ -86,7 +90,7 @@ def counted(
             middle = [1] * (values.ndim - 2)
             questions = asked.reshape(len(asked), *middle, -1)  # [replicate + 1, 1, …, column]
             made = estimate_difference if name in DIFFERENCES else estimate_share
-            value = made(values, questions)
+            value = made(values, questions, twice=name in CHOSEN)
         found[name] = Variable(value, dims, known[name], "1", source)
     return found
 
