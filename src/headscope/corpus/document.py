@@ -156,7 +156,7 @@ class Example:
     def content_bytes(self) -> bytes:
         """All that a model or an analysis reads of it, as bytes of which a digest is taken."""
         parts = [
-            repr((self.id, self.document, len(self))).encode(),
+            repr((self.id, self.document, len(self), self.reading)).encode(),
             self.input_ids.astype("<i8").tobytes(), self.segment_ids.astype("<i8").tobytes(),
         ]  # fmt: skip
         if self.words is not None:  # analyses may read the annotations

@@ -2,8 +2,7 @@
 
 This pass reports everything that is wrong with a corpus before the model runs, and counts tokens
 for their frequency ranks. Shards hold whole documents in reading order, so any process can compute
-any shard by itself, and the merged result does not depend on who computed what. The partitions of
-a corpus are planned one by one, in several processes if there are some, and merged in order.
+any shard by itself. Partitions are planned one by one, in several processes, and merged in order.
 """
 
 from __future__ import annotations
