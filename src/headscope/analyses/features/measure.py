@@ -7,8 +7,7 @@ counts if it belongs to a word of the kind, negation is compared with whole word
 without the kind is left out instead of counted as 0.
 
 What does [CLS] attend to in the last layer, where classifiers read it? Per head of that layer the
-attention from [CLS] to the tokens of each kind, the largest of them; then the mean over the inputs
-that have such tokens (§4.5, on the heads of fine-tuned models).
+largest attention from [CLS] to tokens of each kind; then the mean over inputs that have any (§4.5).
 Of pairs of subjects and verbs, or nouns and pronouns, see `Pairs` (§4.5). The authors' code pairs
 the first token of the one kind with the first of the other, and so on: `pairing="zip"`. It has no
 nouns and pronouns, takes inputs without a pair for 0, and leaves out subjects of passives.
