@@ -271,7 +271,7 @@ def plan_of(shards: int) -> list[shared_plan.PlanPart]:
             part.shards.append(Shard(n, n, 1, 32_768, f"{first + n:064x}", 1))
         for n, of_one in enumerate(ids):
             name = f"{first}/{n}"
-            reading.add(Example(name, name, of_one, of_one * 0, of_one < 0))
+            reading.add([Example(name, name, of_one, of_one * 0, of_one < 0)])
             part.list(name)
         part.digests = [f"{first:064x}"]
         parts.append(part)

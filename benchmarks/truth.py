@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import binomtest
+from tqdm import tqdm
 
 import headscope as hs
 from headscope.draw.panel import Panel, compose
@@ -92,6 +93,7 @@ class Report:
 
     scores: dict[str, Score] = field(default_factory=dict)
     faults: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)  # false labels
     decoys: int = 0  # labels of a kind that a decoy only looks like
 
     def add(self, other: Report) -> None:
@@ -100,6 +102,7 @@ class Report:
             self.scores[kind] = self.scores.get(kind, Score()) + score
         self.faults += other.faults
         self.decoys += other.decoys
+        self.examples += other.examples
 
     @property
     def whole(self) -> Score:
@@ -140,8 +143,8 @@ def _deck(family: str, inputs: str, sharpness: float) -> list[Head]:
 @cache
 def _corpus(inputs: str) -> hs.MemoryCorpus:
     if inputs == "sentences":
-        return annotated_corpus(40, each=2)
-    return pair_corpus(60) if inputs == "pairs" else long_corpus(30)
+        return annotated_corpus(60, each=2)
+    return pair_corpus(60) if inputs == "pairs" else long_corpus(60)
 
 
 def wired(plan: Plan) -> Wired:
@@ -182,6 +185,7 @@ def read(plan: Plan) -> Report:
         for claim in one.false:
             report.scores.setdefault(claim.kind, Score()).false += 1
             report.faults[f"{one.head.name}: {claim.kind} ‘{claim.name}’"] += 1
+            report.examples.append(f"{plan.name}: {one.head.name}: {claim.label}")
             report.decoys += claim.kind in one.head.decoy
     return report
 
@@ -281,7 +285,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = {} if options.quick or options.only else {"sharpness": SHARPNESS, "noise": NOISE}
     of_curves = {knob: curve_plans(knob, some, options.seed) for knob, some in asked.items()}
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-        for one in pool.map(read, made):
+        for one in tqdm(pool.map(read, made), total=len(made), unit="network"):
             whole.add(one)
         curves = [
             Curve(knob, asked[knob], _pooled(list(pool.map(read, some))))
@@ -291,6 +295,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"\n{whole.decoys} labels of kinds that decoys only look like")
     for fault, times in whole.faults.most_common():
         print(f"{times:3}  {fault}")
+    print("\n".join(whole.examples))
     for curve in curves:
         print("\n" + "\n".join(curve.lines()))
     if options.figure and curves:

@@ -17,6 +17,7 @@ from transformers import GPT2Config, GPT2Model, PreTrainedTokenizerFast
 
 import headscope as hs
 from conftest import SHARED
+from headscope.core.length_bands import BANDS
 from model.families.tiny import sharpened
 from recorded import ALONE, DECODER, ENCODER, sized, write
 
@@ -24,7 +25,7 @@ STEPS, BITS, FEWER_BITS = 8, 9, 4
 ROUGH = (  # with fewer bits
     "value_norm", "separation", "neuron_importance", "typical_score", "profile",
     "uniform_profile", "distance_quantile", "mean_distance", "before", "sink_rate", "sink_share",
-    "sink_share_of",
+    "sink_share_of", "reference", "beside", "weight_above",
 )  # fmt: skip
 # Of four sentences, three texts and two pairs, and of two typical maps of a head.
 FEW = {"example": slice(0, 4), "input": [0, 1, 2, -2, -1], "rank": slice(0, 2)}
@@ -77,7 +78,7 @@ def record() -> None:
         for kind, (model, more) in sources.items():
             run(kind, model, corpus, **more)
             with xr.open_datatree(Path(folder, kind, "atlas.nc"), engine="h5netcdf") as tree:
-                made[kind] = tree.load()
+                made[kind] = tree.load().filter(lambda node: BANDS not in node.path)
             asked = {"limit": 1 if kind == ALONE else 100, "analyses": ("frames",)}
             of_frames = run(f"{kind}-frames", model, frames, **asked)
             made[kind]["frames"] = xr.DataTree(of_frames["frames"].load())

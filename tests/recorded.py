@@ -18,7 +18,7 @@ from headscope.run.netcdf import FORMER
 
 FILE = Path(__file__).with_name("recorded.npz.xz")
 ENCODER, ALONE, DECODER = "encoder", "alone", "decoder"
-DOCUMENTS, TOKENS = 14, 6408  # of the encoder's run
+DOCUMENTS, TOKENS = 14, 3385  # of the encoder's run
 GENERAL = (
     "surface", "entropy", "distance", "norms", "sinks", "mixing", "flow", "divergence", "neurons",
 )  # fmt: skip

@@ -264,11 +264,12 @@ def test_the_python_of_the_tutorial_runs(desk: Path, capsys: pytest.CaptureFixtu
     words = ["atlas", "demo", "--demo", "-o", "atlas-demo", "--analyses", "dependency"]
     words += ["--control", "none", "--no-report", *QUICK]
     assert CliRunner().invoke(group, words).exit_code == 0
-    (python,) = blocks(ROOT / "docs/tutorial.md", "python")
+    names: dict[str, object] = {}
     capsys.readouterr()
-    exec(compile(python, "tutorial.md", "exec"), {})
+    for python in blocks(ROOT / "docs/tutorial.md", "python"):
+        exec(compile(python, "tutorial.md", "exec"), names)
     lines = capsys.readouterr().out.splitlines()
-    shown = blocks(ROOT / "docs/tutorial.md", "text")[-1].splitlines()
+    shown = "".join(blocks(ROOT / "docs/tutorial.md", "text")[-2:]).splitlines()
     number = re.compile(r"-?\d+|nan")  # here of fewer documents
     assert [number.sub("", a).split() for a in lines] == [number.sub("", b).split() for b in shown]
 

@@ -1,6 +1,9 @@
 """Is what is said of heads true where they are known by construction?"""
 
+import re
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +26,8 @@ def maps(family: str, heads: list[Head], text: str, **knobs: object) -> np.ndarr
     made.network.set_attn_implementation("eager")
     ids = torch.tensor([made.tokenizer(text)["input_ids"]])
     with torch.inference_mode():
-        return made.network(input_ids=ids, output_attentions=True).attentions[1][0].double().numpy()
+        last = made.network(input_ids=ids, output_attentions=True).attentions[1]
+    return np.asarray(last[0].double())
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -91,7 +95,9 @@ def test_what_is_said_of_known_heads_is_true_in_any_order(order: int) -> None:
              "nsubj dependent_to_head", "to noun", "same entity", "hashed pairs")  # fmt: skip
     known = [head.name for head in deck("bert", "sentences", SHARP)]
     dealt = [known.index(name) for name in names]
-    plan = Plan("few", "bert", "sentences", (2, 4), tuple(dealt[order * 3 :] + dealt[: order * 3]))
+    turned = tuple(dealt[order * 3 :] + dealt[: order * 3])
+    control = "none" if order else "random"
+    plan = Plan("few", "bert", "sentences", (2, 4), turned, control=control)
     report = read(plan)
     assert report.whole == Score(right=report.whole.right)
     assert report.whole.right >= 7
@@ -105,6 +111,16 @@ def test_networks_of_a_seed_are_the_same_and_deal_every_variant() -> None:
     first = wired(one[0]).network.state_dict()
     assert all(torch.equal(first[name], part)
                for name, part in wired(one[0]).network.state_dict().items())  # fmt: skip
+
+
+def test_the_python_of_the_page_finds_what_it_says() -> None:
+    page = (Path(__file__).parents[1] / "docs/truth.md").read_text("utf-8")
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "truth.md", "exec"), names)
+    assert names["previous"].values[0, 0] > 0.9
+    assert names["previous"].values[0, 1] < 0.2
+    assert names["found"].values[0].tolist() == pytest.approx([0.2, 1.0], abs=0.2)
 
 
 def test_a_share_has_the_interval_of_clopper_and_pearson() -> None:

@@ -74,8 +74,10 @@ def reports(
     runs.write_task(sentences, data)
     checkpoint = runs.tuned("demo", data, out / "tuned")
     run = runs.compare("demo", checkpoint, out / "compared")
-    both = changes.Change(World(demo, sentences), World(checkpoint, sentences))
+    both = changes.Change(World(demo, sentences), World(checkpoint, sentences, run.labels))
     yield "compare", said_by(run), both, changes.COMPARED
+    labels = [one for one in said_by(run) if one.where in ("telling", "head_labels.csv")]
+    yield "compare, labels after training", labels, both.after, patterns.PATTERNS
     run = runs.ablate(checkpoint, data, out / "ablated")
     rows = changes.read_rows(data / "dev.csv")
     yield "ablate", said_by(run), changes.Switched(checkpoint, rows), changes.ABLATED

@@ -94,13 +94,16 @@ def relations(inputs: Iterable[Input], network: Network) -> dict[str, Finder]:
         present, maps = word_maps(one, network.look(one.ids, one.segments).maps)
         self_less = maps * (1 - np.eye(len(present)))
         answers = np.stack([self_less.argmax(-1), self_less.argmax(-2)], -1)  # [l, h, word, way]
+        some = np.stack([self_less.max(-1), self_less.max(-2)], -1) > 0  # causal: nobody sees it
         place = {word: at for at, word in enumerate(present)}
         for at, word in enumerate(present):
             row = one.words[word]
             if row.head >= 0 and row.head not in place:
                 continue
             goal = place.get(row.head, -1)
-            hits = (answers[:, :, at] == goal).astype(float)  # [layer, head, way]
+            hits = ((answers[:, :, at] == goal) & some[:, :, at]).astype(
+                float
+            )  # [layer, head, way]
             offsets = np.array([row.head >= 0 and word + by == row.head for by in OFFSETS], float)
             for name in _columns(row):
                 by = one.document

@@ -101,9 +101,15 @@ def memory_told(advice: str | Callable[[], str]) -> Iterator[None]:
 
 def one_line(error: Exception) -> str:
     """What an error says, in one line: with its kind in front, if it is none of ours."""
-    if isinstance(error, HeadscopeError):
-        return " ".join(str(error).split())
-    return " ".join(f"{type(error).__name__}: {str(error)[:200]}".split())
+    ours = isinstance(error, HeadscopeError)
+    return joined_lines(str(error) if ours else f"{type(error).__name__}: {str(error)[:200]}")
+
+
+def joined_lines(text: str) -> str:
+    """Lines as one; a semicolon stands where one ended without a sign."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    ends = (line if line[-1] in ".:;,?!" else f"{line};" for line in lines[:-1])
+    return " ".join([*ends, *lines[-1:]])
 
 
 @contextmanager

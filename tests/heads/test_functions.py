@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+import xarray as xr
 
 from headscope.analyses.coreference.claims import claims as of_mentions
 from headscope.analyses.dependency.claims import claims as of_relations
 from headscope.analyses.frames.claims import claims as of_frames
 from headscope.core.head_labels import all_claims, head_labels, telling_heads
-from headscope.core.relation_names import arrow
-from recorded import ALONE, BOTH, LANGUAGE, by_norm, changed, hostile, recorded
+from headscope.core.intervals import stretch
+from headscope.core.relation_names import arrow, frequent_relations
+from recorded import ALONE, BOTH, LANGUAGE, by_norm, hostile, recorded
 
 D, H = "dependent_to_head", "head_to_dependent"
 
@@ -41,169 +45,191 @@ def test_relations_are_named_in_words_both_ways(label, direction, words):
     assert arrow(label, direction) == words
 
 
-def surpassing(tree):
-    """The run, with a head that finds antecedents better than the rules do."""
-    baseline = {f"baseline{end}": 0.1 for end in ("", "_ci_low", "_ci_high")}
-    ahead = {"advantage": 0.4, "advantage_ci_low": 0.3, "advantage_ci_high": 0.5}
-    best = {"best_accuracy": 0.6, "held_out": 0.5}
-    best |= {"held_out_ci_low": 0.4, "held_out_ci_high": 0.6}
-    return changed(tree, "coreference", **baseline, **ahead, **best)
+def specific(tree, group, *, end="", below=True, at=None, share=None, **numbers):
+    """The run in which one cell of a group alone, at these coordinates, is above its reference.
 
-
-def one_relation(tree, relation, **values):
-    """Writes numbers over one relation of a run, and leaves all others without claim."""
-    dataset = tree["dependency"].to_dataset().copy(deep=True)
-    dataset["advantage_ci_low"][...] = -1.0
-    for name, value in values.items():
-        dataset[name].loc[{"relation": relation}] = value
-    tree["dependency"].dataset = dataset
+    below    whether all others are put below theirs
+    share    the variable, and its value with the ends of its interval
+    numbers  `reference`, `above_reference`, … and their ends; what is not there yet is added
+    """
+    dataset = tree[group].to_dataset().copy(deep=True)
+    variable, ends = share
+    grid = dataset[variable + end]
+    for name in ("reference", "above_reference", "weight_above", "from_others"):
+        for limit in ("", "_ci_low", "_ci_high"):
+            if below or name + end + limit not in dataset:
+                dataset[name + end + limit] = xr.full_like(
+                    grid, 0.1 if name == "reference" else -1.0
+                )
+    numbers |= dict(zip((variable, f"{variable}_ci_low", f"{variable}_ci_high"), ends, strict=True))
+    for name, value in numbers.items():
+        stem, ci, limit = name.partition("_ci_")
+        here = {
+            dim: place for dim, place in at.items() if dim in dataset[stem + end + ci + limit].dims
+        }
+        dataset[stem + end + ci + limit].loc[here] = value
+    tree[group].dataset = dataset
     return tree
 
 
-def planted(**more):
-    numbers = {
-        "best_layer": 2, "best_head": 1, "best_direction": 0, "best_accuracy": 0.91,
-        "held_out": 0.86, "held_out_ci_low": 0.84, "held_out_ci_high": 0.88, "baseline": 0.40,
-        "advantage_ci_low": 0.4, "count": 500,
-    }  # fmt: skip
-    tree = recorded(3, 4, groups=("dependency",))
-    return one_relation(tree, "obj", **(numbers | more))
+ABOVE = {
+    "reference": 0.40, "above_reference": 0.46, "above_reference_ci_low": 0.44,
+    "above_reference_ci_high": 0.48, "weight_above": 0.5, "weight_above_ci_low": 0.48,
+    "weight_above_ci_high": 0.52, "from_others": 0.08,
+}  # fmt: skip
 
 
-def test_a_syntactic_head_is_told_by_its_share_held_out_with_interval_and_baseline():
-    (claim,) = function_claims(planted())
-    assert (claim.layer, claim.head, claim.kind) == (2, 1, "dependency")
+def surpassing(tree):
+    """The run, with a head that finds antecedents, one of a relation and one of frames."""
+    at, share = {"layer": 1, "head": 1}, ("accuracy", (0.86, 0.85, 0.87))
+    of_all = at | {"mention_type": "all"}
+    tree = specific(tree, "coreference", share=share, at=of_all, **ABOVE)
+    if "frames" in tree.children:
+        for end in ("", "_reversed"):
+            tree = specific(tree, "frames", share=("score", (0.86, 0.85, 0.87)), at=at, end=end,
+                            **ABOVE)  # fmt: skip
+    if "dependency" in tree.children:
+        for relation in ("obj", "nsubj", "det"):
+            tree = planted(tree, relation=relation, below=False)
+    return tree
+
+
+def planted(tree=None, *, relation="obj", direction=D, below=True, **more):
+    """A run in which L3·H2 alone finds a relation, or finds it too."""
+    tree = recorded(3, 4, groups=("dependency",)) if tree is None else tree
+    at = {"layer": 2, "head": 1, "relation": relation, "direction": direction}
+    numbers = ABOVE | {"baseline": 0.40, "count": 500} | more
+    return specific(tree, "dependency", share=("accuracy", (0.86, 0.84, 0.88)), at=at, below=below,
+                    **numbers)  # fmt: skip
+
+
+def test_a_syntactic_head_is_told_with_its_interval_beside_offset_and_words_beside():
+    """Of so many heads, relations and directions the interval is twice as long as of one."""
+    tree = planted()
+    (claim,) = function_claims(tree)
+    assert (claim.layer, claim.head, claim.kind, claim.about) == (2, 1, "dependency", "obj")
+    looked_at = 3 * 4 * 2 * (len(frequent_relations(tree["dependency"].to_dataset())) + 1)
+    longer = 0.02 * stretch(looked_at)
+    assert (claim.value, claim.low, claim.high) == pytest.approx(
+        (0.86, 0.86 - longer, 0.86 + longer)
+    )
+    ends = f"[{100 * claim.low:.0f}, {100 * claim.high:.0f}]"
     assert claim.sentence == (
-        "direct object → verb, 86 % [84, 88] held out (91 % where the head was chosen), "
-        "baseline 40 %"
+        f"direct object → verb, 86 % {ends} of 500 words, fixed offset 40 %, words beside 8.0 %"
     )
     assert claim.short == "direct object → verb 86 %"
-
-
-def test_the_effect_is_the_way_from_the_baseline_to_finding_all():
-    (claim,) = function_claims(planted())
-    assert claim.effect == pytest.approx((0.84 - 0.40) / (1 - 0.40))
-    assert (claim.value, claim.low, claim.high, claim.reference) == (0.86, 0.84, 0.88, 0.40)
+    assert claim.effect == pytest.approx((claim.low - 0.40) / (1 - 0.40))
 
 
 def test_the_other_direction_is_told_the_other_way_round():
-    (claim,) = function_claims(planted(best_direction=1))
+    (claim,) = function_claims(planted(direction=H))
     assert claim.sentence.startswith("verb → its direct object, 86 %")
 
 
 @pytest.mark.parametrize(
     "short",
     [
-        {"advantage_ci_low": 0.0},  # the interval touches 0
-        {"advantage_ci_low": np.nan},  # there is no interval
+        {"above_reference_ci_low": 0.15, "above_reference": 0.3},  # one of many
+        {"above_reference_ci_low": np.nan},  # there is no interval
         {"count": 24},  # too few words
-        {"held_out": np.nan},
-        {"held_out_ci_low": 0.42},  # hardly above the baseline
+        {"above_reference": 0.06, "above_reference_ci_low": 0.05},  # hardly above the reference
+        {"weight_above": 0.04, "weight_above_ci_low": 0.03},  # it hardly attends to what it finds
     ],
 )
-def test_nothing_is_told_of_a_head_that_does_not_clearly_beat_its_baseline(short):
+def test_nothing_is_told_of_a_head_that_does_not_clearly_beat_its_reference(short):
     assert function_claims(planted(**short)) == []
 
 
-@pytest.mark.parametrize("relation", ["all", "all_but_root_and_punctuation", "root", "punct"])
+def test_every_head_that_passes_is_told_whatever_others_do():
+    tree = planted()
+    again = {"layer": 0, "head": 3, "relation": "obj", "direction": D}
+    share = ("accuracy", (0.86, 0.84, 0.88))
+    tree = specific(tree, "dependency", share=share, at=again, below=False, **ABOVE)
+    assert {(claim.layer, claim.head) for claim in function_claims(tree)} == {(2, 1), (0, 3)}
+
+
+@pytest.mark.parametrize("relation", ["all", "root", "punct"])
 def test_no_head_is_known_by_totals_root_or_punctuation(relation):
+    assert function_claims(planted(relation=relation)) == []
+
+
+@pytest.mark.parametrize(("share", "told"), [((0.86, 0.84, 0.88), 1), ((0.51, 0.49, 0.53), 0)])
+def test_a_head_of_any_word_finds_the_head_of_most_words(share, told):
+    at = {"layer": 2, "head": 1, "relation": "all_but_root_and_punctuation", "direction": D}
     tree = recorded(3, 4, groups=("dependency",))
-    tree = one_relation(tree, relation, best_accuracy=0.9, baseline=0.1, advantage_ci_low=0.7)
-    assert function_claims(tree) == []
-
-
-def coreference(*, kind="all", **values):
-    """A tree in which one kind of mention alone could have a claim, with numbers written over.
-
-    values  name -> number of the kind; `advantage` and its lower end: by the rules in their order
-    """
-    numbers = {
-        "best_accuracy": 0.72, "best_accuracy_ci_low": 0.69, "best_accuracy_ci_high": 0.75,
-        "held_out": 0.65, "held_out_ci_low": 0.62, "held_out_ci_high": 0.68,
-        "baseline": [0.27, 0.40, 0.35], "advantage": [0.38, 0.25, 0.30],
-        "advantage_ci_low": [0.35, 0.22, 0.27], "count": 1200,
-    }  # fmt: skip
-    tree = recorded(6, 12, groups=("coreference",))
-    dataset = tree["coreference"].to_dataset().copy(deep=True)
-    dataset["advantage_ci_low"][...] = -1.0
-    for name, value in (numbers | values).items():
-        dataset[name].loc[{"mention_type": kind}] = value
-    tree["coreference"].dataset = dataset
-    return tree
-
-
-def test_a_coreference_head_is_told_as_it_is_held_out_beside_the_best_rule():
-    """It was held against the nearest mention, which any head that looks back beats, and with the
-    share of the documents that it was chosen on.
-    """
-    (claim,) = function_claims(coreference())
-    assert claim.sentence == (
-        "coreference: antecedent found for 65 % [62, 68] of 1,200 mentions held out (72 % where "
-        "the head was chosen), head match 40 %"
+    tree = specific(tree, "dependency", share=("accuracy", share), at=at, **ABOVE)
+    assert [claim.name for claim in function_claims(tree)] == (
+        ["any word but roots and punctuation → its head"] * told
     )
-    assert claim.effect == pytest.approx((0.62 - 0.40) / (1 - 0.40))
 
 
-@pytest.mark.parametrize(
-    "short",
-    [
-        {"advantage_ci_low": [0.35, -0.01, 0.27]},  # the best rule may be as good
-        {"advantage": [0.38, 0.06, 0.30], "advantage_ci_low": [0.35, 0.01, 0.27]},  # one of many
-        {"advantage_ci_low": np.nan},
-        {"count": 49},
-    ],
-)
-def test_nothing_is_told_of_a_head_that_does_not_clearly_beat_the_best_rule(short):
+def coreference(*, kind="all", **more):
+    """A tree in which one kind of mention alone could have a claim."""
+    tree = recorded(6, 12, groups=("coreference",))
+    at = {"layer": 1, "head": 1, "mention_type": kind}
+    numbers = ABOVE | {"baseline": [0.27, 0.40, 0.35], "count": 1200} | more
+    return specific(tree, "coreference", share=("accuracy", (0.86, 0.85, 0.87)), at=at, **numbers)
+
+
+def test_a_coreference_head_is_told_beside_the_best_rule_and_its_other_words():
+    (claim,) = function_claims(coreference())
+    assert re.fullmatch(
+        r"coreference: antecedent found for 86 % \[8\d, 8\d\] of 1,200 mentions, head match 40 %, "
+        r"nearest words that are no mentions 8\.0 %",
+        claim.sentence,
+    )
+    assert claim.effect == pytest.approx((claim.low - 0.40) / (1 - 0.40))
+
+
+@pytest.mark.parametrize("short", [{"above_reference_ci_low": np.nan}, {"count": 49}])
+def test_nothing_is_told_of_a_head_that_does_not_clearly_beat_the_rules(short):
     assert function_claims(coreference(**short)) == []
 
 
-def test_a_rule_that_another_one_beats_does_not_matter():
-    weak = {"advantage": [0.0, 0.25, 0.30], "advantage_ci_low": [-0.2, 0.22, 0.27]}
-    assert len(function_claims(coreference(**weak))) == 1
-
-
 def test_heads_without_knowledge_get_next_to_no_coreference_claim():
-    """Of networks whose advantage is noise about 0, a tenth had a claim, one head in four kinds."""
+    """Of networks whose heads are noise about the reference; one of many is 3 errors above it."""
     rng, told, before = np.random.default_rng(0), 0, 0
     tree = coreference()
     plain = tree["coreference"].to_dataset()
     for _ in range(300):
         dataset = plain.copy(deep=True)
-        value = rng.normal(0, 0.03, dataset["advantage"].shape)
-        dataset["advantage"][...], dataset["advantage_ci_low"][...] = value, value - 1.96 * 0.03
-        dataset["held_out_ci_low"][...], dataset["baseline"][...] = 0.62, 0.40
+        value = rng.normal(0.06, 0.03, dataset["above_reference"].shape)
+        dataset["above_reference"][...] = value
+        dataset["above_reference_ci_low"][...] = value - 1.96 * 0.03
+        dataset["weight_above_ci_low"][...] = dataset["weight_above"][...] = 0.5
         tree["coreference"].dataset = dataset
         told += bool(function_claims(tree))
-        before += bool((dataset["advantage_ci_low"].sel(system="nearest") > 0).any())
-    assert before > 15
-    assert told <= 1
+        before += bool((dataset["above_reference_ci_low"] > 0.05).any())
+    assert before > 200
+    assert told <= 3
 
 
 def test_a_frame_head_is_told_beside_chance_in_its_direction():
-    claims = function_claims(recorded(6, 12, groups=("frames",)))
-    first = max(claims, key=lambda claim: claim.effect)
-    assert (first.layer, first.head) == (5, 4)
-    assert first.sentence.startswith("frame element → target, 23 % [")
-    assert " of its attention, chance " in first.sentence
+    at, share = {"layer": 5, "head": 4}, ("score", (0.86, 0.85, 0.87))
+    tree = specific(recorded(6, 12, groups=("frames",)), "frames", share=share, at=at, **ABOVE)
+    tree = specific(tree, "frames", share=share, at=at, end="_reversed")
+    (claim,) = function_claims(tree)
+    assert (claim.layer, claim.head) == (5, 4)
+    assert claim.sentence.startswith("frame element → target, 86 % [")
+    assert claim.sentence.endswith(" of its attention, ordinary 40 %")
 
 
-def test_a_frame_head_that_chance_explains_is_not_told():
-    tree = recorded(6, 12, groups=("frames",))
-    dataset = tree["frames"].to_dataset().copy(deep=True)
-    for name in ("p_value", "p_value_reversed"):
-        dataset[name][...] = 0.06
-    tree["frames"].dataset = dataset
-    assert function_claims(tree) == []
+def test_runs_of_before_there_were_references_say_nothing():
+    tree = recorded(6, 12, groups=LANGUAGE)
+    for name in ("dependency", "coreference", "frames", "features", "pairs"):
+        dataset = tree[name].to_dataset()
+        tree[name].dataset = dataset.drop_vars([v for v in dataset if "reference" in str(v)])
+    assert {claim.kind for claim in all_claims(tree)} <= {"cls_attention"}
 
 
-def test_by_weighted_norm_accuracies_say_so_and_frames_have_no_scale():
-    claims = function_claims(surpassing(by_norm(recorded(6, 12, groups=LANGUAGE))))
-    assert {claim.kind for claim in claims} == {"dependency", "coreference"}
+def test_by_weighted_norm_accuracies_say_so():
+    claims = function_claims(by_norm(planted())) + function_claims(by_norm(coreference()))
+    assert [claim.kind for claim in claims] == ["dependency", "coreference"]
     assert all("(weighted norm)" in claim.sentence for claim in claims)
 
 
 def test_a_head_has_every_label_of_a_relation_that_it_passes_the_clearest_first():
-    tree = recorded(6, 12, groups=LANGUAGE)
+    tree = surpassing(recorded(6, 12, groups=LANGUAGE))
     several = 0
     for place, found in head_labels(tree).items():
         own = [c for c in function_claims(tree) if (c.layer, c.head) == place]

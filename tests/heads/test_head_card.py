@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from heads.test_functions import surpassing
 from heads.test_notable_heads import plant
 from headscope.analyses.dependency.claims import best_relations
 from headscope.analyses.patterns.typical_maps import head_maps
@@ -199,9 +200,12 @@ def test_the_json_tells_the_numbers_of_the_run(whole):
     number = next(n for n in told["numbers"] if n["key"] == "surface.attention.cls")
     assert number["value"] == pytest.approx(float(share))
     assert number["analysis"] == "surface"
-    labels = head_labels(whole)[2, 0].labels
+    known = surpassing(recorded(6, 12, groups=BOTH))
+    told = card_json(known, head_card(known, 2, 1))
+    labels = head_labels(known)[2, 1].labels
     assert [label["text"] for label in told["labels"]] == [label.label for label in labels]
     assert "dependency" in {label["analysis"] for label in told["labels"]}
+    told = card_json(whole, head_card(whole, 2, 0))
     js = whole["divergence"].js.values
     unit = 2 * 12
     nearest = told["nearest"][0]

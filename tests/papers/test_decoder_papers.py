@@ -131,7 +131,7 @@ def scores(own: bool, values: np.ndarray, model: str = "") -> PaperRuns:
 def test_a_line_is_of_its_models_head_and_of_the_best_ones_elsewhere():
     values = np.full((21, 32, 32), 0.001)
     values[:, 16, 19], values[:, 3, 2] = 0.94, 0.97
-    values[1:, (16, 3), (19, 2)] += 0.01 * (np.arange(20) % 2 - 0.5)[:, None]
+    values[1:, (16, 3), (19, 2)] += 0.004 * (np.arange(20) % 2 - 0.5)[:, None]
     first, second = PAPERS["wu2024"].claims[:2]
     own = judge(first, scores(True, values, "yaofu/llama-2-7b-80k"))
     assert (own.outcome, own.measured.head) == (Outcome.HOLDS, (16, 19))

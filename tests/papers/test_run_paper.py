@@ -203,5 +203,5 @@ def test_a_reason_of_several_lines_is_told_on_one():
         tell=lambda _: None, reports=False, execution=SimpleNamespace(threads_each=1)
     )
     _, absent, _ = make_runs(desk, ["a", "b"], {"a": lacking, "b": failing})
-    assert absent["a"] == said.replace("\n", " ")
-    assert absent["b"].endswith("ValueError: size mismatch of a weight")
+    assert absent["a"] == said.replace("\n", "; ")
+    assert absent["b"].endswith("ValueError: size mismatch; of a weight")

@@ -55,7 +55,7 @@ def test_every_figure_is_drawn(kind, name):
 
 @pytest.mark.parametrize("name", OWN)
 def test_every_caption_says_how_many_documents(name):
-    assert "n = 14 documents, 6,408 tokens" in pictures()[name].caption(tree_of("6x12"))
+    assert "n = 14 documents, 3,385 tokens" in pictures()[name].caption(tree_of("6x12"))
 
 
 @pytest.mark.parametrize("group", GENERAL)

@@ -373,8 +373,11 @@ def test_analyses_without_their_annotations_are_left_out(tiny):
 
 
 def test_n_counts_the_documents_that_are_annotated(tiny):
-    words = (Word("It", "PRON", "PRP", 1, "nsubj"), Word("ran", "VERB", "VBD", -1, "root"))
-    trees = [Document(f"t{n}", (Passage(f"t{n}", words=words),)) for n in range(3)]
+    verb = Word("ran", "VERB", "VBD", -1, "root")
+    trees = [
+        Document(form, (Passage(form, words=(Word(form, "PRON", "PRP", 1, "nsubj"), verb)),))
+        for form in ("It", "She", "He")
+    ]
     corpus = hs.MemoryCorpus(["Plain text of more words than all the trees have.", *trees])
     run = hs.atlas(tiny, corpus, analyses=["surface", "dependency"], replicates=5)
     assert run.tree.attrs["documents"] == 1

@@ -152,6 +152,18 @@ class Example:
     def __len__(self) -> int:
         return len(self.input_ids)
 
+    @property
+    def content_bytes(self) -> bytes:
+        """All that a model or an analysis reads of it, as bytes of which a digest is taken."""
+        parts = [
+            repr((self.id, self.document, len(self), self.reading)).encode(),
+            self.input_ids.astype("<i8").tobytes(), self.segment_ids.astype("<i8").tobytes(),
+        ]  # fmt: skip
+        if self.words is not None:  # analyses may read the annotations
+            parts.append(repr((self.words, self.mentions, self.frames)).encode())
+            parts.append(b"" if self.word_index is None else self.word_index.tobytes())
+        return b"".join(parts)
+
     def leading(self, tokens: int) -> "Example":
         """Its first tokens alone; words beyond them have no token, as in a window."""
         if len(self) <= tokens:

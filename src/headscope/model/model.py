@@ -129,10 +129,8 @@ class Model:
         closing = t.sep_token_id if t.sep_token_id is not None else t.eos_token_id
         added = set(t("a b")["input_ids"]) | set(t("a", "b")["input_ids"])
         opening = t.cls_token_id
-        if opening is None or (
-            opening == closing and t.bos_token_id in added
-        ):  # XLM opens with <s>
-            opening = t.bos_token_id
+        xlm = opening == closing and t.bos_token_id in added  # its cls_token closes, <s> opens
+        opening = t.bos_token_id if opening is None or xlm else opening
         marks = [
             ids[0]
             for mark in PUNCTUATION

@@ -285,10 +285,8 @@ def judge(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
         measured = _measured(claim, runs)
     except Unmeasured as error:
         needs = " ".join((error.brief if claim.bound else str(error)).split())
-        failed = needs.startswith(FAILED)
-        return ClaimOutcome(
-            claim, not_asked(needs.removeprefix(FAILED)), group=group, failed=failed
-        )
+        unasked = not_asked(needs.removeprefix(FAILED))
+        return ClaimOutcome(claim, unasked, group=group, failed=needs.startswith(FAILED))
     elsewhere = measured.elsewhere or runs.others.get(claim.data, "")
     measured = replace(measured, elsewhere=elsewhere)
     verdict = _verdict(claim, measured, own=runs.own)

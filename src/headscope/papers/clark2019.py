@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 from headscope.core.accumulators import Float64, finite_mean, ratio
 from headscope.core.head_attention import NEXT, OFFSETS, PREVIOUS, SELF
 from headscope.core.intervals import CORRELATION, POSITIVE, SHARE
-from headscope.core.results import largest_first, place_name
+from headscope.core.results import largest_first, place_name, token_names
 from headscope.core.terms import CLARK
 from headscope.core.verdict import above, below, beyond_chance, some_above
 from headscope.core.wording import fixed
@@ -183,7 +183,9 @@ def _on_one_word(run: PaperRun) -> Measured:
     targets = (*OFFSETS, "first", "cls")
     shares = {t: run.attention(t)[:, layer, head] for t in targets}
     top = max(targets, key=lambda t: float(np.nan_to_num(shares[t][0])))
-    detail = f"{place_name(layer, head)}, most on {top}; of the places measured"
+    names = {"cls": token_names(run.tree)["cls"], "self": "itself"}
+    named = names.get(top, f"the {top} token")
+    detail = f"{place_name(layer, head)}, most on {named}; of the places measured"
     verdict = run.below(shares[top], LITTLE)
     return run.measured(shares[top], bounds=SHARE, verdict=verdict, detail=detail)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from headscope.core.accumulators import Float64
+from headscope.core.intervals import SHARE
 from headscope.core.results import documents, model_name, shape
 from headscope.core.verdict import all_of
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, Published
@@ -41,7 +42,7 @@ def _error(run: PaperRun, draws: Draws, *others: Compared, best_of: str = "") ->
     apart = [sign * (ours - other(run)) for other, sign in others]
     verdict = all_of(map(run.above, apart)) if apart else None
     detail = _best(run, *best_of.split()) if best_of else ""
-    return _aligned(run, ours, verdict=verdict, detail=detail)
+    return _aligned(run, ours, bounds=SHARE, verdict=verdict, detail=detail)
 
 
 def _best(run: PaperRun, setting: str, measure: str) -> str:

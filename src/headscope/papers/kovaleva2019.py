@@ -5,6 +5,7 @@ from importlib import resources
 
 import numpy as np
 
+from headscope.core.intervals import SHARE
 from headscope.core.results import estimate, largest_first, place_name
 from headscope.core.terms import KOVALEVA
 from headscope.core.verdict import above, all_of, beyond_chance, first_before, largest_among, within
@@ -222,7 +223,7 @@ def _pairs(run: PaperRun) -> Measured:
     names = ", ".join(place_name(*at) for at in top)
     detail = f"{names}; all heads {percent_text(float(every[0]))}"
     verdict = run.above(of_top - every)
-    return run.measured(of_top, verdict=verdict, detail=detail, elsewhere=TREES)
+    return run.measured(of_top, bounds=SHARE, verdict=verdict, detail=detail, elsewhere=TREES)
 
 
 @quantities.reads("told:")

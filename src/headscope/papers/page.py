@@ -84,8 +84,11 @@ def short_status(outcome: ClaimOutcome) -> str:
 
 def smallest_text(outcome: ClaimOutcome) -> str:
     """`could show 4.1`: what the data could have shown that cannot tell; "" where not known."""
-    smallest = outcome.verdict.smallest * claim_engine.scale_of(outcome.claim.unit)
-    return f"could show {_fixed(smallest, _digits(smallest))}" if math.isfinite(smallest) else ""
+    scale = claim_engine.scale_of(outcome.claim.unit)
+    smallest = outcome.verdict.smallest * scale
+    possible = not (smallest >= scale > 1)  # no two shares are 100 points apart
+    known = math.isfinite(smallest) and possible
+    return f"could show {_fixed(smallest, _digits(smallest))}" if known else ""
 
 
 def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
@@ -95,8 +98,7 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
         return "", ""
     scale, digits = claim_engine.scale_of(outcome.claim.unit), digits_of(outcome)
     value = _fixed(scale * measured.value, digits)
-    constant = measured.low == measured.high and outcome.claim.unit in COUNTS
-    if constant or not measured.has_interval:  # a count that no sample moves is only that
+    if measured.low == measured.high or math.isnan(measured.low):  # what no sample moves has none
         return value, ""
     ends = (_fixed(scale * end, digits) for end in (measured.low, measured.high))
     return value, f"[{', '.join(ends)}]"

@@ -16,18 +16,10 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 import xarray as xr
 
+from headscope.core import intervals
 from headscope.core.accumulators import Float64
 from headscope.core.control import controls
-from headscope.core.intervals import (
-    ANY,
-    FEWEST,
-    TAIL,
-    Bounds,
-    Estimate,
-    drawn_anew,
-    estimate,
-    stretch,
-)
+from headscope.core.intervals import ANY, Bounds, Estimate, drawn_anew, estimate, stretch
 from headscope.core.results import (
     DRAWS,
     SIZES,
@@ -48,7 +40,7 @@ from headscope.tasks.task import GLUE
 
 PAPER_DEPTH = 12  # layers of the model that the papers looked at
 NETWORK, BEFORE, RULE = "network", "before", "rule"  # what a number is about
-TUNED = ("tuned", "compare", "told", "ablate")  # runs of a fine-tuned checkpoint
+TUNED = ("tuned:", "compare:", "told:", "ablate:")  # runs of a fine-tuned checkpoint
 Ends = tuple[float, float, float]  # a value and its interval
 
 
@@ -87,11 +79,6 @@ class Measured:
     head: tuple[int, int] | None = None
     p: float = math.nan
     exact: bool = False
-
-    @property
-    def has_interval(self) -> bool:
-        """Whether both ends of the interval exist."""
-        return math.isfinite(self.low) and math.isfinite(self.high)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -134,23 +121,23 @@ class PaperRuns:
 
     def check_checkpoints(self, names: Iterable[str]) -> None:
         """Raises Unmeasured where a run of these is of a checkpoint that does not beat chance."""
-        for run, _, task in (name.partition(":") for name in names):
-            if run in TUNED and (why := self.at_chance(task)):
+        for name in names:
+            if name.startswith(TUNED) and (why := self.at_chance(name.partition(":")[2])):
                 raise Unmeasured(why)
 
     def at_chance(self, task: str) -> str:
         """Why nothing is concluded from a checkpoint for a task; "" where it beats chance."""
-        name = task.upper()
+        name, of = task.upper(), GLUE[task]
         if (tuned := self.runs.get(f"tuned:{task}")) is not None:
             record = tuned["finetuned"]
-            keys = (GLUE[task].metrics[0], "ci_low", "ci_high")
+            keys = of.metrics[0], "ci_low", "ci_high"
             value, low, high = (float(record[f"{key}_after"]) for key in keys)
             least = float(record["chance"])
             if math.isnan(least):  # of an older version: that of as many examples of each class
-                least = chance(GLUE[task], np.arange(len(GLUE[task].labels)))
+                least = chance(of, np.arange(len(of.labels)))
         elif (ablated := self.runs.get(f"ablate:{task}")) is not None:
             value, low, high = at(results_estimate(ablated["ablation"], "baseline"))
-            least = chance(GLUE[task], ablated["ablation"]["label"].values)
+            least = chance(of, ablated["ablation"]["label"].values)
         else:
             return f"whether the checkpoint for {name} beats chance: needs its finetuned.json"
         if above(value, low, high, least).holds:
@@ -241,12 +228,11 @@ class PaperRun(Run):
         more       other fields of Measured
         """
         low = high = math.nan
-        if len(draws) > FEWEST:
-            low, high = np.quantile(statistic(drawn_anew(draws)), [TAIL, 1 - TAIL]).tolist()
-        value = float(statistic(draws[:1])[0])
-        return Measured(
-            value, low, high, **{"n": self.counted, "count": documents(self.tree), **more}
-        )
+        if len(draws) > intervals.FEWEST:
+            tails = intervals.TAIL, 1 - intervals.TAIL
+            low, high = np.quantile(statistic(drawn_anew(draws)), tails).tolist()
+        fields = {"n": self.counted, "count": documents(self.tree), **more}
+        return Measured(float(statistic(draws[:1])[0]), low, high, **fields)
 
     def of_head(
         self, draws: Float64, head: tuple[int, int], *, rank: int = 0, sign: int = 1,

@@ -12,7 +12,7 @@ from typing import Any
 
 from headscope.core.results import keeping_draws
 from headscope.corpus import Corpus
-from headscope.errors import RunStopped, one_line
+from headscope.errors import RunStopped, joined_lines, one_line
 from headscope.experiments.importance.objectives import LanguageModel, load_language_model
 from headscope.model.model import Model, load
 from headscope.papers.claim_engine import failure
@@ -130,7 +130,7 @@ def make_runs(
                 run.report()
             runs[name] = run
         except Unmeasured as error:
-            absent[name] = " ".join(str(error).split())  # it may tell of an error of several lines
+            absent[name] = joined_lines(str(error))  # it may tell of an error
         except RunStopped:
             raise
         except Exception as error:  # a fault in one run leaves the others

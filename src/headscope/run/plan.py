@@ -2,8 +2,7 @@
 
 This pass reports everything that is wrong with a corpus before the model runs, and counts tokens
 for their frequency ranks. Shards hold whole documents in reading order, so any process can compute
-any shard by itself, and the merged result does not depend on who computed what. The partitions of
-a corpus are planned one by one, in several processes if there are some, and merged in order.
+any shard by itself. Partitions are planned one by one, in several processes, and merged in order.
 """
 
 from __future__ import annotations
@@ -255,7 +254,8 @@ def plan_partition(encoder: Encoder, documents: Iterable[Document], settings: Se
         for example in examples:
             tokens += len(example)
             ids.setdefault(example.reading, []).append(example.input_ids)
-            _feed(example, digest, of_shard)
+            digest.update(example.content_bytes)
+            of_shard.update(example.content_bytes)
         if tokens >= settings.shard_tokens:
             close()
             first, tokens, ids, of_shard = counts.documents, 0, {}, hashlib.sha256()
@@ -385,7 +385,7 @@ class Reader:
         examples = [*chain.from_iterable(self.encoder.encode_each(documents))]
         digest = hashlib.sha256()
         for example in examples:
-            _feed(example, digest)
+            digest.update(example.content_bytes)
         if digest.hexdigest() != shard.digest:
             raise self._changed(shard, partition.name)
         return examples
@@ -398,16 +398,3 @@ class Reader:
             "kept\nput the old files back and give the same command again, or choose another "
             "folder with -o"
         )
-
-
-def _feed(example: Example, *digests: Any) -> None:
-    fed = [
-        repr((example.id, example.document, len(example), example.reading)).encode(),
-        example.input_ids.astype("<i8").tobytes(), example.segment_ids.astype("<i8").tobytes(),
-    ]  # fmt: skip
-    if example.words is not None:  # analyses may read the annotations
-        fed.append(repr((example.words, example.mentions, example.frames)).encode())
-        fed.append(b"" if example.word_index is None else example.word_index.tobytes())
-    whole = b"".join(fed)
-    for digest in digests:
-        digest.update(whole)

@@ -152,10 +152,10 @@ def widths(s: float, rests: Rests) -> Iterator[Head]:
     yield Head("evenly", said=(Said("broad"),), decoy=UNKNOWING)
     yield Head("evenly, nothing taken", value=TAKES_NOTHING, said=(Said("broad"),), decoy=UNKNOWING)
     few = (Said("narrow"),)
-    yield Head("a few forms of no kind", (to(SALIENCE, 6 * s),), said=few, decoy=UNKNOWING)
+    yield Head("a few forms of no kind", (to(SALIENCE, 12 * s),), said=few, decoy=UNKNOWING)
     yield Head(
         "a few forms of no kind, stops rest",
-        (to(SALIENCE, 6 * s), Match(STOP, rests.idle, 9 * s)), value=TAKES_NOTHING, said=few,
+        (to(SALIENCE, 12 * s), Match(STOP, rests.idle, 18 * s)), value=TAKES_NOTHING, said=few,
         decoy=UNKNOWING,
     )  # fmt: skip
     for name, target in (("cls", rests.opening), ("sep", rests.closing), ("first", rests.first)):

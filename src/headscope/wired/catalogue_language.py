@@ -61,12 +61,11 @@ def _relation(
 
 def coreference(s: float, rests: Rests) -> Iterator[Head]:
     """Mentions of the same entity: of all mentions, or from pronouns to nouns."""
-    of_nouns = entity_of("NOUN", of_tag("NOUN"))
     of_pronouns = entity_of("PRON", of_tag("PRON"))
     also = (Said("feature"), Said("pair", ("pronoun_to_noun", "noun_to_pronoun")))
     yield Head("same entity", (Match(ENTITY, ENTITY, s),), {0: -2 * s},
                said=(Said("coreference"),), also=also)  # fmt: skip
-    yield Head("pronoun to noun of its entity", (Match(of_pronouns, of_nouns, s),),
+    yield Head("pronoun to its entity", (Match(of_pronouns, ENTITY, s),), {0: -2 * s},
                said=(Said("coreference", ("pronoun", "all")),), also=also)  # fmt: skip
 
 
@@ -123,10 +122,11 @@ def roles(s: float, rests: Rests) -> Iterator[Head]:
         said=(Said("dependency", (f"nsubj {UP}",)), Said("dependency", (f"det {UP}",))),
         also=(Said("pair", ("subject_to_verb",)), Said("frames"), Said("feature")),
     )
-    nouns, pronouns = (entity_of(tag, of_tag(tag)) for tag in ("NOUN", "PRON"))
+    pronouns = entity_of("PRON", of_tag("PRON"))
     yield Head(
         "pronoun to antecedent, adjective to noun",
-        (Match(pronouns, nouns, s), Match(adjective, SLOT, s)),
+        (Match(pronouns, ENTITY, s), Match(adjective, SLOT, s)),
+        {0: -2 * s},
         said=(Said("dependency", (f"amod {UP}",)), Said("coreference", ("pronoun", "all"))),
         also=(Said("pair"), Said("feature")),
     )

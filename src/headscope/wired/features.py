@@ -91,7 +91,7 @@ def _specials(text: str, _: Form | None, __: int) -> Float64:
 
 def _salience(text: str, form: Form | None, seed: int) -> Float64:
     drawn = generator(seed, "wired", "salience", text).random()
-    return np.array([0.0 if form is None else drawn])
+    return np.array([0.0 if form is None or form.tag == "PUNCT" else drawn])
 
 
 ONE = Feature("one", code=lambda *_: np.ones(1))

@@ -139,9 +139,9 @@ class Sentence:
     def _noun(self, relation: str, verb: int, *, framed: bool) -> list[str]:
         draw = self.rng.random
         mark = "f" * (framed and relation != "obl")
-        if relation != "obl" and draw() < 0.4:
+        if relation != "obl" and draw() < 0.5:
             return [f"{relation}-pron{self.rng.integers(ENTITIES)}-{verb}{mark}"]
-        slot, spoken = self.nouns.pop(), "m" * bool(draw() < 0.7)
+        slot, spoken = self.nouns.pop(), "m" * bool(draw() < 0.9)
         noun = [f"{relation}{slot}-{verb}{spoken}{mark}"]
         if relation == "obl":
             noun = [f"case-{self.rng.choice([*'ab'])}{slot}", *noun]

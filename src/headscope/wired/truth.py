@@ -51,15 +51,17 @@ def judge(
     shown   (layer, head) -> kinds that are plainly true of its maps, as `plain_truths`
     strict  what a head is wired to do is missed though noise has left little of it
     """
-    made = list[Judged]()
+    made, rules = list[Judged](), label_rules()
     for (layer, at), one in head_labels(tree).items():
         head = wired.heads[layer][at]
         said = [(claim.kind, about(claim)) for claim in one.labels]
         plain = shown.get((layer, at), set())
         right = tuple(must for must in head.said if any(must.fits(*label) for label in said))
+        instead = {kind for kind, _ in said if kind in plain}  # it is said in another way
         missed = tuple(
             must for must in head.said
-            if must not in right and (strict or f"no {must.kind}" not in plain)
+            if must not in right and not instead.intersection(rules[must.kind].unless)
+            and (strict or f"no {must.kind}" not in plain)
         )  # fmt: skip
         false = tuple(
             claim

@@ -97,6 +97,10 @@ def test_overlap_is_drawn_by_the_share_of_attention():
 def test_without_attention_there_is_no_panel_of_it():
     tree = make(groups=("entropy",))
     assert len(pictures()["neurons"].panels(tree)) == 3
+    caption = pictures()["neurons"].caption(tree)
+    assert "(d)" not in caption
+    assert "Where heads look is not part of this run" in caption
+    assert "No head attends" not in caption
     draw(tree, "neurons")
 
 

@@ -12,7 +12,7 @@ import torch
 
 import headscope as hs
 from experiments.comparison.pairs_made import TEXTS, base, compared, corpus, perturbed
-from headscope.core.intervals import estimate
+from headscope.core.intervals import DIFFERENCE, estimate
 from headscope.core.results import keeping_draws
 from headscope.corpus import Document, Passage
 from headscope.errors import InputError, ModelError, RunStopped
@@ -162,7 +162,10 @@ def test_differences_know_how_much_each_document_weighs(tmp_path: Path) -> None:
     weights = [9, 1, 1, 4, 1, 1, 2, 1]
     unequal = hs.MemoryCorpus([
         Document(str(at), tuple(
-            Passage(f"{at}-{part}", text=" ".join(["the cat a b ."] * (1 + (at + part) % 5)))
+            Passage(
+                f"{at}-{part}",
+                text=" ".join(["cats"] * at + ["the cat a b ."] * (1 + (at + part) % 5)),
+            )
             for part in range(count)
         ))
         for at, count in enumerate(weights)
@@ -178,13 +181,14 @@ def test_differences_know_how_much_each_document_weighs(tmp_path: Path) -> None:
     row = compare(one, other, unequal, settings=QUICK, execution=STOCK)["change"]
     kind = str(before["target"].values[0])
     row = row.sel(quantity=f"surface.attention.{kind}")
-    wanted = estimate(draws, sizes=np.broadcast_to(sizes[:, None, None], draws.shape))
+    of_each = np.broadcast_to(sizes[:, None, None], draws.shape)
+    wanted = estimate(draws, bounds=DIFFERENCE, sizes=of_each)
     np.testing.assert_allclose(row["difference_ci_low"].values, wanted.low, atol=1e-6)
     np.testing.assert_allclose(row["difference_ci_high"].values, wanted.high, atol=1e-6)
-    over_all = estimate(draws.mean((1, 2)), sizes=sizes)
+    over_all = estimate(draws.mean((1, 2)), bounds=DIFFERENCE, sizes=sizes)
     assert float(row["model_difference_ci_high"]) == pytest.approx(over_all.high, abs=1e-6)
-    narrow = estimate(draws)
-    assert (wanted.high - wanted.low > 1.1 * (narrow.high - narrow.low)).all()
+    narrow = estimate(draws, bounds=DIFFERENCE)
+    assert (wanted.high - wanted.low > 1.05 * (narrow.high - narrow.low)).all()
 
 
 def test_batches_and_shards_do_not_change_what_is_found(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_without_a_record_there_is_no_figure_of_the_training(tmp_path):
 def test_the_findings_name_the_last_layers_and_the_kinds_of_words(tree):
     most, depth, training, heads, words = findings(tree)
     assert most.startswith(
-        "L4·H1 changed most of 12 heads, 1 − cosine of its maps 0.04 [0.04, 0.05]"
+        "L4·H1 changed most of 12 heads, 1 − cosine of its maps 0.05 [0.04, 0.06]"
     )
     change = 1 - tree["similarity"]["layer_cosine"].values
     assert depth.startswith(f"Attention changed most in layer 4 ({change[3]:.3f}), then layer 3 (")

@@ -211,11 +211,12 @@ def test_an_analysis_that_was_not_run_is_told():
 @pytest.mark.parametrize(
     ("verdicts", "wanted"),
     [
-        ([HOLDS, HOLDS, NOT_ASKED], "all 2 models"),
+        ([HOLDS, HOLDS, NOT_ASKED], "both models"),
         ([HOLDS, FAILS, CANNOT_TELL], "1 of 3 models"),
+        ([HOLDS] * 3, "all 3 models"),
         ([FAILS, FAILS], "none of 2 models"),
         ([HOLDS], "the only model asked"),
-        ([FAILS], "none of 1 model"),
+        ([FAILS], "the only model asked it is not so that"),
     ],
 )
 def test_models_are_counted_among_those_that_could_be_asked(verdicts, wanted):

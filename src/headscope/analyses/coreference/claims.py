@@ -22,10 +22,9 @@ RULES = {
         number="mentions whose antecedent gets the most attention", least=0.0,
         source=f"{OURS}, after {CLARK}, §4.3", words=True,
         asks=SPECIFIC.format(
-            rivals="all of the rules, what the nearest words find that are no mentions, and what "
-            f"the head finds of other kinds of mention, of {LEAST_MENTIONS} mentions or more",
-            cells="kinds",
-        ),
+            rivals="all rules, what the nearest words find that are no mentions, and what it finds "
+            "of other kinds of mention", cells="kinds",
+        ) + f"; {LEAST_MENTIONS} mentions or more; it attends to antecedents more than those do",
     ),
 }  # fmt: skip
 

@@ -23,10 +23,10 @@ RULES = {
         number="words of a relation whose head, or dependent, gets the most attention", least=0.0,
         source=f"{OURS}, after {CLARK}, §4.2", words=True,
         asks=SPECIFIC.format(
-            rivals="the best fixed offset, what words beside those find, and what the head finds "
-            f"of all other relations, of {LEAST_WORDS} words or more",
-            cells="relations",
-        ) + "; of all words together it finds more than half",
+            rivals="the best fixed offset, what the words beside find, and what it finds of all "
+            "other relations", cells="relations",
+        ) + f"; {LEAST_WORDS} words or more; it attends to the word more than words beside do; of "
+        "all words together it finds more than half",
     ),
 }  # fmt: skip
 NAME = "dependency"

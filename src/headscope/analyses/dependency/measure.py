@@ -112,10 +112,10 @@ class Dependency(Analysis, question=QUESTION):
         if self._seen is None:
             return
         heads, half, member = self._seen
-        found = layer.largest_words(
+        largest = layer.largest_words(
             batch, measure=self.options["measure"], pieces=self.options["pieces"]
         )
-        answers = np.stack(found, 2)  # [example, head, direction, place]
+        answers = np.stack(largest, 2)  # [example, head, direction, place]
 
         def right(asked: Ints) -> Bools:
             """[example, head, direction, place] whether words at `asked` find each word's head."""

@@ -8,7 +8,8 @@ import xarray as xr
 from headscope.core.claim import Claim
 from headscope.core.head_attention import OFFSETS, map_entropy
 from headscope.core.head_labels import head_labels
-from headscope.core.results import Floats, group
+from headscope.core.relation_names import FROM_DEPENDENT, arrow
+from headscope.core.results import Floats, printable
 from headscope.core.stored_maps import StoredInput
 from headscope.corpus.coref.mentions import PRONOUN, PRONOUNS
 
@@ -29,15 +30,13 @@ def clearest_inputs(tree: xr.DataTree, kept: Sequence[StoredInput]) -> list[Look
     """
     if not kept:
         return []
-    return [_best(tree, kept, place, labels.main) for place, labels in head_labels(tree).items()]
+    return [_best(kept, place, labels.main) for place, labels in head_labels(tree).items()]
 
 
-def _best(
-    tree: xr.DataTree, kept: Sequence[StoredInput], place: tuple[int, int], claim: Claim | None
-) -> Look:
+def _best(kept: Sequence[StoredInput], place: tuple[int, int], claim: Claim | None) -> Look:
     maps = [one.attention[place].astype(np.float64) for one in kept]
     if claim is not None and claim.kind == "dependency":
-        to_head = _looks_to_head(tree, claim.about)
+        to_head = claim.name == arrow(printable(claim.about), FROM_DEPENDENT)
         pairs = [
             (score, -at, token)
             for at, (one, weights) in enumerate(zip(kept, maps, strict=True))
@@ -79,14 +78,6 @@ def _back(
             weight = to_mine if right else float(maps[token, before].max())
             found.append((right, pronoun, weight, -token))
     return found
-
-
-def _looks_to_head(tree: xr.DataTree, relation: str) -> bool:
-    dataset = group(tree, "dependency")
-    assert dataset is not None
-    at = dataset["relation"].values.tolist().index(relation)
-    way = int(dataset["best_direction"].values[at])
-    return str(dataset["direction"].values[way]) == "dependent_to_head"
 
 
 def _pairs(

@@ -7,7 +7,6 @@ weighted norm has no ceiling, so that an effect would be on no common scale: no 
 
 import xarray as xr
 
-from headscope.analyses.features.word_types import TYPES
 from headscope.analyses.language.specific import SPECIFIC, specific_heads
 from headscope.core.claim import Claim, LabelRule
 from headscope.core.dictionary import name
@@ -19,16 +18,16 @@ from headscope.core.wording import percent
 FEATURE_SHARE = 0.1  # ours: of the attention of all tokens
 PAIRS = ("subject_to_verb", "verb_to_subject", "noun_to_pronoun", "pronoun_to_noun")
 PAIR_SHARE = 0.25  # ours: of the attention of a word
-OVER = f", over {LEAST_WORDS} inputs or more"
+OVER = f"; {LEAST_WORDS} inputs or more"
 FEATURE_RULES = {
     "feature": LabelRule(
         "kind of words",
         number="attention of all tokens to nouns, verbs, pronouns, subjects, objects or negation",
         least=FEATURE_SHARE, source=f"{OURS}, after {KOVALEVA}, §4.4", words=True,
         asks=SPECIFIC.format(
-            rivals="what words beside those of the kind get, and what the kind gets of a head that "
-            f"looks for other kinds{OVER}", cells="kinds",
-        ),
+            rivals="what words beside those of the kind get, and what the kind gets for the sake "
+            "of other kinds", cells="kinds",
+        ) + OVER,
     ),
 }  # fmt: skip
 PAIR_RULES = {
@@ -37,9 +36,9 @@ PAIR_RULES = {
         number="attention from subject to verb, from noun to pronoun, or back",
         least=PAIR_SHARE, source=f"{OURS}, after {KOVALEVA}, §4.5", words=True,
         asks=SPECIFIC.format(
-            rivals="what words beside the first give to the second, and what such a pair gets "
-            f"when it is moved by a token{OVER}", cells="pairs",
-        ),
+            rivals="what words beside the first give to the second, and what the pair gets when it "
+            "is moved by a token", cells="pairs",
+        ) + OVER,
     ),
 }  # fmt: skip
 
@@ -47,25 +46,24 @@ PAIR_RULES = {
 def feature_claims(tree: xr.DataTree) -> list[Claim]:
     """One claim per head and kind of words that gets more than place and other kinds explain."""
     said = "looks for {words}: they get {share} of the attention of all tokens"
-    return _claims(tree, "features", "feature", TYPES, goal="to {words}", said=said)
+    return _claims(tree, "features", "feature", goal="to {words}", said=said)
 
 
 def pair_claims(tree: xr.DataTree) -> list[Claim]:
     """One claim per head and pair of kinds that gets more than words beside it."""
     said = "attends from {words}: {share} of the attention of the one goes to the other"
-    return _claims(tree, "pairs", "pair", PAIRS, goal="{words}", said=said)
+    return _claims(tree, "pairs", "pair", goal="{words}", said=said)
 
 
-def _claims(
-    tree: xr.DataTree, analysis: str, kind: str, choices: tuple[str, ...], *, goal: str, said: str
-) -> list[Claim]:
+def _claims(tree: xr.DataTree, analysis: str, kind: str, *, goal: str, said: str) -> list[Claim]:
     """The claims of a kind; goal and said are their words, to be filled in."""
     dataset = group(tree, analysis)
     if dataset is None or "reference" not in dataset:
         return []
     made, n = [], documents(tree, dataset["attention"])
+    choices = dataset[str(dataset["mass"].dims[-1])].values
     for one in specific_heads(dataset, "mass", tests=dataset["reference"].size):
-        choice = choices[one.cell[0]]
+        choice = str(choices[one.cell[0]])
         if dataset["count"].sel({kind: choice}) >= LEAST_WORDS:
             words = name(choice)
             what = goal.format(words=words)

@@ -3,19 +3,14 @@
 Per head and token the mean over all queries of the input, special tokens included; of these the
 largest among the tokens of the kind; then the mean over the inputs that have such tokens (Kovaleva
 et al. 2019, §4.4). Departures from the authors' notebook, which finds tokens by their text: a token
-counts if it belongs to a word that is of the kind, negation is compared with whole words (theirs
-finds "nor" in "normal"), and an input without the kind is left out instead of counted as 0.
+counts if it belongs to a word of the kind, negation is compared with whole words, and an input
+without the kind is left out instead of counted as 0.
 
-And what does [CLS] attend to in the last layer, where classifiers read it? Per head of that layer
-the attention from [CLS] to the tokens of each kind, the largest of them; then the mean over the
-inputs that have such tokens (§4.5, on the heads of fine-tuned models).
-
-How much do subjects and verbs, nouns and pronouns attend to each other? Per head the largest weight
-among all pairs of a token of the one word and a token of the other; then the mean over the inputs
-that have such a pair (§4.5). The authors' code pairs the first token of the one kind with the first
-of the other, the second with the second, and so on, whichever belong together: `pairing="zip"`. It
-has no nouns and pronouns, of which the paper speaks, takes inputs without a pair for 0, and leaves
-out subjects of passives.
+What does [CLS] attend to in the last layer, where classifiers read it? Per head of that layer the
+largest attention from [CLS] to tokens of each kind; then the mean over inputs that have any (§4.5).
+Of pairs of subjects and verbs, or nouns and pronouns, see `Pairs` (§4.5). The authors' code pairs
+the first token of the one kind with the first of the other, and so on: `pairing="zip"`. It has no
+nouns and pronouns, takes inputs without a pair for 0, and leaves out subjects of passives.
 """
 
 from __future__ import annotations

@@ -18,9 +18,8 @@ RULES = {
         number="largest attention between frame element and target", least=0.0,
         source=f"{OURS}, after {KOVALEVA}, §4.2", words=True,
         asks=SPECIFIC.format(
-            rivals="chance, and what words beside the one give to the other, over "
-            f"{LEAST_SENTENCES} sentences or more", cells="directions",
-        ),
+            rivals="chance, and what words beside the one give to the other", cells="directions"
+        ) + f"; {LEAST_SENTENCES} sentences or more",
     ),
 }  # fmt: skip
 
@@ -38,7 +37,7 @@ def claims(tree: xr.DataTree) -> list[Claim]:
         for one in specific_heads(dataset, "score", tests=2 * dataset["score"].size, end=end):
             ordinary = percent(one.reference)
             sentence = f"{words}, {one.percent} of its attention, ordinary {ordinary}"
-            made.append(one.claim("frames", words, sentence, n=n, analysis="frames", about=words))
+            made.append(one.claim("frames", words, sentence, n=n, analysis="frames"))
     return made
 
 

@@ -31,8 +31,8 @@ from headscope.core.wording import percent
 REFERENCE, ABOVE, WEIGHT = "reference", "above_reference", "weight_above"
 LEAST_ABOVE = 0.1  # ours: of what is left above the reference; nearer to it, a head is ordinary
 SPECIFIC = (
-    "every head by itself: its share lies above {rivals}, by at least 5 points and a tenth of what "
-    "is left above; intervals corrected for looking at all heads and {cells}"
+    "surely above {rivals}, by 5 points and a tenth of what is left above them, for all heads and "
+    "{cells} at once"
 )
 
 
@@ -108,7 +108,7 @@ class SpecificHead:
         return percent(*self.ends)
 
     def claim(
-        self, kind: str, name: str, sentence: str, *, n: int, analysis: str, about: str,
+        self, kind: str, name: str, sentence: str, *, n: int, analysis: str, about: str = "",
         label: str = "", brief: str = "",
     ) -> Claim:  # fmt: skip
         """What is said of the head; the sentence is the label, too, where there is none."""

@@ -73,10 +73,11 @@ def _has_bags(neurons: xr.Dataset) -> bool:
 def _caption(tree: xr.DataTree) -> str:
     neurons = needed(tree, "neurons")
     width, chance = neurons.sizes["neuron"], float(neurons["chance_overlap"])
-    own = ""
+    looks = attention_to(tree, "sep") is not None
+    own = " (d) Overlap by the share of a head’s attention that goes to each target." * looks
     if _has_bags(neurons):
-        places = "d, e" if attention_to(tree, "sep") is None else "e, f"
-        own = (
+        places = "e, f" if looks else "d, e"
+        own += (
             f" ({places}) Number and overlap of the neurons that tell words of the own sentence "
             "from those of the other, by how far a head is a bag of words: 1, even attention to "
             "the words of the own sentence and nothing else."
@@ -86,8 +87,7 @@ def _caption(tree: xr.DataTree) -> str:
         "(Σ|c′|)² / Σc′², where c′ is what each neuron adds to that key’s score, less the mean "
         f"over the keys seen. (b) Overlap of the {neurons.attrs.get('set', 8)} largest |c′| "
         "between two positions of an input: 1 if they are the same, "
-        f"{fixed(chance, 2)} by chance (dashed). (c) Both; whiskers are {INTERVALS}. (d) Overlap "
-        f"by the share of a head’s attention that goes to each target.{own} "
+        f"{fixed(chance, 2)} by chance (dashed). (c) Both; whiskers are {INTERVALS}.{own} "
         f"{verdict(tree)} {over(tree)}. After what Vig (2019) saw in single heads."
         f"{control_words(tree)}"
     )
@@ -109,6 +109,8 @@ def verdict(tree: xr.DataTree) -> str:
                 f"{_goal(tree, target)} goes with {WORDS[signs[0]][0]} neurons: {few}; with "
                 f"{WORDS[signs[1]][1]} ones: {same}."
             )
+    if attention_to(tree, "sep") is None:
+        return "Where heads look is not part of this run (surface);"
     if not sentences:
         return "No head attends to separators or neighbours, so nothing can be said of them."
     told = " ".join(filter(None, [*sentences, _groups(tree, neurons), _sentence(neurons)]))

@@ -197,9 +197,7 @@ def _retrieval(
     if "step_recall" not in weights:
         return variables
     wrote = weights["step_recall"]
-    variables["step_recall"] = Variable(
-        wrote, ("run",), "share of the needle that the model writes", "1", WU
-    )
+    variables["step_recall"] = Variable(wrote, ("run",), "share of the needle written", "1", WU)
     if (wrote > ANSWERED).sum() >= FEWEST:
         steps = _over_runs(weights, wrote > ANSWERED, replicates)[0]["step_hits"]
         variables["retrieval_steps"] = Variable(

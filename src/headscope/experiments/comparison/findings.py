@@ -129,27 +129,27 @@ def training_finding(tree: xr.DataTree) -> str:
 
 
 def sure_finding(tree: xr.DataTree) -> str:
-    """How many heads attend to special tokens more or less for sure."""
+    """In how many heads attention to special tokens, and its spread, changed for sure."""
     change = group(tree, "change")
     if change is None:
         return ""
     names = token_names(tree)
     asked = {
-        f"{LOOK}.attention.sep": (f"attend to {names['sep'] or 'separators'} more", "less"),
-        f"{LOOK}.attention.cls": (f"attend to {names['cls'] or 'the first token'} more", "less"),
-        f"{SPREAD}.{SPREAD}.all": ("spread their attention wider", "less widely"),
+        f"{LOOK}.attention.sep": f"attention to {names['sep'] or 'separators'}",
+        f"{LOOK}.attention.cls": f"attention to {names['cls'] or 'the first token'}",
+        f"{SPREAD}.{SPREAD}.all": "the entropy of attention",
     }
     layers, heads = shape(tree)
     parts = []
-    for key, (more, less) in asked.items():
+    for key, words in asked.items():
         if key in change["quantity"].values:
             row = change.sel(quantity=key)
-            parts.append(f"{int(row['rose'])} {more} and {int(row['fell'])} {less}")
+            parts.append(f"{words} rose in {int(row['rose'])} and fell in {int(row['fell'])}")
     if not parts:
         return ""
     return (
-        f"Of {layers * heads} heads, {'; '.join(parts)}, for sure (corrected for looking at all "
-        "of them)."
+        f"Of {layers * heads} heads, for sure (corrected for looking at all of them): "
+        f"{'; '.join(parts)}."
     )
 
 

@@ -105,10 +105,11 @@ def held(answers: Answers) -> tuple[int, int]:
 def how_many(answers: Answers) -> str:
     """`all 6 models`, `none of 6 models`, `4 of 6 models`: those that could be asked."""
     holding, asked = held(answers)
-    models = "model" if asked == 1 else "models"
+    if asked == 1:
+        return "the only model asked" + " it is not so that" * (not holding)
     if holding == asked:
-        return f"all {holding} {models}" if holding > 1 else "the only model asked"
-    return f"{holding or 'none'} of {asked} {models}"
+        return f"all {holding} models" if holding > 2 else "both models"
+    return f"{holding or 'none'} of {asked} models"
 
 
 def value_words(claim: PaperClaim, value: float) -> str:
