@@ -272,7 +272,7 @@ def plan_of(shards: int) -> list[shared_plan.PlanPart]:
         for n, of_one in enumerate(ids):
             name = f"{first}/{n}"
             reading.add([Example(name, name, of_one, of_one * 0, of_one < 0)])
-            part.list(name)
+            part.list((name, name))
         part.digests = [f"{first:064x}"]
         parts.append(part)
     return parts
