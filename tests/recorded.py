@@ -212,6 +212,7 @@ def schema(dataset: xr.Dataset) -> dict[str, object]:
     about = {name: dict(values.attrs) for name, values in dataset.variables.items()}
     for one in about.values():
         one.pop("n", None)
+        one.pop("tokens", None)
     return {str(name): (dataset[name].dims, one) for name, one in about.items()}
 
 

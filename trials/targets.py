@@ -283,7 +283,7 @@ def _read_session(folder: Path) -> None:
 
 
 def _ranks(folder: Path) -> None:
-    from headscope.run.plan import read_ranks
+    from headscope.run.frequency_ranks import read_ranks
 
     read_ranks(_only(folder), 50)
 
