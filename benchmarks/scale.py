@@ -311,7 +311,7 @@ def simulate(
     state, costs = {"sums/values": draw.random(size)}, draw.uniform(0.5, 1.5, shards) * cost
     plan = SimpleNamespace(shards=[Shard(n, n, n + 1, 1, "") for n in range(shards)])
     corpus = SimpleNamespace(describe=dict)
-    job = SimpleNamespace(new_analyses=lambda: [Sums(size)])
+    job = SimpleNamespace(new_parts=lambda: {"sums": Sums(size)})
     todo = shards if left is None else fill(RunFolder(folder), count, shards, left, state)
     Folder.clock, Folder.most, Folder.every = clock, Counter(), max(1, todo // 50)
     ends = Counter[str]()
@@ -334,7 +334,8 @@ def simulate(
                     del made
             with clock.timed("begin"):
                 run = RunInProgress(Folder(folder), {"fingerprint": "scale"}, own)
-            (sums,) = gather_together.gather_together(run, None, job, plan, Meter(shards))  # type: ignore[arg-type]
+            merged = gather_together.gather_together(run, None, job, plan, Meter(shards))  # type: ignore[arg-type]
+            (sums,) = merged.values()
             assert np.allclose(sums.values, shards * state["sums/values"])  # type: ignore[attr-defined]
             run.manifest |= {"spec": {}, "results_sha256": run.folder.put_results(b"")}  # type: ignore[union-attr]
             run.save_manifest()

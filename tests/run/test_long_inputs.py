@@ -107,7 +107,7 @@ def test_words_of_whole_documents_are_read_alike(decoder, monkeypatch):
     for name in names:
         for each, wanted in whole[name].data_vars.items():
             found = long[name][each].values
-            if name != "frames":
+            if name != "frames" and "weight" not in str(each):
                 np.testing.assert_array_equal(found, wanted, err_msg=f"{name}.{each}")
             elif wanted.dtype.kind == "f":
                 np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-6, err_msg=each)
