@@ -272,30 +272,31 @@ def curve_plans(knob: str, values: Sequence[float], seed: int) -> list[Plan]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read all networks and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--networks", type=int, default=160)
+    parser.add_argument("--networks", type=int, help="160, or 24 of --quick")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quick", action="store_true", help="24 networks, no curves")
+    parser.add_argument("--quick", action="store_true", help="no curves")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="", help="part of a name, such as `gpt2 circuits`")
     parser.add_argument("--figure", help="file of the picture of the curves")
     options = parser.parse_args(arguments)
     start, whole = time.perf_counter(), Report()
-    made = list(plans(24 if options.quick else options.networks, options.seed))
+    usual = 24 if options.quick else 160
+    made = list(plans(usual if options.networks is None else options.networks, options.seed))
     made = [one for one in made if options.only in one.name]
     asked = {} if options.quick or options.only else {"sharpness": SHARPNESS, "noise": NOISE}
     of_curves = {knob: curve_plans(knob, some, options.seed) for knob, some in asked.items()}
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         for one in tqdm(pool.map(read, made), total=len(made), unit="network"):
             whole.add(one)
+        print("\n".join(table(whole)))
+        print(f"\n{whole.decoys} labels of kinds that decoys only look like")
+        for fault, times in whole.faults.most_common():
+            print(f"{times:3}  {fault}")
+        print("\n".join(whole.examples), flush=True)
         curves = [
             Curve(knob, asked[knob], _pooled(list(pool.map(read, some))))
             for knob, some in of_curves.items()
         ]
-    print("\n".join(table(whole)))
-    print(f"\n{whole.decoys} labels of kinds that decoys only look like")
-    for fault, times in whole.faults.most_common():
-        print(f"{times:3}  {fault}")
-    print("\n".join(whole.examples))
     for curve in curves:
         print("\n" + "\n".join(curve.lines()))
     if options.figure and curves:
