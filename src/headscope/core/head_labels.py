@@ -123,8 +123,7 @@ def where_labels_hold(tree: xr.DataTree, labels: Sequence[Claim]) -> dict[Claim,
     rules, of_bands = label_rules(), dict[str, dict[tuple[object, ...], Claim]]()
     with asking_of({(label.layer, label.head) for label in labels}):
         for name, band in bands(tree).items():
-            made = [claim for claims_of in parts("claims") for claim in claims_of(band)]
-            of_bands[name] = {place_of(claim): claim for claim in made}
+            of_bands[name] = {place_of(claim): claim for claim in _made(band)}
     return {label: where_it_holds(label, rules[label.kind], of_bands) for label in labels}
 
 

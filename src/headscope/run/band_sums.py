@@ -83,8 +83,9 @@ class BandSums:
         by_band: dict[str, list[int]] = {}
         for at in places:
             by_band.setdefault(band_of(len(examples[at])), []).append(at)
-        for _, aside, _ in self.sums:
-            aside.array[...] = aside.nothing
+        for sums, aside, _ in self.sums:  # what was read before is of no band of these
+            aside.array[...] = sums.array
+            sums.array[...] = sums.nothing
         for band in sorted(by_band, key=NAMES.index, reverse=True):
             yield by_band[band]
             for sums, aside, own in self.sums:

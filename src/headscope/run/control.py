@@ -174,7 +174,10 @@ def _numbers(result: xr.Dataset) -> xr.Dataset:
 
 
 def _job(job: ShardJob, examples: Sequence[Example], *, whole: bool) -> ShardJob:
-    """What is asked of each network: all that the run is, or what its claims compare."""
+    """What is asked of each network: all that the run is, or what its claims compare; of inputs of
+    all lengths together.
+    """
+    job = replace(job, bands={})
     if not whole:
         scope = replace(job.scope, stored_inputs=(), stored_tokens=(), replicates=0, control=True)
         most = min(job.settings.batch_tokens, sum(map(len, examples)))  # else padding is the most

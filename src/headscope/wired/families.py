@@ -23,7 +23,7 @@ State = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Shape:
+class WiredShape:
     """What a network is made of.
 
     size     numbers of a head
@@ -41,7 +41,7 @@ class Shape:
     speaks: bool = False
 
 
-def blank_network(shape: Shape, stream: Stream) -> PreTrainedModel:
+def blank_network(shape: WiredShape, stream: Stream) -> PreTrainedModel:
     """A network whose embeddings and norms are in place, and whose heads write nothing yet."""
     network: Any = _made(shape, len(stream.tokens), len(stream.directions))
     state = network.state_dict()
@@ -66,7 +66,7 @@ def blank_network(shape: Shape, stream: Stream) -> PreTrainedModel:
     return network  # type: ignore[no-any-return]
 
 
-def _made(shape: Shape, vocabulary: int, width: int) -> Any:
+def _made(shape: WiredShape, vocabulary: int, width: int) -> Any:
     family, layers, heads, size = shape.family, shape.layers, shape.heads, shape.size
     if family == "bert":
         config: Any = T.BertConfig(

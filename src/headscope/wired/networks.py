@@ -14,7 +14,7 @@ from headscope.wired.families import (
     ABSOLUTE,
     NAMES,
     T5_NEAR,
-    Shape,
+    WiredShape,
     State,
     as_tensor,
     blank_network,
@@ -88,7 +88,7 @@ def wire(
     size = max(ranks) + 2 * ROPE_WAVES * (family == "llama")
     if absolute:  # heads together are as wide as the stream
         size = max(size, -(-2 * codes // count))
-    shape = Shape(family, len(layers), count, size + size % 2, grouped, absolute, speaks)
+    shape = WiredShape(family, len(layers), count, size + size % 2, grouped, absolute, speaks)
     width = shape.size * count if absolute else -(-2 * codes // (2 * count)) * 2 * count
     stream = make_stream(
         features, vocabulary, width=width, places=absolute, seed=seed, turned=turned,
@@ -117,7 +117,7 @@ def _rank(group: Sequence[Head], places: int) -> int:
     return max(keys, values)
 
 
-def _matrices(place: int, group: Sequence[Head], stream: Stream, shape: Shape) -> _Matrices:
+def _matrices(place: int, group: Sequence[Head], stream: Stream, shape: WiredShape) -> _Matrices:
     """What a head of a group asks for, offers, takes and writes; each has its own numbers of the
     keys and values that they share.
     """
@@ -161,7 +161,7 @@ def _value(made: _Matrices, value: Value, start: int, stream: Stream) -> None:
         at += one.width if value.writes.name == JUNK.name else 0
 
 
-def _content_numbers(shape: Shape) -> list[int]:
+def _content_numbers(shape: WiredShape) -> list[int]:
     """Which numbers of a head hold matches: in Llama, those that rotate least."""
     if shape.family != "llama":
         return list(range(shape.size))
@@ -185,7 +185,7 @@ def _rope_reach(made: _Matrices, head: Head, group: Sequence[Head], stream: Stre
 
 
 def _write(
-    state: State, at: tuple[int, int], made: Sequence[_Matrices], stream: Stream, shape: Shape
+    state: State, at: tuple[int, int], made: Sequence[_Matrices], stream: Stream, shape: WiredShape
 ) -> None:
     """Writes a group of heads into the weights of a layer; `at`: the layer, its first head."""
     index, first = at
