@@ -35,9 +35,9 @@ def test_one_question_alone_calls_no_model_untrained(groups):
     assert not looks_untrained(run)
     assert is_trained(run).outcome is Outcome.NOT_ASKED
     assert headline(run) == (
-        f"By {groups[0]}, none of its 24 heads departs from every head of networks without "
-        "training, on a sample of the same inputs. Whether it is trained, that cannot tell: it "
-        "takes two of surface, entropy, distance and patterns."
+        f"By {groups[0]}, none of its 24 heads stands out against networks without "
+        "training that read a sample of the same inputs. Whether it is trained, this cannot tell: "
+        "it takes two of surface, entropy, distance and patterns."
     )
 
 
@@ -51,7 +51,9 @@ def test_a_headline_names_what_was_asked_and_counts_its_labels_alone():
     run = held(*COMMON)
     labelled, _ = labelled_heads(run)
     assert labelled
-    assert headline(run).startswith(f"By surface and entropy, {labelled} of its 24 heads depart ")
+    assert headline(run).startswith(
+        f"By surface and entropy, {labelled} of its 24 heads stand out "
+    )
 
 
 def test_where_nothing_labels_heads_the_headline_says_what_would():

@@ -1,4 +1,4 @@
-"""The first sentence on a run: how many heads depart from networks without training, by what.
+"""The first sentence on a run: how many heads stand out against untrained networks, by what.
 
 It speaks of the questions that were asked, and of no other. That a model looks untrained is said
 only where COMMON questions or more were asked of which nearly every trained model has labels
@@ -24,11 +24,11 @@ NO_CONTROL = (
     "No network without training was read beside this one: what a label says may hold of such a "
     "network, too."
 )
-DEPART = "from every head of networks without training, on a sample of the same inputs"
+AGAINST = "against networks without training that read a sample of the same inputs"
 
 
 def headline(tree: xr.DataTree) -> str:
-    """How many heads depart from the control, by which questions; else why nothing is said."""
+    """How many heads stand out against the control, by what; else why nothing is said."""
     if said := unclaimed_words(tree):
         return said
     labelled, of = labelled_heads(tree)
@@ -36,12 +36,12 @@ def headline(tree: xr.DataTree) -> str:
         return f"Nothing that was asked here labels heads; {_listed(_common())} would."
     if not controls(tree):
         return NO_CONTROL if labelled else ""
-    departs = "departs" if labelled <= 1 else "depart"
+    stand = "stands" if labelled <= 1 else "stand"
     verdict = is_trained(tree)
-    words = f"{labelled or 'none'} of its {of} heads {departs} {DEPART}"
+    words = f"{labelled or 'none'} of its {of} heads {stand} out {AGAINST}"
     if verdict.fails:
         return f"This looks like an untrained model: by {asked_words(tree)}, {words}."
-    beside = f" Whether it is trained, that cannot tell: {verdict.needs}." if not labelled else ""
+    beside = f" Whether it is trained, this cannot tell: {verdict.needs}." if not labelled else ""
     return f"By {asked_words(tree)}, {words}.{beside}"
 
 
@@ -61,7 +61,7 @@ def is_trained(tree: xr.DataTree) -> Verdict:
 
 
 def looks_untrained(tree: xr.DataTree) -> bool:
-    """Whether hardly a head departs from the control, by questions that can tell."""
+    """Whether hardly a head stands out against the control, by questions that can tell."""
     return not unclaimed_words(tree) and is_trained(tree).fails
 
 

@@ -124,5 +124,5 @@ def test_a_lost_label_is_told_of_its_head():
         "Labels that heads surely lose: 1 (next token, 1 head); that they gain: 0."
     )
     assert control_words(tree).startswith(
-        "Of 6 heads each, by surface, 1 of first and 0 of second depart from every head of "
+        "Of 6 heads each, by surface, 1 of first and 0 of second stand out against "
     )

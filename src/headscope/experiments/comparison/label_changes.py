@@ -18,7 +18,7 @@ from headscope.core.head_labels import (
     label_rules,
 )
 from headscope.core.headline import (
-    DEPART,
+    AGAINST,
     asked_for_labels,
     asked_words,
     headline,
@@ -59,7 +59,7 @@ def labels_finding(tree: xr.DataTree) -> str:
 
 
 def both_untrained(tree: xr.DataTree) -> bool:
-    """Whether hardly a head of either model departs, by questions that can tell."""
+    """Whether hardly a head of either model stands out, by questions that can tell."""
     return looks_untrained(tree) and looks_untrained(base_run(tree))
 
 
@@ -76,7 +76,7 @@ def control_words(tree: xr.DataTree) -> str:
     silent = " Both look untrained: nothing is said of how they differ." * both_untrained(tree)
     return (
         f"Of {labelled_heads(tree)[1]} heads each, by {asked_words(tree)}, {one} and {other} "
-        f"depart {DEPART}.{silent}"
+        f"stand out {AGAINST}.{silent}"
     )
 
 
