@@ -90,7 +90,10 @@ def test_no_view_scrolls_sideways(opened, tokens):
             page.check("#beside")
         for width in (360, 768, 1280):
             page.set_viewport_size({"width": width, "height": 800})
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, view
+            page.wait_for_function(  # it is laid out anew after the size has changed
+                "width => innerWidth === width && document.documentElement.scrollWidth <= width",
+                arg=width,
+            )
 
 
 def test_encoder_and_decoder_fit_a_narrow_page(opened):
