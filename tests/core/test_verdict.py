@@ -105,11 +105,11 @@ def test_chance_must_be_beaten_and_takes_nothing_else_away():
 def test_claims_are_joined_as_logic_has_it():
     unsure, unasked = Verdict(CANNOT_TELL, smallest=0.2), not_asked("trees")
     assert all_of([known(True), unsure, known(False)]).fails
-    assert all_of([known(True), unsure, Verdict(CANNOT_TELL)]) == unsure
-    assert all_of([known(True), unasked, unsure]) == unasked
+    assert all_of([known(True), unsure, Verdict(CANNOT_TELL)]) is unsure
+    assert all_of([known(True), unasked, unsure]) is unasked
     assert any_of([known(False), unsure, known(True)]).holds
     assert any_of([known(False), unsure]).outcome is CANNOT_TELL
-    assert opposite(unasked) == unasked
+    assert opposite(unasked) is unasked
 
 
 @pytest.mark.parametrize("truth", [-0.02, 0.0, 0.004, 0.05, 0.3])

@@ -189,8 +189,8 @@ def beyond_chance(verdict: Verdict, p: float) -> Verdict:
 
 def opposite(verdict: Verdict) -> Verdict:
     """The verdict on the contrary."""
-    other = {Outcome.HOLDS: Outcome.FAILS, Outcome.FAILS: Outcome.HOLDS}
-    return replace(verdict, outcome=other.get(verdict.outcome, verdict.outcome))
+    other = {Outcome.HOLDS: Outcome.FAILS, Outcome.FAILS: Outcome.HOLDS}.get(verdict.outcome)
+    return verdict if other is None else replace(verdict, outcome=other)
 
 
 def all_of(verdicts: Iterable[Verdict]) -> Verdict:
