@@ -32,7 +32,7 @@ from headscope.core.results import (
     place_name,
 )
 from headscope.core.results import estimate as results_estimate
-from headscope.core.verdict import Verdict, above, below, largest_among
+from headscope.core.verdict import Verdict, above, below, largest_among, maybe_largest
 from headscope.core.wording import fixed
 from headscope.run.store import Run
 from headscope.tasks.metrics import chance
@@ -262,8 +262,11 @@ class PaperRun(Run):
         """
         at, layers = int(np.nanargmax(curve[0])), curve.shape[1]
         wanted = [one for one in range(layers) if first <= one / max(layers - 1, 1) <= last]
+        parts = self.interval(curve)
         detail = f"most in layer {at + 1} of {layers}, {text(float(curve[0, at]))}"
-        verdict = largest_among(self.interval(curve), wanted)
+        if others := sorted(maybe_largest(parts) - {at}):
+            detail += f"; it may be layer {' or '.join(str(one + 1) for one in others)}, too"
+        verdict = largest_among(parts, wanted)
         return Measured(at + 1, n=self.counted, verdict=verdict, detail=detail)
 
     def above(self, draws: Float64, bound: float = 0.0) -> Verdict:
