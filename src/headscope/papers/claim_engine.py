@@ -310,7 +310,7 @@ def _measured(claim: PaperClaim, runs: PaperRuns) -> Measured:
     if claim.measure.about == NETWORK:
         runs.check_checkpoints(claim.measure.runs)
     measured = claim.measure.read(runs)
-    if math.isnan(measured.value) and (measured.verdict is None or not measured.detail):
+    if not measured.exists:
         raise Unmeasured(measured.detail or "the number does not exist here", "nothing to measure")
     return measured
 
@@ -346,7 +346,7 @@ def _held_against_untrained(outcome: ClaimOutcome, runs: PaperRuns) -> ClaimOutc
             measured = claim.measure.read(network)
         except Exception:  # what their sample cannot tell takes nothing away
             continue
-        if math.isfinite(measured.value) or measured.verdict is not None:
+        if measured.exists:
             verdicts.append(_verdict(claim, measured, own=runs.own))
             also |= {name: measured} if verdicts[-1].holds else {}
     if not verdicts:

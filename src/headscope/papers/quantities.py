@@ -81,6 +81,11 @@ class Measured:
     exact: bool = False
 
     @property
+    def exists(self) -> bool:
+        """Whether there is a number, or a verdict on several that are in `detail`."""
+        return not math.isnan(self.value) or (self.verdict is not None and bool(self.detail))
+
+    @property
     def ends(self) -> tuple[float, float]:
         """The ends of the interval; twice the value where it is exact."""
         return (self.value, self.value) if self.exact else (self.low, self.high)
@@ -116,7 +121,7 @@ class PaperRuns:
         found: dict[str, dict[str, Run]] = {}
         for name, run in self.runs.items():
             for network in controls(run.tree):
-                found.setdefault(str(network.name), {})[name] = Run(network, {})
+                found.setdefault(str(network.name), {})[name] = Run(network, run.manifest)
         return {name: PaperRuns(runs, others=self.others) for name, runs in found.items()}
 
     def check_checkpoints(self, names: Iterable[str]) -> None:

@@ -229,9 +229,9 @@ def against_table(importance: xr.Dataset) -> Table | None:
         Column("Top heads shared", "", "overlap"),
     ]
     caption = (
-        "Spearman’s rank correlation over heads with what becomes of the task when a head is "
-        f"switched off; and how many of the {top} heads without which the loss rises most are among "
-        f"the {top} most important (by chance {percent(top / heads)}). 95 % intervals over heads."
+        "Spearman’s rank correlation over heads with what becomes of the task when a head is off; "
+        f"and how many of the {top} heads without which the loss rises most are among the {top} "
+        f"most important (by chance {percent(top / heads)}). 95 % intervals over heads."
     )
     return Table("Importance against switching off", columns, [Rows(rows)], caption)
 
