@@ -97,7 +97,7 @@ def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
     scores = run.draws("frames", "score")[0]
     costs, verdicts = [], []
     for task in TASKS:
-        if f"ablate:{task}" not in run.beside or run.beside.at_chance(task):
+        if f"ablate:{task}" not in run.beside or not run.beside.tells(task):
             continue
         ablation = run.beside.run(f"ablate:{task}").results("ablation")
         for layer, head in largest_first(scores)[:2]:
@@ -105,7 +105,7 @@ def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
             verdicts.append(above(*change, -COST))
             costs.append(f"{NAMES[task]} {place_name(layer, head)} {points(change[0])}")
     if not costs:
-        needs = "needs checkpoints that beat chance"
+        needs = "needs checkpoints that beat chance, of whole tasks"
         raise Unmeasured(run.beside.absent.get("ablate:rte", needs))
     verdict, n = all_of(verdicts), f"{len(costs) // 2} tasks"
     return Measured(n=n, verdict=verdict, detail="; ".join(costs))
@@ -153,7 +153,7 @@ def _sst_sep(run: PaperRun) -> Measured:
             "change", "model_after", quantity="surface.attention.sep"
         )
         for task in TASKS
-        if f"compare:{task}" in run.beside and not run.beside.at_chance(task)
+        if f"compare:{task}" in run.beside and run.beside.tells(task)
     }
     if len(shares) < 2:
         raise Unmeasured(

@@ -84,12 +84,13 @@ def short_status(outcome: ClaimOutcome) -> str:
 
 
 def smallest_text(outcome: ClaimOutcome) -> str:
-    """`could show 4.1`: what the data could have shown that cannot tell; "" where not known."""
+    """`could show 4.1 points`: what data that cannot tell could have shown; "" where not known."""
     scale = claim_engine.scale_of(outcome.claim.unit)
     smallest = outcome.verdict.smallest * scale
     possible = not (smallest >= scale > 1)  # no two shares are 100 points apart
     known = math.isfinite(smallest) and possible
-    return f"could show {_fixed(smallest, _digits(smallest))}" if known else ""
+    unit = " points" * (scale > 1)
+    return f"could show {_fixed(smallest, _digits(smallest))}{unit}" if known else ""
 
 
 def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
@@ -108,7 +109,7 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
 
 
 def also_text(outcome: ClaimOutcome) -> str:
-    """`also in an untrained network: 61.2`; "" where that is not so, or unknown."""
+    """`also in an untrained network: 61.2 %`; "" where that is not so, or unknown."""
     if outcome.beyond.outcome is Outcome.CANNOT_TELL:
         return f"perhaps {ALSO}"
     if not outcome.untrained:

@@ -98,6 +98,8 @@ class PaperRuns:
     model   which of them, by its id on the hub
     absent  why other runs are missing, by name
     others  for keys of data that are not of the paper's kind, what they are instead
+    limit   documents, or examples, of each run at most
+    learned  by run, or task, of what was trained here on a part alone: from how many examples
     """
 
     def __init__(
@@ -108,9 +110,12 @@ class PaperRuns:
         model: str = "",
         absent: Mapping[str, str] | None = None,
         others: Mapping[str, str] | None = None,
+        limit: int | None = None,
+        learned: Mapping[str, int] | None = None,
     ) -> None:
         self.runs, self.own, self.model = dict(runs), own, model
         self.absent, self.others = dict(absent or {}), dict(others or {})
+        self.limit, self.learned = limit, dict(learned or {})
 
     def __contains__(self, name: object) -> bool:
         return name in self.runs
@@ -129,6 +134,16 @@ class PaperRuns:
         for name in names:
             if name.startswith(TUNED) and (why := self.at_chance(name.partition(":")[2])):
                 raise Unmeasured(why)
+
+    def tells(self, task: str) -> bool:
+        """Whether something can be concluded from the checkpoint for a task."""
+        return task not in self.learned and not self.at_chance(task)
+
+    def cut_short(self, names: Iterable[str]) -> str:
+        """From how few examples those of these runs learned that were trained on a part; or ""."""
+        keys = (key for name in names for key in (name, name.partition(":")[2]))
+        few = next((self.learned[key] for key in keys if key in self.learned), 0)
+        return f"learned from {few:,} examples only (--limit)" if few else ""
 
     def at_chance(self, task: str) -> str:
         """Why nothing is concluded from a checkpoint for a task; "" where it beats chance."""
