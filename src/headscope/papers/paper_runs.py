@@ -291,7 +291,7 @@ def checkpoint(workspace: Workspace, task: str, *, scratch: bool = False) -> Pat
                 return place
     train, dev = (examples(workspace, task, split=split) for split in ("train", "dev"))
     if len(train) == workspace.limit:
-        workspace.learned[task] = len(train)
+        workspace.learned[f"scratch:{task}" if scratch else task] = len(train)
     weights = " from scratch" if scratch else ""
     workspace.tell(f"fine-tuning {workspace.model_name} for {task}{weights} …")
     start = load_for_task(

@@ -141,8 +141,9 @@ class PaperRuns:
 
     def cut_short(self, names: Iterable[str]) -> str:
         """From how few examples those of these runs learned that were trained on a part; or ""."""
-        keys = (key for name in names for key in (name, name.partition(":")[2]))
-        few = next((self.learned[key] for key in keys if key in self.learned), 0)
+        keys = {key for name in names for key in (name, name.partition(":")[2])}
+        keys |= {key.replace("tuned:", "scratch:") for key in keys}  # beside which it stands
+        few = next((few for key, few in self.learned.items() if key in keys), 0)
         return f"learned from {few:,} examples only (--limit)" if few else ""
 
     def at_chance(self, task: str) -> str:
