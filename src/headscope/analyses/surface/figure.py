@@ -49,7 +49,8 @@ def _caption(tree: xr.DataTree) -> str:
     return (
         "Each mark is one head: the share of its attention that goes to the named tokens, mean "
         f"over tokens, then inputs; punctuation is full stops and commas{sinks}; lines "
-        f"are layer means over heads; whiskers are {INTERVALS}; {over(tree, array)}. After Clark et al. (2019), Figure 2."
+        f"are layer means over heads; whiskers are {INTERVALS}; {over(tree, array)}. "
+        "After Clark et al. (2019), Figure 2."
     )
 
 
