@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.claim import Claim
-from headscope.core.head_labels import all_claims
+from headscope.core.head_labels import all_claims, head_labels
 from headscope.core.intervals import Estimate
 from headscope.core.results import at, derived, estimate, group, largest_first, place_name
 from headscope.core.verdict import (
@@ -100,7 +100,7 @@ def _of_paths(tree: xr.DataTree) -> Verdict:
     dataset = _dataset(tree, PATHS)
     inducing = [claim for claim in _passing(tree, "induction") if claim.departs]
     if PATHS not in dataset or not inducing:
-        needs = "a head that induces" if PATHS in dataset else "no --no-composition"
+        needs = "a head that induces" if PATHS in dataset else "composition, by weights"
         return not_asked(needs)
     readers = [claim.layer * dataset.sizes["head"] + claim.head for claim in inducing]
     over = dataset["composition_above"].sel(way="key").values[readers]
@@ -130,9 +130,9 @@ def verdict_table(tree: xr.DataTree, manifest: Manifest) -> Table:
     """Every kind of head with its verdict, and the head of the largest number."""
     rows = [_row(tree, kind, verdict) for kind, verdict in verdicts(tree).items()]
     columns = [Column("Some head"), Column("Verdict"), Column("Heads"), Column("The most", "%"),
-               Column("Threshold", "%"), Column("Missing")]  # fmt: skip
+               Column("Threshold", "%"), Column("It takes")]  # fmt: skip
     meanings = " ".join(f"{one.sign} {one}: {words}" for one, words in MEANINGS.items())
-    caption = f"Whether any head does it, and how many have the label. {meanings}"
+    caption = f"Whether any head has the label, and how many have. {meanings}"
     return Table("What is claimed of heads", columns, [Rows(rows)], caption)
 
 
@@ -141,7 +141,8 @@ def _row(tree: xr.DataTree, kind: str, verdict: Verdict) -> list[Cell]:
     least = f"{100 * RULES[kind].least:g}" if kind in RULES else MISSING
     if numbers:
         parts = numbers[0][0]
-        heads = str(sum(claim.departs for claim in _passing(tree, kind)))
+        every = (label for one in head_labels(tree).values() for label in one.labels)
+        heads = str(sum(label.kind == kind for label in every))
         first, *_ = largest_first(parts.value)
         number = share(*at(parts, *first))
         most = Cell(f"{place_name(*first)} {number.text}", number.small)
