@@ -149,10 +149,9 @@ def opening(tree: xr.DataTree) -> tuple[str, str, list[Claim]]:
     writers, carriers = (labelled(tree, f"{does}_answer") for does in ("writes", "carries"))
     if not (writers or carriers):
         either = any_of(verdicts(tree)[f"{does}_answer"] for does in ("writes", "carries"))
-        title = "{} head writes or carries the answer{}"
+        some, rest = ("No", "") if either.fails else ("Whether a", ", these prompts cannot tell")
         return (
-            title.format("No", "") if either.fails
-            else title.format("Whether a", ", these prompts cannot tell"),
+            f"{some} head writes or carries the answer{rest}",
             f"{prompts}: of {np.prod(shape(tree))} heads, none moves the answer by "
             f"{100 * LEAST:g} % of the logit difference more surely than chance allows. What "
             "stands below is of single prompts.", [],
