@@ -167,6 +167,20 @@ def test_what_is_no_value_cannot_be_published(text):
         Published(text)
 
 
+def test_a_count_of_what_a_limit_leaves_is_no_count_of_the_whole():
+    counted = Measured(312.0, exact=True)
+    limited = PaperRuns({}, own=True, limit=20)
+    judged = judge(line(counted, Published("1696"), about=RULE), limited)
+    assert judged.outcome is CANNOT_TELL
+    assert judged.measured.detail == "counted in 20 documents at most (--limit)"
+    assert status(counted, Published("1696"), about=RULE) is FAILS
+
+
+def test_an_interval_shorter_than_the_published_digits_shows_its_width():
+    judged = judge(line(Measured(0.0412, 0.0391, 0.0433), Published("0.27")), OWN)
+    assert ours_text(judged) == ("0.041", "[0.039, 0.043]")
+
+
 class WithControl(PaperRuns):
     """Runs with one network without training."""
 

@@ -290,6 +290,9 @@ def judge(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
     elsewhere = measured.elsewhere or runs.others.get(claim.data, "")
     measured = replace(measured, elsewhere=elsewhere)
     verdict = _verdict(claim, measured, own=runs.own)
+    if (why := _cut(claim, measured, runs)) and (verdict.holds or verdict.fails):
+        verdict = Verdict(Outcome.CANNOT_TELL)
+        measured = replace(measured, detail="; ".join(filter(None, (measured.detail, why))))
     values = claim.published if runs.own and not elsewhere and claim.bound is None else ()
     same = tuple(one for one in values if one.verdict(measured, claim.unit).holds)
     outcome = ClaimOutcome(claim, verdict, measured, same, group)
@@ -310,9 +313,17 @@ def _measured(claim: PaperClaim, runs: PaperRuns) -> Measured:
     if claim.measure.about == NETWORK:
         runs.check_checkpoints(claim.measure.runs)
     measured = claim.measure.read(runs)
-    if math.isnan(measured.value) and (measured.verdict is None or not measured.detail):
+    if not measured.exists:
         raise Unmeasured(measured.detail or "the number does not exist here", "nothing to measure")
     return measured
+
+
+def _cut(claim: PaperClaim, measured: Measured, runs: PaperRuns) -> str:
+    """Why what a limit leaves is another thing than the whole, which more of it may turn round."""
+    if claim.measure.about == RULE:
+        count = measured.exact and runs.limit is not None
+        return f"counted in {runs.limit:,} documents at most (--limit)" if count else ""
+    return runs.cut_short(claim.measure.runs) if claim.measure.about == NETWORK else ""
 
 
 def _verdict(claim: PaperClaim, measured: Measured, *, own: bool) -> Verdict:
@@ -346,7 +357,7 @@ def _held_against_untrained(outcome: ClaimOutcome, runs: PaperRuns) -> ClaimOutc
             measured = claim.measure.read(network)
         except Exception:  # what their sample cannot tell takes nothing away
             continue
-        if math.isfinite(measured.value) or measured.verdict is not None:
+        if measured.exists:
             verdicts.append(_verdict(claim, measured, own=runs.own))
             also |= {name: measured} if verdicts[-1].holds else {}
     if not verdicts:

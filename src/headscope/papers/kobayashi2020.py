@@ -30,7 +30,7 @@ LEAST_CV = 0.1  # ours: a spread of a tenth of the mean is a spread
 def _count(run: PaperRun, what: str) -> Measured:
     tokens = run.results("tokens")
     value = float(tokens[what])
-    detail = "" if value.is_integer() else fixed(value, 4)
+    detail = "" if value.is_integer() else f"exactly {fixed(value, 4)}"
     n = f"{int(tokens['inputs']):,} inputs"
     return Measured(value, n=n, detail=detail, exact=True)
 

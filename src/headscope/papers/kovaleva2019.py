@@ -5,8 +5,7 @@ from importlib import resources
 
 import numpy as np
 
-from headscope.core.intervals import SHARE
-from headscope.core.results import estimate, largest_first, place_name
+from headscope.core.results import at, estimate, largest_first, place_name
 from headscope.core.terms import KOVALEVA
 from headscope.core.verdict import above, all_of, beyond_chance, first_before, largest_among, within
 from headscope.core.wording import fixed
@@ -98,7 +97,7 @@ def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
     scores = run.draws("frames", "score")[0]
     costs, verdicts = [], []
     for task in TASKS:
-        if f"ablate:{task}" not in run.beside or run.beside.at_chance(task):
+        if f"ablate:{task}" not in run.beside or not run.beside.tells(task):
             continue
         ablation = run.beside.run(f"ablate:{task}").results("ablation")
         for layer, head in largest_first(scores)[:2]:
@@ -106,7 +105,7 @@ def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
             verdicts.append(above(*change, -COST))
             costs.append(f"{NAMES[task]} {place_name(layer, head)} {points(change[0])}")
     if not costs:
-        needs = "needs checkpoints that beat chance"
+        needs = "needs checkpoints that beat chance, of whole tasks"
         raise Unmeasured(run.beside.absent.get("ablate:rte", needs))
     verdict, n = all_of(verdicts), f"{len(costs) // 2} tasks"
     return Measured(n=n, verdict=verdict, detail="; ".join(costs))
@@ -154,7 +153,7 @@ def _sst_sep(run: PaperRun) -> Measured:
             "change", "model_after", quantity="surface.attention.sep"
         )
         for task in TASKS
-        if f"compare:{task}" in run.beside and not run.beside.at_chance(task)
+        if f"compare:{task}" in run.beside and run.beside.tells(task)
     }
     if len(shares) < 2:
         raise Unmeasured(
@@ -215,15 +214,17 @@ def _pairs(run: PaperRun) -> Measured:
     """How diagonal the maps of the heads are that link subject and verb most."""
     both = ("subject_to_verb", "verb_to_subject")
     score = np.fmax(*(run.draws("pairs", "attention", pair=pair)[0] for pair in both))
-    kinds = ("diagonal", "vertical_diagonal")
-    diagonal = np.sum([run.draws("patterns", "share", pattern=kind) for kind in kinds], axis=0)
+    kinds, patterns = ("diagonal", "vertical_diagonal"), run.results("patterns")
+    shares = [estimate(patterns, "share", pattern=kind) for kind in kinds]
     top = largest_first(score)[:5]
-    of_top = np.mean([diagonal[:, layer, head] for layer, head in top], axis=0)  # [replicate + 1]
-    every = np.nanmean(diagonal, axis=(1, 2))
-    names = ", ".join(place_name(*at) for at in top)
+    # as if both classes, of all heads, erred in one direction
+    of_top = np.sum([at(share, *place) for share in shares for place in top], axis=0) / len(top)
+    value, low, high = of_top.clip(max=1.0).tolist()
+    every = np.sum([run.stored("patterns", "model_share", pattern=kind) for kind in kinds], axis=0)
+    names = ", ".join(place_name(*place) for place in top)
     detail = f"{names}; all heads {percent_text(float(every[0]))}"
-    verdict = run.above(of_top - every)
-    return run.measured(of_top, bounds=SHARE, verdict=verdict, detail=detail, elsewhere=TREES)
+    verdict = above(*quantities.less((value, low, high), tuple(every.tolist())))
+    return Measured(value, low, high, run.counted, verdict=verdict, detail=detail, elsewhere=TREES)
 
 
 @quantities.reads("told:")
@@ -233,7 +234,7 @@ def _last_cls(run: PaperRun, task: str) -> Measured:
     shares = estimate(results, "attention").map(lambda end: end.mean(0))  # [feature], as if all
     kinds = [str(name) for name in results["feature"].values]  # heads erred in one direction
     order = np.argsort(-np.nan_to_num(shares.value), kind="stable")[:3].tolist()
-    detail = ", ".join(f"{kinds[at]} {percent_text(float(shares.value[at]))}" for at in order)
+    detail = ", ".join(f"{kinds[of]} {percent_text(float(shares.value[of]))}" for of in order)
     wanted = "punctuation" if task in PUNCTUATION_TASKS else "sep"
     verdict = largest_among(shares, [kinds.index(wanted)])
     return Measured(n=run.counted, verdict=verdict, detail=detail, elsewhere=TREES)

@@ -104,14 +104,14 @@ def _gain(runs: PaperRuns) -> Measured:
     """Mean over tasks of the score after less that before; accuracy where a task has two."""
     gains, verdicts = [], []
     for task in TASKS:
-        if f"tuned:{task}" in runs and not runs.at_chance(task):
+        if f"tuned:{task}" in runs and runs.tells(task):
             run, of = runs.run(f"tuned:{task}"), GLUE[task]
             metric = of.metrics[0] if of.is_regression else of.metrics[-1]
             after, before = (_score(run, task, metric, when) for when in ("after", "before"))
             gains.append(after[0] - before[0])
             verdicts.append(above(*quantities.less(after, before)))
     if not gains:
-        needs = "needs checkpoints that beat chance"
+        needs = "needs checkpoints that beat chance, of whole tasks"
         raise Unmeasured(runs.absent.get("tuned:rte", needs))
     few = f"{len(gains)} of 7 tasks" if len(gains) < len(TASKS) else ""
     return Measured(float(np.mean(gains)), n=f"{len(gains)} tasks", verdict=all_of(verdicts),

@@ -29,6 +29,7 @@ from headscope.run.store import Run
 
 ALSO = "also in an untrained network"
 COUNTS = ("", "heads")  # units of numbers that may be counts
+FINEST = 4  # decimals, where fewer show no width of an interval
 OFTEN = 3  # a direction that so many claims share is stated once, above them
 
 
@@ -83,12 +84,13 @@ def short_status(outcome: ClaimOutcome) -> str:
 
 
 def smallest_text(outcome: ClaimOutcome) -> str:
-    """`could show 4.1`: what the data could have shown that cannot tell; "" where not known."""
+    """`could show 4.1 points`: what data that cannot tell could have shown; "" where not known."""
     scale = claim_engine.scale_of(outcome.claim.unit)
     smallest = outcome.verdict.smallest * scale
     possible = not (smallest >= scale > 1)  # no two shares are 100 points apart
     known = math.isfinite(smallest) and possible
-    return f"could show {_fixed(smallest, _digits(smallest))}" if known else ""
+    unit = " points" * (scale > 1)
+    return f"could show {_fixed(smallest, _digits(smallest))}{unit}" if known else ""
 
 
 def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
@@ -97,21 +99,24 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
     if measured is None or math.isnan(measured.value):
         return "", ""
     scale, digits = claim_engine.scale_of(outcome.claim.unit), digits_of(outcome)
-    value = _fixed(scale * measured.value, digits)
+    numbers = [scale * end for end in (measured.value, measured.low, measured.high)]
     if measured.low == measured.high or math.isnan(measured.low):  # what no sample moves has none
-        return value, ""
-    ends = (_fixed(scale * end, digits) for end in (measured.low, measured.high))
+        return _fixed(numbers[0], digits), ""
+    while len({_fixed(number, digits) for number in numbers}) == 1 and digits < FINEST:
+        digits += 1
+    value, *ends = (_fixed(number, digits) for number in numbers)
     return value, f"[{', '.join(ends)}]"
 
 
 def also_text(outcome: ClaimOutcome) -> str:
-    """`also in an untrained network: 61.2`; "" where that is not so, or unknown."""
+    """`also in an untrained network: 61.2 %`; "" where that is not so, or unknown."""
     if outcome.beyond.outcome is Outcome.CANNOT_TELL:
         return f"perhaps {ALSO}"
     if not outcome.untrained:
         return ""
     value = claim_engine.scale_of(outcome.claim.unit) * outcome.untrained_value
-    return f"{ALSO}: {_fixed(value, digits_of(outcome))}" if math.isfinite(value) else ALSO
+    unit = " %" * (outcome.claim.unit == "%")
+    return f"{ALSO}: {_fixed(value, digits_of(outcome))}{unit}" if math.isfinite(value) else ALSO
 
 
 def difference_texts(outcome: ClaimOutcome) -> list[str]:

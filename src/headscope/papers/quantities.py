@@ -32,7 +32,7 @@ from headscope.core.results import (
     place_name,
 )
 from headscope.core.results import estimate as results_estimate
-from headscope.core.verdict import Verdict, above, below, largest_among
+from headscope.core.verdict import Verdict, above, below, largest_among, maybe_largest
 from headscope.core.wording import fixed
 from headscope.run.store import Run
 from headscope.tasks.metrics import chance
@@ -81,6 +81,11 @@ class Measured:
     exact: bool = False
 
     @property
+    def exists(self) -> bool:
+        """Whether there is a number, or a verdict on several that are in `detail`."""
+        return not math.isnan(self.value) or (self.verdict is not None and bool(self.detail))
+
+    @property
     def ends(self) -> tuple[float, float]:
         """The ends of the interval; twice the value where it is exact."""
         return (self.value, self.value) if self.exact else (self.low, self.high)
@@ -93,6 +98,8 @@ class PaperRuns:
     model   which of them, by its id on the hub
     absent  why other runs are missing, by name
     others  for keys of data that are not of the paper's kind, what they are instead
+    limit   documents, or examples, of each run at most
+    learned  by run, or task, of what was trained here on a part alone: from how many examples
     """
 
     def __init__(
@@ -103,9 +110,12 @@ class PaperRuns:
         model: str = "",
         absent: Mapping[str, str] | None = None,
         others: Mapping[str, str] | None = None,
+        limit: int | None = None,
+        learned: Mapping[str, int] | None = None,
     ) -> None:
         self.runs, self.own, self.model = dict(runs), own, model
         self.absent, self.others = dict(absent or {}), dict(others or {})
+        self.limit, self.learned = limit, dict(learned or {})
 
     def __contains__(self, name: object) -> bool:
         return name in self.runs
@@ -116,7 +126,7 @@ class PaperRuns:
         found: dict[str, dict[str, Run]] = {}
         for name, run in self.runs.items():
             for network in controls(run.tree):
-                found.setdefault(str(network.name), {})[name] = Run(network, {})
+                found.setdefault(str(network.name), {})[name] = Run(network, run.manifest)
         return {name: PaperRuns(runs, others=self.others) for name, runs in found.items()}
 
     def check_checkpoints(self, names: Iterable[str]) -> None:
@@ -124,6 +134,17 @@ class PaperRuns:
         for name in names:
             if name.startswith(TUNED) and (why := self.at_chance(name.partition(":")[2])):
                 raise Unmeasured(why)
+
+    def tells(self, task: str) -> bool:
+        """Whether something can be concluded from the checkpoint for a task."""
+        return task not in self.learned and not self.at_chance(task)
+
+    def cut_short(self, names: Iterable[str]) -> str:
+        """From how few examples those of these runs learned that were trained on a part; or ""."""
+        keys = {key for name in names for key in (name, name.partition(":")[2])}
+        keys |= {key.replace("tuned:", "scratch:") for key in keys}  # beside which it stands
+        few = next((few for key, few in self.learned.items() if key in keys), 0)
+        return f"learned from {few:,} examples only (--limit)" if few else ""
 
     def at_chance(self, task: str) -> str:
         """Why nothing is concluded from a checkpoint for a task; "" where it beats chance."""
@@ -262,8 +283,11 @@ class PaperRun(Run):
         """
         at, layers = int(np.nanargmax(curve[0])), curve.shape[1]
         wanted = [one for one in range(layers) if first <= one / max(layers - 1, 1) <= last]
+        parts = self.interval(curve)
         detail = f"most in layer {at + 1} of {layers}, {text(float(curve[0, at]))}"
-        verdict = largest_among(self.interval(curve), wanted)
+        if others := sorted(maybe_largest(parts) - {at}):
+            detail += f"; it may be layer {' or '.join(str(one + 1) for one in others)}, too"
+        verdict = largest_among(parts, wanted)
         return Measured(at + 1, n=self.counted, verdict=verdict, detail=detail)
 
     def above(self, draws: Float64, bound: float = 0.0) -> Verdict:

@@ -177,7 +177,8 @@ def _outcome(paper: Paper, workspace: Workspace, command: str) -> PaperOutcome:
         runs, absent, seconds = {}, dict.fromkeys(paper.runs, about.pop("absent")), {}
     sources = workspace.data.sources.values()
     others = {source.key: source.elsewhere for source in sources}
-    results = PaperRuns(runs, own=bool(own), model=own, absent=absent, others=others)
+    results = PaperRuns(runs, own=bool(own), model=own, absent=absent, others=others,
+                        limit=workspace.limit, learned=workspace.learned)  # fmt: skip
     return PaperOutcome(
         paper, workspace.folder, about, bool(own),
         [_judged(claim, results, group.id) for group in paper.groups for claim in group.claims],

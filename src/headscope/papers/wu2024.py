@@ -56,8 +56,10 @@ def _sparse(run: PaperRun) -> Measured:
 def _never(run: PaperRun) -> Measured:
     """A head that did once does: more needles can only make the share of the others smaller."""
     share = float((_steps(run)[0] == 0).mean())
-    verdict = Verdict(Outcome.CANNOT_TELL if share >= NEVER else Outcome.FAILS)
-    return Measured(share, n=run.counted, verdict=verdict)
+    may = share >= NEVER
+    verdict = Verdict(Outcome.CANNOT_TELL if may else Outcome.FAILS)
+    detail = "more needles can only lower it" if may else ""
+    return Measured(share, n=run.counted, verdict=verdict, detail=detail)
 
 
 def _known(text: str) -> tuple[Published, ...]:

@@ -222,6 +222,6 @@ SECTIONS = (
 )  # fmt: skip
 
 OPENING = OpeningPlan(
-    heading=heading_of("Which heads of ", " do what?"), findings=circuit_findings,
+    heading=heading_of("Where heads of ", " look, and what they write"), findings=circuit_findings,
     lede=headline, id="circuits", tables=(verdict_table,),
 )  # fmt: skip

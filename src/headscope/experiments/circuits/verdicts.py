@@ -91,8 +91,10 @@ def _numbers(tree: xr.DataTree, kind: str) -> list[tuple[Estimate, float]]:
         return [(score, rule.least), (Estimate(gain, low, 2 * gain - low), 0.0)]
     if rule.variable not in dataset or (kind in written_answers.RULES and "effect" not in dataset):
         return []
-    first = estimate(dataset, rule.variable), rule.least
-    return [first, (estimate(dataset, "copied"), claims.COPIED)] if kind == "copying" else [first]
+    numbers = [(estimate(dataset, rule.variable), rule.least)]
+    if kind == "copying" and "copied" in dataset:
+        numbers.append((estimate(dataset, "copied"), claims.COPIED))
+    return numbers
 
 
 def _of_paths(tree: xr.DataTree) -> Verdict:
