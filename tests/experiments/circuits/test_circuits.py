@@ -176,6 +176,8 @@ def test_a_verdict_is_that_of_the_intervals_of_a_head(random, low, high, beyond,
     found = verdicts(tree)["induction"]
     assert found.outcome == wanted.outcome
     assert found.smallest == pytest.approx(wanted.smallest, nan_ok=True)
+    shown = f"induction ({100 * wanted.smallest:.1f} points above its threshold would have shown)"
+    assert (shown in " ".join(circuit_findings(tree))) == (wanted.outcome is Outcome.CANNOT_TELL)
 
 
 def test_the_wired_heads_hold_and_what_was_not_measured_is_not_asked(wired):
