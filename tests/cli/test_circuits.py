@@ -25,7 +25,7 @@ def test_a_decoder_is_told_apart_and_the_run_is_opened_again(headscope, desk):
     assert "2 layers × 2 heads, 20 made inputs" in done.out
     assert "  induction: L2·H1 100 %" in done.out
     page = (desk / "run/report.html").read_text("utf-8")
-    assert "Which heads of" in page
+    assert "Where heads of" in page
     assert (desk / "run/figures/circuits.png").is_file()
     assert (desk / "run/tables/circuit_pairs.csv").is_file()
     told = headscope("circuits", "decoder", "-o", "run", *QUICK, "--control", "none", "--json")
