@@ -107,7 +107,7 @@ def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
     if not costs:
         needs = "needs checkpoints that beat chance, of whole tasks"
         raise Unmeasured(run.beside.absent.get("ablate:rte", needs))
-    verdict, n = all_of(verdicts), f"{len(costs) // 2} tasks"
+    verdict, n = all_of(verdicts), f"{len(costs) // 2} of {len(TASKS)} tasks"
     return Measured(n=n, verdict=verdict, detail="; ".join(costs))
 
 

@@ -114,7 +114,8 @@ def _gain(runs: PaperRuns) -> Measured:
         needs = "needs checkpoints that beat chance, of whole tasks"
         raise Unmeasured(runs.absent.get("tuned:rte", needs))
     few = f"{len(gains)} of 7 tasks" if len(gains) < len(TASKS) else ""
-    return Measured(float(np.mean(gains)), n=f"{len(gains)} tasks", verdict=all_of(verdicts),
+    many = f"{len(gains)} task{'s' * (len(gains) > 1)}"
+    return Measured(float(np.mean(gains)), n="" if few else many, verdict=all_of(verdicts),
                     detail=", ".join(points(gain) for gain in gains), elsewhere=few)  # fmt: skip
 
 

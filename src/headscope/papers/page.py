@@ -218,7 +218,8 @@ def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[
     words = (number, printable(measured.detail), own["n"], own["elsewhere"], also_text(outcome),
              smallest_text(outcome))  # fmt: skip
     return {
-        "claim": claim, "verdict": found, "sign": found.sign, "kind": found.kind,
+        "claim": claim, "unit": "" if claim.unit == "share" else claim.unit,
+        "verdict": found, "sign": found.sign, "kind": found.kind,
         "ours": ours, "interval": interval, "direction": own["direction"],
         "published": [(p.text, _where(p, claim.place), difference)
                       for p, difference in zip(claim.published, apart, strict=True)],

@@ -143,8 +143,9 @@ class PaperRuns:
         """From how few examples those of these runs learned that were trained on a part; or ""."""
         keys = {key for name in names for key in (name, name.partition(":")[2])}
         keys |= {key.replace("tuned:", "scratch:") for key in keys}  # beside which it stands
-        few = next((few for key, few in self.learned.items() if key in keys), 0)
-        return f"learned from {few:,} examples only (--limit)" if few else ""
+        key = next((key for key in self.learned if key in keys), "")
+        start = "from random weights it " * key.startswith("scratch:")
+        return f"{start}learned from {self.learned[key]:,} examples only (--limit)" if key else ""
 
     def at_chance(self, task: str) -> str:
         """Why nothing is concluded from a checkpoint for a task; "" where it beats chance."""
