@@ -294,6 +294,7 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "telling": heads.telling(tree),
         "kinds": heads.data_kinds(tree), "cells": heads.cells(tree), "nothing": heads.nothing(tree),
         "shown": heads.shown(tree), "intervals": heads.intervals(head_metrics(tree)),
+        "of_words": heads.of_words(tree),
         "unheld": "" if _some_interval(tree) else INTERVALS,
         "columns": heads.columns(tree), "bracketed": heads.intervals(heads.columns(tree)),
         "rows": heads.rows(tree), "n": over(tree),

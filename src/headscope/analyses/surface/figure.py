@@ -48,9 +48,9 @@ def _caption(tree: xr.DataTree) -> str:
         )
     return (
         "Each mark is one head: the share of its attention that goes to the named tokens, mean "
-        f"over documents; punctuation is full stops and commas{sinks}; lines are layer means over "
-        f"heads; whiskers are {INTERVALS}; "
-        f"{over(tree, array)}. After Clark et al. (2019), Figure 2."
+        f"over tokens, then inputs; punctuation is full stops and commas{sinks}; lines "
+        f"are layer means over heads; whiskers are {INTERVALS}; {over(tree, array)}. "
+        "After Clark et al. (2019), Figure 2."
     )
 
 
