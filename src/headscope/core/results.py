@@ -366,7 +366,8 @@ def labelled(
             arrays[name] = xr.Variable(v.dims, v.value, attrs)
     length = {dim: n for array in arrays.values() for dim, n in array.sizes.items()}
     used = {dim: list(values) for dim, values in (coords or {}).items() if dim in length}
-    return xr.Dataset(arrays, {dim: used.get(dim, np.arange(n)) for dim, n in length.items()})
+    numbered = {dim: np.arange(n) for dim, n in length.items() if dim not in used}
+    return xr.Dataset(arrays, {**numbered, **used})
 
 
 def with_token_names(
