@@ -201,8 +201,8 @@ def test_a_head_that_looks_elsewhere_from_far_is_said_to() -> None:
     assert not list(CARD.lines(tree, 0, 1))
     assert len(CARD.data(tree, 0, 1)["by_place"]) == 4 * 2
     assert finding(tree) == (
-        "What 1 head gives to the first token depends on how far from the start the token is that "
-        "looks: L1·H1 50 % from tokens up to 16 and 10 % from tokens 17 to 32."
+        "1 head gives the first token another share from tokens near the start than from those far "
+        "from it: L1·H1 50 % from tokens up to 16 and 10 % from tokens 17 to 32."
     )
     old = xr.DataTree.from_dict({"surface": dataset[["attention"]]})
     assert not finding(old)

@@ -57,8 +57,8 @@ def finding(tree: xr.DataTree) -> str:
             for b in np.flatnonzero(np.isfinite(parts.low[layer, head]))[[0, -1]]]  # fmt: skip
     one = f"{place_name(int(layer), int(head))} {' and '.join(said)}"
     return (
-        f"What {count} head{'s' * (count != 1)} give{'s' * (count == 1)} to {name} depends on how "
-        f"far from the start the token is that looks: {one}."
+        f"{count} head{'s' * (count != 1)} give{'s' * (count == 1)} {name} another share from "
+        f"tokens near the start than from those far from it: {one}."
     )
 
 
