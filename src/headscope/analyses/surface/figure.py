@@ -10,6 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.analyses.surface.claims import NO_TOKEN
+from headscope.analyses.surface.query_bands import finding as by_place
 from headscope.core.head_attention import NEIGHBOURS, TARGETS, has_cls
 from headscope.core.results import estimate, needed
 from headscope.core.wording import percent
@@ -88,7 +89,8 @@ def _finding(tree: xr.DataTree) -> str:
     most = max(means, key=lambda target: np.nan_to_num(means[target]))
     if not np.isfinite(means[most]):
         return ""
-    return f"The mean head gives {TARGETS[most].goal} {percent(means[most])} of its attention."
+    mean = f"The mean head gives {TARGETS[most].goal} {percent(means[most])} of its attention."
+    return f"{mean} {by_place(tree)}".strip()
 
 
 SECTIONS = (
