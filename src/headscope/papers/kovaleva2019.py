@@ -9,11 +9,13 @@ from headscope.core.results import at, estimate, largest_first, place_name
 from headscope.core.terms import KOVALEVA
 from headscope.core.verdict import above, all_of, beyond_chance, first_before, largest_among, within
 from headscope.core.wording import fixed
-from headscope.papers import quantities
-from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
+from headscope.papers import measure, quantities
+from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
 from headscope.papers.kovaleva2019_tasks import CHANGE, DISABLING, NAMES, SCORES, TASKS, points
+from headscope.papers.measure import Measure
 from headscope.papers.own_models import BERT_UNCASED
-from headscope.papers.quantities import Measure, Measured, PaperRun, Unmeasured, percent_text
+from headscope.papers.published import Published
+from headscope.papers.quantities import Measured, PaperRun, Unmeasured, percent_text
 
 NEGLIGIBLE = 0.1  # ours: of what [SEP] draws
 COST = 0.01  # ours: a loss of a point of the score
@@ -47,7 +49,7 @@ def _vertical(_: quantities.PaperRuns) -> Measured:
     return Measured(share, n=_labelled_maps(), elsewhere=OURS)
 
 
-@quantities.reads("compare:")
+@measure.reads("compare:")
 def _heterogeneous(run: PaperRun, _: str) -> Measured:
     kinds = run.results("patterns")["pattern"].values
     shares = {str(p): run.stored("patterns", "model_share", pattern=p) for p in kinds}
@@ -72,7 +74,7 @@ CLASSES = ClaimGroup(
 )  # fmt: skip
 
 
-@quantities.reads("frames")
+@measure.reads("frames")
 def _frame_head(run: PaperRun, rank: int) -> Measured:
     """The score of the best head, or the second; whether it is more than distances would give."""
     scores = run.draws("frames", "score")[0]
@@ -89,7 +91,7 @@ def _frame_head(run: PaperRun, rank: int) -> Measured:
     return Measured(*number, run.counted, verdict=verdict, detail=detail)
 
 
-@quantities.reads("frames")
+@measure.reads("frames")
 def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
     """What disabling the two best frame heads costs on every task there is: nothing is shown to be
     lost only where no loss of COST or more is left possible.
@@ -117,7 +119,7 @@ FRAMES = ClaimGroup(
     "Two heads of the pre-trained model look from a frame element to the word that evokes the "
     "frame.", (
         PaperClaim("frames-sentences", "§4.2", "Sentences kept of FrameNet 1.7",
-                   quantities.example_count("frames"), (Published("473"),), data="frames"),
+                   measure.example_count("frames"), (Published("473"),), data="frames"),
         PaperClaim("frames-best", "§4.2", "Two heads link frame elements to their target (7-6, "
                    "1-2): the best, mean of largest weights", _frame_head(0),
                    (Published("0.209"),), direction=BY_CHANCE, data="frames"),
@@ -131,7 +133,7 @@ FRAMES = ClaimGroup(
 )  # fmt: skip
 
 
-@quantities.reads("compare:")
+@measure.reads("compare:")
 def _early_late(run: PaperRun, _: str) -> Measured:
     """The layers of the fine-tuned model in which [CLS] and [SEP] draw most, mean over heads."""
     change = run.results("change")
@@ -146,7 +148,7 @@ def _early_late(run: PaperRun, _: str) -> Measured:
     return Measured(n=run.counted, verdict=first_before(*peaks), detail=detail)
 
 
-@quantities.reads("compare:sst-2")
+@measure.reads("compare:sst-2")
 def _sst_sep(run: PaperRun) -> Measured:
     shares = {
         task: run.beside.run(f"compare:{task}").stored(
@@ -166,7 +168,7 @@ def _sst_sep(run: PaperRun) -> Measured:
     return Measured(*own, run.counted, verdict=verdict, detail=detail)
 
 
-@quantities.reads("told:")
+@measure.reads("told:")
 def _negligible(run: PaperRun, _: str, kinds: tuple[str, ...]) -> Measured:
     """The largest change of attention to these kinds of words, of what [SEP] draws."""
     change = run.results("change")
@@ -209,7 +211,7 @@ FEATURES = ClaimGroup(
 )  # fmt: skip
 
 
-@quantities.reads("words")
+@measure.reads("words")
 def _pairs(run: PaperRun) -> Measured:
     """How diagonal the maps of the heads are that link subject and verb most."""
     both = ("subject_to_verb", "verb_to_subject")
@@ -227,7 +229,7 @@ def _pairs(run: PaperRun) -> Measured:
     return Measured(value, low, high, run.counted, verdict=verdict, detail=detail, elsewhere=TREES)
 
 
-@quantities.reads("told:")
+@measure.reads("told:")
 def _last_cls(run: PaperRun, task: str) -> Measured:
     """What the last layer's [CLS] looks at most, mean over heads."""
     results = run.results("cls_attention")

@@ -22,8 +22,9 @@ from headscope.draw.panel import PanelStore
 from headscope.page.sections import inline_figure
 from headscope.page.shell import plain_page
 from headscope.page.svg import Styles
-from headscope.papers import claim_engine
-from headscope.papers.claim_engine import ClaimGroup, ClaimOutcome, Paper, Published
+from headscope.papers import claim_engine, published
+from headscope.papers.claim_engine import ClaimGroup, ClaimOutcome, Paper
+from headscope.papers.published import Published
 from headscope.papers.quantities import Measured
 from headscope.run.store import Run
 
@@ -85,7 +86,7 @@ def short_status(outcome: ClaimOutcome) -> str:
 
 def smallest_text(outcome: ClaimOutcome) -> str:
     """`could show 4.1 points`: what data that cannot tell could have shown; "" where not known."""
-    scale = claim_engine.scale_of(outcome.claim.unit)
+    scale = published.scale_of(outcome.claim.unit)
     smallest = outcome.verdict.smallest * scale
     possible = not (smallest >= scale > 1)  # no two shares are 100 points apart
     known = math.isfinite(smallest) and possible
@@ -98,7 +99,7 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
     measured = outcome.measured
     if measured is None or math.isnan(measured.value):
         return "", ""
-    scale, digits = claim_engine.scale_of(outcome.claim.unit), digits_of(outcome)
+    scale, digits = published.scale_of(outcome.claim.unit), digits_of(outcome)
     numbers = [scale * end for end in (measured.value, measured.low, measured.high)]
     if measured.low == measured.high or math.isnan(measured.low):  # what no sample moves has none
         return _fixed(numbers[0], digits), ""
@@ -114,7 +115,7 @@ def also_text(outcome: ClaimOutcome) -> str:
         return f"perhaps {ALSO}"
     if not outcome.untrained:
         return ""
-    value = claim_engine.scale_of(outcome.claim.unit) * outcome.untrained_value
+    value = published.scale_of(outcome.claim.unit) * outcome.untrained_value
     unit = " %" * (outcome.claim.unit == "%")
     return f"{ALSO}: {_fixed(value, digits_of(outcome))}{unit}" if math.isfinite(value) else ALSO
 
@@ -135,7 +136,7 @@ def digits_of(outcome: ClaimOutcome) -> int:
     if printed:
         return max(printed)
     measured = outcome.measured or Measured()
-    ours = [claim_engine.scale_of(outcome.claim.unit) * end for end in (
+    ours = [published.scale_of(outcome.claim.unit) * end for end in (
         measured.value, measured.low, measured.high)]  # fmt: skip
     there = [abs(number) for number in ours if math.isfinite(number)]
     if outcome.claim.unit in COUNTS and all(map(float.is_integer, there)):
@@ -166,7 +167,7 @@ def render(outcome: PaperOutcome) -> str:
         counts=_tally(outcome), outcomes=[(o.sign, o.kind, o, MEANINGS[o]) for o in Outcome],
         reproduced=sum(bool(one.reproduced) for one in outcome.claims),
         total=len(outcome.claims), sections=sections,
-        runs=[_run(outcome, name) for name in outcome.paper.runs], marks=claim_engine.MARKS,
+        runs=[_run(outcome, name) for name in outcome.paper.runs], marks=published.MARKS,
         command=printable(outcome.command),
         controlled=any(controls(run.tree) for run in outcome.runs.values()),
     )  # fmt: skip

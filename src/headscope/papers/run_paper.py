@@ -35,6 +35,7 @@ from headscope.papers import (
     kovaleva2019,
     olsson2022,
     paper_runs,
+    published,
     wang2023,
     wu2024,
 )
@@ -286,7 +287,7 @@ def summary(paper: PaperOutcome) -> dict[str, Any]:
 def claim_record(outcome: ClaimOutcome) -> dict[str, Any]:
     """A claim as plain values, in its unit; what does not exist is None."""
     claim, measured = outcome.claim, outcome.measured or Measured()
-    scale = claim_engine.scale_of(claim.unit)
+    scale = published.scale_of(claim.unit)
     apart = claim_engine.differences(outcome) or [math.nan] * len(claim.published)
     return {
         "key": claim.key, "section": outcome.group, "place": claim.place, "claim": claim.text,
