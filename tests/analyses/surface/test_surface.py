@@ -204,6 +204,9 @@ def test_a_head_that_looks_elsewhere_from_far_is_said_to() -> None:
         "1 head gives the first token another share from tokens near the start than from those far "
         "from it: L1·H1 50 % from tokens up to 16 and 10 % from tokens 17 to 32."
     )
+    decoder = xr.DataTree.from_dict({"surface": dataset})
+    decoder.attrs["stack"] = "decoder"
+    assert not finding(decoder)  # its first tokens see so few that it says nothing
     old = xr.DataTree.from_dict({"surface": dataset[["attention"]]})
     assert not finding(old)
     assert not list(CARD.lines(old, 0, 0))

@@ -34,6 +34,13 @@ def _by_goal(tree: xr.DataTree) -> dict[str, tuple[str, Estimate]]:
     return {goal: (names[goal], estimate(dataset, BY_PLACE, goal=goal)) for goal in GOALS}
 
 
+def _said(tree: xr.DataTree, parts: Estimate) -> Estimate:
+    """Without the first band of decoders: its tokens see so few that even attention differs."""
+    if tree.attrs.get("stack") != "decoder":
+        return parts
+    return parts.map(lambda part: np.where(np.arange(len(NAMES)) == 0, np.nan, part))
+
+
 def _apart(parts: Estimate) -> Floats:
     """[layer, head] by how much bands differ at most; NaN where none surely do, by APART."""
     there = np.isfinite(parts.low)  # [layer, head, band]
@@ -48,7 +55,7 @@ def finding(tree: xr.DataTree) -> str:
     """How many heads give the first token more from near than from far, or less; "" of none."""
     if "first" not in (by_goal := _by_goal(tree)):
         return ""
-    name, parts = by_goal["first"]
+    name, parts = by_goal["first"][0], _said(tree, by_goal["first"][1])
     apart = _apart(parts)
     if not (count := int(np.isfinite(apart).sum())):
         return ""
@@ -63,7 +70,8 @@ def finding(tree: xr.DataTree) -> str:
 
 
 def _lines(tree: xr.DataTree, layer: int, head: int) -> Iterator[str]:
-    for name, parts in _by_goal(tree).values():
+    for name, every in _by_goal(tree).values():
+        parts = _said(tree, every)
         if np.isfinite(_apart(parts)[layer, head]):
             bands = np.flatnonzero(np.isfinite(parts.low[layer, head])).tolist()
             said = (f"{percent(*at(parts, layer, head, b))} from tokens {NAMES[b]}" for b in bands)
