@@ -88,12 +88,12 @@ def estimate(draws: Float64, *, bounds: Bounds = ANY, sizes: Float64 | None = No
     return replace(_where(draws, groups, *ends), sizes=sizes)
 
 
-def estimate_correlation(draws: Float64) -> Estimate:
-    """The same of a correlation, from -1 to 1."""
+def estimate_correlation(draws: Float64, sizes: Float64 | None = None) -> Estimate:
+    """The same of a correlation, from -1 to 1; `sizes` of what it is over, such as pairs."""
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
     moves = moves_of(draws)
-    half = _student(*standard_error(moves))
+    half = _student(*standard_error(moves, sizes))
     return _where(draws, (moves != 0).sum(0), *_on_scale(draws[0], (half, half), CORRELATION))
 
 
