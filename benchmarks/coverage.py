@@ -33,6 +33,7 @@ from scipy.stats import multivariate_normal, rankdata
 from benchmarks.coverage_documents import (
     BY_RANK,
     CHOSEN,
+    DOCUMENTS,
     LEAST_EVENTS,
     PLAIN,
     Whole,
@@ -53,7 +54,6 @@ from headscope.core.intervals import (
 )
 from headscope.experiments.comparison.change import simultaneous
 
-DOCUMENTS = (5, 14, 30, 100)
 SHORT, GOOD = 0.9, (0.93, 0.98)
 FRESH = 1_000_000  # to the seed
 AGAIN, WHOLE_AGAIN = 10, 2  # times

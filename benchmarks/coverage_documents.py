@@ -34,6 +34,7 @@ from headscope.run.plan import Shard, make_plan
 CHOSEN = ("held_out", "advantage", ABOVE)
 BY_RANK = ("spearman_attention_value_norm", "spearman_frequency", "frequency_profile")
 PLAIN = ("entropy", "surface")
+DOCUMENTS = (5, 14, 30, 100)
 LEAST_EVENTS = 20
 PLACES = [0, 20]  # of heads, the best first, of which `above_reference` is tried
 
@@ -71,27 +72,29 @@ class Whole:
 
 def chosen_heads(files: Sequence[Path]) -> Iterator[Whole]:
     """Accuracies of heads that the documents choose, and what heads find beyond other rules."""
-    sums, scope = by_document("demo", files)
-    asked, right = (sums[f"dependency/{name}"].sum(0).sum(0) for name in ("asked", "correct"))
-    flat = right.reshape(-1, right.shape[-1])  # [unit, relation]
-    heads = np.unravel_index((-flat).argsort(0)[PLACES], right.shape[:-1])
-    events = np.minimum(flat.max(0), asked - flat.max(0))
+    every, scope = by_document("demo", files)
+    asked, right = (every[f"dependency/{name}"].sum((0, 1)) for name in ("asked", "correct"))
+    flat, size = right.reshape(-1, right.shape[-1]), len(every["dependency/asked"])
+    events = np.minimum(flat.max(0), asked - flat.max(0))  # [relation], two classes before them
+    many = np.flatnonzero(events * DOCUMENTS[-1] / size >= LEAST_EVENTS)
+    assert {0, 1} <= set(many)
+    heads = np.unravel_index((-flat[:, many]).argsort(0)[PLACES], right.shape[:-1])
+    names = ",".join(scope.relations[at - 2] for at in many[2:])
 
     @cache
     def numbers(at: tuple[int, ...]) -> dict[str, Estimate]:
-        analysis = Dependency(replace(scope, replicates=len(at)))
+        analysis = Dependency(replace(scope, replicates=len(at)), relations=names)
         for name, kept in analysis.accumulators.items():
-            assert isinstance(kept, Sums)
-            every = Sums(sums[f"dependency/{name}"][list(at)])
-            kept.by_group = every.folded(len(kept.by_group)).by_group
+            drawn = every[f"dependency/{name}"][list(at)]
+            drawn = drawn if name == "left_out" else drawn[..., many]
+            kept.by_group = Sums(drawn).folded(len(kept.by_group)).by_group
         result = analysis.result()
         each = {variable: of_results(result, variable) for variable in CHOSEN}
-        cells = (*heads, np.arange(len(events)))
-        return each | {ABOVE: each[ABOVE].map(lambda every: every[cells].ravel())}
+        cells = (*heads, np.arange(len(many)))
+        return each | {ABOVE: each[ABOVE].map(lambda grid: grid[cells].ravel())}
 
     for variable in CHOSEN:
-        some = np.tile(events, len(PLACES) if variable == ABOVE else 1)
-        size = len(sums["dependency/asked"])
+        some = np.tile(events[many], len(PLACES) if variable == ABOVE else 1)
         yield Whole(variable, "treebank", size, lambda at, v=variable: numbers(tuple(at))[v], some)
 
 
