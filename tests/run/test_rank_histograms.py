@@ -33,6 +33,19 @@ def test_agreement_is_that_of_the_halves_over_tokens_by_spearman_and_brown() -> 
     assert 0.5 < expected < 0.95
 
 
+def test_correlations_know_how_many_tokens_each_document_has() -> None:
+    rng = np.random.default_rng(6)
+    histograms = counted(rng.poisson(2, (2, 300)))
+    tokens = histograms.coarse.by_group
+    tokens[:] = rng.poisson(rng.lognormal(0, 1, (6, 1, 1, 1)), tokens.shape)
+    _, draws, sizes = histograms.correlations()
+    of_document = tokens.sum((2, 3))
+    assert sizes[0] == of_document.sum(0)
+    np.testing.assert_array_equal(sizes[0] - sizes[1:], of_document)
+    found, even = around(draws[0], draws, sizes), around(draws[0], draws)
+    assert found.high - found.low > even.high - even.low
+
+
 def test_ranks_of_another_corpus_are_taken_as_they_are() -> None:
     by_half = RNG.poisson(2, (2, 300))
     assert counted(by_half, ranks=np.arange(300) + 1.0).agreement() == 1
