@@ -1,19 +1,27 @@
 """Do labels hold of the same texts as longer inputs, or do they say of which lengths they are?
 
-    python -m benchmarks.lengths [MODEL]
+    python -m benchmarks.lengths [MODEL] [--cost TIMES]
 
 The demo's texts are read as sentences, and again as whole documents. A head that has labels of
 sentences agrees where each of them is a label of documents, too, or names the lengths that it is
 of. Prints how many agree, and what the others say.
+
+--cost  prints instead what it costs to tell lengths apart: the CPU time of an atlas of the demo's
+        texts, read so many times as other documents, over that of the same without bands
 """
 
-import sys
+import argparse
 from dataclasses import replace
+from statistics import median
+from unittest.mock import patch
 
 import headscope as hs
+from benchmarks.timing import Row, interleave
 from headscope.core.head_labels import head_labels
 from headscope.core.results import place_name
 from headscope.corpus import Document, Passage, Word
+from headscope.run.compute import threads_of
+from headscope.run.readings import Reading
 
 NAMES = (
     "surface", "entropy", "norms", "sinks", "distance", "patterns", "dependency", "features",
@@ -37,9 +45,41 @@ def passages() -> tuple[hs.MemoryCorpus, hs.MemoryCorpus]:
     return hs.MemoryCorpus(sentences), hs.MemoryCorpus(wholes)
 
 
+def cost(model: hs.Model, times: int, *, rounds: int) -> None:
+    """Print CPU seconds with bands over those without, in turns in one process and one thread."""
+    corpus = hs.MemoryCorpus([
+        replace(one, id=f"{n} {one.id}") for n in range(times) for one in hs.demo_corpus()
+    ])  # fmt: skip
+    execution = hs.Execution(threads=1)
+
+    def apart() -> None:
+        hs.atlas(model, corpus, execution=execution)
+
+    def together() -> None:
+        with patch.object(Reading, "bands", []):
+            apart()
+
+    rows = Row("together", together, 1), Row("apart", apart, 1)
+    with threads_of(1):
+        interleave(rows, rounds=rounds, clock="cpu")
+    ratios = rows[1].ratios(rows[0])
+    print(
+        f"{model.name}, the demo {times} times, {rounds} pairs: {median(rows[0].seconds):.1f} CPU "
+        f"s; with bands x {median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+    )
+
+
 def main() -> None:
-    """Read both, compare, print."""
-    model = hs.load(sys.argv[1] if len(sys.argv) > 1 else "demo")
+    """Read both, compare, print; or what it costs."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("model", nargs="?", default="demo")
+    parser.add_argument("--cost", type=int, metavar="TIMES")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    model = hs.load(options.model)
+    if options.cost:
+        cost(model, options.cost, rounds=options.rounds)
+        return
     short, long = (
         head_labels(hs.atlas(model, corpus, analyses=NAMES).tree) for corpus in passages()
     )

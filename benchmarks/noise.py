@@ -1,6 +1,7 @@
 """What is said of networks that know nothing?
 
 python -m benchmarks.noise [--model MODEL] [--documents N] [--control none|random] [--analyses A,B]
+python -m benchmarks.noise --trees TREEBANK.conllu [--model MODEL]
 
 Twenty networks of the demo's architecture, or another model's: random weights, drawn anew at five
 scales; the model's own, the entries of each tensor dealt out anew in four ways, and with singular
@@ -9,6 +10,12 @@ four rates. At last the model itself. Printed of each: how many of its heads hav
 labels, what is said of clusters and of layers, how many of Vig's six claims about neurons are
 answered (yes, or the opposite), and the first sentence of its report. At most 5 % of the heads of
 the twenty may be labelled, and at most one network may be said to have clusters or like layers.
+Then how often the model itself would be called untrained if only one or two of the analyses had
+been asked for: never, if it is trained.
+
+With --trees: the model reads a treebank; then the same sentences, each with its own tree, the words
+dealt out anew; then with the tree of another of the same length. Printed is how many labels of
+relations its heads have.
 """
 
 from __future__ import annotations
@@ -17,18 +24,24 @@ import argparse
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import torch
+import xarray as xr
 from transformers import PreTrainedModel
 
 import headscope as hs
 from headscope.analyses.divergence.figure_cluster_checks import verdict
 from headscope.analyses.divergence.figure_layers import layers_verdict
 from headscope.analyses.neurons.figure import verdict as neuron_verdict
+from headscope.core.control import CONTROL
 from headscope.core.head_labels import head_labels
 from headscope.core.headline import headline
+from headscope.core.length_bands import BANDS
+from headscope.corpus import Word
 from headscope.run.control import rotated, shuffled, untrained
 from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings
@@ -112,6 +125,77 @@ def row(name: str, run: hs.Run, seconds: float) -> str:
     )
 
 
+def subsets(tree: xr.DataTree) -> Iterator[xr.DataTree]:
+    """The run as it were if only one or two of its analyses had been asked for."""
+    every = [str(name) for name in tree.children if name not in (CONTROL, BANDS)]
+    for some in (*combinations(every, 1), *combinations(every, 2)):
+        left_out = set(every) - set(some)
+        yield tree.filter(lambda node, out=left_out: node.name not in out)
+
+
+Trees = list[tuple[Word, ...]]
+
+
+def dealt_words(trees: Trees, rng: np.random.Generator) -> Trees:
+    """Each sentence has its own tree, whose nodes are dealt out among its words."""
+    return [
+        _with_tree(words, [words[at] for at in order], np.argsort(order))
+        for words in trees
+        for order in [rng.permutation(len(words))]
+    ]
+
+
+def others_trees(trees: Trees, rng: np.random.Generator) -> Trees:
+    """Each sentence has the tree of another one of the same length, where there is one."""
+    by_length: dict[int, list[int]] = {}
+    for at, words in enumerate(trees):
+        by_length.setdefault(len(words), []).append(at)
+    other = {}
+    for same in by_length.values():
+        dealt = rng.permutation(same)
+        other.update(zip(dealt.tolist(), np.roll(dealt, 1).tolist(), strict=True))
+    return [
+        _with_tree(words, trees[other[at]], np.arange(len(words))) for at, words in enumerate(trees)
+    ]
+
+
+def _with_tree(
+    words: Sequence[Word], nodes: Sequence[Word], places: np.ndarray
+) -> tuple[Word, ...]:
+    """The words with relations and heads of these nodes; places: where a node's head now stands."""
+    return tuple(
+        replace(word, relation=node.relation, head=int(places[node.head]) if node.head >= 0 else -1)
+        for word, node in zip(words, nodes, strict=True)
+    )
+
+
+def report_trees(model: hs.Model, treebank: str) -> None:
+    """Prints how many labels of relations there are, by what trees the sentences have."""
+    corpus = list(hs.TreebankCorpus([treebank]))
+    passages = [passage for document in corpus for passage in document.passages]
+    trees = [passage.words or () for passage in passages]
+    ways: dict[str, Callable[[Trees, np.random.Generator], Trees]] = {
+        "its own": lambda some, _: some, "its own, words dealt out anew": dealt_words,
+        "another's of the same length": others_trees,
+    }  # fmt: skip
+    print("| tree of each sentence | labels of relations | which |\n|---|--:|---|")
+    for name, way in ways.items():
+        dealt = iter(way(trees, np.random.default_rng(SEED)))
+        documents = [
+            replace(d, passages=tuple(replace(p, words=next(dealt)) for p in d.passages))
+            for d in corpus
+        ]
+        run = hs.atlas(
+            model, hs.MemoryCorpus(documents), analyses=["dependency"],
+            execution=hs.Execution(linears="stock", threads=1),
+        )  # fmt: skip
+        labels = [
+            label.label for one in head_labels(run.tree).values() for label in one.labels
+            if label.kind == "dependency"
+        ]  # fmt: skip
+        print(f"| {name} | {len(labels)} | {'; '.join(labels)} |", flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read all networks and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -119,8 +203,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--control", default="random")
     parser.add_argument("--model", default="demo")
     parser.add_argument("--analyses", default=",".join(ANALYSES))
+    parser.add_argument("--trees", help="a treebank (CoNLL-U)")
     given = parser.parse_args(arguments)
     demo = hs.load(given.model)
+    if given.trees:
+        report_trees(demo, given.trees)
+        return
     print(
         "| network | labelled | labels | clusters | layers alike | neuron claims answered | s |\n"
         "|---|--:|---|---|---|---|--:|"
@@ -136,6 +224,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(row(name, run, time.perf_counter() - start), flush=True)
         sentences.append(f"{name}: {headline(run.tree)}")
     print("\n" + "\n".join(sentences))
+    words = [headline(part) for part in subsets(run.tree)]  # of the last: the model itself
+    untrained_ones = sum("untrained model" in one for one in words)
+    print(f"\nBy one or two analyses {untrained_ones} of {len(words)} times called untrained")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ head is wired to do counts as missed however little of it is left.
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -272,7 +273,7 @@ def curve_plans(knob: str, values: Sequence[float], seed: int) -> list[Plan]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read all networks and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--networks", type=int, help="160, or 24 of --quick")
+    parser.add_argument("--networks", type=int, help="200, or 24 of --quick")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="no curves")
     parser.add_argument("--workers", type=int, default=2)
@@ -280,11 +281,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--figure", help="file of the picture of the curves")
     options = parser.parse_args(arguments)
     start, whole = time.perf_counter(), Report()
-    usual = 24 if options.quick else 160
+    usual = 24 if options.quick else 200
     made = list(plans(usual if options.networks is None else options.networks, options.seed))
     made = [one for one in made if options.only in one.name]
     asked = {} if options.quick or options.only else {"sharpness": SHARPNESS, "noise": NOISE}
     of_curves = {knob: curve_plans(knob, some, options.seed) for knob, some in asked.items()}
+    os.environ["OMP_NUM_THREADS"] = "1"  # of each worker: networks are small, and workers as many
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         for one in tqdm(pool.map(read, made), total=len(made), unit="network"):
             whole.add(one)

@@ -18,6 +18,7 @@ from benchmarks import (
     circuits,
     flow,
     language,
+    limits,
     memory,
     opening,
     papers,
@@ -323,3 +324,32 @@ def test_one_pass_per_head_and_all_heads_together_give_the_same():
     after = found["effect"].reshape(3, -1)[:, units] + found["into"][:, None]
     np.testing.assert_allclose(after.mean(0), plain, atol=1e-5)
     assert np.ptp(plain) > 1e-5
+
+
+def a_line(key, status, ours=0.5, ends=(None, None), unit="%", claim="a share"):
+    low, high = ends
+    return {
+        "key": key, "status": status, "beyond_untrained": "", "unit": unit, "claim": claim,
+        "ours": ours, "ci_low": low, "ci_high": high,
+    }  # fmt: skip
+
+
+def test_a_verdict_that_becomes_its_contrary_is_seen_and_one_that_opens_is_not():
+    few = [a_line("one", "holds"), a_line("two", "cannot tell"), a_line("three", "holds")]
+    many = [a_line("one", "does not hold"), a_line("two", "holds"), a_line("three", "cannot tell")]
+    assert limits.flips({"20": few, "all": many}, "status") == ["one: 20 holds, all does not hold"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "more", "fault"),
+    [
+        ((40.1, 111.5), {}, "reaches beyond 0 to 100"),
+        ((40.1, 99.5), {}, ""),
+        ((90.0, 99.5), {}, "leaves out its number"),
+        ((-3.0, 99.0), {"claim": "its change"}, ""),
+        ((-3.0, 99.0), {"claim": "rank correlation"}, "reaches beyond -1 to 1"),
+        ((None, None), {}, ""),
+    ],
+)
+def test_an_interval_lies_where_its_number_can_lie(ends, more, fault):
+    assert limits.odd(a_line("key", "holds", 86.5, ends, **more)) == fault

@@ -140,8 +140,8 @@ LANGUAGE = (
         },
     ),
     Pattern(
-        "relations found", r"^Of {all=} syntactic relations, {found=} (?:are|is) found by a head "
-        "more often than by the best fixed offset",
+        "relations found", r"^Of {all=} syntactic relations, {found=} (?:are|is) surely found "
+        "by a head more often than by the best fixed offset",
         {
             "all": lambda w, m: len(_frequent(w)),
         },

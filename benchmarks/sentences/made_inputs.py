@@ -123,6 +123,12 @@ def _number_of_labels(w: MadeWorld, m: Match) -> list[str]:
     return [] if number(m["n"]) == count else [f"says {m['n']} heads, {count} have the label"]
 
 
+def _without_label(w: MadeWorld, m: Match) -> list[str]:
+    """What the label's own numbers say of each kind is checked where it is said of a head."""
+    there = {name for _, name, _ in w.labels} & set(m["kinds"].split("; "))
+    return [f"says that no head has {', '.join(there)}, and some have the label"] if there else []
+
+
 RULES: Mapping[str, str] = {"Induction": "induction", "Duplicate token": "duplicate",
                             "Previous token, made inputs": "previous",
                             "Copying": "copied"}  # fmt: skip
@@ -170,5 +176,8 @@ PATTERNS = (
     Pattern(
         "number of heads", rf"^(?P<title>{'|'.join(RULES)}), (?P<n>\d+) heads?: ", {},
         also=_number_of_labels,
+    ),
+    Pattern(
+        "of no head", r"^Does not hold of any head: (?P<kinds>[^.]+)\.$", {}, also=_without_label,
     ),
 )  # fmt: skip

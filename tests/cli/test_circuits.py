@@ -25,11 +25,14 @@ def test_a_decoder_is_told_apart_and_the_run_is_opened_again(headscope, desk):
     assert "2 layers × 2 heads, 20 made inputs" in done.out
     assert "  induction: L2·H1 100 %" in done.out
     page = (desk / "run/report.html").read_text("utf-8")
-    assert "Which heads of" in page
+    assert "Where heads of" in page
     assert (desk / "run/figures/circuits.png").is_file()
     assert (desk / "run/tables/circuit_pairs.csv").is_file()
     told = headscope("circuits", "decoder", "-o", "run", *QUICK, "--control", "none", "--json")
-    assert json.loads(told.out)["labels"]["successor"] == [[0, 1]]
+    summary = json.loads(told.out)
+    assert summary["labels"]["successor"] == [[0, 1]]
+    assert summary["verdicts"]["successor"] == "holds"
+    assert summary["verdicts"]["retrieval"] == "not asked"
 
 
 def test_which_heads_retrieve_is_written_for_those_who_serve(headscope, desk):

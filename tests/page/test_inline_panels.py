@@ -62,3 +62,15 @@ def test_all_are_of_one_width_and_nothing_lies_outside(panels):
             if None not in place:
                 assert left <= float(place[0]) <= left + width
                 assert top <= float(place[1]) <= top + height
+
+
+def test_a_hatched_bar_refers_to_the_hatching_that_is_in_its_panel():
+    """The reference stands in a style, which goes into the page's style sheet."""
+
+    def bar(axes):
+        axes.bar([0], [1], hatch="////", facecolor="white", edgecolor="black")
+
+    styles = Styles()
+    (markup,) = inline_panels(vector(compose([Panel("Bar", bar)]), 1)[0], styles, prefix="p")
+    (hatching,) = ElementTree.fromstring(markup).iter(f"{SVG}pattern")
+    assert f"url(#{hatching.get('id')})" in styles.css()

@@ -8,9 +8,11 @@ from types import MappingProxyType
 import pytest
 
 from headscope.core.verdict import Outcome, Verdict, above, known
-from headscope.papers.claim_engine import PaperClaim, Published, differences, judge, tally
+from headscope.papers.claim_engine import PaperClaim, differences, judge, tally
+from headscope.papers.measure import NETWORK, RULE, Measure
 from headscope.papers.page import also_text, ours_text
-from headscope.papers.quantities import NETWORK, RULE, Measure, Measured, PaperRuns, Unmeasured
+from headscope.papers.published import Published
+from headscope.papers.quantities import Measured, PaperRuns, Unmeasured
 from headscope.papers.run_paper import claim_record
 
 OWN = PaperRuns({}, own=True, absent={})
@@ -165,6 +167,20 @@ def test_a_part_that_failed_is_told_apart_from_what_is_missing():
 def test_what_is_no_value_cannot_be_published(text):
     with pytest.raises(ValueError, match=r".*"):
         Published(text)
+
+
+def test_a_count_of_what_a_limit_leaves_is_no_count_of_the_whole():
+    counted = Measured(312.0, exact=True)
+    limited = PaperRuns({}, own=True, limit=20)
+    judged = judge(line(counted, Published("1696"), about=RULE), limited)
+    assert judged.outcome is CANNOT_TELL
+    assert judged.measured.detail == "counted in 20 documents at most (--limit)"
+    assert status(counted, Published("1696"), about=RULE) is FAILS
+
+
+def test_an_interval_shorter_than_the_published_digits_shows_its_width():
+    judged = judge(line(Measured(0.0412, 0.0391, 0.0433), Published("0.27")), OWN)
+    assert ours_text(judged) == ("0.041", "[0.039, 0.043]")
 
 
 class WithControl(PaperRuns):

@@ -305,6 +305,48 @@ def test_a_checkpoint_that_beats_chance_is_asked(tmp_path):
     assert told("kovaleva2019", "table1-rte-accuracy-tuned", runs).outcome is Outcome.HOLDS
 
 
+def test_what_learned_from_a_part_says_nothing_of_what_learned_from_all(tmp_path):
+    """A probe of 20 sentences lay below a rule that one of 200 surely beats."""
+    found = tuned_runs(tmp_path, 0.66, 0.05)
+    limited = PaperRuns(found, own=True, limit=40, learned={"rte": 40})
+    judged = told("kovaleva2019", "table1-rte-accuracy-tuned", limited)
+    assert judged.outcome is Outcome.CANNOT_TELL
+    assert judged.measured.value == 0.66
+    assert "learned from 40 examples only (--limit)" in judged.measured.detail
+    before = told("kovaleva2019", "table1-rte-accuracy-before", limited)
+    assert "only" not in before.measured.detail
+    gain = told("kovaleva2019", "table1-gain", limited)
+    assert gain.verdict.needs == "needs checkpoints that beat chance, of whole tasks"
+
+
+@pytest.mark.parametrize("score", [(0.6, 0.55, 0.65), (0.2, 0.1, 0.3)])
+def test_diagonal_maps_of_heads_of_subject_and_verb_have_an_interval(score, monkeypatch):
+    """As if all errs in one direction: by hand, of two classes of three heads."""
+    value, low, high = score
+    heads = ("pattern", "layer", "head")
+    ones = np.ones((2, 1, 3))
+    whole = {"model_share": 0.2, "model_share_ci_low": 0.18, "model_share_ci_high": 0.22}
+    patterns = xr.Dataset(
+        {
+            "share": (heads, value * ones), "share_ci_low": (heads, low * ones),
+            "share_ci_high": (heads, high * ones),
+            **{name: ("pattern", [end, end]) for name, end in whole.items()},
+        },
+        {"pattern": ["diagonal", "vertical_diagonal"]},
+    )  # fmt: skip
+    pairs = xr.Dataset(
+        {"attention": (("pair", "layer", "head"), ones)},
+        {"pair": ["subject_to_verb", "verb_to_subject"]},
+    )
+    tree = xr.DataTree.from_dict({"patterns": patterns, "pairs": pairs})
+    tree.attrs |= {"documents": 9}
+    judged = told("kovaleva2019", "pairs-diagonal", PaperRuns({"words": Run(tree, {})}))
+    measured, ends = judged.measured, [min(2 * end, 1.0) for end in score]
+    assert [measured.value, measured.low, measured.high] == pytest.approx(ends)
+    # all heads have 0.40 [0.36, 0.44]
+    assert judged.outcome is (Outcome.HOLDS if low > 0.22 else Outcome.CANNOT_TELL)
+
+
 def changed_layers(change: float, first: float):
     """A comparison of four layers, the last two of which change by so much more."""
     found = xr.Dataset(

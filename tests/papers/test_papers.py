@@ -6,7 +6,7 @@ import pytest
 
 from headscope.core.terms import SOURCES
 from headscope.draw.figures import pictures
-from headscope.papers.claim_engine import MARKS
+from headscope.papers.published import MARKS
 from headscope.papers.run_paper import MAKERS, PAPERS, find_paper
 
 # Typed from our notes on the papers, not from the code: key → values as printed.

@@ -17,11 +17,12 @@ import xarray as xr
 
 from headscope.core.dictionary import terms
 from headscope.core.head_labels import head_labels
+from headscope.core.question import in_run
 from headscope.core.results import title_name
 from headscope.core.terms import SOURCES
 from headscope.draw.label_kinds import label_kinds
 from headscope.page.shell import island, split_caption, unbroken
-from headscope.report.build import build_report, render
+from headscope.report.build import _used_terms, build_report, render
 from headscope.report.run_facts import run_summary
 from recorded import ALL, ALONE, GENERAL, manifest_of, recorded, with_pair
 
@@ -221,19 +222,30 @@ def test_what_was_skipped_is_told_with_its_reason():
     assert "3 skipped (malformed: 2)" in render(recorded(2, 3, groups=()), {"counts": counts})
 
 
-def test_the_glossary_has_the_terms_of_the_page_and_no_others(html):
+def test_the_glossary_has_the_terms_of_the_page_and_no_others(html, whole):
     told, _, glossary = html.partition('<dl class="terms">')
     told = told.partition('<header id="answer">')[2]
     told = unescape(re.sub(r"<[^>]*>", " ", told.rpartition('<section id="terms"')[0])).lower()
     held = set(re.findall(r'id="term-(\w+)"', glossary))
     assert held <= set(terms())
     assert {"label", "interval", "entropy", "value_norm", "accuracy", "held_out"} <= held
-    named = {word for word, term in terms().items() if term.name.lower() in told}
+    named = {
+        word
+        for word, term in terms(in_run(whole)).items()
+        if re.search(rf"(?<![\w-]){re.escape(term.name.lower())}s?(?!\w)", told)
+    }
     assert named <= held
     assert held - named <= set(re.findall(r'href="#term-(\w+)"', html))
     plain = render(recorded(2, 3, groups=("entropy",)), {})
     assert 'id="term-entropy"' in plain
     assert 'id="term-jaccard"' not in plain
+
+
+def test_a_word_of_a_question_that_was_not_asked_is_not_explained_by_it():
+    """Accuracy on a task is no share of words; nor is p there of frame elements moved about."""
+    made = xr.DataTree.from_dict({"norms": xr.Dataset()})
+    page = "<p>The accuracy of a task, its p, its cross-entropy, attention sinks.</p>"
+    assert set(_used_terms(made, page)) == {"attention", "sink"}
 
 
 def test_captions_have_sixty_words_at_most_and_lose_none(html, whole):

@@ -7,6 +7,7 @@ import headscope as hs
 from headscope.core.length_bands import BANDS, band_of, bands
 from headscope.corpus import Document, MemoryCorpus, Mention, Passage, Word, demo_corpus
 from headscope.model.model import load
+from headscope.report.run_facts import facts
 from headscope.run.plan import make_plan
 from headscope.run.settings import Settings
 
@@ -123,3 +124,19 @@ def test_bands_add_up_to_the_whole(demo, lengths):
     whole = hs.atlas(demo, lengths, **names)["surface"]
     one = hs.atlas(load("demo"), lengths, shard_tokens=60, batch_tokens=64, **names)["surface"]
     np.testing.assert_allclose(whole.attention, one.attention, rtol=1e-5)
+
+
+def test_a_page_says_of_what_lengths_its_inputs_were(demo, lengths):
+    """Of several where labels are tried apart; of one; and of two models, which tell none apart."""
+
+    def said(run):
+        return {fact.label: fact.value for fact in facts(run.tree, run.manifest)}.get("Lengths")
+
+    names = {"analyses": ["surface"], "control": "none"}
+    assert said(hs.atlas(demo, lengths, **names)) == (
+        "labels are tried in inputs of up to 16, 17 to 32 tokens apart"
+    )
+    assert said(hs.atlas(demo, ["A short one."] * 2, **names)) == "inputs of up to 16 tokens"
+    assert said(hs.compare(demo, demo, lengths, **names)) == (
+        "inputs of up to 16, 17 to 32, 65 to 128 tokens; nothing is said of each length apart"
+    )

@@ -118,7 +118,7 @@ def test_the_first_line_says_which_heads_write_and_carry_the_answer(tree):
 
 def test_nothing_is_claimed_without_a_sure_head_or_of_few_items():
     title, lede, writers = opening(made(surely=()))
-    assert title == "No head surely writes or carries the answer"
+    assert title == "No head writes or carries the answer"
     assert lede.startswith("2 prompts (mine.tsv): of 12 heads, none moves the answer by 5 %")
     assert not writers
     few = opening(made(items=4))

@@ -140,9 +140,13 @@ def _parts(found: Any) -> Iterator[tuple[str, tuple[str, dict[str, str]]]]:
 
 def _summary(run: Run) -> Mapping[str, Any]:
     from headscope.core.head_labels import head_labels
+    from headscope.experiments.circuits.verdicts import verdicts
 
     labels: dict[str, list[list[int]]] = {}
     for place, one in head_labels(run.tree).items():
         for claim in one.labels:
             labels.setdefault(claim.kind, []).append(list(place))
-    return {"labels": labels, "told_again": float(run["circuits"]["told_again"])}
+    return {
+        "labels": labels, "told_again": float(run["circuits"]["told_again"]),
+        "verdicts": {kind: str(one.outcome) for kind, one in verdicts(run.tree).items()},
+    }  # fmt: skip

@@ -127,7 +127,9 @@ class Sums(Accumulator):
         if len(self.by_group) <= groups:
             return self
         fewer = Sums.zeros(*self.by_group.shape[1:], replicates=groups)
-        np.add.at(fewer.by_group, np.arange(len(self.by_group)) % groups, self.by_group)
+        for start in range(0, len(self.by_group), len(fewer.by_group)):
+            part = self.by_group[start : start + len(fewer.by_group)]
+            fewer.by_group[: len(part)] += part
         return fewer
 
     @property

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from headscope.core.accumulators import Bools
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, surely
 from headscope.core.wording import percent
@@ -185,17 +186,28 @@ def rank(claim: Claim) -> tuple[float, int, int, str, str]:
     return (-claim.effect, claim.layer, claim.head, claim.kind, claim.name)
 
 
-_ASKED: ContextVar[Collection[tuple[int, int]]] = ContextVar("heads_asked_about", default=())
+_ASKED: ContextVar[Collection[Claim] | None] = ContextVar("claims_asked_for", default=None)
 
 
 @contextmanager
-def asking_of(heads: Collection[tuple[int, int]]) -> Iterator[None]:
-    """Inside, claims are made of these heads (layer, head), however little they do."""
-    token = _ASKED.set(heads)
+def asking_for(claims: Collection[Claim]) -> Iterator[None]:
+    """Inside, these claims alone are made, with the numbers of another run, whatever they are."""
+    token = _ASKED.set(claims)
     try:
         yield
     finally:
         _ASKED.reset(token)
+
+
+def claimed(sure: Bools, kind: str, name: str) -> Bools:
+    """[layer, head] of which heads a claim is made: where it is sure; of those asked for alone."""
+    if (asked := _ASKED.get()) is None:
+        return sure
+    wanted = np.zeros_like(sure)
+    for one in asked:
+        if (one.kind, one.name) == (kind, name):
+            wanted[one.layer, one.head] = True
+    return wanted
 
 
 def claims_where(
@@ -220,10 +232,8 @@ def claims_where(
     about      the tokens, of a claim about a sink, which says better what claims of that kind say
     """
     effect, reference = effects(share, reference), np.broadcast_to(reference, share.value.shape)
-    wanted = (effect > LEAST_EFFECT) | (surely(share) > rule.least)
-    for head_asked in _ASKED.get():
-        wanted[head_asked] = True
-    claims = []
+    sure = (effect > LEAST_EFFECT) | (surely(share) > rule.least)
+    wanted, claims = claimed(sure, kind, name), []
     for layer, head in np.argwhere(wanted & np.isfinite(effect)).tolist():
         claims.append(
             Claim(

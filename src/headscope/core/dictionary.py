@@ -3,16 +3,21 @@
 Terms come from `core.terms` (of attention at large) and from every question (`Question.terms`).
 """
 
-from headscope.core.question import named, parts
+from collections.abc import Iterable
+
+from headscope.core.question import Question, named, parts
 from headscope.core.terms import TERMS, Term, head_term
 
 UNITS = {"probability": "share", "nats": "nats", "tokens": "tokens", "1": ""}
 
 
-def terms() -> dict[str, Term]:
-    """Word of the data -> its entry: of attention at large, else of the first question with one."""
+def terms(among: Iterable[Question] | None = None) -> dict[str, Term]:
+    """Word of the data -> its entry: of attention at large, else of the first question with one.
+
+    among  these questions alone
+    """
     known = {"head": head_term(), **TERMS}
-    for words in parts("terms"):
+    for words in parts("terms", among):
         known |= {word: term for word, term in words.items() if word not in known}
     return known
 

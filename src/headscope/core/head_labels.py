@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Bools
-from headscope.core.claim import Claim, LabelRule, asking_of, rank
+from headscope.core.claim import Claim, LabelRule, asking_for, rank
 from headscope.core.control import controls, is_fresh
 from headscope.core.length_bands import bands, place_of, where_it_holds
 from headscope.core.question import parts
@@ -121,7 +121,7 @@ def head_labels(tree: xr.DataTree) -> dict[tuple[int, int], HeadLabels]:
 def where_labels_hold(tree: xr.DataTree, labels: Sequence[Claim]) -> dict[Claim, str]:
     """In inputs of which lengths each holds, in words; "" where in all that the run has read."""
     rules, of_bands = label_rules(), dict[str, dict[tuple[object, ...], Claim]]()
-    with asking_of({(label.layer, label.head) for label in labels}):
+    with asking_for(labels):
         for name, band in bands(tree).items():
             of_bands[name] = {place_of(claim): claim for claim in _made(band)}
     return {label: where_it_holds(label, rules[label.kind], of_bands) for label in labels}

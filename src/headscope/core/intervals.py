@@ -24,7 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from statistics import NormalDist
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -39,6 +41,7 @@ LONGER, SHORTER = 0.5, 0.2  # by so much at most, on the side of the skew and on
 UNEQUAL = 0.15  # how much of the squared variation of documents' sizes is added to the error's
 ROUNDING = 3e-7  # of the value, as float32 leaves it: a smaller move is none
 Bounds = tuple[float, float]
+Made = TypeVar("Made", bound=Callable[..., "Estimate"])
 ANY, POSITIVE, SHARE, CORRELATION = (-np.inf, np.inf), (0.0, np.inf), (0.0, 1.0), (-1.0, 1.0)
 DIFFERENCE = CORRELATION  # of two shares
 
@@ -63,7 +66,32 @@ class Estimate:
         return Estimate(function(self.value), function(self.low), function(self.high))
 
 
-def estimate(draws: Float64, *, bounds: Bounds = ANY, sizes: Float64 | None = None) -> Estimate:
+def _where_asked(made: Made) -> Made:
+    """Makes no interval of columns of which fewer than FEWEST groups have any part: rare relations.
+
+    made  from draws and their sizes
+    """
+
+    @wraps(made)
+    def of_some(draws: Float64, sizes: Float64 | None = None, **more: Any) -> Estimate:
+        if sizes is None or sizes.ndim < 2 or sizes.shape[-1] != draws.shape[-1]:
+            return made(draws, sizes, **more)
+        parts = (sizes[1:] != sizes[0]).sum(0)  # [*cell]
+        there = parts.reshape(-1, parts.shape[-1]).max(0) >= FEWEST  # [column]
+        if there.all():
+            return made(draws, sizes, **more)
+        some, (low, high) = (
+            made(draws[..., there], sizes[..., there], **more),
+            np.full((2, *draws[0].shape), np.nan),
+        )
+        low[..., there], high[..., there] = some.low, some.high
+        return Estimate(draws[0], low, high, draws, sizes)
+
+    return cast(Made, of_some)
+
+
+@_where_asked
+def estimate(draws: Float64, sizes: Float64 | None = None, *, bounds: Bounds = ANY) -> Estimate:
     """The value of a mean or a ratio, and its 95 % interval.
 
     draws   [replicate + 1, *cell] the statistic on the data, then without each group
@@ -97,6 +125,7 @@ def estimate_correlation(draws: Float64, sizes: Float64 | None = None) -> Estima
     return _where(draws, (moves != 0).sum(0), *_on_scale(draws[0], (half, half), CORRELATION))
 
 
+@_where_asked
 def estimate_share(draws: Float64, asked: Float64, *, twice: bool = False) -> Estimate:
     """The same of a share of questions: Jeffreys's interval, of as many as the error is worth.
 
@@ -127,6 +156,7 @@ def estimate_independent(draws: Float64, asked: int) -> Estimate:
     return Estimate(draws[0], low, high, draws)
 
 
+@_where_asked
 def estimate_difference(draws: Float64, asked: Float64, *, twice: bool = False) -> Estimate:
     """The same of a difference of two shares, each of `asked` questions.
 

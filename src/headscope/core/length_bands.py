@@ -32,6 +32,11 @@ def band_of(tokens: int) -> str:
     return NAMES[sum(tokens > last for last in LAST_TOKENS)]
 
 
+def shortest_first(counts: Mapping[str, int]) -> dict[str, int]:
+    """How many there are of each band, in the order of bands; without those of which none are."""
+    return {name: counts[name] for name in NAMES if counts.get(name)}
+
+
 @derived
 def bands(tree: xr.DataTree) -> dict[str, xr.DataTree]:
     """The inputs of each band that has data enough, to be read as a run, the shortest first; none

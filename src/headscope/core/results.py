@@ -346,31 +346,28 @@ def labelled(
     """
     if taken := {dim for v in variables.values() for dim in v.dims} & SEL:
         raise ValueError(f"found the axis {min(taken)!r}, an argument of xarray's sel; rename it")
-    arrays: dict[str, xr.DataArray] = {}
+    arrays: dict[str, xr.Variable] = {}
     for name, v in variables.items():
         attrs: dict[str, Any] = {"long_name": v.long_name, "units": v.units, "source": v.source}
         attrs |= {} if v.tidy else {"tidy": 0}
         if isinstance(v.value, Estimate):
-            arrays[name] = xr.DataArray(v.value.value, dims=v.dims, attrs=attrs)
+            arrays[name] = xr.Variable(v.dims, v.value.value, attrs)
             for end, array in (("low", v.value.low), ("high", v.value.high)):
                 words = attrs | {"long_name": f"{v.long_name}, {end} end of the 95 % interval"}
                 words |= {"interval_over": v.over} if v.over else {}
-                arrays[f"{name}_ci_{end}"] = xr.DataArray(array, dims=v.dims, attrs=words)
+                arrays[f"{name}_ci_{end}"] = xr.Variable(v.dims, array, words)
             if _KEEP.get() and v.value.draws is not None:
                 dims = (f"replicate_{name}", *v.dims)  # there may be fewer than of others
-                arrays[name + DRAWS] = xr.DataArray(v.value.draws, dims=dims, attrs={"tidy": 0})
+                arrays[name + DRAWS] = xr.Variable(dims, v.value.draws, {"tidy": 0})
                 if (sizes := v.value.sizes) is not None:
                     there = [dim for dim, count in zip(dims, sizes.shape, strict=True) if count > 1]
-                    arrays[name + SIZES] = xr.DataArray(
-                        sizes.squeeze(), dims=there, attrs={"tidy": 0}
-                    )
+                    arrays[name + SIZES] = xr.Variable(there, sizes.squeeze(), {"tidy": 0})
         else:
-            arrays[name] = xr.DataArray(v.value, dims=v.dims, attrs=attrs)
-    dataset = xr.Dataset(arrays)
-    given = dict(coords or {})
-    numbered = {d: np.arange(n) for d, n in dataset.sizes.items() if d not in given}
-    used = {d: list(c) for d, c in given.items() if d in dataset.sizes}
-    return dataset.assign_coords({**numbered, **used})
+            arrays[name] = xr.Variable(v.dims, v.value, attrs)
+    length = {dim: n for array in arrays.values() for dim, n in array.sizes.items()}
+    used = {dim: list(values) for dim, values in (coords or {}).items() if dim in length}
+    numbered = {dim: np.arange(n) for dim, n in length.items() if dim not in used}
+    return xr.Dataset(arrays, {**numbered, **used})
 
 
 def with_token_names(

@@ -208,7 +208,8 @@ TERMS = {
         KOBAYASHI20),
     "interval": Term("[low, high]", "The 95 % interval of an estimate: of 100 corpora like this "
         "one, 95 give an interval that holds the true value. It comes from leaving out one "
-        "document after another, or one head where what is said is of heads in general. None is "
+        "document after another, or one head where what is said is of heads in general. In a label "
+        "of what a head knows of words it is longer, so as to hold for all heads at once. None is "
         "shown where fewer than 5 documents, or heads, have a part in the number.", OURS),
     "role": Term("what a head looks at", "What a colour and a sign stand for, by the lower end of "
         "the interval: next or previous token above 0.5; broad when entropy is above 0.9 of "

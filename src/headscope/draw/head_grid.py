@@ -62,7 +62,7 @@ def caption(tree: xr.DataTree) -> str:
     return (
         "Each cell is one head, layers from top to bottom and heads from left to right, numbered "
         f"from {first()}; darker is more, from 0 (page) to the value at the end of each key; means "
-        f"over documents; {over(tree)}; intervals stand in the tables.{control_words(tree)}"
+        f"over inputs; {over(tree)}; intervals stand in the tables.{control_words(tree)}"
     )
 
 

@@ -126,14 +126,14 @@ def _clean(
         short = name.removeprefix(f"{{{XLINK}}}")
         if short == "transform" and value.startswith("rotate(-0 "):
             continue
+        renamed = _REFERENCE.sub(lambda match: "#" + ids.get(match[1], match[1]), value)
         if short == "style" or (short == "fill" and value.startswith("#")):  # a fill: of hatching
-            rule = value if short == "style" else f"fill: {value}"
+            rule = renamed if short == "style" else f"fill: {value}"
             node.set("class", styles.name(_themed(rule, properties)))
         elif short == "id":
             if value in ids:
                 node.set("id", ids[value])
         else:
-            renamed = _REFERENCE.sub(lambda match: "#" + ids.get(match[1], match[1]), value)
             # A box in less than half the characters: heat maps have thousands.
             node.set(short, _BOX.sub(r"M\1 \2H\3V\4H\1z", _NUMBER.sub(_short, renamed)))
 

@@ -7,7 +7,6 @@ many, so that more of them never turn what held into its contrary, but by chance
 """
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,23 +19,17 @@ from headscope.core.verdict import (
     all_of,
     any_of,
     below,
-    between,
     beyond_chance,
     not_asked,
     opposite,
     within,
 )
 from headscope.core.wording import fixed
+from headscope.papers.measure import NETWORK, RULE, Measure
 from headscope.papers.own_models import OwnModel
-from headscope.papers.quantities import NETWORK, RULE, Measure, Measured, PaperRuns, Unmeasured
+from headscope.papers.published import Published, scale_of
+from headscope.papers.quantities import Measured, PaperRuns, Unmeasured
 
-# How a published value is known.
-MARKS = {
-    "text": "in the paper’s text or tables",
-    "code": "in what the authors released with their code",
-    "read": "read off a figure, or the image of a table",
-}
-QUOTED = "quoted"  # words that no number is compared with
 Test = Callable[[float, float, float, float], Verdict]
 TESTS: dict[str, tuple[str, Test]] = {
     "above": (">", above),
@@ -56,87 +49,9 @@ TALLY = dict.fromkeys(BEYOND.values(), Outcome.HOLDS) | {  # words of a summary
     "cannot tell": Outcome.CANNOT_TELL,
     "not asked": Outcome.NOT_ASKED,
 }
-POINTS_OFF, SHARE_OFF, TENTH = 1.0, 0.05, 0.1  # ours: what counts as the published value
-COUNT_DIGITS = 5  # whole numbers of so many digits are exact counts
-_NUMBER = r"−?\d+(?:,\d{3})*(?:\.\d+)?"
-_BOUND = re.compile(rf"([<>≤≥])\s*({_NUMBER})")
-_RANGE = re.compile(rf"({_NUMBER})–({_NUMBER})")
 
 
 # --- what is claimed ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Published:
-    """A value as it was printed: `94.3`, `−0.34`, `32–61`, `> 50`.
-
-    text       in the unit of the claim; a number stands for all that round to it
-    mark       one of MARKS, or QUOTED for words that are only shown
-    tolerance  how far a reading off a figure may be wrong, in the same unit
-    where      where it stands, if not where the claim is from
-    """
-
-    text: str
-    mark: str = "text"
-    tolerance: float = 0.0
-    where: str = ""
-
-    def __post_init__(self) -> None:
-        if self.mark == QUOTED:
-            return
-        if self.mark not in MARKS:
-            raise ValueError(f"mark {self.mark!r}; wanted one of {', '.join(MARKS)}")
-        _ = self.limits
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """The smallest and the largest value that the text stands for."""
-        if bound := _BOUND.fullmatch(self.text):
-            value = _number(bound[2])
-            ends = (value, math.inf) if bound[1] in ">≥" else (-math.inf, value)
-            return ends[0] - self.tolerance, ends[1] + self.tolerance
-        both = _RANGE.fullmatch(self.text)
-        first, last = (both[1], both[2]) if both else (self.text, self.text)
-        slack = self.tolerance + _rounding(first)
-        return _number(first) - slack, _number(last) + slack
-
-    def verdict(self, measured: Measured, unit: str) -> Verdict:
-        """Whether a number is the published one; see the module."""
-        first, last = self.limits
-        value, low, high = (scale_of(unit) * end for end in (measured.value, *measured.ends))
-        if math.isinf(first):
-            return opposite(above(value, low, high, last))  # a number on the bound meets it
-        if math.isinf(last):
-            return above(value, low, high, first)
-        grain = 1e-9 * max(1.0, abs(first), abs(last))  # of binary fractions, at the boundary
-        off = grain if measured.exact else self.margin(unit)
-        return between(value, low, high, first - off, last + off)
-
-    def margin(self, unit: str) -> float:
-        """How far off a number may be, in its unit, and count as the published one: a point where
-        it is a change, five points of a share, and else a tenth of it, or 0.05.
-        """
-        if unit in ("%", "points", "share"):
-            return {"%": 100 * SHARE_OFF, "points": POINTS_OFF, "share": SHARE_OFF}[unit]
-        return max(SHARE_OFF, TENTH * max(map(abs, self.limits)))
-
-    @property
-    def value(self) -> float:
-        """The number itself; NaN for a range, a bound or words."""
-        plain = re.fullmatch(_NUMBER, self.text)
-        return _number(self.text) if plain else math.nan
-
-
-def _number(text: str) -> float:
-    return float(text.replace("−", "-").replace(",", ""))
-
-
-def _rounding(text: str) -> float:
-    """Half a unit of the last digit; 0 for counts."""
-    _, point, decimals = text.partition(".")
-    if not point and len(text.replace(",", "")) >= COUNT_DIGITS:
-        return 0.0
-    return 0.5 * 10.0 ** -len(decimals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +205,9 @@ def judge(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
     elsewhere = measured.elsewhere or runs.others.get(claim.data, "")
     measured = replace(measured, elsewhere=elsewhere)
     verdict = _verdict(claim, measured, own=runs.own)
+    if (why := _cut(claim, measured, runs)) and (verdict.holds or verdict.fails):
+        verdict = Verdict(Outcome.CANNOT_TELL)
+        measured = replace(measured, detail="; ".join(filter(None, (measured.detail, why))))
     values = claim.published if runs.own and not elsewhere and claim.bound is None else ()
     same = tuple(one for one in values if one.verdict(measured, claim.unit).holds)
     outcome = ClaimOutcome(claim, verdict, measured, same, group)
@@ -310,9 +228,17 @@ def _measured(claim: PaperClaim, runs: PaperRuns) -> Measured:
     if claim.measure.about == NETWORK:
         runs.check_checkpoints(claim.measure.runs)
     measured = claim.measure.read(runs)
-    if math.isnan(measured.value) and (measured.verdict is None or not measured.detail):
+    if not measured.exists:
         raise Unmeasured(measured.detail or "the number does not exist here", "nothing to measure")
     return measured
+
+
+def _cut(claim: PaperClaim, measured: Measured, runs: PaperRuns) -> str:
+    """Why what a limit leaves is another thing than the whole, which more of it may turn round."""
+    if claim.measure.about == RULE:
+        count = measured.exact and runs.limit is not None
+        return f"counted in {runs.limit:,} documents at most (--limit)" if count else ""
+    return runs.cut_short(claim.measure.runs) if claim.measure.about == NETWORK else ""
 
 
 def _verdict(claim: PaperClaim, measured: Measured, *, own: bool) -> Verdict:
@@ -346,7 +272,7 @@ def _held_against_untrained(outcome: ClaimOutcome, runs: PaperRuns) -> ClaimOutc
             measured = claim.measure.read(network)
         except Exception:  # what their sample cannot tell takes nothing away
             continue
-        if math.isfinite(measured.value) or measured.verdict is not None:
+        if measured.exists:
             verdicts.append(_verdict(claim, measured, own=runs.own))
             also |= {name: measured} if verdicts[-1].holds else {}
     if not verdicts:
@@ -384,11 +310,6 @@ def signed(value: float, digits: int = 1) -> str:
     """A difference with its sign; none before 0."""
     text = fixed(value, digits)
     return f"+{text}" if value > 0 and float(text) else text
-
-
-def scale_of(unit: str) -> float:
-    """What a share is multiplied by to be in the unit of its claim."""
-    return 100.0 if unit in ("%", "points") else 1.0
 
 
 def differences(outcome: ClaimOutcome) -> list[float]:

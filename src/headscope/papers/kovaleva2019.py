@@ -5,16 +5,17 @@ from importlib import resources
 
 import numpy as np
 
-from headscope.core.intervals import SHARE
-from headscope.core.results import estimate, largest_first, place_name
+from headscope.core.results import at, estimate, largest_first, place_name
 from headscope.core.terms import KOVALEVA
 from headscope.core.verdict import above, all_of, beyond_chance, first_before, largest_among, within
 from headscope.core.wording import fixed
-from headscope.papers import quantities
-from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
+from headscope.papers import measure, quantities
+from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
 from headscope.papers.kovaleva2019_tasks import CHANGE, DISABLING, NAMES, SCORES, TASKS, points
+from headscope.papers.measure import Measure
 from headscope.papers.own_models import BERT_UNCASED
-from headscope.papers.quantities import Measure, Measured, PaperRun, Unmeasured, percent_text
+from headscope.papers.published import Published
+from headscope.papers.quantities import Measured, PaperRun, Unmeasured, percent_text
 
 NEGLIGIBLE = 0.1  # ours: of what [SEP] draws
 COST = 0.01  # ours: a loss of a point of the score
@@ -48,7 +49,7 @@ def _vertical(_: quantities.PaperRuns) -> Measured:
     return Measured(share, n=_labelled_maps(), elsewhere=OURS)
 
 
-@quantities.reads("compare:")
+@measure.reads("compare:")
 def _heterogeneous(run: PaperRun, _: str) -> Measured:
     kinds = run.results("patterns")["pattern"].values
     shares = {str(p): run.stored("patterns", "model_share", pattern=p) for p in kinds}
@@ -73,7 +74,7 @@ CLASSES = ClaimGroup(
 )  # fmt: skip
 
 
-@quantities.reads("frames")
+@measure.reads("frames")
 def _frame_head(run: PaperRun, rank: int) -> Measured:
     """The score of the best head, or the second; whether it is more than distances would give."""
     scores = run.draws("frames", "score")[0]
@@ -90,7 +91,7 @@ def _frame_head(run: PaperRun, rank: int) -> Measured:
     return Measured(*number, run.counted, verdict=verdict, detail=detail)
 
 
-@quantities.reads("frames")
+@measure.reads("frames")
 def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
     """What disabling the two best frame heads costs on every task there is: nothing is shown to be
     lost only where no loss of COST or more is left possible.
@@ -98,7 +99,7 @@ def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
     scores = run.draws("frames", "score")[0]
     costs, verdicts = [], []
     for task in TASKS:
-        if f"ablate:{task}" not in run.beside or run.beside.at_chance(task):
+        if f"ablate:{task}" not in run.beside or not run.beside.tells(task):
             continue
         ablation = run.beside.run(f"ablate:{task}").results("ablation")
         for layer, head in largest_first(scores)[:2]:
@@ -106,9 +107,9 @@ def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
             verdicts.append(above(*change, -COST))
             costs.append(f"{NAMES[task]} {place_name(layer, head)} {points(change[0])}")
     if not costs:
-        needs = "needs checkpoints that beat chance"
+        needs = "needs checkpoints that beat chance, of whole tasks"
         raise Unmeasured(run.beside.absent.get("ablate:rte", needs))
-    verdict, n = all_of(verdicts), f"{len(costs) // 2} tasks"
+    verdict, n = all_of(verdicts), f"{len(costs) // 2} of {len(TASKS)} tasks"
     return Measured(n=n, verdict=verdict, detail="; ".join(costs))
 
 
@@ -118,7 +119,7 @@ FRAMES = ClaimGroup(
     "Two heads of the pre-trained model look from a frame element to the word that evokes the "
     "frame.", (
         PaperClaim("frames-sentences", "§4.2", "Sentences kept of FrameNet 1.7",
-                   quantities.example_count("frames"), (Published("473"),), data="frames"),
+                   measure.example_count("frames"), (Published("473"),), data="frames"),
         PaperClaim("frames-best", "§4.2", "Two heads link frame elements to their target (7-6, "
                    "1-2): the best, mean of largest weights", _frame_head(0),
                    (Published("0.209"),), direction=BY_CHANCE, data="frames"),
@@ -132,7 +133,7 @@ FRAMES = ClaimGroup(
 )  # fmt: skip
 
 
-@quantities.reads("compare:")
+@measure.reads("compare:")
 def _early_late(run: PaperRun, _: str) -> Measured:
     """The layers of the fine-tuned model in which [CLS] and [SEP] draw most, mean over heads."""
     change = run.results("change")
@@ -147,14 +148,14 @@ def _early_late(run: PaperRun, _: str) -> Measured:
     return Measured(n=run.counted, verdict=first_before(*peaks), detail=detail)
 
 
-@quantities.reads("compare:sst-2")
+@measure.reads("compare:sst-2")
 def _sst_sep(run: PaperRun) -> Measured:
     shares = {
         task: run.beside.run(f"compare:{task}").stored(
             "change", "model_after", quantity="surface.attention.sep"
         )
         for task in TASKS
-        if f"compare:{task}" in run.beside and not run.beside.at_chance(task)
+        if f"compare:{task}" in run.beside and run.beside.tells(task)
     }
     if len(shares) < 2:
         raise Unmeasured(
@@ -167,7 +168,7 @@ def _sst_sep(run: PaperRun) -> Measured:
     return Measured(*own, run.counted, verdict=verdict, detail=detail)
 
 
-@quantities.reads("told:")
+@measure.reads("told:")
 def _negligible(run: PaperRun, _: str, kinds: tuple[str, ...]) -> Measured:
     """The largest change of attention to these kinds of words, of what [SEP] draws."""
     change = run.results("change")
@@ -210,30 +211,32 @@ FEATURES = ClaimGroup(
 )  # fmt: skip
 
 
-@quantities.reads("words")
+@measure.reads("words")
 def _pairs(run: PaperRun) -> Measured:
     """How diagonal the maps of the heads are that link subject and verb most."""
     both = ("subject_to_verb", "verb_to_subject")
     score = np.fmax(*(run.draws("pairs", "attention", pair=pair)[0] for pair in both))
-    kinds = ("diagonal", "vertical_diagonal")
-    diagonal = np.sum([run.draws("patterns", "share", pattern=kind) for kind in kinds], axis=0)
+    kinds, patterns = ("diagonal", "vertical_diagonal"), run.results("patterns")
+    shares = [estimate(patterns, "share", pattern=kind) for kind in kinds]
     top = largest_first(score)[:5]
-    of_top = np.mean([diagonal[:, layer, head] for layer, head in top], axis=0)  # [replicate + 1]
-    every = np.nanmean(diagonal, axis=(1, 2))
-    names = ", ".join(place_name(*at) for at in top)
+    # as if both classes, of all heads, erred in one direction
+    of_top = np.sum([at(share, *place) for share in shares for place in top], axis=0) / len(top)
+    value, low, high = of_top.clip(max=1.0).tolist()
+    every = np.sum([run.stored("patterns", "model_share", pattern=kind) for kind in kinds], axis=0)
+    names = ", ".join(place_name(*place) for place in top)
     detail = f"{names}; all heads {percent_text(float(every[0]))}"
-    verdict = run.above(of_top - every)
-    return run.measured(of_top, bounds=SHARE, verdict=verdict, detail=detail, elsewhere=TREES)
+    verdict = above(*quantities.less((value, low, high), tuple(every.tolist())))
+    return Measured(value, low, high, run.counted, verdict=verdict, detail=detail, elsewhere=TREES)
 
 
-@quantities.reads("told:")
+@measure.reads("told:")
 def _last_cls(run: PaperRun, task: str) -> Measured:
     """What the last layer's [CLS] looks at most, mean over heads."""
     results = run.results("cls_attention")
     shares = estimate(results, "attention").map(lambda end: end.mean(0))  # [feature], as if all
     kinds = [str(name) for name in results["feature"].values]  # heads erred in one direction
     order = np.argsort(-np.nan_to_num(shares.value), kind="stable")[:3].tolist()
-    detail = ", ".join(f"{kinds[at]} {percent_text(float(shares.value[at]))}" for at in order)
+    detail = ", ".join(f"{kinds[of]} {percent_text(float(shares.value[of]))}" for of in order)
     wanted = "punctuation" if task in PUNCTUATION_TASKS else "sep"
     verdict = largest_among(shares, [kinds.index(wanted)])
     return Measured(n=run.counted, verdict=verdict, detail=detail, elsewhere=TREES)

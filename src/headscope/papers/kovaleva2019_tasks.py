@@ -18,9 +18,11 @@ from headscope.core.verdict import (
     some_above,
 )
 from headscope.core.wording import fixed
-from headscope.papers import quantities
-from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, Published, signed
-from headscope.papers.quantities import BEFORE, Measure, Measured, PaperRun, PaperRuns, Unmeasured
+from headscope.papers import measure, quantities
+from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, signed
+from headscope.papers.measure import BEFORE, Measure
+from headscope.papers.published import Published
+from headscope.papers.quantities import Measured, PaperRun, PaperRuns, Unmeasured
 from headscope.tasks.metrics import draws_of
 from headscope.tasks.task import GLUE
 
@@ -75,13 +77,13 @@ def _examples(run: PaperRun, *, trained: bool = True) -> str:
     return f"{int(record['dev_examples']):,} examples{learned}"
 
 
-@quantities.reads("tuned:", about=BEFORE)
+@measure.reads("tuned:", about=BEFORE)
 def _before(run: PaperRun, task: str, metric: str) -> Measured:
     before = _score(run, task, metric, "before")
     return Measured(*_shown(before, metric), _examples(run, trained=False))
 
 
-@quantities.reads("tuned:", "scratch:")
+@measure.reads("tuned:", "scratch:")
 def _scratch(run: PaperRun, task: str, metric: str) -> Measured:
     scratch = run.beside.run(f"scratch:{task}")
     number, after = (_score(x, task, metric, "after") for x in (scratch, run))
@@ -89,7 +91,7 @@ def _scratch(run: PaperRun, task: str, metric: str) -> Measured:
     return Measured(*_shown(number, metric), _examples(scratch), verdict=verdict)
 
 
-@quantities.reads("tuned:")
+@measure.reads("tuned:")
 def _tuned(run: PaperRun, task: str, metric: str) -> Measured:
     after = _score(run, task, metric, "after")
     others = [_score(run, task, metric, "before")]
@@ -104,17 +106,18 @@ def _gain(runs: PaperRuns) -> Measured:
     """Mean over tasks of the score after less that before; accuracy where a task has two."""
     gains, verdicts = [], []
     for task in TASKS:
-        if f"tuned:{task}" in runs and not runs.at_chance(task):
+        if f"tuned:{task}" in runs and runs.tells(task):
             run, of = runs.run(f"tuned:{task}"), GLUE[task]
             metric = of.metrics[0] if of.is_regression else of.metrics[-1]
             after, before = (_score(run, task, metric, when) for when in ("after", "before"))
             gains.append(after[0] - before[0])
             verdicts.append(above(*quantities.less(after, before)))
     if not gains:
-        needs = "needs checkpoints that beat chance"
+        needs = "needs checkpoints that beat chance, of whole tasks"
         raise Unmeasured(runs.absent.get("tuned:rte", needs))
     few = f"{len(gains)} of 7 tasks" if len(gains) < len(TASKS) else ""
-    return Measured(float(np.mean(gains)), n=f"{len(gains)} tasks", verdict=all_of(verdicts),
+    many = f"{len(gains)} task{'s' * (len(gains) > 1)}"
+    return Measured(float(np.mean(gains)), n="" if few else many, verdict=all_of(verdicts),
                     detail=", ".join(points(gain) for gain in gains), elsewhere=few)  # fmt: skip
 
 
@@ -137,7 +140,7 @@ SCORES = ClaimGroup(
 )  # fmt: skip
 
 
-@quantities.reads("compare:")
+@measure.reads("compare:")
 def _last_two(run: PaperRun, task: str) -> Measured:
     results = run.results("similarity")
     first = float(results["last_are_first"])
@@ -172,7 +175,7 @@ CHANGE = ClaimGroup(
 )  # fmt: skip
 
 
-@quantities.reads("ablate:")
+@measure.reads("ablate:")
 def _best_head(run: PaperRun, _: str) -> Measured:
     results = run.results("ablation")
     change = results["difference"].values
@@ -186,7 +189,7 @@ def _best_head(run: PaperRun, _: str) -> Measured:
     return Measured(*number, run.counted, verdict=verdict, detail=detail)
 
 
-@quantities.reads("ablate:")
+@measure.reads("ablate:")
 def _mean_head(run: PaperRun, task: str) -> Measured:
     """What a random head's absence changes, with an interval over examples."""
     results = run.results("ablation")
@@ -209,13 +212,13 @@ def _mean_interval(results: xr.Dataset, task: str) -> tuple[float, float]:
     return float(ends.low), float(ends.high)
 
 
-@quantities.reads("ablate:")
+@measure.reads("ablate:")
 def _layer(run: PaperRun, _: str, layer: int) -> Measured:
     number = quantities.stored(run.results("ablation").isel(layer=layer), "layer_difference")
     return Measured(*number, run.counted, verdict=above(*number))
 
 
-@quantities.reads("ablate:")
+@measure.reads("ablate:")
 def _worst_layer(run: PaperRun, _: str) -> Measured:
     results = run.results("ablation")
     parts = estimate_of(results, "layer_difference")
@@ -224,7 +227,7 @@ def _worst_layer(run: PaperRun, _: str) -> Measured:
     return Measured(*at(parts, layer), run.counted, verdict=verdict, detail=f"layer {layer + 1}")
 
 
-@quantities.reads("ablate:sts-b", "ablate:rte")
+@measure.reads("ablate:sts-b", "ablate:rte")
 def _shared(run: PaperRun) -> Measured:
     """How many of the heads that cost STS-B and RTE most are the same."""
     both = (run, run.beside.run("ablate:rte"))

@@ -22,13 +22,15 @@ from headscope.draw.panel import PanelStore
 from headscope.page.sections import inline_figure
 from headscope.page.shell import plain_page
 from headscope.page.svg import Styles
-from headscope.papers import claim_engine
-from headscope.papers.claim_engine import ClaimGroup, ClaimOutcome, Paper, Published
+from headscope.papers import claim_engine, published
+from headscope.papers.claim_engine import ClaimGroup, ClaimOutcome, Paper
+from headscope.papers.published import Published
 from headscope.papers.quantities import Measured
 from headscope.run.store import Run
 
 ALSO = "also in an untrained network"
 COUNTS = ("", "heads")  # units of numbers that may be counts
+FINEST = 4  # decimals, where fewer show no width of an interval
 OFTEN = 3  # a direction that so many claims share is stated once, above them
 
 
@@ -83,12 +85,13 @@ def short_status(outcome: ClaimOutcome) -> str:
 
 
 def smallest_text(outcome: ClaimOutcome) -> str:
-    """`could show 4.1`: what the data could have shown that cannot tell; "" where not known."""
-    scale = claim_engine.scale_of(outcome.claim.unit)
+    """`could show 4.1 points`: what data that cannot tell could have shown; "" where not known."""
+    scale = published.scale_of(outcome.claim.unit)
     smallest = outcome.verdict.smallest * scale
     possible = not (smallest >= scale > 1)  # no two shares are 100 points apart
     known = math.isfinite(smallest) and possible
-    return f"could show {_fixed(smallest, _digits(smallest))}" if known else ""
+    unit = " points" * (scale > 1)
+    return f"could show {_fixed(smallest, _digits(smallest))}{unit}" if known else ""
 
 
 def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
@@ -96,22 +99,25 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
     measured = outcome.measured
     if measured is None or math.isnan(measured.value):
         return "", ""
-    scale, digits = claim_engine.scale_of(outcome.claim.unit), digits_of(outcome)
-    value = _fixed(scale * measured.value, digits)
+    scale, digits = published.scale_of(outcome.claim.unit), digits_of(outcome)
+    numbers = [scale * end for end in (measured.value, measured.low, measured.high)]
     if measured.low == measured.high or math.isnan(measured.low):  # what no sample moves has none
-        return value, ""
-    ends = (_fixed(scale * end, digits) for end in (measured.low, measured.high))
+        return _fixed(numbers[0], digits), ""
+    while len({_fixed(number, digits) for number in numbers}) == 1 and digits < FINEST:
+        digits += 1
+    value, *ends = (_fixed(number, digits) for number in numbers)
     return value, f"[{', '.join(ends)}]"
 
 
 def also_text(outcome: ClaimOutcome) -> str:
-    """`also in an untrained network: 61.2`; "" where that is not so, or unknown."""
+    """`also in an untrained network: 61.2 %`; "" where that is not so, or unknown."""
     if outcome.beyond.outcome is Outcome.CANNOT_TELL:
         return f"perhaps {ALSO}"
     if not outcome.untrained:
         return ""
-    value = claim_engine.scale_of(outcome.claim.unit) * outcome.untrained_value
-    return f"{ALSO}: {_fixed(value, digits_of(outcome))}" if math.isfinite(value) else ALSO
+    value = published.scale_of(outcome.claim.unit) * outcome.untrained_value
+    unit = " %" * (outcome.claim.unit == "%")
+    return f"{ALSO}: {_fixed(value, digits_of(outcome))}{unit}" if math.isfinite(value) else ALSO
 
 
 def difference_texts(outcome: ClaimOutcome) -> list[str]:
@@ -130,7 +136,7 @@ def digits_of(outcome: ClaimOutcome) -> int:
     if printed:
         return max(printed)
     measured = outcome.measured or Measured()
-    ours = [claim_engine.scale_of(outcome.claim.unit) * end for end in (
+    ours = [published.scale_of(outcome.claim.unit) * end for end in (
         measured.value, measured.low, measured.high)]  # fmt: skip
     there = [abs(number) for number in ours if math.isfinite(number)]
     if outcome.claim.unit in COUNTS and all(map(float.is_integer, there)):
@@ -161,7 +167,7 @@ def render(outcome: PaperOutcome) -> str:
         counts=_tally(outcome), outcomes=[(o.sign, o.kind, o, MEANINGS[o]) for o in Outcome],
         reproduced=sum(bool(one.reproduced) for one in outcome.claims),
         total=len(outcome.claims), sections=sections,
-        runs=[_run(outcome, name) for name in outcome.paper.runs], marks=claim_engine.MARKS,
+        runs=[_run(outcome, name) for name in outcome.paper.runs], marks=published.MARKS,
         command=printable(outcome.command),
         controlled=any(controls(run.tree) for run in outcome.runs.values()),
     )  # fmt: skip
@@ -213,7 +219,8 @@ def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[
     words = (number, printable(measured.detail), own["n"], own["elsewhere"], also_text(outcome),
              smallest_text(outcome))  # fmt: skip
     return {
-        "claim": claim, "verdict": found, "sign": found.sign, "kind": found.kind,
+        "claim": claim, "unit": "" if claim.unit == "share" else claim.unit,
+        "verdict": found, "sign": found.sign, "kind": found.kind,
         "ours": ours, "interval": interval, "direction": own["direction"],
         "published": [(p.text, _where(p, claim.place), difference)
                       for p, difference in zip(claim.published, apart, strict=True)],

@@ -192,7 +192,8 @@ def gradients(workspace: Workspace, name: str) -> Run:
     try:
         model = load_language_model(workspace.model_name, **workspace.loading)
     except ModelError as error:
-        raise Unmeasured(f"needs a model with a language-model head: {error}") from error
+        lacks = str(error).partition("\n")[0]
+        raise Unmeasured(f"needs a model with a language-model head: {lacks}") from error
     settings = ImportanceSettings(methods=("gradient",), limit=workspace.limit, **workspace.chance)
     execution = replace(workspace.execution, threads=None)
     with keeping_draws():
@@ -209,11 +210,15 @@ def probes(workspace: Workspace, name: str) -> Run:
         limit=workspace.limit, test_limit=workspace.limit, **workspace.chance,
     )  # fmt: skip
     words = workspace.data.get("words")
-    return probe(
+    run = probe(
         workspace.model, train.paths, test.paths, words=words.paths[0] if words else None,
         output=workspace.place(name), settings=settings,
         execution=workspace.execution, tell=workspace.tell,
     )  # fmt: skip
+    learned = sum(int(run["probes"].attrs[f"{part}_sentences"]) for part in ("train", "dev"))
+    if learned == workspace.limit:
+        workspace.learned[name] = learned
+    return run
 
 
 def in_memory(group: str, **numbers: float) -> Run:
@@ -285,6 +290,8 @@ def checkpoint(workspace: Workspace, task: str, *, scratch: bool = False) -> Pat
                 _check_origin(workspace, place, scratch=scratch)
                 return place
     train, dev = (examples(workspace, task, split=split) for split in ("train", "dev"))
+    if len(train) == workspace.limit:
+        workspace.learned[f"scratch:{task}" if scratch else task] = len(train)
     weights = " from scratch" if scratch else ""
     workspace.tell(f"fine-tuning {workspace.model_name} for {task}{weights} …")
     start = load_for_task(

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, wraps
-from typing import Any, Concatenate, ParamSpec
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -27,19 +27,17 @@ from headscope.core.results import (
     counted,
     documents,
     largest_first,
-    naming_layers,
     pick,
     place_name,
 )
 from headscope.core.results import estimate as results_estimate
-from headscope.core.verdict import Verdict, above, below, largest_among
+from headscope.core.verdict import Verdict, above, below, largest_among, maybe_largest
 from headscope.core.wording import fixed
 from headscope.run.store import Run
 from headscope.tasks.metrics import chance
 from headscope.tasks.task import GLUE
 
 PAPER_DEPTH = 12  # layers of the model that the papers looked at
-NETWORK, BEFORE, RULE = "network", "before", "rule"  # what a number is about
 TUNED = ("tuned:", "compare:", "told:", "ablate:")  # runs of a fine-tuned checkpoint
 Ends = tuple[float, float, float]  # a value and its interval
 
@@ -81,6 +79,11 @@ class Measured:
     exact: bool = False
 
     @property
+    def exists(self) -> bool:
+        """Whether there is a number, or a verdict on several that are in `detail`."""
+        return not math.isnan(self.value) or (self.verdict is not None and bool(self.detail))
+
+    @property
     def ends(self) -> tuple[float, float]:
         """The ends of the interval; twice the value where it is exact."""
         return (self.value, self.value) if self.exact else (self.low, self.high)
@@ -93,6 +96,8 @@ class PaperRuns:
     model   which of them, by its id on the hub
     absent  why other runs are missing, by name
     others  for keys of data that are not of the paper's kind, what they are instead
+    limit   documents, or examples, of each run at most
+    learned  by run, or task, of what was trained here on a part alone: from how many examples
     """
 
     def __init__(
@@ -103,9 +108,12 @@ class PaperRuns:
         model: str = "",
         absent: Mapping[str, str] | None = None,
         others: Mapping[str, str] | None = None,
+        limit: int | None = None,
+        learned: Mapping[str, int] | None = None,
     ) -> None:
         self.runs, self.own, self.model = dict(runs), own, model
         self.absent, self.others = dict(absent or {}), dict(others or {})
+        self.limit, self.learned = limit, dict(learned or {})
 
     def __contains__(self, name: object) -> bool:
         return name in self.runs
@@ -116,7 +124,7 @@ class PaperRuns:
         found: dict[str, dict[str, Run]] = {}
         for name, run in self.runs.items():
             for network in controls(run.tree):
-                found.setdefault(str(network.name), {})[name] = Run(network, {})
+                found.setdefault(str(network.name), {})[name] = Run(network, run.manifest)
         return {name: PaperRuns(runs, others=self.others) for name, runs in found.items()}
 
     def check_checkpoints(self, names: Iterable[str]) -> None:
@@ -124,6 +132,18 @@ class PaperRuns:
         for name in names:
             if name.startswith(TUNED) and (why := self.at_chance(name.partition(":")[2])):
                 raise Unmeasured(why)
+
+    def tells(self, task: str) -> bool:
+        """Whether something can be concluded from the checkpoint for a task."""
+        return task not in self.learned and not self.at_chance(task)
+
+    def cut_short(self, names: Iterable[str]) -> str:
+        """From how few examples those of these runs learned that were trained on a part; or ""."""
+        keys = {key for name in names for key in (name, name.partition(":")[2])}
+        keys |= {key.replace("tuned:", "scratch:") for key in keys}  # beside which it stands
+        key = next((key for key in self.learned if key in keys), "")
+        start = "from random weights it " * key.startswith("scratch:")
+        return f"{start}learned from {self.learned[key]:,} examples only (--limit)" if key else ""
 
     def at_chance(self, task: str) -> str:
         """Why nothing is concluded from a checkpoint for a task; "" where it beats chance."""
@@ -262,8 +282,11 @@ class PaperRun(Run):
         """
         at, layers = int(np.nanargmax(curve[0])), curve.shape[1]
         wanted = [one for one in range(layers) if first <= one / max(layers - 1, 1) <= last]
+        parts = self.interval(curve)
         detail = f"most in layer {at + 1} of {layers}, {text(float(curve[0, at]))}"
-        verdict = largest_among(self.interval(curve), wanted)
+        if others := sorted(maybe_largest(parts) - {at}):
+            detail += f"; it may be layer {' or '.join(str(one + 1) for one in others)}, too"
+        verdict = largest_among(parts, wanted)
         return Measured(at + 1, n=self.counted, verdict=verdict, detail=detail)
 
     def above(self, draws: Float64, bound: float = 0.0) -> Verdict:
@@ -279,63 +302,6 @@ class PaperRun(Run):
         """`60 documents`; of a task's data, examples."""
         many, count = counted(self.tree), documents(self.tree)
         return f"{count:,} {many.removesuffix('s') if count == 1 else many}"
-
-
-@dataclass(frozen=True)
-class Measure:
-    """How a claim's number is read.
-
-    runs   those it cannot do without
-    read   raises Unmeasured
-    about  NETWORK: of a fine-tuned one asked only if it beats chance; BEFORE: one before that;
-           RULE: a rule, or the data alone, which no network without training can have too
-    """
-
-    runs: tuple[str, ...]
-    read: Callable[[PaperRuns], Measured]
-    about: str = NETWORK
-
-
-Choice = ParamSpec("Choice")
-
-
-def reads(
-    *names: str, about: str = NETWORK
-) -> Callable[[Callable[Concatenate[PaperRun, Choice], Measured]], Callable[Choice, Measure]]:
-    """Turns read(run, choice…) into a function of the choice, which gives a claim's measure.
-
-    names  of the runs that it cannot do without; `read` gets the first. One that ends in ":" is of
-           a task, the first of the choice
-    about  see Measure
-    """
-
-    def decorate(
-        read: Callable[Concatenate[PaperRun, Choice], Measured],
-    ) -> Callable[Choice, Measure]:
-        @wraps(read)
-        def measure(*args: Choice.args, **named: Choice.kwargs) -> Measure:
-            runs = tuple(f"{name}{args[0]}" if name.endswith(":") else name for name in names)
-
-            def measured(all_runs: PaperRuns) -> Measured:
-                run = all_runs.run(runs[0])
-                with naming_layers(run.tree):
-                    return read(run, *args, **named)
-
-            return Measure(runs, measured, about)
-
-        return measure
-
-    return decorate
-
-
-def example_count(name: str) -> Measure:
-    """How many inputs a run has read."""
-
-    def read(runs: PaperRuns) -> Measured:
-        run = runs.run(name)
-        return Measured(float(run.manifest["counts"]["examples"]), n=run.counted, exact=True)
-
-    return Measure((name,), read, RULE)
 
 
 # --- draws and intervals --------------------------------------------------------------------

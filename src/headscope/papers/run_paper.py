@@ -35,6 +35,7 @@ from headscope.papers import (
     kovaleva2019,
     olsson2022,
     paper_runs,
+    published,
     wang2023,
     wu2024,
 )
@@ -177,7 +178,8 @@ def _outcome(paper: Paper, workspace: Workspace, command: str) -> PaperOutcome:
         runs, absent, seconds = {}, dict.fromkeys(paper.runs, about.pop("absent")), {}
     sources = workspace.data.sources.values()
     others = {source.key: source.elsewhere for source in sources}
-    results = PaperRuns(runs, own=bool(own), model=own, absent=absent, others=others)
+    results = PaperRuns(runs, own=bool(own), model=own, absent=absent, others=others,
+                        limit=workspace.limit, learned=workspace.learned)  # fmt: skip
     return PaperOutcome(
         paper, workspace.folder, about, bool(own),
         [_judged(claim, results, group.id) for group in paper.groups for claim in group.claims],
@@ -285,7 +287,7 @@ def summary(paper: PaperOutcome) -> dict[str, Any]:
 def claim_record(outcome: ClaimOutcome) -> dict[str, Any]:
     """A claim as plain values, in its unit; what does not exist is None."""
     claim, measured = outcome.claim, outcome.measured or Measured()
-    scale = claim_engine.scale_of(claim.unit)
+    scale = published.scale_of(claim.unit)
     apart = claim_engine.differences(outcome) or [math.nan] * len(claim.published)
     return {
         "key": claim.key, "section": outcome.group, "place": claim.place, "claim": claim.text,

@@ -38,6 +38,7 @@ class Workspace:
     control   as for `atlas`: a line that networks without training satisfy too says so
     tell      called with a sentence when a run begins
     decoder   whether the model is read with its language-model head
+    learned   by run, or task, of what the limit leaves a part to learn from: how many examples
     """
 
     model_name: str
@@ -54,6 +55,7 @@ class Workspace:
     control: str = NONE
     tell: Callable[[str], None] = lambda text: None
     decoder: bool = False
+    learned: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def language(self) -> LanguageModel:

@@ -8,9 +8,10 @@ from headscope.core.accumulators import Float64
 from headscope.core.intervals import POSITIVE
 from headscope.core.terms import WU
 from headscope.core.verdict import Outcome, Verdict, between
-from headscope.papers import quantities
-from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, Published
+from headscope.papers import measure
+from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim
 from headscope.papers.own_models import OwnModel
+from headscope.papers.published import Published
 from headscope.papers.quantities import Measured, PaperRun, Unmeasured
 
 LEAST = 0.1  # Wu et al.: heads that retrieve
@@ -41,23 +42,25 @@ def _steps(run: PaperRun) -> Float64:
     return run.draws("circuits", "retrieval_steps")
 
 
-@quantities.reads("needle")
+@measure.reads("needle")
 def _score(run: PaperRun, head: tuple[int, int], rank: int) -> Measured:
     return run.of_head(_steps(run), head, rank=rank, over=LEAST, bounds=POSITIVE)
 
 
-@quantities.reads("needle")
+@measure.reads("needle")
 def _sparse(run: PaperRun) -> Measured:
     number = run.jumping(_steps(run), lambda drawn: np.asarray((drawn >= LEAST).mean((1, 2))))
     return replace(number, verdict=between(number.value, *number.ends, 0.0, FEW))
 
 
-@quantities.reads("needle")
+@measure.reads("needle")
 def _never(run: PaperRun) -> Measured:
     """A head that did once does: more needles can only make the share of the others smaller."""
     share = float((_steps(run)[0] == 0).mean())
-    verdict = Verdict(Outcome.CANNOT_TELL if share >= NEVER else Outcome.FAILS)
-    return Measured(share, n=run.counted, verdict=verdict)
+    may = share >= NEVER
+    verdict = Verdict(Outcome.CANNOT_TELL if may else Outcome.FAILS)
+    detail = "more needles can only lower it" if may else ""
+    return Measured(share, n=run.counted, verdict=verdict, detail=detail)
 
 
 def _known(text: str) -> tuple[Published, ...]:

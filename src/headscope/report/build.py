@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from headscope.core.results import (
     LIMITS,
     counted,
     derived_once,
+    group,
     head_name,
     model_name,
     naming_layers,
@@ -258,14 +260,23 @@ def _opening(
     )  # fmt: skip
 
 
-def _used_terms(body: str) -> dict[str, Term]:
-    """The terms that a page uses, by its markup: those that it links to, or whose names it says."""
-    text = unescape(_TAG.sub(" ", body)).lower()
+def _used_terms(tree: xr.DataTree, body: str) -> dict[str, Term]:
+    """The terms that a page uses, by its markup: those that it links to; and those of its own
+    questions whose names it says, as another's may mean something else by the same word.
+    """
+    text, change = unescape(_TAG.sub(" ", body)).lower(), group(tree, "change")
+    own = {*tree.children, *([] if change is None else change["analysis"].values.tolist())}
+    near = terms(question for question in questions() if question.name in own)
     return {
         word: term
-        for word, term in terms().items()
-        if f'href="#term-{word}"' in body or term.name.lower() in text
+        for word, term in (terms() | near).items()
+        if f'href="#term-{word}"' in body or (word in near and _says(text, term.name.lower()))
     }
+
+
+def _says(text: str, name: str) -> bool:
+    """Whether a name stands in a text as a word of its own, be it for several."""
+    return bool(re.search(rf"(?<![\w-]){re.escape(name)}s?(?!\w)", text))
 
 
 def _some_interval(tree: xr.DataTree) -> bool:
@@ -283,11 +294,13 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "telling": heads.telling(tree),
         "kinds": heads.data_kinds(tree), "cells": heads.cells(tree), "nothing": heads.nothing(tree),
         "shown": heads.shown(tree), "intervals": heads.intervals(head_metrics(tree)),
+        "of_words": heads.of_words(tree),
         "unheld": "" if _some_interval(tree) else INTERVALS,
         "columns": heads.columns(tree), "bracketed": heads.intervals(heads.columns(tree)),
         "rows": heads.rows(tree), "n": over(tree),
         "ids": heads.card_ids(tree),
         "headline": headline(tree),
-        "terms": terms(), "used_terms": _used_terms, "sources": SOURCES, "unit_label": unit_label,
+        "terms": terms(), "used_terms": partial(_used_terms, tree),
+        "sources": SOURCES, "unit_label": unit_label,
         "version": printable(tree.attrs.get("headscope_version", "")),
     }  # fmt: skip

@@ -163,6 +163,12 @@ def intervals(metrics: Sequence[HeadMetric]) -> bool:
     return any(np.isfinite(metric.estimate.low).any() for metric in metrics)
 
 
+def of_words(tree: xr.DataTree) -> bool:
+    """Whether a label says what a head knows of words: its interval holds for all heads at once."""
+    rules = label_rules()
+    return any(rules[c.kind].words for one in head_labels(tree).values() for c in one.labels)
+
+
 def rows(tree: xr.DataTree) -> list[dict[str, Any]]:
     """One row per head, in order: unit, id of its card, name, labels, cells (see `_cell`)."""
     heads, chosen, words = shape(tree)[1], columns(tree), remarks(tree)

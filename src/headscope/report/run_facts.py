@@ -47,7 +47,7 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
         Fact("Corpus", _text(attrs.get("corpus") or manifest_part(manifest, "corpus").get("kind"))),
         Fact("Read", _read(counts, attrs)),
         Fact("Read beside", beside(tree, counts)),
-        Fact("Lengths", _lengths(tree)),
+        Fact("Lengths", _lengths(tree, counts)),
         Fact("Left out", _left_out(counts, attrs)),
         Fact("Long inputs", _text(manifest.get("long"))),
         Fact("Analyses", ", ".join(map(str, manifest.get("analyses") or tree.children))),
@@ -144,9 +144,12 @@ def beside(tree: xr.DataTree, counts: Manifest) -> str:
     return "; ".join(said)
 
 
-def _lengths(tree: xr.DataTree) -> str:
-    names = list(bands(tree))
-    return f"labels are tried in inputs of {', '.join(names)} tokens apart" if names else ""
+def _lengths(tree: xr.DataTree, counts: Manifest) -> str:
+    if names := list(bands(tree)):
+        return f"labels are tried in inputs of {', '.join(names)} tokens apart"
+    names = list(manifest_part(counts, "lengths"))
+    apart = "; nothing is said of each length apart" * (len(names) > 1)
+    return f"inputs of {', '.join(names)} tokens{apart}" if names else ""
 
 
 def _left_out(counts: Manifest, attrs: Manifest) -> str:

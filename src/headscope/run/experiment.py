@@ -8,6 +8,7 @@ figures and page. A finished run of the same spec is opened, not computed again.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +20,7 @@ import xarray as xr
 
 from headscope.core.accumulators import REPLICATES
 from headscope.core.control import CONTROL
+from headscope.core.length_bands import band_of, shortest_first
 from headscope.core.results import numbering_layers
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts
@@ -153,13 +155,14 @@ def _manifest(request: ExperimentRequest, spec: dict[str, Any], execution: Execu
         examples=len(request.examples),
         tokens=sum(map(len, request.examples)),
     ).as_dict()
+    lengths = shortest_first(Counter(band_of(len(e)) for e in request.examples))
     # Linear maps are timed on a batch of examples of middle length.
     middle = sorted(request.examples, key=len)[len(request.examples) // 2]
     batch = [middle] * max(1, request.batch_tokens // len(middle))
     linears = fastest_linears(request.model, batch, asked=execution.linears)
     manifest = new_manifest(
         spec, request.model, corpus=request.corpus, shards=0,
-        counts={**counts, "cut": request.cut, **request.counts}, analyses=[],
+        counts={**counts, "lengths": lengths, "cut": request.cut, **request.counts}, analyses=[],
         linears=linears, threads=torch.get_num_threads(), command=execution.command,
     )  # fmt: skip
     return manifest | {"history": training_history(request.model.name)}

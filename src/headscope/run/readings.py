@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.intervals import FEWEST
-from headscope.core.length_bands import NAMES, band_of
+from headscope.core.length_bands import NAMES, band_of, shortest_first
 from headscope.corpus import Example
 from headscope.corpus.contents import DOCUMENTS, READINGS, SENTENCES, Annotations
 from headscope.corpus.equal_documents import EqualDocuments
@@ -71,10 +71,14 @@ class Reading:
             self.sample.consider(example)
 
     def counted(self) -> dict[str, Any]:
-        """The counts for a manifest; documents of equal content count as one, and it says so."""
+        """The counts for a manifest; documents of equal content count as one, and it says so.
+
+        lengths  band -> documents with such inputs
+        """
         copies = self.equal.counted(self.counts["documents"])
         units = self.counts["documents"] - copies.get("copies", 0)
-        return dict(self.counts) | {"documents": units} | copies
+        lengths = shortest_first(self.lengths)
+        return dict(self.counts) | {"documents": units, "lengths": lengths} | copies
 
     def merge(self, after: Reading) -> None:
         """Add what other documents gave."""

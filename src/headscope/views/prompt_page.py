@@ -29,11 +29,13 @@ from headscope.core.results import (
     printable,
     shape,
 )
+from headscope.core.verdict import any_of
 from headscope.core.wording import capital, fixed, percent
 from headscope.draw.style import RAMP_STEPS
 from headscope.errors import InputError
 from headscope.experiments.circuits.prompts import FEWEST_ITEMS
 from headscope.experiments.circuits.section import labelled
+from headscope.experiments.circuits.verdicts import verdicts
 from headscope.experiments.circuits.written_answers import LEAST
 from headscope.page.shell import (
     asset,
@@ -146,8 +148,10 @@ def opening(tree: xr.DataTree) -> tuple[str, str, list[Claim]]:
         )  # fmt: skip
     writers, carriers = (labelled(tree, f"{does}_answer") for does in ("writes", "carries"))
     if not (writers or carriers):
+        either = any_of(verdicts(tree)[f"{does}_answer"] for does in ("writes", "carries"))
+        some, rest = ("No", "") if either.fails else ("Whether a", ", these prompts cannot tell")
         return (
-            "No head surely writes or carries the answer",
+            f"{some} head writes or carries the answer{rest}",
             f"{prompts}: of {np.prod(shape(tree))} heads, none moves the answer by "
             f"{100 * LEAST:g} % of the logit difference more surely than chance allows. What "
             "stands below is of single prompts.", [],

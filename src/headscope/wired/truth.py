@@ -21,6 +21,8 @@ from headscope.wired.networks import Wired, value_norms
 SLACK = 0.03  # shares of a mean over inputs, however inputs are weighted
 NEARBY = 3
 LEAST_REST = 0.47
+SINK, SINK_TOKENS, SINK_LEAST = 0.3, 64, 16  # of a sink by threshold, as `sinks` has it
+WINDOW = (4, 64)  # first and latest tokens, as `distance` has it
 CLS, SEP = ("[CLS]", "<s>"), ("[SEP]", "</s>")
 WAYS = ("dependent_to_head", "head_to_dependent")
 
@@ -102,10 +104,13 @@ def plain_truths(wired: Wired, corpus: Corpus) -> dict[tuple[int, int], set[str]
         tokens = wired.tokenizer.convert_ids_to_tokens(ids)
         for kind, share in _shares(maps, tokens, segments).items():
             total[kind] = total.get(kind, 0.0) + np.nan_to_num(share)
-    mean = {kind: sums / len(inputs) for kind, sums in total.items() if "of" not in kind.split("|")}
-    for kind in ("own_segment", "other_segment", "same_token"):
-        mean[kind] = total[kind] / np.maximum(total[f"{kind}|of"], 1)
+    mean = {
+        kind: sums / np.maximum(total.get(f"{kind}|of", len(inputs)), 1)
+        for kind, sums in total.items()
+        if "|" not in kind
+    }
     mean["narrow"], mean["broad"] = 1 - mean["spread"], mean["spread"]
+    mean["rest"] = np.minimum(mean["first"], np.maximum(mean["rest self"], mean["rest previous"]))
     true = {place: set[str]() for place in np.ndindex(mean["self"].shape)}
     for place, kinds in true.items():
         for kind in mean.keys() & rules.keys():
@@ -168,7 +173,6 @@ def _shares(maps: Float64, tokens: Sequence[str], segments: np.ndarray) -> dict[
         nats = -np.nansum(np.where(maps > 0, maps * np.log(maps), 0), -1).mean(-1)
     causal = bool((maps[..., 0, 1:] == 0).all()) if size > 1 else False
     uniform = np.log(np.arange(1, size + 1)).mean() if causal else np.log(size)
-    seen = column * size / (size - np.arange(size)) if causal else column  # by who sees the key
     shares = {
         "self": (maps * (offset == 0)).sum((-1, -2)) / size,
         "previous": (maps * (offset == -1)).sum((-1, -2)) / size,
@@ -179,8 +183,11 @@ def _shares(maps: Float64, tokens: Sequence[str], segments: np.ndarray) -> dict[
         "special": column[..., special].sum(-1),
         "punctuation": column[..., np.isin(texts, [".", ","])].sum(-1),
         "spread": nats / max(uniform, 1e-9),
-        "threshold_sink": (seen > 0.3).any(-1) * 1.0,
     }  # fmt: skip
+    left = np.maximum(1 - maps[..., 1:, 0], 1e-9).sum(-1)  # of what the first token leaves
+    for kind, back in ("self", 0), ("previous", -1):
+        shares[f"rest {kind}"] = (maps * (offset == back))[..., 1:, 1:].sum((-1, -2)) / left
+    shares |= _of_length(maps, causal=causal)
     words = ~special
     same = (texts[:, None] == texts) & (offset != 0)
     own = segments[:, None] == segments
@@ -188,4 +195,25 @@ def _shares(maps: Float64, tokens: Sequence[str], segments: np.ndarray) -> dict[
         between = keys & words & words[:, None]
         shares[kind] = (maps * between).sum((-1, -2))
         shares[f"{kind}|of"] = np.full(shares[kind].shape, between.any(1).sum() * 1.0)
+    return shares
+
+
+def _of_length(maps: Float64, *, causal: bool) -> dict[str, Float64]:
+    """The same of kinds that are asked of inputs of some length alone."""
+    size, cell = maps.shape[-1], maps.shape[:2]
+    first = min(size, SINK_TOKENS) if causal else size
+    seeing = first - np.arange(first) if causal else np.full(first, first)
+    received = maps[..., :first, :first].sum(-2) / seeing  # [layer, head, key]
+    sink = ((received > SINK) & (2 * seeing >= first)).any(-1)
+    shares = {
+        "threshold_sink": sink * (size >= SINK_LEAST) * 1.0,
+        "threshold_sink|of": np.full(cell, (size >= SINK_LEAST) * 1.0),
+    }
+    if causal:
+        opens, latest = WINDOW
+        query, key = np.arange(size)[:, None], np.arange(size)
+        far = query[:, 0] + 1 > 2 * (opens + latest)
+        near = (key < opens) | (query - key < latest)
+        of_far = (maps * near).sum(-1)[..., far].sum(-1) / max(far.sum(), 1)
+        shares |= {"streaming": of_far, "streaming|of": np.full(cell, far.any() * 1.0)}
     return shares

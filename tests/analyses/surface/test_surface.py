@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
 from analyses.running import flags, planted, run
 from headscope.analyses.surface.measure import TARGETS
+from headscope.analyses.surface.query_bands import CARD, GOALS, finding
+from headscope.core.length_bands import NAMES
 from headscope.model.batch import Vocabulary
 from headscope.run.contract_bench import COMMA, STOP, tiny_examples, tiny_network
 from reference import surface
@@ -129,3 +132,78 @@ def test_the_rest_is_what_queries_give_beside_the_first_token(reference: list[Bl
             found.rest_attention.sel(rest_target=kind), total / left, atol=1e-10
         )
     assert "rest_attention" not in run({"surface": {}})["surface"]
+
+
+# --- by the place of the query ---------------------------------------------------------------
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> tuple[int, ...]:
+    """Bands so narrow that short inputs have queries in all of them."""
+    ends = (1, 2, 4, 6, 8, 11)
+    monkeypatch.setattr("headscope.analyses.surface.measure.LAST_TOKENS", ends)
+    return ends
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_queries_at_each_place_agree_with_the_reference(
+    reference: list[Blocks], narrow: tuple[int, ...], size: int
+) -> None:
+    """Row by row: each of an input of n tokens counts 1/n."""
+    found = run({"surface": {}}, size=size)["surface"].attention_by_place
+    bands, goals = len(narrow) + 1, {"self": 0, "previous": -1, "next": 1}
+    total, count = np.zeros((*found.shape[:2], 4, bands)), np.zeros(bands)
+    for block in reference:
+        maps = np.asarray(block["attention"])  # [layer, head, query, key]
+        n = maps.shape[-1]
+        for query in range(n):
+            band = sum(query + 1 > end for end in narrow)
+            count[band] += 1 / n
+            total[..., 3, band] += maps[:, :, query, 0] / n
+            for at, step in enumerate(goals.values()):
+                if 0 <= query + step < n:
+                    total[..., at, band] += maps[:, :, query, query + step] / n
+    assert found.goal.values.tolist() == [*goals, "first"]
+    np.testing.assert_allclose(found, total / count, rtol=0, atol=1e-10)
+
+
+def test_the_mean_over_places_is_the_attention_of_all(narrow: tuple[int, ...]) -> None:
+    found = run({"surface": {}}, size=3)["surface"]
+    assert float(found.query_weight.sum()) == pytest.approx(1)
+    mean = (found.attention_by_place * found.query_weight).sum("query_band")
+    for goal in found.goal.values:
+        np.testing.assert_allclose(
+            mean.sel(goal=goal), found.attention.sel(target=goal), rtol=0, atol=1e-12
+        )
+    short = run({"surface": {}}, examples=tiny_examples()[1:2])["surface"]
+    assert short.query_weight.values.tolist() == [1, 0, 0, 0, 0, 0, 0]
+    assert np.isnan(short.attention_by_place[..., 1:]).all()
+
+
+def test_a_head_that_looks_elsewhere_from_far_is_said_to() -> None:
+    """Half of its attention from the first 16 tokens, a tenth from the next; the other head all."""
+    shares = np.full((1, 2, 4, 7), np.nan)
+    shares[..., :2] = 0.3
+    shares[0, 0, 3, :2] = 0.5, 0.1
+    ends = {
+        f"attention_by_place_ci_{end}": shares + by for end, by in (("low", -0.1), ("high", 0.1))
+    }
+    dims = ("layer", "head", "goal", "query_band")
+    dataset = xr.Dataset({
+        name: (dims, values) for name, values in ({"attention_by_place": shares} | ends).items()
+    }).assign_coords(goal=list(GOALS), query_band=list(NAMES))  # fmt: skip
+    dataset["attention"] = (("layer", "head", "target"), np.full((1, 2, 1), np.nan))
+    dataset = dataset.assign_coords(target=["cls"])
+    tree = xr.DataTree.from_dict({"surface": dataset})
+    assert list(CARD.lines(tree, 0, 0)) == [
+        "the first token: 50 % [40, 60] from tokens up to 16, 10 % [0, 20] from tokens 17 to 32"
+    ]
+    assert not list(CARD.lines(tree, 0, 1))
+    assert len(CARD.data(tree, 0, 1)["by_place"]) == 4 * 2
+    assert finding(tree) == (
+        "1 head gives the first token another share from tokens near the start than from those far "
+        "from it: L1·H1 50 % from tokens up to 16 and 10 % from tokens 17 to 32."
+    )
+    old = xr.DataTree.from_dict({"surface": dataset[["attention"]]})
+    assert not finding(old)
+    assert not list(CARD.lines(old, 0, 0))

@@ -57,6 +57,15 @@ def test_a_cell_is_blue_where_the_score_rises_and_vermillion_where_it_falls(tree
     assert axes.get_ylim()[0] > axes.get_ylim()[1]  # layers downwards
 
 
+def test_no_whisker_leads_to_a_score_that_cannot_be(tree):
+    """Of 20 examples a layer's accuracy reached up to 125 %."""
+    tree["ablation"]["layer_difference_ci_low"].values[:] = -3.0
+    tree["ablation"]["layer_difference_ci_high"].values[:] = 3.0
+    (whiskers,) = draw(tree, "ablation").axes[1].collections[-1:]
+    ends = np.concatenate(whiskers.get_segments())[:, 1]
+    assert (ends.min(), ends.max()) == pytest.approx((0, 1))
+
+
 def test_heads_that_differ_by_more_than_chance_are_marked(tree):
     axes = draw(tree, "ablation").axes[0]
     marks = {text.get_position(): text.get_text() for text in axes.texts}

@@ -11,11 +11,13 @@ from experiments.circuits import made
 from experiments.circuits.decoders import decoder
 from headscope.core.control import controls
 from headscope.core.head_labels import head_labels
+from headscope.core.verdict import Outcome, Verdict
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits import head_scores, made_inputs
 from headscope.experiments.circuits.head_scores import PatternScores
 from headscope.experiments.circuits.retrieval import needles
 from headscope.experiments.circuits.section import circuit_findings
+from headscope.experiments.circuits.verdicts import verdicts
 from headscope.experiments.circuits.weight_maps import HeadMatrices, WeightMaps
 from headscope.experiments.importance.objectives import LanguageModel
 from headscope.model.model import show_layers
@@ -142,10 +144,47 @@ def test_a_softer_wiring_gets_its_labels(monkeypatch):
     assert any(one.startswith("The keys of L2·H1 read most what L1·H1 writes") for one in told)
 
 
-def test_a_random_model_has_no_label(random):
+def test_a_random_model_has_no_label_and_no_kind_of_head_holds_of_it(random):
     for run in random:
         assert not any(one.labels for one in head_labels(run.tree).values())
-        assert circuit_findings(run.tree)[0].startswith("These inputs show nothing of the kind")
+        every = verdicts(run.tree)
+        assert not any(one.holds for one in every.values())
+        assert every["previous_token"].fails  # attention is nearly even: far from a quarter
+        assert {"retrieval", "writes_answer"} <= {kind for kind, one in every.items() if one.needs}
+        assert "Does not hold of any head: " in circuit_findings(run.tree)[0]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "beyond", "wanted"),
+    [
+        (0.26, 0.34, 0.1, Verdict(Outcome.HOLDS)),
+        (0.2, 0.34, 0.1, Verdict(Outcome.CANNOT_TELL, smallest=0.1)),
+        (0.26, 0.34, -0.05, Verdict(Outcome.CANNOT_TELL, smallest=0.35)),  # of a gain of .3
+        (0.2, 0.24, 0.1, Verdict(Outcome.FAILS)),
+    ],
+)
+def test_a_verdict_is_that_of_the_intervals_of_a_head(random, low, high, beyond, wanted):
+    """All heads give 0 ± 0, but one: 0.3, or 0.22, where nothing stands that it could look for."""
+    value = 0.22 if wanted.fails else 0.3
+    cells = {"score": value, "score_ci_low": low, "score_ci_high": high, "null": 0.0}
+    tree = random[0].tree.copy(deep=True)
+    dataset = tree["circuits"].to_dataset()
+    for name, cell in {**cells, "surely_above": beyond}.items():
+        dataset[name].loc[{"circuit": "induction"}] = 0.0
+        dataset[name].loc[{"circuit": "induction", "layer": 1, "head": 0}] = cell
+    tree["circuits"] = dataset
+    found = verdicts(tree)["induction"]
+    assert found.outcome == wanted.outcome
+    assert found.smallest == pytest.approx(wanted.smallest, nan_ok=True)
+    shown = f"induction ({100 * wanted.smallest:.1f} points above its threshold would have shown)"
+    assert (shown in " ".join(circuit_findings(tree))) == (wanted.outcome is Outcome.CANNOT_TELL)
+
+
+def test_the_wired_heads_hold_and_what_was_not_measured_is_not_asked(wired):
+    every = verdicts(wired.tree)
+    kinds = ("induction", "previous_token", "duplicate_token", "copying", "successor")
+    assert all(every[kind].holds for kind in (*kinds, "composition"))
+    assert every["retrieval"].needs == "a haystack, and ten needles or more that the model tells"
 
 
 def looking_back(network, *, words):

@@ -39,7 +39,7 @@ def test_the_report_shows_the_answers(run):
     assert page.count('<a href="prompts.html">Prompts, head by head</a>') == 2
     own = (run.path / "prompts.html").read_bytes()
     assert own == hs.view_prompts(run.path).page
-    assert b"<h1>No head surely writes or carries the answer</h1>" in own
+    assert b"<h1>Whether a head writes or carries the answer, these prompts cannot tell</h1>" in own
     assert run["prompts"].sizes["prompt"] == 4
     assert set(run["prompts"]["followed"].values.tolist()) <= set(range(8))
     told = findings(run.tree)

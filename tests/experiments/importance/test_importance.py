@@ -203,6 +203,8 @@ def test_the_overlap_counts_top_heads_of_both(found, ablated):
     told = correlations(group, effect)
     assert told.attrs["top"] == 4
     assert float(told["overlap"].sel(effect="loss").item()) == 0.5
+    ends = [told[f"overlap_ci_{end}"].sel(effect="loss").item() for end in ("low", "high")]
+    assert ends == pytest.approx([0.0676, 0.9324], abs=1e-4)  # Clopper and Pearson, 2 of 4
     assert float(told["overlap"].sel(effect="score").item()) == 0
     assert float(told["rho"].sel(effect="score").item()) == pytest.approx(
         -float(told["rho"].sel(effect="loss").item())

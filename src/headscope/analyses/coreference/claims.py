@@ -38,9 +38,11 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     kinds = [str(kind) for kind in here["mention_type"].values]
     baseline = here["baseline"].transpose("system", ...).values
     made, n = [], documents(tree, dataset["accuracy"])
-    for one in specific_heads(here, "accuracy", tests=here["reference"].size):
-        kind, rules = kinds[one.cell[0]], baseline[:, one.cell[0]]
-        words, best = MENTIONS.get(kind, printable(kind)), int(rules.argmax())
+    mentions = [MENTIONS.get(kind, printable(kind)) for kind in kinds]
+    names, tests = [f"coreference of {words}" for words in mentions], here["reference"].size
+    for one in specific_heads(here, "accuracy", NAME, names, tests=tests):
+        words, rules = mentions[one.cell[0]], baseline[:, one.cell[0]]
+        best = int(rules.argmax())
         others = here["from_others"].values[one.layer, one.head, one.cell[0]]
         sentence = (
             f"coreference: antecedent found for {one.percent} of "
@@ -48,8 +50,6 @@ def claims(tree: xr.DataTree) -> list[Claim]:
             f"{term_name(str(dataset['system'].values[best]))} {percent(float(rules[best]))}, "
             f"nearest words that are no mentions {percent(float(others))}"
         )
-        name = f"coreference of {words}"
-        made.append(
-            one.claim(NAME, name, sentence, n=n, analysis=NAME, about=kind, brief="coreference")
-        )
+        about = kinds[one.cell[0]]
+        made.append(one.claim(sentence, n=n, analysis=NAME, about=about, brief="coreference"))
     return made

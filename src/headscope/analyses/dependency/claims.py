@@ -50,17 +50,17 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     offset, others = here["baseline"].values, here["from_others"].values
     tests, n = here["reference"].size, documents(tree, dataset["accuracy"])
     made = []
-    for one in specific_heads(here, "accuracy", tests=tests):
+    names = [arrow(printable(labels[place]), way) for way in ways for place in places]
+    for one in specific_heads(here, "accuracy", NAME, names, tests=tests):
         way, place = one.cell
         label, count = labels[places[place]], int(here["count"][place])
         if label != GENERAL or one.ends[1] > MOST:
-            words = arrow(printable(label), ways[way])
             rivals = [offset[place], others[one.layer, one.head, way, place]]
             sentence = (
-                f"{words}, {one.percent} of {count:,} words{by_norm(dataset)}, fixed offset "
+                f"{one.name}, {one.percent} of {count:,} words{by_norm(dataset)}, fixed offset "
                 f"{percent(float(rivals[0]))}, words beside {percent(float(rivals[1]))}"
             )
-            made.append(one.claim(NAME, words, sentence, n=n, analysis=NAME, about=label))
+            made.append(one.claim(sentence, n=n, analysis=NAME, about=label))
     return made
 
 

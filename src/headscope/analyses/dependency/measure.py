@@ -199,6 +199,12 @@ class Dependency(Analysis, question=QUESTION):
             "best_accuracy": (heads.chosen, one), "baseline": (baseline.chosen, one),
             "held_out": (heads.held_out, one), "advantage": (heads.held_out - baseline.chosen, one),
         }  # fmt: skip
+        if self.scope.control:  # of what no claim compares, the value alone
+            rows |= {
+                name: (values[0], dims)
+                for name, (values, dims) in rows.items()
+                if values.ndim > len(dims) and name != "accuracy"
+            }
         variables = counted(rows, WORDS, both, source=self.source)
         variables["left_out"] = replace(variables["left_out"], source="ours")
         variables["from_others"] = replace(variables["from_others"], source="ours", tidy=False)

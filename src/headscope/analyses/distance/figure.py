@@ -49,7 +49,7 @@ def _caption(tree: xr.DataTree) -> str:
     return (
         f"One cell a head: (a) how far it looks on the mean (uniform attention: {even} tokens)"
         f"{last}. (b) How much attention stays within a distance: one line a layer, the mean of "
-        "its heads, darker for later layers; dashed: uniform attention. Means over documents; "
+        "its heads, darker for later layers; dashed: uniform attention. Means over inputs; "
         f"intervals stand in the tables; {over(tree, dataset['nearby'])}."
     )
 

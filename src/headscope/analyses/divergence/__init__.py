@@ -6,7 +6,7 @@ from headscope.core.terms import CLARK, HENNIG07, HENNIG15, HUBERT, KAUFMAN, OUR
 TERMS = {
     "js": Term("Jensen–Shannon divergence",
         "How differently two heads distribute attention, in nats: 0 when equal, ln 2 = 0.69 when "
-        "they never attend to the same token; mean over tokens and documents.", f"{CLARK}, §6"),
+        "they never attend to the same token; mean over tokens, then inputs.", f"{CLARK}, §6"),
     "mds": Term("map of heads",
         "Heads placed on a plane (multidimensional scaling) so that distances come as near as they "
         "can to the divergences; the axes themselves mean nothing.", f"{CLARK}, §6"),

@@ -58,7 +58,7 @@ def _matrix_caption(tree: xr.DataTree) -> str:
         "Every head against every other, layer by layer (rules between layers, numbered from "
         f"{first()}): "
         "Jensen–Shannon divergence of their attention in nats, from 0 (page, alike) to the value "
-        f"at the end of the key; mean over tokens and documents; {over(tree)}. "
+        f"at the end of the key; mean over tokens, then inputs; {over(tree)}. "
         "After Clark et al. (2019), §6."
     )
 

@@ -75,7 +75,7 @@ def _draw_nearest(divergence: xr.Dataset, axes: Axes) -> None:
     axes.set_yticks(rows, ROWS)
     axes.set_ylim(len(ROWS) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlim(0, 1.1 * float(max(np.nanmax(shares.value), np.nanmax(chance))))
+    axes.set_xlim(0, 1.05 * float(np.nanmax([shares.value, shares.high, chance])))
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.set_xlabel("of all heads")
     legend(axes, [("all", "found"), ("chance", "by chance")], line=False, start=0.0)

@@ -27,7 +27,7 @@ TERMS = {
         "goes to one token, ln n when n tokens get the same.", f"{CLARK}, §3.3"),
     "uniform": Term("uniform attention",
         "What a head would show that gave every token of the input the same attention; the "
-        "reference for entropy is the mean of ln n over documents.", f"{CLARK}, §3.3"),
+        "reference for entropy is the mean of ln n over inputs.", f"{CLARK}, §3.3"),
 }  # fmt: skip
 LABELS = {("entropy", "all"): "entropy, all tokens", ("entropy", "cls"): "entropy, [CLS] only"}
 RULES = {

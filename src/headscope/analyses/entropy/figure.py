@@ -32,7 +32,7 @@ def _caption(tree: xr.DataTree) -> str:
     array = needed(tree, "entropy")["entropy"]
     return (
         "Each mark is one head: the entropy of its attention in nats, mean over tokens, then "
-        "documents; high is broad, low is focused; the line is the layer mean, the dashed line "
+        "inputs; high is broad, low is focused; the line is the layer mean, the dashed line "
         f"uniform attention; whiskers are {INTERVALS}; {over(tree, array)}. "
         "After Clark et al. (2019), Figure 4."
     )

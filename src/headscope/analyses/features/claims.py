@@ -61,18 +61,17 @@ def _claims(tree: xr.DataTree, analysis: str, kind: str, *, goal: str, said: str
     if dataset is None or "reference" not in dataset:
         return []
     made, n = [], documents(tree, dataset["attention"])
-    choices = dataset[str(dataset["mass"].dims[-1])].values
-    for one in specific_heads(dataset, "mass", tests=dataset["reference"].size):
-        choice = str(choices[one.cell[0]])
+    choices = [str(choice) for choice in dataset[str(dataset["mass"].dims[-1])].values]
+    names, tests = [goal.format(words=name(one)) for one in choices], dataset["reference"].size
+    for one in specific_heads(dataset, "mass", kind, names, tests=tests):
+        choice = choices[one.cell[0]]
         if dataset["count"].sel({kind: choice}) >= LEAST_WORDS:
-            words = name(choice)
-            what = goal.format(words=words)
             ordinary = percent(one.reference)
-            sentence = said.format(words=words, share=one.percent)
+            sentence = said.format(words=name(choice), share=one.percent)
             made.append(
                 one.claim(
-                    kind, what, f"{sentence}, {ordinary} without knowledge of them", n=n,
-                    label=f"{what}, {one.percent}, ordinary {ordinary}", analysis=analysis,
+                    f"{sentence}, {ordinary} without knowledge of them", n=n,
+                    label=f"{one.name}, {one.percent}, ordinary {ordinary}", analysis=analysis,
                     about=choice,
                 )
             )  # fmt: skip

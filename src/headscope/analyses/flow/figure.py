@@ -47,7 +47,7 @@ def _caption(tree: xr.DataTree) -> str:
     several = len(_present(needed(tree, "flow"))) > 1
     return (
         "How much of a token’s representation at the output of each layer comes from which tokens "
-        "of the input, each counted once, mean over tokens"
+        "of the input, each counted once, mean over tokens, then inputs"
         f"{', by each method' if several else ''}; the last panel: the effective number of input "
         f"tokens, 1 / Σ share². Bands are {INTERVALS}; {over(tree)}. Products of layers after "
         "Abnar and Zuidema (2020)."

@@ -34,10 +34,12 @@ def claims(tree: xr.DataTree) -> list[Claim]:
         return []
     n, made = documents(tree, dataset["score"]), []
     for end, words in WORDS.items():
-        for one in specific_heads(dataset, "score", tests=2 * dataset["score"].size, end=end):
+        for one in specific_heads(
+            dataset, "score", "frames", [words], tests=2 * dataset["score"].size, end=end
+        ):
             ordinary = percent(one.reference)
             sentence = f"{words}, {one.percent} of its attention, ordinary {ordinary}"
-            made.append(one.claim("frames", words, sentence, n=n, analysis="frames"))
+            made.append(one.claim(sentence, n=n, analysis="frames"))
     return made
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Bools, Float64, Ints
-from headscope.core.claim import LEAST_EFFECT, Claim, effects
+from headscope.core.claim import LEAST_EFFECT, Claim, claimed, effects
 from headscope.core.intervals import (
     DIFFERENCE,
     ROUNDING,
@@ -90,6 +90,7 @@ def _beyond(share: Float64, rivals: Sequence[Float64]) -> tuple[Float64, Float64
 class SpecificHead:
     """A head that is surely above its reference at something.
 
+    kind, name  of the claim
     cell    which, by the indices behind layer and head
     ends    its share and the interval, corrected for all that was looked at
     effect  how far the lower end is above the reference, see `core.claim`
@@ -97,6 +98,8 @@ class SpecificHead:
 
     layer: int
     head: int
+    kind: str
+    name: str
     cell: tuple[int, ...]
     ends: tuple[float, float, float]
     reference: float
@@ -108,30 +111,34 @@ class SpecificHead:
         return percent(*self.ends)
 
     def claim(
-        self, kind: str, name: str, sentence: str, *, n: int, analysis: str, about: str = "",
-        label: str = "", brief: str = "",
+        self, sentence: str, *, n: int, analysis: str, about: str = "", label: str = "",
+        brief: str = "",
     ) -> Claim:  # fmt: skip
         """What is said of the head; the sentence is the label, too, where there is none."""
         return Claim(
-            self.layer, self.head, kind, self.effect, name, label or sentence, sentence, *self.ends,
-            self.reference, n, analysis, about, brief=brief,
+            self.layer, self.head, self.kind, self.effect, self.name, label or sentence, sentence,
+            *self.ends, self.reference, n, analysis, about, brief=brief,
         )  # fmt: skip
 
 
 def specific_heads(
-    dataset: xr.Dataset, variable: str, *, tests: int, end: str = ""
-) -> Iterator[SpecificHead]:
+    dataset: xr.Dataset, variable: str, kind: str, names: Sequence[str], *, tests: int,
+    end: str = "",
+) -> Iterator[SpecificHead]:  # fmt: skip
     """All heads above their reference, by more than the data and a margin leave open.
+
+    Of a head that is not, but asked about, the lower end is not above the reference either.
 
     dataset  has the share `variable`, `reference` and `above_reference` [layer, head, *cell]; where
              there is `weight_above`, heads are left out that hardly attend to what they find
+    names    of the claims, cell by cell
     tests    heads and cells that are looked at
     end      of their names
     """
     if not tests:  # of a band of inputs, say, in which there is too little of anything
         return
-    names = (variable + end, ABOVE + end)
-    share, above = (corrected(estimate(dataset, name), tests) for name in names)
+    numbers = (variable + end, ABOVE + end)
+    share, above = (corrected(estimate(dataset, number), tests) for number in numbers)
     share = Estimate(share.value, np.maximum(share.low, 0), np.minimum(share.high, 1))
     reference = dataset[REFERENCE + end].values
     least = np.maximum(LEAST_EFFECT, LEAST_ABOVE * (1 - reference))
@@ -139,10 +146,15 @@ def specific_heads(
     sure = (above.low > least) & np.isfinite(share.low)
     if WEIGHT in dataset:
         sure &= corrected(estimate(dataset, WEIGHT), tests).low > LEAST_EFFECT
-    for layer, head, *cell in np.argwhere(sure).tolist():
-        here = (layer, head, *cell)
+    low = np.where(sure, share.low, np.minimum(share.low, reference))
+    share, cells = Estimate(share.value, low, share.high), sure.shape[2:]
+    name_of, wanted = dict(zip(np.ndindex(cells), names, strict=True)), np.isfinite(low)
+    for cell, name in name_of.items():
+        wanted[..., *cell] &= claimed(sure[..., *cell], kind, name)
+    for layer, head, *places in np.argwhere(wanted).tolist():
+        here, of = (layer, head, *places), tuple(places)
         rest = float(reference[here]), float(effect[here])
-        yield SpecificHead(layer, head, tuple(cell), at(share, *here), *rest)
+        yield SpecificHead(layer, head, kind, name_of[of], of, at(share, *here), *rest)
 
 
 def corrected(parts: Estimate, tests: int) -> Estimate:

@@ -85,7 +85,8 @@ def _caption(tree: xr.DataTree) -> str:
     return (
         f"(a) How many of a head’s {width} neurons make it choose the key it attends to most: "
         "(Σ|c′|)² / Σc′², where c′ is what each neuron adds to that key’s score, less the mean "
-        f"over the keys seen. (b) Overlap of the {neurons.attrs.get('set', 8)} largest |c′| "
+        f"over the keys seen; mean over tokens, then inputs. (b) Overlap "
+        f"of the {neurons.attrs.get('set', 8)} largest |c′| "
         "between two positions of an input: 1 if they are the same, "
         f"{fixed(chance, 2)} by chance (dashed). (c) Both; whiskers are {INTERVALS}.{own} "
         f"{verdict(tree)} {over(tree)}. After what Vig (2019) saw in single heads."

@@ -41,10 +41,11 @@ def _weight_caption(tree: xr.DataTree) -> str:
     array = needed(tree, "norms")["weighted_norm"]
     return (
         "(a) Attention to each category of token, (b) the norm of what it adds, both summed over "
-        "the category’s tokens, mean over heads, (c) the norm of the sum over heads: much weight "
-        "on a token need not mean that it contributes. Norms are in the model’s own unit; bands: "
-        f"{INTERVALS}, in (a) and (b) the mean of the heads’ limits, which is at least as wide as "
-        f"the mean’s own; {over(tree, array)}. After Kobayashi et al. (2020), Figure 3."
+        "the category’s tokens, mean over inputs and heads, (c) the norm of the sum over heads: "
+        "much weight on a token need not mean that it contributes. Norms are in the model’s own "
+        f"unit; bands: {INTERVALS}, in (a) and (b) the mean of the heads’ limits, which is at "
+        f"least as wide as the mean’s own; {over(tree, array)}. "
+        "After Kobayashi et al. (2020), Figure 3."
     )
 
 

@@ -11,5 +11,5 @@ QUESTION = Question(
     labels="claims:LABELS",
     shown="claims:SHOWN",
     compared="Where heads attend", claims="claims:claims", rules="claims:RULES",
-    common=True,
+    card="query_bands:CARD", common=True,
 )  # fmt: skip

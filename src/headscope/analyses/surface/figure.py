@@ -10,6 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.analyses.surface.claims import NO_TOKEN
+from headscope.analyses.surface.query_bands import finding as by_place
 from headscope.core.head_attention import NEIGHBOURS, TARGETS, has_cls
 from headscope.core.results import estimate, needed
 from headscope.core.wording import percent
@@ -48,9 +49,9 @@ def _caption(tree: xr.DataTree) -> str:
         )
     return (
         "Each mark is one head: the share of its attention that goes to the named tokens, mean "
-        f"over documents; punctuation is full stops and commas{sinks}; lines are layer means over "
-        f"heads; whiskers are {INTERVALS}; "
-        f"{over(tree, array)}. After Clark et al. (2019), Figure 2."
+        f"over tokens, then inputs; punctuation is full stops and commas{sinks}; lines "
+        f"are layer means over heads; whiskers are {INTERVALS}; {over(tree, array)}. "
+        "After Clark et al. (2019), Figure 2."
     )
 
 
@@ -88,7 +89,8 @@ def _finding(tree: xr.DataTree) -> str:
     most = max(means, key=lambda target: np.nan_to_num(means[target]))
     if not np.isfinite(means[most]):
         return ""
-    return f"The mean head gives {TARGETS[most].goal} {percent(means[most])} of its attention."
+    mean = f"The mean head gives {TARGETS[most].goal} {percent(means[most])} of its attention."
+    return f"{mean} {by_place(tree)}".strip()
 
 
 SECTIONS = (

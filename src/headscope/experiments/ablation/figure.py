@@ -78,7 +78,7 @@ def _loss_caption(tree: xr.DataTree) -> str:
         f"of every answer, so it may tell more heads from chance than a score: {words} "
         f"(q < 0.05, corrected as for the score). Whole model "
         f"{float(ablation['baseline_loss']):.3f}; "
-        f"95 % intervals by the normal approximation; n = {n:,} examples."
+        f"95 % intervals, paired over examples; n = {n:,} examples."
     )
 
 
@@ -104,13 +104,19 @@ def _grid(title: str, values: Floats, verdicts: xr.DataArray, *, unit: str) -> P
 
 def _layers(ablation: xr.Dataset, axes: Axes) -> None:
     base = float(ablation["baseline"])
-    _bars(axes, estimate(ablation, "layer_difference"), base)
+    _bars(axes, _possible(ablation, estimate(ablation, "layer_difference"), base), base)
     axes.annotate(
         "whole model", (1, base), (1.02, base), xycoords=("axes fraction", "data"),
         textcoords=("axes fraction", "data"), va="center", fontsize=7, annotation_clip=False,
     )  # fmt: skip
     axes.set_ylabel(terms.metric_name(ablation))
     axes.yaxis.set_major_formatter(_score_tick(ablation))
+
+
+def _possible(result: xr.Dataset, apart: Estimate, base: float) -> Estimate:
+    """Differences from a score without what would lead beyond any: above 100 %, below 0 or −1."""
+    least = 0.0 if terms.in_percent(result) else -1.0
+    return apart.map(lambda ends: ends.clip(least - base, 1.0 - base))
 
 
 def _layer_losses(ablation: xr.Dataset, axes: Axes) -> None:
@@ -185,7 +191,8 @@ def _curves(pruning: xr.Dataset, axes: Axes) -> None:
         hue, mark = LOOKS.get(name, GIVEN)
         score = pruning["score"].sel(order=name).values  # [point]
         if name == terms.best_order(pruning):  # the bands of several would hide each other
-            band = estimate(pruning, "difference", order=name).map(lambda apart: base + apart)
+            apart = _possible(pruning, estimate(pruning, "difference", order=name), base)
+            band = apart.map(lambda ends: base + ends)
             axes.fill_between(share, band.low, band.high, color=color(hue), alpha=0.16, lw=0)
         axes.plot(share, score, "-", color=color(hue), marker=mark, ms=3, mew=0,
                   label=terms.ORDERS.get(name, name), zorder=3)  # fmt: skip

@@ -168,7 +168,7 @@ ABLATION_SECTIONS = (
     SectionPlan(
         id="heads-off", title="Which heads does the task need?", chapter=FINDINGS,
         text="A head is switched off in place, all others stay. If the score falls the head was of "
-        "use; if it rises the head was in the way; of so few examples either may be chance.",
+        "use; if it rises the head was in the way. Marks stand where that is more than chance.",
         pictures=("ablation",),
         tables=tuple(of_group("ablation", t) for t in (heads_table, layers_table, groups_table)),
     ),

@@ -51,14 +51,15 @@ RULES["successor"] = LabelRule(
     "successor", number="share of ordinals whose successor comes out on top", least=LEAST,
     source=f"{GOULD}; the threshold is {OURS}’s", variable="successor",
 )  # fmt: skip
-OTHERS = {  # kind -> its sentence: its number, and the one that is said beside it
-    "copying": "gives {} of its attention to tokens that raise themselves most through it, {} of "
-    "what random tokens get",
-    "retrieval": "attends most to a needle’s token as it is told for {} of them, and gives these "
-    "{} of its attention",
+OTHERS = {  # kind -> its sentence, with its number
+    "copying": "gives {} of its attention to tokens that raise themselves most through it",
+    "retrieval": "attends most to a needle’s token as it is told for {} of them",
     "successor": "has weights that make the successor of an ordinal the top token for {} of them",
 }
-BESIDE = {"copying": "copied", "retrieval": "needle_attention"}
+BESIDE = {  # kind -> another number, and how the sentence goes on with it, where the run has it
+    "copying": ("copied", ", {} of what random tokens get"),
+    "retrieval": ("needle_attention", ", and gives these {} of its attention"),
+}
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
@@ -99,8 +100,8 @@ def _other(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
 
     def say(layer: int, head: int) -> tuple[str, str]:
         words = percent(*at(shown, layer, head))
-        more = "" if beside is None else percent(*at(beside, layer, head))
-        return f"{kind} {words}", sentence.format(words, more)
+        more = "" if beside is None else BESIDE[kind][1].format(percent(*at(beside, layer, head)))
+        return f"{kind} {words}", sentence.format(words) + more
 
     return claims_where(
         share, chance, rule, say, kind=kind, name=kind, n=documents(tree, dataset[rule.variable]),
@@ -109,7 +110,7 @@ def _other(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
 
 
 def _beside(dataset: xr.Dataset, kind: str) -> Estimate | None:
-    name = BESIDE.get(kind, "")
+    name, _ = BESIDE.get(kind, ("", ""))
     return estimate(dataset, name) if name in dataset else None
 
 
@@ -123,9 +124,9 @@ TERMS = {
     "induction": Term("induction", "Attention of a token that comes again to the one that came "
         "after it before, as is done to repeat what was read; held against the same places where "
         "nothing comes again.", f"{OLSSON}: prefix matching"),
-    "copying": Term("copying", "Of what a head’s attended tokens raise among the tokens of the "
-        "input, by the direct way to the logits, the share that each gives to itself; weighted by "
-        "attention.", f"{OLSSON}; the share is ours"),
+    "copying": Term("copying, share", "Of what a head’s attended tokens raise among the tokens of "
+        "the input, by the direct way to the logits, the share that each gives to itself; weighted "
+        "by attention.", f"{OLSSON}; the share is ours"),
     "copied_attention": Term("copying", "The share of all attention of random tokens that come "
         "again which goes to tokens that raise themselves most, of all tokens of the input, by "
         "the direct way to the logits.", OURS),

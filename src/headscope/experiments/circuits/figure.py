@@ -57,13 +57,17 @@ def _caption(tree: xr.DataTree) -> str:
         if "retrieval" in dataset
         else ""
     )
+    copying = (
+        "; and how much of its attention goes to tokens that raise themselves most of all in the "
+        f"input (copying, by chance {100 / n:.2g} % or less)"
+        if "copied_attention" in dataset
+        else ""
+    )
     return (
         f"Each cell is one head, on {n} random tokens that come twice: what it gives to the token "
-        "after the same one before (induction), to the previous token, to the same token before; "
-        "and how much of its attention goes to tokens that raise themselves most of all in the "
-        f"input (copying, by chance {100 / n:.2g} % or less).{successor}{retrieval} By weights: 1 "
-        f"every token speaks for itself through the head, −1 against itself; {over(tree)}."
-        f"{control_words(tree)}"
+        "after the same one before (induction), to the previous token, to the same token before"
+        f"{copying}.{successor}{retrieval} By weights: 1 every token speaks for itself through "
+        f"the head, −1 against itself; {over(tree)}.{control_words(tree)}"
     )
 
 

@@ -9,7 +9,6 @@ import xarray as xr
 from headscope.core.claim import Claim
 from headscope.core.head_labels import head_labels
 from headscope.core.headline import headline
-from headscope.core.intervals import stretch
 from headscope.core.results import (
     at,
     estimate,
@@ -21,14 +20,15 @@ from headscope.core.results import (
     place_name,
     shape,
 )
+from headscope.core.verdict import above, for_all
 from headscope.core.wording import capital, fixed, number, percent
 from headscope.experiments.circuits import written_answers
 from headscope.experiments.circuits.claims import RULES
+from headscope.experiments.circuits.verdicts import SURE, other_findings, verdict_table
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of
 
 NAME = "circuits"
 NAMED = 4  # heads that a sentence names
-SURE = 4.0  # standard deviations: one pair in 30,000 lies higher by chance
 SHARES = ("copied_attention", "successor", "retrieval")
 KINDS = ("induction", "previous_token", "duplicate_token")
 
@@ -38,8 +38,13 @@ def circuit_findings(tree: xr.DataTree) -> list[str]:
     if group(tree, NAME) is None:
         return []
     told = [words for kind in RULES if (words := _kind_finding(tree, kind))]
-    told = told or ["These inputs show nothing of the kind of any head."]
-    told += [_path_finding(tree), _repeat_finding(tree), _off_finding(tree), _needle_finding(tree)]
+    told += other_findings(tree)
+    told += [
+        _path_finding(tree),
+        _repeat_finding(tree),
+        *_off_findings(tree),
+        _needle_finding(tree),
+    ]
     told += written_answers.findings(tree)
     return [one for one in told if one]
 
@@ -72,29 +77,34 @@ def _repeat_finding(tree: xr.DataTree) -> str:
     )
 
 
-def _off_finding(tree: xr.DataTree) -> str:
+def _off_findings(tree: xr.DataTree) -> list[str]:
     """Without which kinds of heads the model copies worse than without random ones."""
     dataset = needed(tree, NAME)
     if "off_more" not in dataset:
-        return ""
+        return []
     more, again = estimate(dataset, "off_more"), estimate(dataset, "off_loss", half="again")
-    surely = more.value - stretch(more.value.size) * (more.value - more.low)
-    kinds = [one for one in np.argsort(-more.value, kind="stable").tolist() if surely[one] > 0]
-    told = [
-        f"{RULES[str(dataset['set'].values[one])].title} {number(*at(again, one, 1))} against "
-        f"{number(*at(again, one, 2))}"
-        for one in kinds
-    ]
     many = int(dataset.attrs["switch_off"])
     heads, others = (
         ("head", "a random one") if many == 1 else (f"{many} heads", f"{many} random ones")
     )
-    if not told:
-        return ""
-    return (
+    verdicts = [above(*ends) for ends in zip(*for_all(more), strict=True)]
+    worse, unsure = list[str](), list[str]()
+    for one in np.argsort(-more.value, kind="stable").tolist():
+        title, smallest = RULES[str(dataset["set"].values[one])].title, verdicts[one].smallest
+        if verdicts[one].holds:
+            these, random = (number(*at(again, one, off)) for off in (1, 2))
+            worse.append(f"{title} {these} against {random}")
+        elif np.isfinite(smallest):
+            unsure.append(f"{title} ({fixed(smallest, 2)} nats would have shown)")
+    costs = (
         f"Random tokens that come again cost {number(*at(again, 0, 0))} nats each, and more with "
-        f"the best {heads} of a kind off than with {others} of the same layers: {'; '.join(told)}."
+        f"the best {heads} of a kind off than with {others} of the same layers: {'; '.join(worse)}."
     )
+    cannot = (
+        f"Whether they cost more with the best {heads} off than with {others}, these inputs cannot "
+        f"tell: {'; '.join(unsure)}."
+    )
+    return [costs] * bool(worse) + [cannot] * bool(unsure)
 
 
 def _needle_finding(tree: xr.DataTree) -> str:
@@ -143,8 +153,8 @@ def _path_finding(tree: xr.DataTree) -> str:
     found: dict[int, list[tuple[int, float]]] = {}
     for label in labelled(tree, "induction") if "composition" in dataset else ():
         reader = label.layer * heads + label.head
-        for writer, score, above in pairs_of(dataset, reader, "key")[:1]:
-            if above >= SURE:
+        for writer, score, over in pairs_of(dataset, reader, "key")[:1]:
+            if over >= SURE:
                 found.setdefault(writer, []).append((reader, score))
     if not found:
         return ""
@@ -212,6 +222,6 @@ SECTIONS = (
 )  # fmt: skip
 
 OPENING = OpeningPlan(
-    heading=heading_of("Which heads of ", " do what?"), findings=circuit_findings,
-    lede=headline, id="circuits",
+    heading=heading_of("Where heads of ", " look, and what they write"), findings=circuit_findings,
+    lede=headline, id="circuits", tables=(verdict_table,),
 )  # fmt: skip

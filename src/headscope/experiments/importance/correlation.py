@@ -2,7 +2,8 @@
 
 Each importance is held against the true effect of switching every head off, from a run of
 `headscope ablate`: Spearman's rank correlation over heads, and how many of the top heads are the
-same. Intervals are over heads, each left out in turn: what is said is of heads in general.
+same. Intervals are over heads: each left out in turn, or of a share of as many (Clopper and
+Pearson), so what is said is of heads in general.
 """
 
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Float64
-from headscope.core.intervals import estimate_correlation, spearman_over_units
+from headscope.core.accumulators import Float64, Ints
+from headscope.core.intervals import CONFIDENCE, Estimate, estimate_correlation, spearman_over_units
 from headscope.core.results import Variable, labelled, title_name
 from headscope.errors import InputError
 from headscope.model.model import Model
@@ -99,14 +100,15 @@ def correlations(importance: xr.Dataset, effect: Effect) -> xr.Dataset:
         np.stack([spearman_over_units(one, other) for other in y.T], -1) for one in x.T
     ], 1))  # fmt: skip
     tops = [np.argsort(-values, axis=0, kind="stable")[:top].T for values in (x, y)]
-    shared = np.array([[np.isin(a, b).sum() / top for b in tops[1]] for a in tops[0]])
+    shared = np.array([[np.isin(a, b).sum() for b in tops[1]] for a in tops[0]])
     variables = {
         "rho": Variable(
             rho, over, "rank correlation over heads with the effect of switching off", "1", SOURCE,
             "heads",
         ),
         "overlap": Variable(
-            shared, over, "share of the top heads that are top by effect", "1", SOURCE
+            _share(shared, top), over, "share of the top heads that are top by effect", "1", SOURCE,
+            "heads",
         ),
         "effect_of_head": Variable(
             y.reshape(*effect.loss.shape, -1), ("layer", "head", "effect"),
@@ -118,3 +120,12 @@ def correlations(importance: xr.Dataset, effect: Effect) -> xr.Dataset:
         replacement=effect.replacement, metric=effect.metric, top=top, heads=heads,
         ablation_note=effect.note,
     )  # fmt: skip
+
+
+def _share(shared: Ints, top: int) -> Estimate:
+    """The share that some of so many heads are, with Clopper and Pearson's interval."""
+    from scipy.stats import binomtest  # half a second, which reports of other runs need not
+
+    ends = [binomtest(int(some), top).proportion_ci(CONFIDENCE, "exact") for some in shared.ravel()]
+    low, high = np.reshape(np.array(ends), (*shared.shape, 2)).transpose(2, 0, 1)
+    return Estimate(shared / top, low, high)

@@ -18,7 +18,7 @@ from headscope.core.results import (
     token_names,
 )
 from headscope.core.verdict import differs
-from headscope.core.wording import capital, fixed, number, with_ends
+from headscope.core.wording import capital, fixed, number, percent, with_ends
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.ablation.terms import METRICS
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
@@ -161,12 +161,13 @@ def overlap_finding(importance: xr.Dataset) -> str:
     top, heads = int(importance.attrs["top"]), int(importance.attrs["heads"])
     shared = {name: _shared(importance, name) for name in methods_of(importance)}
     ends = [
-        f"{shared[name]} ({method_name(name)})" for name in sorted(shared, key=shared.__getitem__)
+        f"{percent(*shared[name])} ({method_name(name)})"
+        for name in sorted(shared, key=lambda name: shared[name][0])
     ]
     told = ends[0] if len(ends) == 1 else f"{ends[0]} to {ends[-1]}"
     return (
         f"Of the {top} heads without which the loss rises most, {told} are among the {top} most "
-        f"important; by chance {fixed(top * top / heads, 1)}."
+        f"important; by chance {percent(top / heads)}."
     )
 
 
@@ -185,10 +186,9 @@ def integral_note(importance: xr.Dataset) -> str:
     )
 
 
-def _shared(importance: xr.Dataset, method: str) -> int:
-    """How many of the top heads by a method are among those without which the loss rises most."""
-    share = float(estimate(importance, "overlap", variant=method, effect="loss").value)
-    return round(int(importance.attrs["top"]) * share)
+def _shared(importance: xr.Dataset, method: str) -> tuple[float, float, float]:
+    """The share of the top heads by a method without which the loss rises most, too."""
+    return at(estimate(importance, "overlap", variant=method, effect="loss"))
 
 
 def importance_table(importance: xr.Dataset) -> Table:
@@ -221,7 +221,7 @@ def against_table(importance: xr.Dataset) -> Table | None:
     rows = []
     for name in methods_of(importance):
         cells = [_cell(with_ends(*rho_of(importance, name, effect), 2)) for effect in effects]
-        told = Cell(f"{_shared(importance, name)} of {top}")
+        told = _cell(percent(*_shared(importance, name)).replace(" %", "\u00a0%"))
         rows.append([Cell(capital(method_name(name))), *cells, told])
     columns = [
         Column("Method"),
@@ -229,10 +229,9 @@ def against_table(importance: xr.Dataset) -> Table | None:
         Column("Top heads shared", "", "overlap"),
     ]
     caption = (
-        "Spearman’s rank correlation over heads with what becomes of the task when a head is "
-        "switched off, with its 95 % interval over heads; and how many of the "
-        f"{top} heads without which the loss rises most are among the {top} most important (by "
-        f"chance {top * top / heads:.1f})."
+        "Spearman’s rank correlation over heads with what becomes of the task when a head is off; "
+        f"and how many of the {top} heads without which the loss rises most are among the {top} "
+        f"most important (by chance {percent(top / heads)}). 95 % intervals over heads."
     )
     return Table("Importance against switching off", columns, [Rows(rows)], caption)
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from headscope.core.terms import CLARK, COHEN, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, XIAO
 from headscope.core.verdict import SIGNIFICANT
-from headscope.papers import claim_engine
-from headscope.papers.claim_engine import Bound, ClaimGroup, PaperClaim, Published
+from headscope.papers import published
+from headscope.papers.claim_engine import Bound, ClaimGroup, PaperClaim
+from headscope.papers.published import Published
 from headscope.papers.zoo import measures
 
 NEGLIGIBLE = 0.1  # Cohen 1988: a correlation below is less than small
@@ -45,7 +46,7 @@ RELATIONS = (
 
 def quoted(text: str) -> tuple[Published, ...]:
     """What was printed of BERT-base; shown, and compared with nothing."""
-    return (Published(text, claim_engine.QUOTED),)
+    return (Published(text, published.QUOTED),)
 
 
 def _cancels(category: str, text: str, of: str, printed: str, headline: str = "") -> PaperClaim:

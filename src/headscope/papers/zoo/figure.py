@@ -70,7 +70,7 @@ MULTIPLES = (
         "Early layers of BERT look at words and at [CLS], the middle ones rest on [SEP], the last "
         "on punctuation (Clark et al. 2019). A line that rises above the dashed half is a resting "
         "place of its layer.",
-        "Share of attention by what is attended to, mean over heads and documents, against depth "
+        "Share of attention by what is attended to, mean over inputs and heads, against depth "
         "(0 first layer, 1 last); the shaded depth is that of BERT’s {middle}, the dashed line "
         "one half",
     ),
@@ -80,8 +80,8 @@ MULTIPLES = (
          Series(("entropy_cls",), "[CLS] only", "blue", "s", dashed=True)),
         "At 100 % attention is uniform. In BERT the lower layers attend broadly, and so does [CLS] "
         "in the last layer, where it gathers the whole input (Clark et al. 2019).",
-        "Entropy of attention as a share of that of uniform attention, mean over heads and "
-        "documents, against depth (0 first layer, 1 last); in decoders uniform means over the "
+        "Entropy of attention as a share of that of uniform attention, mean over inputs and "
+        "heads, against depth (0 first layer, 1 last); in decoders uniform means over the "
         "tokens so far",
         middle=False,
     ),
