@@ -133,6 +133,18 @@ def test_a_difference_of_shares_is_students_and_a_share_where_documents_agree() 
     assert both(same) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.filterwarnings("error")
+def test_no_interval_reaches_beyond_what_is_possible() -> None:
+    """One document of six decides: of a difference of shares; of a mean close to its bound."""
+    asked = np.array([9.0, 1, 1, 1, 1, 1])
+    right = np.array([[9, 0, 0, 0, 0, 1], [0, 1, 1, 1, 1, 0.0]])
+    low, high = both(estimate_difference(draws_of(right[0] - right[1], asked), sums_of(asked)))
+    assert (low, high) == (-1, 1)
+    shares = 1 - np.array([1e-9, 0, 0, 1e-5, 0, 1e-7])
+    low, high = both(estimate(draws_of(shares, np.ones(6)), bounds=(0, 1)))
+    assert 0 <= low < high <= 1
+
+
 @pytest.mark.parametrize("unequal", [False, True])
 def test_a_correlation_is_students_on_fishers_scale(unequal: bool) -> None:
     """Of documents where one is nearly all, few degrees of freedom are left."""
