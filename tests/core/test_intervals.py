@@ -133,16 +133,35 @@ def test_a_difference_of_shares_is_students_and_a_share_where_documents_agree() 
     assert both(same) == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_correlation_is_students_on_fishers_scale() -> None:
+@pytest.mark.filterwarnings("error")
+def test_no_interval_reaches_beyond_what_is_possible() -> None:
+    """One document of six decides: of a difference of shares; of a mean close to its bound."""
+    asked = np.array([9.0, 1, 1, 1, 1, 1])
+    right = np.array([[9, 0, 0, 0, 0, 1], [0, 1, 1, 1, 1, 0.0]])
+    low, high = both(estimate_difference(draws_of(right[0] - right[1], asked), sums_of(asked)))
+    assert (low, high) == (-1, 1)
+    shares = 1 - np.array([1e-9, 0, 0, 1e-5, 0, 1e-7])
+    low, high = both(estimate(draws_of(shares, np.ones(6)), bounds=(0, 1)))
+    assert 0 <= low < high <= 1
+
+
+@pytest.mark.parametrize("unequal", [False, True])
+def test_a_correlation_is_students_on_fishers_scale(unequal: bool) -> None:
+    """Of documents where one is nearly all, few degrees of freedom are left."""
     one, other = np.random.default_rng(9).normal(size=(2, 12)).cumsum(1)
     draws = spearman_over_units(one, other)
+    size = np.array([20.0, *[5] * 11]) if unequal else np.ones(12)
     moves = draws[1:] - draws[0]
     m, squares = (moves != 0).sum(), moves**2
     freedom = min(2 / ((squares**2).sum() / squares.sum() ** 2 - 1 / m), m - 1)
+    kish = size.sum() ** 2 / (size**2).sum() - 1
+    assert (kish < freedom) == unequal
+    freedom = min(freedom, kish)
     half = stats.t.ppf(0.975, freedom) * np.sqrt((m - 1) / m * squares.sum())
     z, slope = np.arctanh(draws[0]), 1 / (1 - draws[0] ** 2)
     expected = np.tanh([z - half * slope, z + half * slope])
-    assert both(estimate_correlation(draws)) == pytest.approx(expected, rel=1e-9)
+    found = estimate_correlation(draws, sums_of(size) if unequal else None)
+    assert both(found) == pytest.approx(expected, rel=1e-9)
 
 
 def test_questions_are_never_worth_more_than_they_are() -> None:

@@ -12,6 +12,7 @@ import headscope as hs
 from headscope.core.intervals import estimate
 from headscope.core.results import keeping_draws
 from headscope.core.verdict import Outcome
+from headscope.papers import checkpoints
 from headscope.papers.claim_engine import judge
 from headscope.papers.page import ours_text
 from headscope.papers.paper_runs import in_memory, recorded
@@ -375,7 +376,7 @@ def changed_layers(change: float, first: float):
 def test_the_last_layers_change_most_only_in_nearly_all_corpora_and_if_they_change(
     task, change, first, wanted, monkeypatch
 ):
-    monkeypatch.setattr(PaperRuns, "at_chance", lambda *_: "")
+    monkeypatch.setattr(checkpoints, "at_chance", lambda *_: "")
     run = changed_layers(change, first)
     run.tree.attrs |= {"documents": 40}
     runs = PaperRuns({f"compare:{task}": run})

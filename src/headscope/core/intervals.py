@@ -116,12 +116,12 @@ def estimate(draws: Float64, sizes: Float64 | None = None, *, bounds: Bounds = A
     return replace(_where(draws, groups, *ends), sizes=sizes)
 
 
-def estimate_correlation(draws: Float64) -> Estimate:
-    """The same of a correlation, from -1 to 1."""
+def estimate_correlation(draws: Float64, sizes: Float64 | None = None) -> Estimate:
+    """The same of a correlation, from -1 to 1; `sizes` of what it is over, such as pairs."""
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
     moves = moves_of(draws)
-    half = _student(*standard_error(moves))
+    half = _student(*standard_error(moves, sizes))
     return _where(draws, (moves != 0).sum(0), *_on_scale(draws[0], (half, half), CORRELATION))
 
 
@@ -166,7 +166,10 @@ def estimate_difference(draws: Float64, asked: Float64, *, twice: bool = False) 
         return without_interval(draws[0], draws)
     moves = moves_of(draws)
     error, freedom = standard_error(moves, asked, twice=twice)
-    students = _on_scale(draws[0], _halves(moves, error, freedom), ANY)
+    students = (
+        np.clip(end, *DIFFERENCE)
+        for end in _on_scale(draws[0], _halves(moves, error, freedom), ANY)
+    )
     most = np.broadcast_to(asked[0], error.shape)
     same = (2 * _jeffreys((draws[0] + 1) / 2, most, tail) - 1 for tail in (TAIL, 1 - TAIL))
     ends = (np.where(error > 0, *both) for both in zip(students, same, strict=True))
@@ -300,13 +303,15 @@ def _on_scale(
         return value - down, value + up
     above = np.maximum(value - least, 0)
     if not np.isfinite(most):
-        low, high = (above * np.exp(ratio(half, above)) for half in (-down, up))
+        with np.errstate(over="ignore"):
+            low, high = (above * np.exp(ratio(half, above)) for half in (-down, up))
         return least + low, least + high
-    below = np.maximum(most - value, 0)
-    low, high = (
-        least + (most - least) * ratio(above * f, above * f + below)
-        for f in (np.exp(ratio(half * (most - least), above * below)) for half in (-down, up))
-    )
+    below, span = np.maximum(most - value, 0), most - least
+    with np.errstate(over="ignore"):  # so far that it is the bound
+        low, high = (
+            least + span * ratio(above, above + below * np.exp(-ratio(half * span, above * below)))
+            for half in (-down, up)
+        )
     return low, high
 
 

@@ -25,6 +25,7 @@ from headscope.core.verdict import (
     within,
 )
 from headscope.core.wording import fixed
+from headscope.papers.checkpoints import check_checkpoints, of_a_part
 from headscope.papers.measure import NETWORK, RULE, Measure
 from headscope.papers.own_models import OwnModel
 from headscope.papers.published import Published, scale_of
@@ -202,13 +203,11 @@ def judge(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
         needs = " ".join((error.brief if claim.bound else str(error)).split())
         unasked = not_asked(needs.removeprefix(FAILED))
         return ClaimOutcome(claim, unasked, group=group, failed=needs.startswith(FAILED))
-    elsewhere = measured.elsewhere or runs.others.get(claim.data, "")
-    measured = replace(measured, elsewhere=elsewhere)
+    measured = replace(measured, elsewhere=measured.elsewhere or runs.others.get(claim.data, ""))
     verdict = _verdict(claim, measured, own=runs.own)
-    if (why := _cut(claim, measured, runs)) and (verdict.holds or verdict.fails):
-        verdict = Verdict(Outcome.CANNOT_TELL)
-        measured = replace(measured, detail="; ".join(filter(None, (measured.detail, why))))
-    values = claim.published if runs.own and not elsewhere and claim.bound is None else ()
+    verdict, measured = of_a_part(verdict, measured, claim.measure, runs)
+    alike = runs.own and not measured.elsewhere and claim.bound is None
+    values = claim.published if alike else ()
     same = tuple(one for one in values if one.verdict(measured, claim.unit).holds)
     outcome = ClaimOutcome(claim, verdict, measured, same, group)
     return _held_against_untrained(outcome, runs) if verdict.holds else outcome
@@ -226,19 +225,11 @@ def _measured(claim: PaperClaim, runs: PaperRuns) -> Measured:
     for name in claim.measure.runs:
         runs.run(name)
     if claim.measure.about == NETWORK:
-        runs.check_checkpoints(claim.measure.runs)
+        check_checkpoints(runs, claim.measure.runs)
     measured = claim.measure.read(runs)
     if not measured.exists:
         raise Unmeasured(measured.detail or "the number does not exist here", "nothing to measure")
     return measured
-
-
-def _cut(claim: PaperClaim, measured: Measured, runs: PaperRuns) -> str:
-    """Why what a limit leaves is another thing than the whole, which more of it may turn round."""
-    if claim.measure.about == RULE:
-        count = measured.exact and runs.limit is not None
-        return f"counted in {runs.limit:,} documents at most (--limit)" if count else ""
-    return runs.cut_short(claim.measure.runs) if claim.measure.about == NETWORK else ""
 
 
 def _verdict(claim: PaperClaim, measured: Measured, *, own: bool) -> Verdict:
@@ -253,14 +244,13 @@ def _verdict(claim: PaperClaim, measured: Measured, *, own: bool) -> Verdict:
             "a model of the paper’s" if not own else f"the paper’s data, not {measured.elsewhere}"
         )
         return not_asked(f"needs {needs}: a number alone was published")
-    verdicts = [published.verdict(measured, claim.unit) for published in claim.published]
-    return any_of(verdicts)
+    return any_of(published.verdict(measured, claim.unit) for published in claim.published)
 
 
 def bound_verdict(bound: Bound, measured: Measured) -> Verdict:
     """On which side of the bound the interval lies; a number with a p is also tested."""
-    test = TESTS[bound.test][1]
-    return beyond_chance(test(measured.value, *measured.ends, bound.value), measured.p)
+    verdict = TESTS[bound.test][1](measured.value, *measured.ends, bound.value)
+    return beyond_chance(verdict, measured.p)
 
 
 def _held_against_untrained(outcome: ClaimOutcome, runs: PaperRuns) -> ClaimOutcome:

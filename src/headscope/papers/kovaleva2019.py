@@ -9,7 +9,7 @@ from headscope.core.results import at, estimate, largest_first, place_name
 from headscope.core.terms import KOVALEVA
 from headscope.core.verdict import above, all_of, beyond_chance, first_before, largest_among, within
 from headscope.core.wording import fixed
-from headscope.papers import measure, quantities
+from headscope.papers import checkpoints, measure, quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
 from headscope.papers.kovaleva2019_tasks import CHANGE, DISABLING, NAMES, SCORES, TASKS, points
 from headscope.papers.measure import Measure
@@ -99,7 +99,7 @@ def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
     scores = run.draws("frames", "score")[0]
     costs, verdicts = [], []
     for task in TASKS:
-        if f"ablate:{task}" not in run.beside or not run.beside.tells(task):
+        if f"ablate:{task}" not in run.beside or not checkpoints.tells(run.beside, task):
             continue
         ablation = run.beside.run(f"ablate:{task}").results("ablation")
         for layer, head in largest_first(scores)[:2]:
@@ -155,7 +155,7 @@ def _sst_sep(run: PaperRun) -> Measured:
             "change", "model_after", quantity="surface.attention.sep"
         )
         for task in TASKS
-        if f"compare:{task}" in run.beside and run.beside.tells(task)
+        if f"compare:{task}" in run.beside and checkpoints.tells(run.beside, task)
     }
     if len(shares) < 2:
         raise Unmeasured(

@@ -18,7 +18,7 @@ from headscope.core.verdict import (
     some_above,
 )
 from headscope.core.wording import fixed
-from headscope.papers import measure, quantities
+from headscope.papers import checkpoints, measure, quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, signed
 from headscope.papers.measure import BEFORE, Measure
 from headscope.papers.published import Published
@@ -106,7 +106,7 @@ def _gain(runs: PaperRuns) -> Measured:
     """Mean over tasks of the score after less that before; accuracy where a task has two."""
     gains, verdicts = [], []
     for task in TASKS:
-        if f"tuned:{task}" in runs and runs.tells(task):
+        if f"tuned:{task}" in runs and checkpoints.tells(runs, task):
             run, of = runs.run(f"tuned:{task}"), GLUE[task]
             metric = of.metrics[0] if of.is_regression else of.metrics[-1]
             after, before = (_score(run, task, metric, when) for when in ("after", "before"))

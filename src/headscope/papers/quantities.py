@@ -8,7 +8,7 @@ interval of its own. A run that kept no draws has the data alone, and its number
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -34,11 +34,8 @@ from headscope.core.results import estimate as results_estimate
 from headscope.core.verdict import Verdict, above, below, largest_among, maybe_largest
 from headscope.core.wording import fixed
 from headscope.run.store import Run
-from headscope.tasks.metrics import chance
-from headscope.tasks.task import GLUE
 
 PAPER_DEPTH = 12  # layers of the model that the papers looked at
-TUNED = ("tuned:", "compare:", "told:", "ablate:")  # runs of a fine-tuned checkpoint
 Ends = tuple[float, float, float]  # a value and its interval
 
 
@@ -126,44 +123,6 @@ class PaperRuns:
             for network in controls(run.tree):
                 found.setdefault(str(network.name), {})[name] = Run(network, run.manifest)
         return {name: PaperRuns(runs, others=self.others) for name, runs in found.items()}
-
-    def check_checkpoints(self, names: Iterable[str]) -> None:
-        """Raises Unmeasured where a run of these is of a checkpoint that does not beat chance."""
-        for name in names:
-            if name.startswith(TUNED) and (why := self.at_chance(name.partition(":")[2])):
-                raise Unmeasured(why)
-
-    def tells(self, task: str) -> bool:
-        """Whether something can be concluded from the checkpoint for a task."""
-        return task not in self.learned and not self.at_chance(task)
-
-    def cut_short(self, names: Iterable[str]) -> str:
-        """From how few examples those of these runs learned that were trained on a part; or ""."""
-        keys = {key for name in names for key in (name, name.partition(":")[2])}
-        keys |= {key.replace("tuned:", "scratch:") for key in keys}  # beside which it stands
-        key = next((key for key in self.learned if key in keys), "")
-        start = "from random weights it " * key.startswith("scratch:")
-        return f"{start}learned from {self.learned[key]:,} examples only (--limit)" if key else ""
-
-    def at_chance(self, task: str) -> str:
-        """Why nothing is concluded from a checkpoint for a task; "" where it beats chance."""
-        name, of = task.upper(), GLUE[task]
-        if (tuned := self.runs.get(f"tuned:{task}")) is not None:
-            record = tuned["finetuned"]
-            keys = of.metrics[0], "ci_low", "ci_high"
-            value, low, high = (float(record[f"{key}_after"]) for key in keys)
-            least = float(record["chance"])
-            if math.isnan(least):  # of an older version: that of as many examples of each class
-                least = chance(of, np.arange(len(of.labels)))
-        elif (ablated := self.runs.get(f"ablate:{task}")) is not None:
-            value, low, high = at(results_estimate(ablated["ablation"], "baseline"))
-            least = chance(of, ablated["ablation"]["label"].values)
-        else:
-            return f"whether the checkpoint for {name} beats chance: needs its finetuned.json"
-        if above(value, low, high, least).holds:
-            return ""
-        ends = fixed(value, 2), fixed(least, 2)
-        return f"the checkpoint for {name} is not shown to beat chance ({' against '.join(ends)})"
 
     def run(self, name: str) -> PaperRun:
         """A run; raises Unmeasured with the reason where it is missing."""

@@ -7,7 +7,8 @@ their correlation moves without a group is how far the fine one is taken to move
 Ranks are rough where a corpus counts them itself: a word that it holds once may be common. Rough
 ranks correlate with less than true ones do (Spearman 1904), by the square root of how well the
 ranks of one half of the documents agree with those of the other, and more where words that occur
-once are the odd ones. So intervals reach as far as the ends over the whole agreement.
+once are the odd ones. So intervals reach as far as the ends over the whole agreement, and those of
+means by octave as far as the octaves beside.
 """
 
 from dataclasses import replace
@@ -15,7 +16,16 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from headscope.core.accumulators import Counts, Float64, LogBins, halves, ratio, spearman
+from headscope.core.accumulators import (
+    Counts,
+    Float64,
+    Ints,
+    LogBins,
+    Sums,
+    halves,
+    ratio,
+    spearman,
+)
 from headscope.core.intervals import Estimate, estimate_correlation
 from headscope.model.batch import Batch
 from headscope.run.analysis import AnalysisPart, Scope
@@ -23,6 +33,7 @@ from headscope.run.frequency_ranks import corpus_ranks
 
 RANK = LogBins(0, 18, 32)
 COARSE_RANK = LogBins(0, 18, 1)
+RARE = 2  # ours: a token that occurs no more often may be of any octave
 LEAST_AGREEMENT = 0.05  # ours: of halves; below it an interval reaches twenty times as far
 BINNED = "in bins, within 0.001 of ranks without"
 
@@ -59,25 +70,55 @@ class RankHistograms(AnalysisPart):
         ]
         self.coarse.add(np.array(counts), batch.groups, at=(at,))
 
-    def correlations(self) -> tuple[Float64, Float64]:
-        """Spearman's: [number], and [replicate + 1, number] from the coarse histograms."""
-        return spearman(self.counts.counts), spearman(self.coarse.sums)
+    def correlations(self) -> tuple[Float64, Float64, Float64]:
+        """What `around` takes: Spearman's [number], and [replicate + 1, number] from the coarse
+        histograms, with their sizes.
+        """
+        return spearman(self.counts.counts), *correlated(self.coarse)
+
+    def own_counts(self) -> Ints | None:
+        """[type] how often each token occurs; None where the ranks are not of these documents."""
+        both = self.types.counts.sum(0)
+        seen = np.flatnonzero(both)
+        if self.scope.frequency_rank is None or len(seen) < 2:
+            return None
+        given, own = corpus_ranks(-self.scope.frequency_rank[seen]), corpus_ranks(both[seen])
+        return both if np.array_equal(given, own) else None
 
     def agreement(self) -> float:
         """How well ranks agree with those that as many other documents would give, over tokens.
 
         1 where the ranks are not of these documents.
         """
-        both = self.types.counts.sum(0)
+        if (both := self.own_counts()) is None:
+            return 1.0
         seen = np.flatnonzero(both)
-        if self.scope.frequency_rank is None or len(seen) < 2:
-            return 1.0
-        given, own = corpus_ranks(-self.scope.frequency_rank[seen]), corpus_ranks(both[seen])
-        if not np.array_equal(given, own):
-            return 1.0
         one, other = (_over_tokens(half[seen], both[seen]) for half in self.types.counts)
         of_halves = float(ratio((one * other).sum(), np.sqrt((one**2).sum() * (other**2).sum())))
         return max(2 * of_halves / (1 + max(of_halves, 0)), LEAST_AGREEMENT)
+
+    def by_octave(self, means: Estimate) -> Estimate:
+        """Means by octave of the rank [..., rank_bin]; intervals that know how rough ranks are.
+
+        Ranks that these documents count are off by an octave, so each interval reaches as far as
+        those of the octaves beside it. Ranks of tokens seen once or twice say nothing: they have
+        none.
+        """
+        if (both := self.own_counts()) is None or self.scope.frequency_rank is None:
+            return means
+        rare = self.scope.frequency_rank[(both > 0) & (both <= RARE)]
+        sure = np.arange(len(COARSE_RANK)) < COARSE_RANK.index(rare).min(initial=len(COARSE_RANK))
+        low, high = (
+            np.where(sure & np.isfinite(end), _of_three(end, extreme), np.nan)
+            for end, extreme in ((means.low, np.fmin), (means.high, np.fmax))
+        )
+        return replace(means, low=low, high=high)
+
+
+def _of_three(ends: Float64, extreme: np.ufunc) -> Float64:
+    """[..., rank_bin] the extreme of each octave's end and those of the octaves beside it."""
+    wide = np.pad(ends, [(0, 0)] * (ends.ndim - 1) + [(1, 1)], constant_values=np.nan)
+    return np.asarray(extreme.reduce([wide[..., :-2], wide[..., 1:-1], wide[..., 2:]]))
 
 
 def _over_tokens(counts: npt.NDArray[np.int64], weights: npt.NDArray[np.int64]) -> Float64:
@@ -88,13 +129,21 @@ def _over_tokens(counts: npt.NDArray[np.int64], weights: npt.NDArray[np.int64]) 
     return np.asarray(middle[place] * np.sqrt(weights))
 
 
-def around(fine: Float64, coarse: Float64, agreement: float = 1.0) -> Estimate:
+def correlated(coarse: Sums) -> tuple[Float64, Float64]:
+    """[replicate + 1, number] Spearman's, of histograms by groups, and of how many each is."""
+    return spearman(coarse.sums), coarse.sums.sum((-2, -1))
+
+
+def around(
+    fine: Float64, coarse: Float64, sizes: Float64 | None = None, *, agreement: float = 1.0
+) -> Estimate:
     """The fine value, with the interval that it has if it moves as the coarse one does.
 
     fine       [number]
     coarse     [replicate + 1, number]
+    sizes      [replicate + 1, number] of how many tokens, or pairs, it is; None: groups are equal
     agreement  of ranks with true ones: the interval reaches as far as its ends over it
     """
-    found = estimate_correlation(np.clip(fine + (coarse - coarse[0]), -1, 1))
+    found = estimate_correlation(np.clip(fine + (coarse - coarse[0]), -1, 1), sizes)
     low, high = np.minimum(found.low, found.low / agreement), found.high / agreement
     return replace(found, low=np.maximum(low, -1), high=np.minimum(np.maximum(found.high, high), 1))

@@ -47,6 +47,7 @@ def _relation(
     name: str, way: str, matches: tuple[Match, ...], how: str = "", value: Value = TAKES
 ) -> Head:
     said, also = [Said("dependency", (f"{name} {way}",))], [Said("feature")]
+    also += [Said("sink")] * (value is TAKES_WORDS)  # of the special token on which it rests
     if name == "nsubj":
         said += [Said("pair", ("subject_to_verb" if way == UP else "verb_to_subject",))]
     if name in CORE:

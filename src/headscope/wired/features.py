@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from string import ascii_uppercase
 
 import numpy as np
 
 from headscope.core.accumulators import Float64, generator
-from headscope.wired.language import ENTITIES, SLOTS, Form
+from headscope.wired.language import ENTITIES, SLOTS, Form, forms
 
 IDENTITY = 40  # numbers of the code of a word form
 HASH = 16
@@ -90,8 +91,17 @@ def _specials(text: str, _: Form | None, __: int) -> Float64:
 
 
 def _salience(text: str, form: Form | None, seed: int) -> Float64:
-    drawn = generator(seed, "wired", "salience", text).random()
-    return np.array([0.0 if form is None or form.tag == "PUNCT" else drawn])
+    """Of the forms of each tag from 0 to 1 in even steps, dealt out: so that no tag has more."""
+    if form is None or form.tag == "PUNCT":
+        return np.zeros(1)
+    return np.array([_saliences(form.tag, seed)[text]])
+
+
+@cache
+def _saliences(tag: str, seed: int) -> dict[str, float]:
+    texts = [text for text, form in forms().items() if form.tag == tag]
+    places = generator(seed, "wired", "salience", tag).permutation(len(texts))
+    return dict(zip(texts, ((places + 0.5) / len(texts)).tolist(), strict=True))
 
 
 ONE = Feature("one", code=lambda *_: np.ones(1))

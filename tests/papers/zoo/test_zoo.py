@@ -109,20 +109,31 @@ def test_a_model_that_fails_is_one_line_and_the_others_go_on(found):
     assert "\n" not in found.failed["nothing"]
 
 
-def test_claims_are_held_against_networks_without_training(desk, no_control):
+def held_against(desk, name, control):
+    """A zoo of one model with a control, and its table."""
     held = zoo(
-        [desk / "bert"], TreebankCorpus([desk / "trees.conllu"]), output=desk / "held",
-        replicates=20, execution=EXECUTION, reports=False, control=no_control,
+        [desk / "bert"], TreebankCorpus([desk / "trees.conllu"]), output=desk / name,
+        replicates=20, execution=EXECUTION, reports=False, control=control,
         analyses=("surface", "entropy", "norms"),
     )  # fmt: skip
     held.report()
+    table = pd.read_csv(held.path / "claims.csv", keep_default_na=False).set_index("claim")
+    return held, table
+
+
+def test_claims_are_held_against_networks_without_training(desk, no_control):
+    held, table = held_against(desk, "held", no_control)
     networks = controls(held.runs["bert"].tree)
     assert {"untrained", "shuffled"} <= {network.attrs["model"] for network in networks}
-    table = pd.read_csv(held.path / "claims.csv", keep_default_na=False).set_index("claim")
     holding = table[table["verdict"] == Outcome.HOLDS]
     assert (holding["untrained"] != "").all()  # each was held against them
     assert (table[table["verdict"] != Outcome.HOLDS]["untrained"] == "").all()
-    also = holding[holding["untrained"] != "none"]  # the model is random itself
+
+
+def test_a_claim_that_also_holds_of_the_control_says_so_with_its_number(desk):
+    """The control is the model itself."""
+    held, table = held_against(desk, "itself", str(desk / "bert"))
+    also = table[~table["untrained"].isin(["", "none"])]
     assert len(also)
     saved = json.loads((held.path / "claims.json").read_text("utf-8"))
     answers = {claim["name"]: claim["answers"]["bert"] for claim in saved["claims"]}

@@ -120,12 +120,12 @@ class Mixing(Analysis, question=QUESTION):
         }  # fmt: skip
         if self.scope.frequency_rank is not None:
             places = [RANKED.index(m if m in RANKED else "attn_w") for m in METHODS]
-            fine, coarse = self.by_rank.correlations()
-            fine, coarse = fine[places], coarse[:, places]  # [variant], [replicate + 1, variant]
+            # [variant], [replicate + 1, variant] twice
+            fine, coarse, sizes = (part[..., places] for part in self.by_rank.correlations())
             if not self.by_rank.counts.counts[RANKED.index("attnres_n")].any():  # no residual
                 fine[METHODS.index("attnres_w")] = np.nan
             variables["spearman_frequency"] = Variable(
-                around(fine, coarse, self.by_rank.agreement()), ("variant",),
+                around(fine, coarse, sizes, agreement=self.by_rank.agreement()), ("variant",),
                 "Spearman correlation of a token's mixing ratio, mean over layers, with its "
                 f"frequency rank (1 = most frequent), {BINNED}", "1", self.source,
             )  # fmt: skip

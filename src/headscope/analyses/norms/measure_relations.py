@@ -22,7 +22,7 @@ from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.kernels import histogram_cells
 from headscope.model.layer import LayerView
 from headscope.run.analysis import AnalysisPart, Scope
-from headscope.run.rank_histograms import BINNED, COARSE_RANK, RankHistograms, around
+from headscope.run.rank_histograms import BINNED, COARSE_RANK, RankHistograms, around, correlated
 
 WEIGHT = LogBins(-30, 0, 16)
 NORM = LogBins(-5, 7, 64)
@@ -113,8 +113,8 @@ class Cancellation(AnalysisPart):
 
     def result(self) -> dict[str, Variable]:
         """The correlation by category, and the histogram it comes from."""
-        fine, coarse = self.pairs.counts, self.coarse_pairs.sums
-        correlation = around(spearman(fine), spearman(coarse))
+        fine = self.pairs.counts
+        correlation = around(spearman(fine), *correlated(self.coarse_pairs))
         which = (
             "all queries" if self.every == 1 else f"one of {self.every} queries, drawn at random"
         )
@@ -179,17 +179,18 @@ class FrequencyRelation(AnalysisPart):
             return {}
         source = "Kobayashi et al. 2020"
         ranked = [histograms.correlations() for histograms in (self.norm, self.weight)]
-        fine, coarse = (np.concatenate(parts, -1) for parts in zip(*ranked, strict=True))
+        both = (np.concatenate(parts, -1) for parts in zip(*ranked, strict=True))
         tokens = self.profile_tokens.sums[:, None]
         profile = ratio(self.profile.sums, tokens)
         return {
             "spearman_frequency": Variable(
-                around(fine, coarse, self.norm.agreement()), ("quantity",),
+                around(*both, agreement=self.norm.agreement()), ("quantity",),
                 "Spearman correlation with the token's frequency rank (1 = most frequent), "
                 f"{BINNED}", "1", source,
             ),
             "frequency_profile": Variable(
-                estimate(profile, bounds=POSITIVE, sizes=tokens), ("quantity", "rank_bin"),
+                self.norm.by_octave(estimate(profile, bounds=POSITIVE, sizes=tokens)),
+                ("quantity", "rank_bin"),
                 "mean over tokens, layers and heads, by octave of the frequency rank", "1", source,
             ),
         }  # fmt: skip
