@@ -281,8 +281,8 @@ def test_at_the_end_nothing_is_left_open(turns, monkeypatch, caplog):
     for one in (slow, waiting, *late):
         with closing(one), suppress(ConnectionResetError):
             assert one.recv(4096) == b""
-    gc.collect()  # what is left open is complained of here
-    assert caplog.text == ""
+    gc.collect()  # what is left open is complained of here; that time was up is none of it
+    assert [line for line in caplog.messages if "timeout graceful shutdown" not in line] == []
 
 
 # --- ports ---------------------------------------------------------------------------------------
