@@ -24,6 +24,7 @@ from headscope.run.control import (
     untrained,
 )
 from headscope.run.store import open_run
+from headscope.wired import Head, wire
 from made_models import small_bert
 
 QUICK = {"analyses": ("surface", "entropy"), "limit": 6, "replicates": 10}
@@ -149,6 +150,16 @@ def test_networks_of_the_control_know_nothing_and_keep_their_scale(tiny):
     drawn = untrained(tiny.network).state_dict()
     weights = [name for name in own if own[name].ndim > 1 and own[name].is_floating_point()]
     assert not any(drawn[name].equal(own[name]) for name in weights)
+
+
+def test_what_is_added_for_a_distance_is_the_same_for_all_in_a_shuffled_network() -> None:
+    """In any other order some head of T5 would look at the previous token, and take that label."""
+    heads = [Head("previous token", reach={-1: 8.0}), Head("evenly")]
+    network = wire("t5", [heads]).network
+    (name,) = (name for name in network.state_dict() if "relative_attention_bias" in name)
+    own, dealt = (one.state_dict()[name] for one in (network, shuffled(network)))
+    assert len(own.unique()) > 1
+    torch.testing.assert_close(dealt, own.mean(0).expand_as(own))
 
 
 def test_a_rotated_network_stretches_as_much_in_other_directions(tiny) -> None:

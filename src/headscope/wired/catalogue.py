@@ -161,8 +161,8 @@ def widths(s: float, rests: Rests) -> Iterator[Head]:
     for name, target in (("cls", rests.opening), ("sep", rests.closing), ("first", rests.first)):
         if target is not None:
             near = (-1, 0) if rests.causal else (-1, 1)
-            rest = dict.fromkeys(near, s + math.log(0.3))
-            yield Head(f"40 % on {name}", (to(target, s + math.log(0.4)),), rest,
+            rest = dict.fromkeys(near, s + math.log(0.275))
+            yield Head(f"45 % on {name}", (to(target, s + math.log(0.45)),), rest,
                        said=(Said("threshold_sink"),))  # fmt: skip
 
 
