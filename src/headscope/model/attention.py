@@ -30,9 +30,9 @@ _USED = frozenset({"softcap", "position_bias", "s_aux"})
 _WITHOUT_EFFECT = frozenset({
     "is_causal", "sliding_window", "position_ids", "output_attentions", "output_hidden_states",
     "use_cache", "cache_position", "encoder_hidden_states", "encoder_attention_mask",
-    "past_key_values", "return_dict", "position_embeddings", "cu_seq_lens_q", "cu_seq_lens_k",
-    "max_length_q", "max_length_k", "num_items_in_batch", "deterministic", "token_type_ids",
-    "labels", "output_router_logits",
+    "past_key_values", "cache", "return_dict", "position_embeddings", "cu_seq_lens_q",
+    "cu_seq_lens_k", "max_length_q", "max_length_k", "num_items_in_batch", "deterministic",
+    "token_type_ids", "labels", "output_router_logits",
 })  # fmt: skip
 
 

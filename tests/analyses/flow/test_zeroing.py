@@ -13,6 +13,7 @@ from headscope.analyses.flow import measure_matrices
 from headscope.analyses.flow.measure_matrices import layer_matrix
 from headscope.errors import ModelError
 from headscope.model.instrument import AttentionCall, Instrument
+from headscope.model.key_value_cache import cache_of
 from headscope.model.layer import LayerView
 from headscope.model.replay_layer import run_again
 from model.families.test_families import eager, hooks_in, implementations, own_map
@@ -128,9 +129,8 @@ def test_nothing_of_the_pass_is_disturbed(name: str) -> None:
             assert len(found[key]) == len(wanted[key])
             for one, other in zip(found[key], wanted[key], strict=True):
                 torch.testing.assert_close(one, other, atol=1e-6, rtol=0)
-    cache = getattr(found, "past_key_values", None)
-    if cache is not None:
-        assert cache.get_seq_length() == wanted.past_key_values.get_seq_length()
+    if (cache := cache_of(found)) is not None:
+        assert cache.get_seq_length() == cache_of(wanted).get_seq_length()
 
 
 def test_a_layer_can_be_run_again_when_the_pass_is_long_over() -> None:

@@ -25,6 +25,7 @@ from headscope.experiments.ablation.variants import StandIn
 from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.importance.objectives import TokenLoss
 from headscope.model.batch import Batch
+from headscope.model.key_value_cache import cache_of, going_on
 from headscope.model.model import Model, run_network
 
 
@@ -60,7 +61,7 @@ class AfterCommon(SharedPrefix):
             self._pass = WholePass(self.stand_in)
             ids, mask = (t[:, : self.common] for t in asked.batch.inputs[:2])
             with torch.inference_mode():
-                self._past = run_network(self.network, ids, mask, use_cache=True).past_key_values
+                self._past = cache_of(run_network(self.network, ids, mask, use_cache=True))
 
     def told(self, batch: Batch, copies: int) -> torch.Tensor:
         """As before; mixtures and logits are those of the tokens after the common ones."""
@@ -72,7 +73,7 @@ class AfterCommon(SharedPrefix):
             batch.input_ids[:, self.common :].repeat(copies, 1),
             batch.mask.repeat(copies, 1),
         )
-        more: dict[str, Any] = {"past_key_values": past, "use_cache": True}
+        more = going_on(self.network, past) | {"use_cache": True}
         logits: torch.Tensor = run_network(self.network, ids, mask, **more).logits
         return logits
 

@@ -34,6 +34,7 @@ from headscope.experiments.importance.objectives import TokenLoss
 from headscope.model.batch import to_float64
 from headscope.model.checkpoint import quietly
 from headscope.model.instrument import Instrument, Observer
+from headscope.model.key_value_cache import cache_of, going_on
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, evaluating, run_network
 from headscope.run.plan import encoder_for
@@ -228,7 +229,7 @@ class _Reading:
         )
         best = answer.logits.argmax(-1).cpu().numpy().ravel()
         every = _stacked(found)
-        every["qr_score"] -= self._of_nothing(getattr(answer, "past_key_values", None))
+        every["qr_score"] -= self._of_nothing(cache_of(answer))
         return every | {"recall": np.mean(best == self.right)}
 
     def _locos(
@@ -265,7 +266,7 @@ class _Reading:
         ids, more = [*self.hay, *nothing], dict[str, Any](whole=self.whole)
         if kept:
             cache.crop(len(self.hay) - cache.get_seq_length())
-            more = {"whole": None, "past_key_values": cache}
+            more = {"whole": None} | going_on(self.model.network, cache)
         given = torch.tensor([ids[-len(nothing) :] if kept else ids], device=self.model.device)
         seen = torch.ones((1, len(ids)), device=self.model.device)
         last = TokenLoss("nothing", [np.array([given.shape[1] - 1])], [np.zeros(1, np.int64)])
