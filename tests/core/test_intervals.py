@@ -133,6 +133,15 @@ def test_a_difference_of_shares_is_students_and_a_share_where_documents_agree() 
     assert both(same) == pytest.approx(expected, rel=1e-9)
 
 
+def test_one_odd_document_of_many_makes_no_long_interval_of_a_share() -> None:
+    """Its error is all the error there is: known to two degrees of freedom, it was [.68, 1.00]."""
+    right, asked = np.ones(70), np.ones(70)
+    right[7] = 0
+    low, high = both(estimate_share(draws_of(right, asked), sums_of(asked)))
+    expected = stats.beta(69.5, 1.5).ppf([0.025, 0.975])
+    assert (low, high) == pytest.approx(tuple(expected), rel=1e-9)
+
+
 @pytest.mark.filterwarnings("error")
 def test_no_interval_reaches_beyond_what_is_possible() -> None:
     """One document of six decides: of a difference of shares; of a mean close to its bound."""

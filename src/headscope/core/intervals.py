@@ -132,15 +132,18 @@ def estimate_share(draws: Float64, asked: Float64, *, twice: bool = False) -> Es
     twice   see `standard_error`: for shares of what was chosen by other documents
     asked   draws of how many questions there are, and no more are they worth; broadcast to `draws`.
             Where all or none were right the error is unknown: then it is that of `asked` questions,
-            and the interval ends at the share
+            and the interval ends at the share. Nor are they worth less than one of each group
     """
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
     moves, share, most = moves_of(draws), draws[0], np.broadcast_to(asked[0], draws[0].shape)
     error, freedom = standard_error(moves, asked, twice=twice)
     halves = _halves(moves, error, freedom)
-    sides = zip(halves, (TAIL, 1 - TAIL), strict=True)
-    low, high = (_jeffreys(share, _worth(share, half, most), most_at) for half, most_at in sides)
+    least = np.zeros(1) if twice else np.minimum(_effective(asked)[0], most)
+    low, high = (
+        _jeffreys(share, np.maximum(_worth(share, half, most), least), tail)
+        for half, tail in zip(halves, (TAIL, 1 - TAIL), strict=True)
+    )
     return replace(_where(draws, _asking(draws, asked), low, high), sizes=asked)
 
 
