@@ -130,9 +130,10 @@ def estimate_share(draws: Float64, asked: Float64, *, twice: bool = False) -> Es
     """The same of a share of questions: Jeffreys's interval, of as many as the error is worth.
 
     twice   see `standard_error`: for shares of what was chosen by other documents
-    asked   draws of how many questions there are, and no more are they worth; broadcast to `draws`.
-            Where all or none were right the error is unknown: then it is that of `asked` questions,
-            and the interval ends at the share. Nor are they worth less than one of each group
+    asked   draws of how many questions there are; broadcast to `draws`. They are worth at most
+            that many, and at least as many as there are groups of equal size. Where all or none
+            were right the error is unknown: then it is that of `asked` questions, and the interval
+            ends at the share
     """
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)

@@ -31,8 +31,8 @@ def tells(runs: PaperRuns, task: str) -> bool:
 def of_a_part(
     verdict: Verdict, measured: Measured, measure: Measure, runs: PaperRuns
 ) -> tuple[Verdict, Measured]:
-    """The same; or that it cannot be told, and why, where a limit leaves another thing than the
-    whole, so that reading more may turn the verdict round.
+    """The verdict and its number; but `cannot tell`, with the reason, where a limit leaves another
+    thing than the whole: reading more might turn the verdict round.
     """
     why = _cut_short(measure, measured, runs)
     if not why or not (verdict.holds or verdict.fails):

@@ -8,6 +8,7 @@ import torch
 import xarray as xr
 
 from analyses.running import flags, planted, run
+from headscope.analyses.surface import query_bands
 from headscope.analyses.surface.measure import TARGETS
 from headscope.analyses.surface.query_bands import CARD, GOALS, finding
 from headscope.core.length_bands import NAMES
@@ -180,7 +181,7 @@ def test_the_mean_over_places_is_the_attention_of_all(narrow: tuple[int, ...]) -
     assert np.isnan(short.attention_by_place[..., 1:]).all()
 
 
-def test_a_head_that_looks_elsewhere_from_far_is_said_to() -> None:
+def test_a_head_that_looks_elsewhere_from_far_is_said_to(monkeypatch) -> None:
     """Half of its attention from the first 16 tokens, a tenth from the next; the other head all."""
     shares = np.full((1, 2, 4, 7), np.nan)
     shares[..., :2] = 0.3
@@ -200,10 +201,15 @@ def test_a_head_that_looks_elsewhere_from_far_is_said_to() -> None:
     ]
     assert not list(CARD.lines(tree, 0, 1))
     assert len(CARD.data(tree, 0, 1)["by_place"]) == 4 * 2
+    labelled = np.ones((1, 2), bool)
+    monkeypatch.setattr(query_bands, "with_label", lambda *_: labelled)
     assert finding(tree) == (
-        "1 head gives the first token another share from tokens near the start than from those far "
-        "from it: L1·H1 50 % from tokens up to 16 and 10 % from tokens 17 to 32."
+        "1 labelled head gives the first token another share from tokens near the start than from "
+        "those far from it: L1·H1 50 % from tokens up to 16 and 10 % from tokens 17 to 32."
     )
+    labelled[0, 0] = False  # it does what a head without training does
+    assert not finding(tree)
+    labelled[0, 0] = True
     decoder = xr.DataTree.from_dict({"surface": dataset})
     decoder.attrs["stack"] = "decoder"
     assert not finding(decoder)  # its first tokens see so few that it says nothing

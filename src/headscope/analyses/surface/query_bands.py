@@ -12,6 +12,7 @@ import xarray as xr
 
 from headscope.core.card_part import CardPart, named_ends
 from headscope.core.head_attention import OFFSETS, TARGETS, has_cls, special_name
+from headscope.core.head_labels import label_rules, with_label
 from headscope.core.intervals import Estimate
 from headscope.core.length_bands import NAMES
 from headscope.core.results import Floats, at, derived, estimate, group, place_name
@@ -52,11 +53,13 @@ def _apart(parts: Estimate) -> Floats:
 
 
 def finding(tree: xr.DataTree) -> str:
-    """How many heads give the first token more from near than from far, or less; "" of none."""
+    """How many labelled heads give the first token more from near than from far, or less; "" of
+    none. Heads without a label do nothing that one without training does not.
+    """
     if "first" not in (by_goal := _by_goal(tree)):
         return ""
     name, parts = by_goal["first"][0], _said(tree, by_goal["first"][1])
-    apart = _apart(parts)
+    apart = np.where(with_label(tree, *label_rules()), _apart(parts), np.nan)
     if not (count := int(np.isfinite(apart).sum())):
         return ""
     layer, head = np.unravel_index(np.nanargmax(apart), apart.shape)
@@ -64,8 +67,8 @@ def finding(tree: xr.DataTree) -> str:
             for b in np.flatnonzero(np.isfinite(parts.low[layer, head]))[[0, -1]]]  # fmt: skip
     one = f"{place_name(int(layer), int(head))} {' and '.join(said)}"
     return (
-        f"{count} head{'s' * (count != 1)} give{'s' * (count == 1)} {name} another share from "
-        f"tokens near the start than from those far from it: {one}."
+        f"{count} labelled head{'s' * (count != 1)} give{'s' * (count == 1)} {name} another share "
+        f"from tokens near the start than from those far from it: {one}."
     )
 
 
