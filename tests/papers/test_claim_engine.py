@@ -9,10 +9,9 @@ import pytest
 
 from headscope.core.verdict import Outcome, Verdict, above, known
 from headscope.papers.claim_engine import PaperClaim, differences, judge, tally
-from headscope.papers.measure import NETWORK, RULE, Measure
 from headscope.papers.page import also_text, ours_text
 from headscope.papers.published import Published
-from headscope.papers.quantities import Measured, PaperRuns, Unmeasured
+from headscope.papers.quantities import NETWORK, RULE, Measure, Measured, PaperRuns, Unmeasured
 from headscope.papers.run_paper import claim_record
 
 OWN = PaperRuns({}, own=True, absent={})

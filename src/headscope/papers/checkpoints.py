@@ -8,8 +8,7 @@ import numpy as np
 from headscope.core.results import at, estimate
 from headscope.core.verdict import Outcome, Verdict, above
 from headscope.core.wording import fixed
-from headscope.papers.measure import NETWORK, RULE, Measure
-from headscope.papers.quantities import Measured, PaperRuns, Unmeasured
+from headscope.papers.quantities import NETWORK, RULE, Measure, Measured, PaperRuns, Unmeasured
 from headscope.tasks.metrics import chance
 from headscope.tasks.task import GLUE
 

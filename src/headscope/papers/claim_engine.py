@@ -26,10 +26,9 @@ from headscope.core.verdict import (
 )
 from headscope.core.wording import fixed
 from headscope.papers.checkpoints import check_checkpoints, of_a_part
-from headscope.papers.measure import NETWORK, RULE, Measure
 from headscope.papers.own_models import OwnModel
 from headscope.papers.published import Published, scale_of
-from headscope.papers.quantities import Measured, PaperRuns, Unmeasured
+from headscope.papers.quantities import NETWORK, RULE, Measure, Measured, PaperRuns, Unmeasured
 
 Test = Callable[[float, float, float, float], Verdict]
 TESTS: dict[str, tuple[str, Test]] = {

@@ -13,7 +13,7 @@ from headscope.core.terms import CLARK
 from headscope.core.verdict import above, below, beyond_chance, some_above
 from headscope.core.wording import fixed
 from headscope.papers import clark2019_language as language
-from headscope.papers import measure, quantities
+from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
 from headscope.papers.own_models import BERT_CASED, BERT_UNCASED
 from headscope.papers.published import Published
@@ -27,7 +27,7 @@ MIDDLE = range(6, 11)  # layers 6 to 10
 EARLY_LAYERS = range(1, 5)  # before the gradients of [SEP] fall, Figure 3
 
 
-@measure.reads("surface")
+@quantities.reads("surface")
 def _example(run: PaperRun, target: str, head: tuple[int, int]) -> Measured:
     """Attention of the paper's head to a target; in another model, of the head with most of it."""
     draws = run.attention(target)
@@ -36,7 +36,7 @@ def _example(run: PaperRun, target: str, head: tuple[int, int]) -> Measured:
                         detail=place_name(*at))  # fmt: skip
 
 
-@measure.reads("surface")
+@quantities.reads("surface")
 def _broad(run: PaperRun) -> Measured:
     """Entropy of head 1-1, of uniform attention's; in another model, the broadest of layer 1."""
     every = run.entropies("all")  # [replicate + 1, layer, head]
@@ -45,7 +45,7 @@ def _broad(run: PaperRun) -> Measured:
     return run.measured(share, over=0.8, bounds=SHARE, detail=place_name(0, head))
 
 
-@measure.reads("surface")
+@quantities.reads("surface")
 def _many(run: PaperRun, target: str) -> Measured:
     draws = run.attention(target)
     there = [at for at in largest_first(draws[0]) if draws[0][at] > HALF]
@@ -56,7 +56,7 @@ def _many(run: PaperRun, target: str) -> Measured:
     )  # fmt: skip
 
 
-@measure.reads("surface")
+@quantities.reads("surface")
 def _little_on_self(run: PaperRun) -> Measured:
     draws = run.attention(SELF)
     number = run.jumping(draws, lambda drawn: np.asarray((drawn < LITTLE).mean((1, 2))))
@@ -89,7 +89,7 @@ NEIGHBOURS = ClaimGroup(
 )  # fmt: skip
 
 
-@measure.reads("surface")
+@quantities.reads("surface")
 def _middle(run: PaperRun, target: str, bound: float) -> Measured:
     draws = run.attention(target)
     at = sorted({quantities.layer_at(number, draws.shape[1]) for number in MIDDLE})
@@ -98,13 +98,13 @@ def _middle(run: PaperRun, target: str, bound: float) -> Measured:
     return run.measured(mean, over=bound, bounds=SHARE, detail=detail)
 
 
-@measure.reads("surface")
+@quantities.reads("surface")
 def _depth(run: PaperRun, target: str, first: float, last: float) -> Measured:
     curve = run.attention(target).mean(2)  # [replicate + 1, layer]
     return run.peak(curve, first, last, quantities.percent_text)
 
 
-@measure.reads("gradients")
+@quantities.reads("gradients")
 def _gradients_fall(run: PaperRun) -> Measured:
     """Gradients of edges to [SEP] in layers 5 and up, over those below."""
     magnitude = _separator_gradients(run, "magnitude")
@@ -114,7 +114,7 @@ def _gradients_fall(run: PaperRun) -> Measured:
     return run.measured(share, bounds=POSITIVE, verdict=run.below(share, HALF), detail=detail)
 
 
-@measure.reads("gradients")
+@quantities.reads("gradients")
 def _gradients_mirror(run: PaperRun) -> Measured:
     """Rank correlation over layers of gradients of [SEP] and attention to it."""
     curves = [_separator_gradients(run, name) for name in ("magnitude", "attention")]
@@ -159,7 +159,7 @@ SEPARATORS = ClaimGroup(
 )  # fmt: skip
 
 
-@measure.reads("surface")
+@quantities.reads("surface")
 def _last_cls(run: PaperRun) -> Measured:
     cls, every = (run.entropies(query)[:, -1].mean(1) for query in ("cls", "all"))
     uniform = fixed(float(run.draws("entropy", "uniform")[0]), 2)
@@ -167,7 +167,7 @@ def _last_cls(run: PaperRun) -> Measured:
     return run.measured(cls, bounds=POSITIVE, verdict=run.above(cls - every), detail=detail)
 
 
-@measure.reads("surface")
+@quantities.reads("surface")
 def _lower_broad(run: PaperRun) -> Measured:
     """How much broader the broadest heads of the lower third are than those above."""
     every = run.entropies("all")
@@ -176,7 +176,7 @@ def _lower_broad(run: PaperRun) -> Measured:
     return run.measured(gap, over=0.0, detail=f"layers 1 to {cut}")
 
 
-@measure.reads("surface")
+@quantities.reads("surface")
 def _on_one_word(run: PaperRun) -> Measured:
     """The most that the broadest head of the lower third gives to any place that is measured."""
     every = run.entropies("all")[0]
@@ -208,7 +208,7 @@ BREADTH = ClaimGroup(
 )  # fmt: skip
 
 
-@measure.reads("surface")
+@quantities.reads("surface")
 def _same_layer(run: PaperRun) -> Measured:
     value, low, high = run.stored("divergence", "layer_js_ratio")
     p = run.stored("divergence", "layer_js_p")[0]
@@ -219,7 +219,7 @@ def _same_layer(run: PaperRun) -> Measured:
     return Measured(value, low, high, run.counted, verdict=verdict, detail=detail)
 
 
-@measure.reads("surface")
+@quantities.reads("surface")
 def _nearest(run: PaperRun) -> Measured:
     value, (chance, *_), (p, *_) = (
         run.stored("divergence", f"nearest_{what}", where="same_layer")

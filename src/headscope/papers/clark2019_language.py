@@ -9,12 +9,11 @@ from headscope.core.intervals import SHARE
 from headscope.core.results import best_places, layer_number, own_name, place_name
 from headscope.core.verdict import above
 from headscope.core.wording import capital
-from headscope.papers import measure, quantities
+from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure
-from headscope.papers.measure import RULE
 from headscope.papers.paper_data import KEYS
 from headscope.papers.published import Published
-from headscope.papers.quantities import Measured, PaperRun, Unmeasured
+from headscope.papers.quantities import RULE, Measured, PaperRun, Unmeasured
 
 OFFSETS = (-3, -2, -1, 1, 2)  # of the baseline, as in the released code
 NOTEBOOK = "released notebook"
@@ -84,7 +83,7 @@ def _of_relation(run: PaperRun, relation: str) -> tuple[xr.Dataset, str, str]:
     raise Unmeasured(f"needs a treebank with the relation {relation}; this one has no counterpart")
 
 
-@measure.reads("dependency")
+@quantities.reads("dependency")
 def _accuracy(run: PaperRun, relation: str) -> Measured:
     results, name, remark = _of_relation(run, relation)
     number = quantities.stored(results, "best_accuracy")
@@ -98,7 +97,7 @@ def _accuracy(run: PaperRun, relation: str) -> Measured:
     return Measured(*number, _words(results), verdict=verdict, detail=detail)
 
 
-@measure.reads("dependency", about=RULE)
+@quantities.reads("dependency", about=RULE)
 def _baseline(run: PaperRun, relation: str) -> Measured:
     """The best of the paper's offsets, picked on the words that it is scored on, as there."""
     results, *_ = _of_relation(run, relation)
@@ -108,13 +107,13 @@ def _baseline(run: PaperRun, relation: str) -> Measured:
     return run.measured(draws[:, best], bounds=SHARE, n=_words(results), detail=detail)
 
 
-@measure.reads("dependency", about=RULE)
+@quantities.reads("dependency", about=RULE)
 def _count(run: PaperRun, relation: str) -> Measured:
     results, _, remark = _of_relation(run, relation)
     return Measured(float(results["count"]), n=run.counted, detail=remark, exact=True)
 
 
-@measure.reads("split", about=RULE)
+@quantities.reads("split", about=RULE)
 def _split(run: PaperRun) -> Measured:
     results = run.results("split")
     return Measured(float(results["share"]), n=f"{int(results['words']):,} words", exact=True)
@@ -155,7 +154,7 @@ TREEBANK = ClaimGroup(
     "Trees of the Penn Treebank’s development part, in Stanford Dependencies. With Universal "
     "Dependencies, relations of the same meaning stand in for them.", (
         PaperClaim("treebank-sentences", "data", "Sentences",
-                   measure.example_count("dependency"), (Published("1696", "code"),),
+                   quantities.example_count("dependency"), (Published("1696", "code"),),
                    data="treebank"),
         *(PaperClaim(f"treebank-{relation}", "data", f"Words with the relation {relation}",
                      _count(relation), (Published(text, "code"),), data="treebank")
@@ -172,7 +171,7 @@ SYNTAX = ClaimGroup(
 )  # fmt: skip
 
 
-@measure.reads("coreference", about=RULE)
+@quantities.reads("coreference", about=RULE)
 def _system(run: PaperRun, system: str, kind: str) -> Measured:
     results = run.results("coreference")
     draws = quantities.draws_of(results, "baseline", system=system, mention_type=kind)
@@ -183,7 +182,7 @@ def _system(run: PaperRun, system: str, kind: str) -> Measured:
     return run.measured(draws, bounds=SHARE, n=_mentions(results, kind), verdict=verdict)
 
 
-@measure.reads("coreference")
+@quantities.reads("coreference")
 def _one_head(run: PaperRun, kind: str) -> Measured:
     """The head that is best for all mentions, at each kind, as in the paper."""
     results = run.results("coreference")
@@ -202,7 +201,7 @@ def _mentions(results: xr.Dataset, kind: str) -> str:
     return f"{int(results['count'].sel(mention_type=kind)):,} mentions"
 
 
-@measure.reads("coreference")
+@quantities.reads("coreference")
 def _neural(run: PaperRun) -> Measured:
     needs = "needs another system (Wiseman et al. 2015), which the paper calls not comparable"
     raise Unmeasured(needs)
@@ -234,7 +233,7 @@ COREFERENCE = ClaimGroup(
 )  # fmt: skip
 
 
-@measure.reads("probes")
+@quantities.reads("probes")
 def _probe(run: PaperRun, name: str, lower: str, upper: str) -> Measured:
     results = run.results("probes")
     number = quantities.stored(results, "uas", probe=name)
@@ -248,7 +247,7 @@ def _probe(run: PaperRun, name: str, lower: str, upper: str) -> Measured:
     return Measured(*number, _tested(results), verdict=verdict)
 
 
-@measure.reads("probes")
+@quantities.reads("probes")
 def _structural(run: PaperRun) -> Measured:
     """The structural probe on the layer that it was trained on; of several, the best."""
     results = run.results("probes")

@@ -13,13 +13,12 @@ from headscope.core.results import place_name
 from headscope.core.terms import KOBAYASHI20, KOBAYASHI21
 from headscope.core.verdict import above, all_of, below
 from headscope.core.wording import fixed
-from headscope.papers import measure, quantities
+from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
 from headscope.papers.kobayashi2020_alignment import ALIGNMENT
-from headscope.papers.measure import RULE
 from headscope.papers.own_models import BERT_UNCASED
 from headscope.papers.published import Published
-from headscope.papers.quantities import Measured, PaperRun, Unmeasured
+from headscope.papers.quantities import RULE, Measured, PaperRun, Unmeasured
 
 FIGURE_3A = 0.03  # how far our reading of Figure 3a may be wrong
 FIGURE_3B = 0.1  # and of Figure 3b
@@ -28,7 +27,7 @@ HALF = 0.5
 LEAST_CV = 0.1  # ours: a spread of a tenth of the mean is a spread
 
 
-@measure.reads("tokens", about=RULE)
+@quantities.reads("tokens", about=RULE)
 def _count(run: PaperRun, what: str) -> Measured:
     tokens = run.results("tokens")
     value = float(tokens[what])
@@ -56,7 +55,7 @@ DATA = ClaimGroup(
 )  # fmt: skip
 
 
-@measure.reads("norms")
+@quantities.reads("norms")
 def _at_head(run: PaperRun, variable: str, head: tuple[int, int], *, most: bool) -> Measured:
     """A number of the paper's head; in another model, of the one whose norms vary most or least."""
     spread = run.draws("norms", "value_norm_cv")[0]
@@ -65,7 +64,7 @@ def _at_head(run: PaperRun, variable: str, head: tuple[int, int], *, most: bool)
     return Measured(*number, run.counted, detail=f"of {place_name(layer, head_at)}")
 
 
-@measure.reads("norms")
+@quantities.reads("norms")
 def _over_heads(run: PaperRun, variable: str) -> Measured:
     over = LEAST_CV if variable == "value_norm_cv" else None
     return run.measured(run.draws("norms", variable).mean((1, 2)), over=over, bounds=POSITIVE)
@@ -101,7 +100,7 @@ DISPERSION = ClaimGroup(
 )  # fmt: skip
 
 
-@measure.reads("norms")
+@quantities.reads("norms")
 def _layer(run: PaperRun, variable: str, category: str, layer: int) -> Measured:
     """The mean over the heads of a layer (from 1; in another model, at the same depth)."""
     draws = run.draws("norms", variable, category=category)  # [replicate + 1, layer, head]
@@ -115,13 +114,13 @@ def _curves(run: PaperRun, variable: str) -> dict[str, Float64]:
     return {c: run.draws("norms", variable, category=c).mean(2) for c in CATEGORIES}
 
 
-@measure.reads("norms")
+@quantities.reads("norms")
 def _peak(run: PaperRun, category: str, first: float, last: float) -> Measured:
     curve = _curves(run, "attention")[category]  # [replicate + 1, layer]
     return run.peak(curve, first, last, partial(fixed, digits=2))
 
 
-@measure.reads("norms")
+@quantities.reads("norms")
 def _other_above(run: PaperRun) -> Measured:
     """How far ‖αf‖ of other tokens stands above that of any other category, at its least."""
     curves = _curves(run, "weighted_norm")
@@ -130,7 +129,7 @@ def _other_above(run: PaperRun) -> Measured:
     return run.measured(gap[:, at], over=0.0, detail=f"least in layer {at + 1}")
 
 
-@measure.reads("norms")
+@quantities.reads("norms")
 def _special_low(run: PaperRun) -> Measured:
     """The largest ‖αf‖ of special tokens and punctuation in any layer."""
     curves = _curves(run, "weighted_norm")
@@ -196,13 +195,13 @@ def _rho(run: PaperRun, category: str) -> tuple[float, float, float]:
     return run.stored("norms", "spearman_attention_value_norm", category=category)
 
 
-@measure.reads("norms")
+@quantities.reads("norms")
 def _cancellation(run: PaperRun, category: str) -> Measured:
     number = _rho(run, category)
     return Measured(*number, run.counted, verdict=below(*number))
 
 
-@measure.reads("norms")
+@quantities.reads("norms")
 def _strongest(run: PaperRun) -> Measured:
     numbers = {category: _rho(run, category) for category in CATEGORIES}
     order = sorted((one[0], c) for c, one in numbers.items() if np.isfinite(one[0]))
@@ -225,7 +224,7 @@ def _check_ranks(run: PaperRun) -> None:
         )
 
 
-@measure.reads("norms")
+@quantities.reads("norms")
 def _frequency(run: PaperRun, quantity: str) -> Measured:
     _check_ranks(run)
     number = run.stored("norms", "spearman_frequency", quantity=quantity)
@@ -263,7 +262,7 @@ FREQUENCY = ClaimGroup(
 )  # fmt: skip
 
 
-@measure.reads("norms")
+@quantities.reads("norms")
 def _mixing(run: PaperRun, method: str, lies_below: str) -> Measured:
     ratios = run.draws("mixing", "ratio", variant=method).mean(1)
     verdict = None
@@ -273,7 +272,7 @@ def _mixing(run: PaperRun, method: str, lies_below: str) -> Measured:
     return run.measured(ratios, bounds=SHARE, verdict=verdict)
 
 
-@measure.reads("norms")
+@quantities.reads("norms")
 def _rank_of_mixing(run: PaperRun, method: str) -> Measured:
     _check_ranks(run)
     number = run.stored("mixing", "spearman_frequency", variant=method)

@@ -13,9 +13,8 @@ from headscope.core.intervals import SHARE
 from headscope.core.results import documents, model_name, shape
 from headscope.core.verdict import all_of
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure
-from headscope.papers.measure import Measure, reads
 from headscope.papers.published import Published
-from headscope.papers.quantities import Measured, PaperRun, percent_text, stored
+from headscope.papers.quantities import Measure, Measured, PaperRun, percent_text, reads, stored
 
 PAIRS, SHAPE = 508, (6, 4)  # of the paper's gold links, and its models
 Draws = Callable[[PaperRun], Float64]

@@ -9,13 +9,12 @@ from headscope.core.results import at, estimate, largest_first, place_name
 from headscope.core.terms import KOVALEVA
 from headscope.core.verdict import above, all_of, beyond_chance, first_before, largest_among, within
 from headscope.core.wording import fixed
-from headscope.papers import checkpoints, measure, quantities
+from headscope.papers import checkpoints, quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
 from headscope.papers.kovaleva2019_tasks import CHANGE, DISABLING, NAMES, SCORES, TASKS, points
-from headscope.papers.measure import Measure
 from headscope.papers.own_models import BERT_UNCASED
 from headscope.papers.published import Published
-from headscope.papers.quantities import Measured, PaperRun, Unmeasured, percent_text
+from headscope.papers.quantities import Measure, Measured, PaperRun, Unmeasured, percent_text
 
 NEGLIGIBLE = 0.1  # ours: of what [SEP] draws
 COST = 0.01  # ours: a loss of a point of the score
@@ -49,7 +48,7 @@ def _vertical(_: quantities.PaperRuns) -> Measured:
     return Measured(share, n=_labelled_maps(), elsewhere=OURS)
 
 
-@measure.reads("compare:")
+@quantities.reads("compare:")
 def _heterogeneous(run: PaperRun, _: str) -> Measured:
     kinds = run.results("patterns")["pattern"].values
     shares = {str(p): run.stored("patterns", "model_share", pattern=p) for p in kinds}
@@ -74,7 +73,7 @@ CLASSES = ClaimGroup(
 )  # fmt: skip
 
 
-@measure.reads("frames")
+@quantities.reads("frames")
 def _frame_head(run: PaperRun, rank: int) -> Measured:
     """The score of the best head, or the second; whether it is more than distances would give."""
     scores = run.draws("frames", "score")[0]
@@ -91,7 +90,7 @@ def _frame_head(run: PaperRun, rank: int) -> Measured:
     return Measured(*number, run.counted, verdict=verdict, detail=detail)
 
 
-@measure.reads("frames")
+@quantities.reads("frames")
 def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
     """What disabling the two best frame heads costs on every task there is: nothing is shown to be
     lost only where no loss of COST or more is left possible.
@@ -119,7 +118,7 @@ FRAMES = ClaimGroup(
     "Two heads of the pre-trained model look from a frame element to the word that evokes the "
     "frame.", (
         PaperClaim("frames-sentences", "§4.2", "Sentences kept of FrameNet 1.7",
-                   measure.example_count("frames"), (Published("473"),), data="frames"),
+                   quantities.example_count("frames"), (Published("473"),), data="frames"),
         PaperClaim("frames-best", "§4.2", "Two heads link frame elements to their target (7-6, "
                    "1-2): the best, mean of largest weights", _frame_head(0),
                    (Published("0.209"),), direction=BY_CHANCE, data="frames"),
@@ -133,7 +132,7 @@ FRAMES = ClaimGroup(
 )  # fmt: skip
 
 
-@measure.reads("compare:")
+@quantities.reads("compare:")
 def _early_late(run: PaperRun, _: str) -> Measured:
     """The layers of the fine-tuned model in which [CLS] and [SEP] draw most, mean over heads."""
     change = run.results("change")
@@ -148,7 +147,7 @@ def _early_late(run: PaperRun, _: str) -> Measured:
     return Measured(n=run.counted, verdict=first_before(*peaks), detail=detail)
 
 
-@measure.reads("compare:sst-2")
+@quantities.reads("compare:sst-2")
 def _sst_sep(run: PaperRun) -> Measured:
     shares = {
         task: run.beside.run(f"compare:{task}").stored(
@@ -168,7 +167,7 @@ def _sst_sep(run: PaperRun) -> Measured:
     return Measured(*own, run.counted, verdict=verdict, detail=detail)
 
 
-@measure.reads("told:")
+@quantities.reads("told:")
 def _negligible(run: PaperRun, _: str, kinds: tuple[str, ...]) -> Measured:
     """The largest change of attention to these kinds of words, of what [SEP] draws."""
     change = run.results("change")
@@ -211,7 +210,7 @@ FEATURES = ClaimGroup(
 )  # fmt: skip
 
 
-@measure.reads("words")
+@quantities.reads("words")
 def _pairs(run: PaperRun) -> Measured:
     """How diagonal the maps of the heads are that link subject and verb most."""
     both = ("subject_to_verb", "verb_to_subject")
@@ -229,7 +228,7 @@ def _pairs(run: PaperRun) -> Measured:
     return Measured(value, low, high, run.counted, verdict=verdict, detail=detail, elsewhere=TREES)
 
 
-@measure.reads("told:")
+@quantities.reads("told:")
 def _last_cls(run: PaperRun, task: str) -> Measured:
     """What the last layer's [CLS] looks at most, mean over heads."""
     results = run.results("cls_attention")

@@ -18,11 +18,10 @@ from headscope.core.verdict import (
     some_above,
 )
 from headscope.core.wording import fixed
-from headscope.papers import checkpoints, measure, quantities
+from headscope.papers import checkpoints, quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, signed
-from headscope.papers.measure import BEFORE, Measure
 from headscope.papers.published import Published
-from headscope.papers.quantities import Measured, PaperRun, PaperRuns, Unmeasured
+from headscope.papers.quantities import BEFORE, Measure, Measured, PaperRun, PaperRuns, Unmeasured
 from headscope.tasks.metrics import draws_of
 from headscope.tasks.task import GLUE
 
@@ -77,13 +76,13 @@ def _examples(run: PaperRun, *, trained: bool = True) -> str:
     return f"{int(record['dev_examples']):,} examples{learned}"
 
 
-@measure.reads("tuned:", about=BEFORE)
+@quantities.reads("tuned:", about=BEFORE)
 def _before(run: PaperRun, task: str, metric: str) -> Measured:
     before = _score(run, task, metric, "before")
     return Measured(*_shown(before, metric), _examples(run, trained=False))
 
 
-@measure.reads("tuned:", "scratch:")
+@quantities.reads("tuned:", "scratch:")
 def _scratch(run: PaperRun, task: str, metric: str) -> Measured:
     scratch = run.beside.run(f"scratch:{task}")
     number, after = (_score(x, task, metric, "after") for x in (scratch, run))
@@ -91,7 +90,7 @@ def _scratch(run: PaperRun, task: str, metric: str) -> Measured:
     return Measured(*_shown(number, metric), _examples(scratch), verdict=verdict)
 
 
-@measure.reads("tuned:")
+@quantities.reads("tuned:")
 def _tuned(run: PaperRun, task: str, metric: str) -> Measured:
     after = _score(run, task, metric, "after")
     others = [_score(run, task, metric, "before")]
@@ -140,7 +139,7 @@ SCORES = ClaimGroup(
 )  # fmt: skip
 
 
-@measure.reads("compare:")
+@quantities.reads("compare:")
 def _last_two(run: PaperRun, task: str) -> Measured:
     results = run.results("similarity")
     first = float(results["last_are_first"])
@@ -175,7 +174,7 @@ CHANGE = ClaimGroup(
 )  # fmt: skip
 
 
-@measure.reads("ablate:")
+@quantities.reads("ablate:")
 def _best_head(run: PaperRun, _: str) -> Measured:
     results = run.results("ablation")
     change = results["difference"].values
@@ -189,7 +188,7 @@ def _best_head(run: PaperRun, _: str) -> Measured:
     return Measured(*number, run.counted, verdict=verdict, detail=detail)
 
 
-@measure.reads("ablate:")
+@quantities.reads("ablate:")
 def _mean_head(run: PaperRun, task: str) -> Measured:
     """What a random head's absence changes, with an interval over examples."""
     results = run.results("ablation")
@@ -212,13 +211,13 @@ def _mean_interval(results: xr.Dataset, task: str) -> tuple[float, float]:
     return float(ends.low), float(ends.high)
 
 
-@measure.reads("ablate:")
+@quantities.reads("ablate:")
 def _layer(run: PaperRun, _: str, layer: int) -> Measured:
     number = quantities.stored(run.results("ablation").isel(layer=layer), "layer_difference")
     return Measured(*number, run.counted, verdict=above(*number))
 
 
-@measure.reads("ablate:")
+@quantities.reads("ablate:")
 def _worst_layer(run: PaperRun, _: str) -> Measured:
     results = run.results("ablation")
     parts = estimate_of(results, "layer_difference")
@@ -227,7 +226,7 @@ def _worst_layer(run: PaperRun, _: str) -> Measured:
     return Measured(*at(parts, layer), run.counted, verdict=verdict, detail=f"layer {layer + 1}")
 
 
-@measure.reads("ablate:sts-b", "ablate:rte")
+@quantities.reads("ablate:sts-b", "ablate:rte")
 def _shared(run: PaperRun) -> Measured:
     """How many of the heads that cost STS-B and RTE most are the same."""
     both = (run, run.beside.run("ablate:rte"))

@@ -5,7 +5,7 @@ from headscope.core.results import largest_first, place_name
 from headscope.core.terms import OLSSON
 from headscope.core.verdict import all_of, known
 from headscope.core.wording import percent
-from headscope.papers import measure
+from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
 from headscope.papers.own_models import GPT2_SMALL
 from headscope.papers.published import Published
@@ -23,7 +23,7 @@ def score_of(run: PaperRun, circuit: str, head: tuple[int, int], rank: int) -> M
     return run.of_head(draws, head, rank=rank, over=LEAST, bounds=SHARE)
 
 
-@measure.reads("repeated")
+@quantities.reads("repeated")
 def _prefix(run: PaperRun, head: tuple[int, int], rank: int) -> Measured:
     return score_of(run, "induction", head, rank)
 
@@ -32,14 +32,14 @@ def _strongest(run: PaperRun, circuit: str) -> tuple[int, int]:
     return largest_first(run.draws("circuits", "score", circuit=circuit)[0])[0]
 
 
-@measure.reads("repeated")
+@quantities.reads("repeated")
 def _copied(run: PaperRun) -> Measured:
     layer, head = _strongest(run, "induction")
     copied = run.draws("circuits", "copied")[:, layer, head]
     return run.measured(copied, over=0.5, bounds=SHARE, detail=place_name(layer, head))
 
 
-@measure.reads("repeated")
+@quantities.reads("repeated")
 def _earlier(run: PaperRun) -> Measured:
     """Layers between the strongest head of each kind; it holds of heads that are such."""
     kinds = ("previous_token", "induction")
@@ -55,7 +55,7 @@ def _earlier(run: PaperRun) -> Measured:
     return Measured(then[0] - first[0], n=run.counted, verdict=verdict, detail=detail)
 
 
-@measure.reads("repeated")
+@quantities.reads("repeated")
 def _told_again(run: PaperRun) -> Measured:
     return run.measured(run.draws("circuits", "told_again"), over=0.5, bounds=SHARE)
 

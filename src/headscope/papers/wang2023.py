@@ -3,7 +3,7 @@
 from headscope.core.results import place_name
 from headscope.core.terms import WANG
 from headscope.core.verdict import known
-from headscope.papers import measure, quantities
+from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
 from headscope.papers.olsson2022 import score_of
 from headscope.papers.own_models import GPT2_SMALL
@@ -24,7 +24,7 @@ MOVERS, NEGATIVE = ((9, 9), (9, 6), (10, 0)), ((10, 7), (11, 10))
 INHIBITING = ((7, 3), (7, 9), (8, 6), (8, 10))
 
 
-@measure.reads("bag")
+@quantities.reads("bag")
 def _written(run: PaperRun, head: tuple[int, int], rank: int, sign: int) -> Measured:
     draws = run.draws("writes", "direct")
     at = quantities.paper_head(run, sign * draws[0], head, rank=rank)
@@ -33,19 +33,19 @@ def _written(run: PaperRun, head: tuple[int, int], rank: int, sign: int) -> Meas
     return Measured(value, n="1 prompt", verdict=verdict, detail=place_name(*at), exact=True)
 
 
-@measure.reads("ioi")
+@quantities.reads("ioi")
 def _pattern(run: PaperRun, circuit: str, head: tuple[int, int], rank: int) -> Measured:
     return score_of(run, circuit, head, rank)
 
 
-@measure.reads("ioi")
+@quantities.reads("ioi")
 def _answer(
     run: PaperRun, variable: str, head: tuple[int, int], rank: int, *, sign: int = 1
 ) -> Measured:
     return run.of_head(run.draws("writes", variable), head, rank=rank, sign=sign)
 
 
-@measure.reads("ioi")
+@quantities.reads("ioi")
 def _difference(run: PaperRun) -> Measured:
     return run.measured(run.draws("writes", "logit_difference"), over=0.0)
 

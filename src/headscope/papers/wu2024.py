@@ -8,7 +8,7 @@ from headscope.core.accumulators import Float64
 from headscope.core.intervals import POSITIVE
 from headscope.core.terms import WU
 from headscope.core.verdict import Outcome, Verdict, between
-from headscope.papers import measure
+from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim
 from headscope.papers.own_models import OwnModel
 from headscope.papers.published import Published
@@ -42,18 +42,18 @@ def _steps(run: PaperRun) -> Float64:
     return run.draws("circuits", "retrieval_steps")
 
 
-@measure.reads("needle")
+@quantities.reads("needle")
 def _score(run: PaperRun, head: tuple[int, int], rank: int) -> Measured:
     return run.of_head(_steps(run), head, rank=rank, over=LEAST, bounds=POSITIVE)
 
 
-@measure.reads("needle")
+@quantities.reads("needle")
 def _sparse(run: PaperRun) -> Measured:
     number = run.jumping(_steps(run), lambda drawn: np.asarray((drawn >= LEAST).mean((1, 2))))
     return replace(number, verdict=between(number.value, *number.ends, 0.0, FEW))
 
 
-@measure.reads("needle")
+@quantities.reads("needle")
 def _never(run: PaperRun) -> Measured:
     """A head that did once does: more needles can only make the share of the others smaller."""
     share = float((_steps(run)[0] == 0).mean())

@@ -16,8 +16,7 @@ from headscope.papers.claim_engine import (
     bound_verdict,
     judge,
 )
-from headscope.papers.measure import Measure
-from headscope.papers.quantities import Measured, PaperRun, PaperRuns, Unmeasured
+from headscope.papers.quantities import Measure, Measured, PaperRun, PaperRuns, Unmeasured
 from headscope.papers.zoo.claims import CLAIMS
 from headscope.papers.zoo.measures import MODEL_RUN, depth_curves, depths, middle
 from headscope.papers.zoo.outcome import _exceptions, how_many

@@ -16,8 +16,7 @@ from headscope.core.intervals import DIFFERENCE, SHARE, Estimate
 from headscope.core.relation_names import LEAST_WORDS
 from headscope.core.results import at, documents, place_name, shape, token_names
 from headscope.core.wording import fixed, p_words, percent
-from headscope.papers.measure import reads
-from headscope.papers.quantities import Measured, PaperRun, Unmeasured
+from headscope.papers.quantities import Measured, PaperRun, Unmeasured, reads
 
 MODEL_RUN = "model"  # the one run that a claim of the zoo reads
 MIDDLE = (5 / 11, 9 / 11)  # Clark et al. 2019, §3.2: layers 6 to 10 of 12
