@@ -67,10 +67,13 @@ class Bench:
         rows = [Row("A", lambda: bare(self.stock, inputs), n)]
         if inputs.padded < FULL * len(inputs.examples):
             some = Inputs(inputs.name, inputs.examples[::8], [])
-            rows.append(Row(
-                "A, padded to 128 (an eighth of the inputs)",
-                lambda: bare_padded(self.stock, some), sum(map(len, some.examples)),
-            ))  # fmt: skip
+            rows.append(
+                Row(
+                    "A, padded to 128 (an eighth of the inputs)",
+                    lambda: bare_padded(self.stock, some),
+                    sum(map(len, some.examples)),
+                )
+            )
         rows.append(Row("B", lambda: bare(self.fast, inputs), n))
         if self.kind == "onednn":
             rows.append(Row("B + gelu fused", lambda: bare(self.fused, inputs), n))
@@ -102,16 +105,24 @@ class Bench:
 
         # name: (run, tokens)
         slow = {
-            f"maps to fp16 pickle, then averages and entropies (on {_count(middle)}, scaled)":
-                (extract_and_average, middle.shown),
-            f"norms through (heads, T, T, d) (on {_count(few)}, scaled)":
-                (lambda: papers.norms(self.eager, few), few.shown),
-            f"all-pairs JS in a numpy loop, fp32 (on {_count(few)}, scaled)":
-                (lambda: papers.divergences(papers.maps_of(self.eager, few)), few.shown),
+            f"maps to fp16 pickle, then averages and entropies (on {_count(middle)}, scaled)": (
+                extract_and_average,
+                middle.shown,
+            ),
+            f"norms through (heads, T, T, d) (on {_count(few)}, scaled)": (
+                lambda: papers.norms(self.eager, few),
+                few.shown,
+            ),
+            f"all-pairs JS in a numpy loop, fp32 (on {_count(few)}, scaled)": (
+                lambda: papers.divergences(papers.maps_of(self.eager, few)),
+                few.shown,
+            ),
             f"the loop alone in fp16, as stored (on 1 input, {SLOW_HEADS} of {len(half[0])} heads, "
-            "scaled)":
-                (lambda: papers.divergences(half, heads=SLOW_HEADS), half[0].shape[-1] * share),
-        }  # fmt: skip
+            "scaled)": (
+                lambda: papers.divergences(half, heads=SLOW_HEADS),
+                half[0].shape[-1] * share,
+            ),
+        }
         return [Row(f"papers: {k}", run, n, rounds=SLOW_ROUNDS) for k, (run, n) in slow.items()]
 
 

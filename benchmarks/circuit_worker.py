@@ -90,9 +90,10 @@ def headscope(folder: str, ids: Any) -> Callable[[], Scores]:
             told, rows = second_half(made, some), range(len(some))
             look = [lambda view, scores=scores, batch=batch: scores.look(view, batch)]
             with (
-                torch.inference_mode(), told.asking(model.network, rows),
+                torch.inference_mode(),
+                told.asking(model.network, rows),
                 Instrument(model.network, observers=look),
-            ):  # fmt: skip
+            ):
                 told.answers(run_network(model.network, *batch.inputs).logits, rows)
             found.append(scores.whole[..., 2])  # [sequence, layer, head]
         return np.concatenate(found).mean(0)
@@ -108,9 +109,10 @@ def lens(folder: str) -> Any:
 
     words = {f"w{at}": at for at in range(10)}
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer(models.WordLevel(words, unk_token="w1")), pad_token="w0",
+        tokenizer_object=Tokenizer(models.WordLevel(words, unk_token="w1")),
+        pad_token="w0",
         unk_token="w1",
-    )  # fmt: skip
+    )
     return TransformerBridge.boot_transformers(
         "gpt2", hf_model=network(folder, "eager"), tokenizer=tokenizer
     )

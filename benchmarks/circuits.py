@@ -161,9 +161,12 @@ class Worker:
         script = Path(__file__).with_name("circuit_worker.py")
         words = [python, script, way, folder / "model", folder / "ids.npy", str(given.threads)]
         self.process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             text=True,
-        )  # fmt: skip
+        )
         self.way, self.clock, self.seconds, self.peak = way, given.clock, 0.0, 0
 
     def _answer(self) -> Any:
@@ -216,10 +219,15 @@ def induction(given: argparse.Namespace) -> None:
     with workers(given) as running:
         limits = {BARE: 1.15} | (dict.fromkeys(THEIRS, FEWER) if given.rivals else {})
         timed = [
-            Row(one.way, one.run, tokens, limits if one.way == "headscope" else {},
-                clock=lambda one=one: one.seconds)
+            Row(
+                one.way,
+                one.run,
+                tokens,
+                limits if one.way == "headscope" else {},
+                clock=lambda one=one: one.seconds,
+            )
             for one in running
-        ]  # fmt: skip
+        ]
         interleave(timed, rounds=given.rounds, clock=given.clock)
         found = {one.way: one.scores() for one in running}
     print(f"**Induction, {given.examples} × {2 * HALF + 1} tokens**\n")
@@ -243,9 +251,13 @@ def retrieval(given: argparse.Namespace) -> None:
     """The answer rows of a long haystack."""
     torch.manual_seed(0)
     shape: dict[str, Any] = {
-        "hidden_size": 576, "intermediate_size": 1536, "num_attention_heads": 9,
-        "num_key_value_heads": 3, "max_position_embeddings": 2 * HAYSTACK, "vocab_size": 49152,
-    }  # fmt: skip
+        "hidden_size": 576,
+        "intermediate_size": 1536,
+        "num_attention_heads": 9,
+        "num_key_value_heads": 3,
+        "max_position_embeddings": 2 * HAYSTACK,
+        "vocab_size": 49152,
+    }
     network = LlamaForCausalLM(LlamaConfig(**shape, num_hidden_layers=LAYERS)).eval()
     ids = np.random.default_rng(0).integers(5, shape["vocab_size"], HAYSTACK)
     right, places = ids[100 : 100 + STEPS], 100 + np.arange(STEPS)

@@ -29,9 +29,11 @@ from headscope.model.layer import LayerView
 READ, REFUSED, WRONG = "read", "refused", "wrong"
 TOLERANCE = 1e-5  # of a weight, and of the output's largest number
 OUTPUTS = {
-    "": "attentions", "encoder": "encoder_attentions", "decoder": "decoder_attentions",
+    "": "attentions",
+    "encoder": "encoder_attentions",
+    "decoder": "decoder_attentions",
     "cross": "cross_attentions",
-}  # fmt: skip
+}
 TOWERS = {"text": "text_model_output", "vision": "vision_model_output"}  # of CLIP
 
 
@@ -156,10 +158,15 @@ def table(found: Sequence[Reading]) -> str:
         "| family | verdict | layers, or why not | maps beside stock | norms | queries and keys |"
     )
     lines = [one.row for one in found]
-    return "\n".join([
-        f"{len(found)} families of transformers {transformers.__version__}: {summary}.", "",
-        head, "|---|---|---|---|---|---|", *lines,
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f"{len(found)} families of transformers {transformers.__version__}: {summary}.",
+            "",
+            head,
+            "|---|---|---|---|---|---|",
+            *lines,
+        ]
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> str:

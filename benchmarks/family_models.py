@@ -16,48 +16,96 @@ V, LAYERS, HEADS, WIDTH = 90, 2, 4, 32  # V: size of the vocabulary
 TOKENS, REAL = 12, 9  # of the longer and of the shorter input
 NO_DROPOUT = dict.fromkeys(
     [
-        "hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout",
-        "dropout_rate", "activation_dropout", "hidden_dropout", "embd_pdrop", "attn_pdrop",
-        "resid_pdrop", "embedding_dropout", "mlp_dropout", "layerdrop", "encoder_layerdrop",
-        "decoder_layerdrop", "resid_dropout", "classifier_dropout",
+        "hidden_dropout_prob",
+        "attention_probs_dropout_prob",
+        "dropout",
+        "attention_dropout",
+        "dropout_rate",
+        "activation_dropout",
+        "hidden_dropout",
+        "embd_pdrop",
+        "attn_pdrop",
+        "resid_pdrop",
+        "embedding_dropout",
+        "mlp_dropout",
+        "layerdrop",
+        "encoder_layerdrop",
+        "decoder_layerdrop",
+        "resid_dropout",
+        "classifier_dropout",
     ],
     0.0,
-)  # fmt: skip
+)
 BERT: dict[str, Any] = {
-    "vocab_size": V, "hidden_size": WIDTH, "num_hidden_layers": LAYERS,
-    "num_attention_heads": HEADS, "intermediate_size": 48, "max_position_embeddings": 64,
+    "vocab_size": V,
+    "hidden_size": WIDTH,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": HEADS,
+    "intermediate_size": 48,
+    "max_position_embeddings": 64,
     "pad_token_id": 0,
-}  # fmt: skip
+}
 GROUPED = {**BERT, "num_key_value_heads": 2, "head_dim": 8}
 SLIDING = {**GROUPED, "sliding_window": 4}
 EXPERTS = {
-    **GROUPED, "num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2,
-    "moe_intermediate_size": 24, "n_routed_experts": 4,
-}  # fmt: skip
+    **GROUPED,
+    "num_experts": 4,
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 24,
+    "n_routed_experts": 4,
+}
 GPT = {"vocab_size": V, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_positions": 64}
 XLM = {
-    "vocab_size": V, "emb_dim": WIDTH, "n_layers": LAYERS, "n_heads": HEADS,
-    "max_position_embeddings": 64, "pad_index": 0,
-}  # fmt: skip
+    "vocab_size": V,
+    "emb_dim": WIDTH,
+    "n_layers": LAYERS,
+    "n_heads": HEADS,
+    "max_position_embeddings": 64,
+    "pad_index": 0,
+}
 BART: dict[str, Any] = {
-    "vocab_size": V, "d_model": WIDTH, "encoder_layers": LAYERS, "decoder_layers": 3,
-    "encoder_attention_heads": HEADS, "decoder_attention_heads": HEADS, "encoder_ffn_dim": 48,
-    "decoder_ffn_dim": 48, "max_position_embeddings": 64, "pad_token_id": 1, "bos_token_id": 0,
-    "decoder_start_token_id": 2, "eos_token_id": 2,
-}  # fmt: skip
+    "vocab_size": V,
+    "d_model": WIDTH,
+    "encoder_layers": LAYERS,
+    "decoder_layers": 3,
+    "encoder_attention_heads": HEADS,
+    "decoder_attention_heads": HEADS,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "max_position_embeddings": 64,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "decoder_start_token_id": 2,
+    "eos_token_id": 2,
+}
 T5 = {
-    "vocab_size": V, "d_model": WIDTH, "d_kv": 8, "num_layers": LAYERS, "num_decoder_layers": 3,
-    "num_heads": HEADS, "d_ff": 48, "relative_attention_num_buckets": 8,
+    "vocab_size": V,
+    "d_model": WIDTH,
+    "d_kv": 8,
+    "num_layers": LAYERS,
+    "num_decoder_layers": 3,
+    "num_heads": HEADS,
+    "d_ff": 48,
+    "relative_attention_num_buckets": 8,
     "relative_attention_max_distance": 16,
-}  # fmt: skip
+}
 VIT: dict[str, Any] = {
-    "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS,
-    "intermediate_size": 48, "image_size": 16, "patch_size": 4, "num_channels": 3,
-}  # fmt: skip
+    "hidden_size": WIDTH,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": HEADS,
+    "intermediate_size": 48,
+    "image_size": 16,
+    "patch_size": 4,
+    "num_channels": 3,
+}
 DEBERTA = {
-    **BERT, "relative_attention": True, "pos_att_type": ["c2p", "p2c"],
-    "max_relative_positions": 16, "position_biased_input": False,
-}  # fmt: skip
+    **BERT,
+    "relative_attention": True,
+    "pos_att_type": ["c2p", "p2c"],
+    "max_relative_positions": 16,
+    "position_biased_input": False,
+}
 LATENT = {
     **BERT, "num_key_value_heads": 4, "kv_lora_rank": 8, "q_lora_rank": 8, "qk_nope_head_dim": 8,
     "qk_rope_head_dim": 4, "v_head_dim": 8, "n_routed_experts": 4, "moe_intermediate_size": 24,
@@ -73,7 +121,10 @@ ENCODERS: dict[str, tuple[str, dict[str, Any]]] = {
     "BigBird sparse": (
         "BigBird",
         {
-            **BERT, "attention_type": "block_sparse", "block_size": 4, "num_random_blocks": 1,
+            **BERT,
+            "attention_type": "block_sparse",
+            "block_size": 4,
+            "num_random_blocks": 1,
             "max_position_embeddings": 128,
         },
     ),
@@ -91,17 +142,28 @@ ENCODERS: dict[str, tuple[str, dict[str, Any]]] = {
     "Funnel": (
         "Funnel",
         {
-            "vocab_size": V, "block_sizes": [1, 1], "d_model": WIDTH, "n_head": HEADS,
-            "d_head": 8, "d_inner": 48,
+            "vocab_size": V,
+            "block_sizes": [1, 1],
+            "d_model": WIDTH,
+            "n_head": HEADS,
+            "d_head": 8,
+            "d_inner": 48,
         },
     ),
     "Reformer": (
         "Reformer",
         {
-            "vocab_size": V, "hidden_size": WIDTH, "num_attention_heads": HEADS,
-            "attention_head_size": 8, "attn_layers": ["local", "local"], "is_decoder": False,
-            "local_attn_chunk_length": 4, "axial_pos_shape": [4, 3], "feed_forward_size": 48,
-            "axial_pos_embds_dim": [16, 16], "max_position_embeddings": 12,
+            "vocab_size": V,
+            "hidden_size": WIDTH,
+            "num_attention_heads": HEADS,
+            "attention_head_size": 8,
+            "attn_layers": ["local", "local"],
+            "is_decoder": False,
+            "local_attn_chunk_length": 4,
+            "axial_pos_shape": [4, 3],
+            "feed_forward_size": 48,
+            "axial_pos_embds_dim": [16, 16],
+            "max_position_embeddings": 12,
         },
     ),
     "DeBERTa v1": ("Deberta", DEBERTA),
@@ -118,8 +180,12 @@ ENCODERS: dict[str, tuple[str, dict[str, Any]]] = {
     "CANINE": (
         "Canine",
         {
-            **BERT, "num_hash_buckets": 16, "num_hash_functions": 2, "local_transformer_stride": 4,
-            "upsampling_kernel_size": 4, "downsampling_rate": 4,
+            **BERT,
+            "num_hash_buckets": 16,
+            "num_hash_functions": 2,
+            "local_transformer_stride": 4,
+            "upsampling_kernel_size": 4,
+            "downsampling_rate": 4,
         },
     ),
     "data2vec text": ("Data2VecText", BERT),
@@ -137,14 +203,18 @@ ENCODERS: dict[str, tuple[str, dict[str, Any]]] = {
     "X-MOD": ("Xmod", {**BERT, "languages": ["en_XX"], "default_language": "en_XX"}),
     "BERT generation": ("BertGeneration", BERT),
     "EuroBERT": ("EuroBert", GROUPED),
-}  # fmt: skip
+}
 DECODERS: dict[str, tuple[str, dict[str, Any]]] = {
     "ModernBERT decoder": ("ModernBertDecoder", BERT),
     "GPT-Neo": (
         "GPTNeo",
         {
-            "vocab_size": V, "hidden_size": WIDTH, "num_layers": LAYERS, "num_heads": HEADS,
-            "attention_types": [[["global", "local"], 1]], "window_size": 4,
+            "vocab_size": V,
+            "hidden_size": WIDTH,
+            "num_layers": LAYERS,
+            "num_heads": HEADS,
+            "attention_types": [[["global", "local"], 1]],
+            "window_size": 4,
             "max_position_embeddings": 64,
         },
     ),
@@ -152,14 +222,18 @@ DECODERS: dict[str, tuple[str, dict[str, Any]]] = {
     "CTRL": ("CTRL", {**GPT, "dff": 48}),
     "GPT-BigCode": ("GPTBigCode", GPT),
     "BLOOM": (
-        "Bloom", {"vocab_size": V, "hidden_size": WIDTH, "n_layer": LAYERS, "n_head": HEADS},
+        "Bloom",
+        {"vocab_size": V, "hidden_size": WIDTH, "n_layer": LAYERS, "n_head": HEADS},
     ),
     "Falcon": ("Falcon", {**BERT, "alibi": False}),
     "Falcon, ALiBi": ("Falcon", {**BERT, "alibi": True}),
     "MPT": (
         "Mpt",
         {
-            "vocab_size": V, "d_model": WIDTH, "n_layers": LAYERS, "n_heads": HEADS,
+            "vocab_size": V,
+            "d_model": WIDTH,
+            "n_layers": LAYERS,
+            "n_heads": HEADS,
             "max_seq_len": 64,
         },
     ),
@@ -180,8 +254,11 @@ DECODERS: dict[str, tuple[str, dict[str, Any]]] = {
     "Qwen3-Next": (
         "Qwen3Next",
         {
-            **EXPERTS, "linear_num_value_heads": 4, "linear_num_key_heads": 2,
-            "linear_key_head_dim": 8, "linear_value_head_dim": 8,
+            **EXPERTS,
+            "linear_num_value_heads": 4,
+            "linear_num_key_heads": 2,
+            "linear_key_head_dim": 8,
+            "linear_value_head_dim": 8,
             "layer_types": ["linear_attention", "full_attention"],
             "shared_expert_intermediate_size": 24,
         },
@@ -199,7 +276,10 @@ DECODERS: dict[str, tuple[str, dict[str, Any]]] = {
     "JetMoE": (
         "JetMoe",
         {
-            **BERT, "num_key_value_heads": 2, "kv_channels": 8, "num_local_experts": 4,
+            **BERT,
+            "num_key_value_heads": 2,
+            "kv_channels": 8,
+            "num_local_experts": 4,
             "num_experts_per_tok": 2,
         },
     ),
@@ -213,36 +293,51 @@ DECODERS: dict[str, tuple[str, dict[str, Any]]] = {
     "Gemma 3n": (
         "Gemma3nText",
         {
-            **SLIDING, "vocab_size_per_layer_input": V, "hidden_size_per_layer_input": 8,
-            "laurel_rank": 4, "num_kv_shared_layers": 0, "altup_num_inputs": 2,
-            "layer_types": ["sliding_attention", "full_attention"], "intermediate_size": [48, 48],
+            **SLIDING,
+            "vocab_size_per_layer_input": V,
+            "hidden_size_per_layer_input": 8,
+            "laurel_rank": 4,
+            "num_kv_shared_layers": 0,
+            "altup_num_inputs": 2,
+            "layer_types": ["sliding_attention", "full_attention"],
+            "intermediate_size": [48, 48],
             "activation_sparsity_pattern": [0.0, 0.0],
         },
     ),
     "BitNet": ("BitNet", GROUPED),
     "VaultGemma": ("VaultGemma", {**SLIDING, "query_pre_attn_scalar": 8}),
-}  # fmt: skip
+}
 HYBRIDS: dict[str, tuple[str, dict[str, Any]]] = {
     "MiniMax": ("MiniMax", {**EXPERTS, "block_size": 4}),
     "LFM2": ("Lfm2", {**GROUPED, "layer_types": ["conv", "full_attention"]}),
     "Jamba": (
         "Jamba",
         {
-            **EXPERTS, "attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False,
+            **EXPERTS,
+            "attn_layer_period": 2,
+            "attn_layer_offset": 1,
+            "use_mamba_kernels": False,
             "mamba_d_state": 4,
         },
     ),
     "Zamba": (
         "Zamba",
         {
-            **BERT, "num_key_value_heads": 4, "use_mamba_kernels": False, "attention_head_dim": 16,
-            "num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"],
+            **BERT,
+            "num_key_value_heads": 4,
+            "use_mamba_kernels": False,
+            "attention_head_dim": 16,
+            "num_hidden_layers": 4,
+            "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"],
         },
     ),
     "RecurrentGemma": (
         "RecurrentGemma",
         {
-            **BERT, "num_hidden_layers": 3, "num_key_value_heads": 1, "lru_width": WIDTH,
+            **BERT,
+            "num_hidden_layers": 3,
+            "num_key_value_heads": 1,
+            "lru_width": WIDTH,
             "attention_window_size": 8,
         },
     ),
@@ -250,32 +345,42 @@ HYBRIDS: dict[str, tuple[str, dict[str, Any]]] = {
     "Mamba 2": (
         "Mamba2",
         {
-            "vocab_size": V, "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "num_heads": 8,
-            "head_dim": 8, "state_size": 8,
+            "vocab_size": V,
+            "hidden_size": WIDTH,
+            "num_hidden_layers": LAYERS,
+            "num_heads": 8,
+            "head_dim": 8,
+            "state_size": 8,
         },
     ),
     "RWKV": (
         "Rwkv",
         {
-            "vocab_size": V, "hidden_size": WIDTH, "num_hidden_layers": LAYERS,
+            "vocab_size": V,
+            "hidden_size": WIDTH,
+            "num_hidden_layers": LAYERS,
             "attention_hidden_size": WIDTH,
         },
     ),
-}  # fmt: skip
+}
 BOTH: dict[str, tuple[str, dict[str, Any]]] = {
     "UMT5": ("UMT5", T5),
     "LongT5": ("LongT5", {**T5, "local_radius": 3, "encoder_attention_type": "local"}),
     "Switch": (
         "SwitchTransformers",
         {
-            **T5, "num_experts": 2, "num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1,
+            **T5,
+            "num_experts": 2,
+            "num_sparse_encoder_layers": 1,
+            "num_sparse_decoder_layers": 1,
         },
     ),
     "LED": (
         "LED",
         {
             **{k: v for k, v in BART.items() if k != "max_position_embeddings"},
-            "attention_window": [4, 4], "max_encoder_position_embeddings": 64,
+            "attention_window": [4, 4],
+            "max_encoder_position_embeddings": 64,
             "max_decoder_position_embeddings": 64,
         },
     ),
@@ -294,25 +399,37 @@ BOTH: dict[str, tuple[str, dict[str, Any]]] = {
     "ProphetNet": (
         "ProphetNet",
         {
-            "vocab_size": V, "hidden_size": WIDTH, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48,
-            "num_encoder_layers": LAYERS, "num_encoder_attention_heads": HEADS, "ngram": 2,
-            "num_decoder_layers": LAYERS, "num_decoder_attention_heads": HEADS,
+            "vocab_size": V,
+            "hidden_size": WIDTH,
+            "encoder_ffn_dim": 48,
+            "decoder_ffn_dim": 48,
+            "num_encoder_layers": LAYERS,
+            "num_encoder_attention_heads": HEADS,
+            "ngram": 2,
+            "num_decoder_layers": LAYERS,
+            "num_decoder_attention_heads": HEADS,
             "max_position_embeddings": 64,
         },
     ),
     "FSMT": (
         "FSMT",
         {
-            **BART, "langs": ["a", "b"], "src_vocab_size": V, "tgt_vocab_size": V,
+            **BART,
+            "langs": ["a", "b"],
+            "src_vocab_size": V,
+            "tgt_vocab_size": V,
             "decoder_layers": LAYERS,
         },
     ),
-}  # fmt: skip
+}
 OTHER: dict[str, tuple[str, dict[str, Any]]] = {
     "Whisper": (
         "Whisper",
         {
-            **BART, "num_mel_bins": 8, "max_source_positions": 10, "max_target_positions": 20,
+            **BART,
+            "num_mel_bins": 8,
+            "max_source_positions": 10,
+            "max_target_positions": 20,
             "pad_token_id": 0,
         },
     ),
@@ -320,8 +437,11 @@ OTHER: dict[str, tuple[str, dict[str, Any]]] = {
         "Wav2Vec2",
         {
             **{k: v for k, v in VIT.items() if "_size" not in k or k != "image_size"},
-            "conv_dim": [8, 8], "conv_stride": [2, 2], "conv_kernel": [3, 3],
-            "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 4,
+            "conv_dim": [8, 8],
+            "conv_stride": [2, 2],
+            "conv_kernel": [3, 3],
+            "num_feat_extract_layers": 2,
+            "num_conv_pos_embeddings": 4,
             "num_conv_pos_embedding_groups": 2,
         },
     ),
@@ -338,12 +458,16 @@ OTHER: dict[str, tuple[str, dict[str, Any]]] = {
     "Swin": (
         "Swin",
         {
-            "image_size": 16, "patch_size": 4, "embed_dim": 16, "depths": [1, 1],
-            "num_heads": [2, 4], "window_size": 2,
+            "image_size": 16,
+            "patch_size": 4,
+            "embed_dim": 16,
+            "depths": [1, 1],
+            "num_heads": [2, 4],
+            "window_size": 2,
         },
     ),
     "data2vec vision": ("Data2VecVision", VIT),
-}  # fmt: skip
+}
 FAMILIES = {**ENCODERS, **DECODERS, **HYBRIDS, **BOTH, **OTHER}
 _CLASSES = {"BertGeneration": "BertGenerationEncoder"}
 _UNPADDED = ("Reformer", "Longformer", "LED", "BigBird sparse", "CANINE", "Mamba", "Mamba 2")

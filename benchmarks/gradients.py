@@ -88,8 +88,9 @@ class Frozen(Means):
         embedded = self.network.bert.embeddings.word_embeddings(batch.input_ids)
         answer = self.network(
             inputs_embeds=embedded.detach().requires_grad_(),
-            attention_mask=batch.mask.long(), output_attentions=True,
-        )  # fmt: skip
+            attention_mask=batch.mask.long(),
+            output_attentions=True,
+        )
         return _means(torch.autograd.grad(self.loss(answer.logits), answer.attentions))
 
 
@@ -116,8 +117,10 @@ def pipelines(inputs: Inputs, stack: ExitStack, **shape: Any) -> tuple[list[Row]
     kind = linears.choose(fast, lambda: forward(fast, *_first(inputs)).logits)
     stack.enter_context(linears.linears(fast, kind))
     ways: list[Means] = [
-        Streamed(fast, inputs), Retained(eager, inputs), Frozen(cold, inputs),
-    ]  # fmt: skip
+        Streamed(fast, inputs),
+        Retained(eager, inputs),
+        Frozen(cold, inputs),
+    ]
     rows = [
         Row("A", lambda: bare(stock), inputs.shown),
         Row("B", lambda: bare(fast), inputs.shown),

@@ -81,9 +81,10 @@ def pipelines(inputs: Inputs, stack: ExitStack) -> list[Row]:
         "… + dependency": ({**alone, "dependency": {}}, {ALONE: 1.15}),
         "… + features, cls_attention, pairs": ({**alone, **together}, {}),
         "dependency by weighted_norm": (
-            {**alone, "dependency": {"measure": "weighted_norm"}}, {},
+            {**alone, "dependency": {"measure": "weighted_norm"}},
+            {},
         ),
-    }  # fmt: skip
+    }
     bare_row = Row("B", lambda: bare(network, inputs), inputs.shown)
     return [
         bare_row,

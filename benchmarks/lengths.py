@@ -24,9 +24,16 @@ from headscope.run.compute import threads_of
 from headscope.run.readings import Reading
 
 NAMES = (
-    "surface", "entropy", "norms", "sinks", "distance", "patterns", "dependency", "features",
+    "surface",
+    "entropy",
+    "norms",
+    "sinks",
+    "distance",
+    "patterns",
+    "dependency",
+    "features",
     "pairs",
-)  # fmt: skip
+)
 
 
 def passages() -> tuple[hs.MemoryCorpus, hs.MemoryCorpus]:
@@ -47,9 +54,9 @@ def passages() -> tuple[hs.MemoryCorpus, hs.MemoryCorpus]:
 
 def cost(model: hs.Model, times: int, *, rounds: int) -> None:
     """Print CPU seconds with bands over those without, in turns in one process and one thread."""
-    corpus = hs.MemoryCorpus([
-        replace(one, id=f"{n} {one.id}") for n in range(times) for one in hs.demo_corpus()
-    ])  # fmt: skip
+    corpus = hs.MemoryCorpus(
+        [replace(one, id=f"{n} {one.id}") for n in range(times) for one in hs.demo_corpus()]
+    )
     execution = hs.Execution(threads=1)
 
     def apart() -> None:

@@ -93,8 +93,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     places: list[Path] = parser.parse_args().folders
-    folders = {place.name: json.loads((place / "lines.json").read_text("utf-8"))["lines"]
-               for place in places}  # fmt: skip
+    folders = {
+        place.name: json.loads((place / "lines.json").read_text("utf-8"))["lines"]
+        for place in places
+    }
     faults = {
         "flips between holds and does not hold": flips(folders, "status"),
         "flips against an untrained network": flips(folders, "beyond_untrained"),

@@ -134,9 +134,13 @@ def network(layers: int) -> LlamaModel:
     """Random weights in SmolLM2-135M's shape, which has 30 layers."""
     torch.manual_seed(0)
     shape = {
-        "hidden_size": 576, "intermediate_size": 1536, "num_attention_heads": 9,
-        "num_key_value_heads": 3, "max_position_embeddings": 1 << 18, "vocab_size": WORDS,
-    }  # fmt: skip
+        "hidden_size": 576,
+        "intermediate_size": 1536,
+        "num_attention_heads": 9,
+        "num_key_value_heads": 3,
+        "max_position_embeddings": 1 << 18,
+        "vocab_size": WORDS,
+    }
     return LlamaModel(LlamaConfig(**shape, num_hidden_layers=layers)).eval()
 
 
@@ -219,9 +223,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"Largest errors against float64 at {CHECKED} tokens: {told}.")
     for what, counts, of in (
         (f"One layer, {HEADS} heads", given.tokens, of_layer),
-        (f"{given.layers} layers × 9 heads, 3 key-value heads", given.model,
-         partial(of_model, layers=given.layers)),
-    ):  # fmt: skip
+        (
+            f"{given.layers} layers × 9 heads, 3 key-value heads",
+            given.model,
+            partial(of_model, layers=given.layers),
+        ),
+    ):
         for tokens in map(int, filter(None, counts.split(","))):
             table_of = of(tokens)
             interleave(table_of, rounds=given.rounds, clock=given.clock)

@@ -71,9 +71,19 @@ def peak(folder: Path, documents: int, threads: int, *, kind: str) -> tuple[int,
     corpus, run = folder / f"{documents}.{kind}", folder / f"run-{documents}"
     {"text": write_text, "treebank": write_treebank}[kind](corpus, documents)
     command = [
-        sys.executable, "-m", "headscope", "atlas", str(folder / "model"), f"--{kind}", str(corpus),
-        "-o", str(run), "--threads", str(threads), "--quiet",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "headscope",
+        "atlas",
+        str(folder / "model"),
+        f"--{kind}",
+        str(corpus),
+        "-o",
+        str(run),
+        "--threads",
+        str(threads),
+        "--quiet",
+    ]
     start = time.perf_counter()
     with (folder / "log").open("w+") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -102,8 +112,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     peaks = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        subprocess.run([sys.executable, "-c", MAKE_MODEL, str(folder / "model")], check=True,
-                       capture_output=True)  # fmt: skip
+        subprocess.run(
+            [sys.executable, "-c", MAKE_MODEL, str(folder / "model")],
+            check=True,
+            capture_output=True,
+        )
         for documents in given.documents:
             found, seconds = peak(folder, documents, given.threads, kind=kind)
             peaks.append(found)

@@ -52,9 +52,16 @@ RATES = (5e-4, 1e-3, 1e-3, 2e-3, 2e-3, 3e-3)  # of Adam, for 20 steps
 ANSWERED = r"(yes|no, the opposite) \(ρ"
 SEED = 100  # of the first network; the control has its own
 ANALYSES = (
-    "surface", "entropy", "norms", "patterns", "divergence", "dependency", "features",
-    "coreference", "neurons",
-)  # fmt: skip
+    "surface",
+    "entropy",
+    "norms",
+    "patterns",
+    "divergence",
+    "dependency",
+    "features",
+    "coreference",
+    "neurons",
+)
 
 
 def networks(model: hs.Model) -> Iterator[tuple[str, PreTrainedModel]]:
@@ -175,9 +182,10 @@ def report_trees(model: hs.Model, treebank: str) -> None:
     passages = [passage for document in corpus for passage in document.passages]
     trees = [passage.words or () for passage in passages]
     ways: dict[str, Callable[[Trees, np.random.Generator], Trees]] = {
-        "its own": lambda some, _: some, "its own, words dealt out anew": dealt_words,
+        "its own": lambda some, _: some,
+        "its own, words dealt out anew": dealt_words,
         "another's of the same length": others_trees,
-    }  # fmt: skip
+    }
     print("| tree of each sentence | labels of relations | which |\n|---|--:|---|")
     for name, way in ways.items():
         dealt = iter(way(trees, np.random.default_rng(SEED)))
@@ -186,13 +194,17 @@ def report_trees(model: hs.Model, treebank: str) -> None:
             for d in corpus
         ]
         run = hs.atlas(
-            model, hs.MemoryCorpus(documents), analyses=["dependency"],
+            model,
+            hs.MemoryCorpus(documents),
+            analyses=["dependency"],
             execution=hs.Execution(linears="stock", threads=1),
-        )  # fmt: skip
+        )
         labels = [
-            label.label for one in head_labels(run.tree).values() for label in one.labels
+            label.label
+            for one in head_labels(run.tree).values()
+            for label in one.labels
             if label.kind == "dependency"
-        ]  # fmt: skip
+        ]
         print(f"| {name} | {len(labels)} | {'; '.join(labels)} |", flush=True)
 
 
@@ -217,10 +229,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, network in networks(demo):
         start, model = time.perf_counter(), hs.load(network, tokenizer=demo.tokenizer)
         run = hs.atlas(
-            model, hs.demo_corpus(), analyses=given.analyses.split(","), limit=given.documents,
+            model,
+            hs.demo_corpus(),
+            analyses=given.analyses.split(","),
+            limit=given.documents,
             replicates=50,
-            control=given.control, execution=hs.Execution(linears="stock", threads=1),
-        )  # fmt: skip
+            control=given.control,
+            execution=hs.Execution(linears="stock", threads=1),
+        )
         print(row(name, run, time.perf_counter() - start), flush=True)
         sentences.append(f"{name}: {headline(run.tree)}")
     print("\n" + "\n".join(sentences))

@@ -63,8 +63,10 @@ class Opening:
     def note(self, times: dict[str, float]) -> None:
         """Keep the paints and marks of one opening, as far as there are any."""
         for name, kept in (
-            ("first-contentful-paint", self.painted), ("first", self.first), ("drawn", self.drawn)
-        ):  # fmt: skip
+            ("first-contentful-paint", self.painted),
+            ("first", self.first),
+            ("drawn", self.drawn),
+        ):
             if name in times:
                 kept.append(times[name])
 

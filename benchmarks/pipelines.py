@@ -26,8 +26,10 @@ from headscope.model.model import forward
 from headscope.run.analysis import Analysis, Scope, known_analyses
 
 BASIC: dict[str, dict[str, Any]] = {
-    "surface": {}, "entropy": {}, "norms": {"layer_norms": False},
-}  # fmt: skip
+    "surface": {},
+    "entropy": {},
+    "norms": {"layer_norms": False},
+}
 LAYER: dict[str, dict[str, Any]] = {"surface": {}, "entropy": {}, "norms": {}}
 MIXING = {**LAYER, "mixing": {}}
 EVERYTHING: dict[str, dict[str, Any]] = {**MIXING, "divergence": {}}
@@ -64,10 +66,13 @@ class Streamed:
         self.network, self.inputs = network, inputs
         config = network.config
         self.scope = Scope(
-            config.num_hidden_layers, config.num_attention_heads, documents=len(inputs.examples),
-            special_tokens=SPECIAL, frequency_rank=np.arange(config.vocab_size) + 1,
+            config.num_hidden_layers,
+            config.num_attention_heads,
+            documents=len(inputs.examples),
+            special_tokens=SPECIAL,
+            frequency_rank=np.arange(config.vocab_size) + 1,
             relations=Annotations.of(inputs.examples).labels,
-        )  # fmt: skip
+        )
         known = known_analyses()
         # In the order of a run: by name.
         self.analyses = [known[name](self.scope, **options[name]) for name in sorted(options)]

@@ -88,10 +88,13 @@ def peak(folder: Path, documents: int) -> dict[str, Any]:
     if process.returncode:
         raise SystemExit(f"{documents} documents: {told}")
     return {
-        "documents": documents, "bytes": corpus.stat().st_size, "peak": usage.ru_maxrss * 1024,
-        "partitions": int(told.split()[-1]), "seconds": seconds,
+        "documents": documents,
+        "bytes": corpus.stat().st_size,
+        "peak": usage.ru_maxrss * 1024,
+        "partitions": int(told.split()[-1]),
+        "seconds": seconds,
         "cpu": usage.ru_utime + usage.ru_stime,
-    }  # fmt: skip
+    }
 
 
 def speeds(folder: Path, texts: int, **shape: Any) -> dict[str, float]:

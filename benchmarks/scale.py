@@ -166,8 +166,15 @@ class Clock:
     def operations(self, folder: Path) -> Iterator[None]:
         """Inside the context count what is asked of the file system below a folder."""
         place, on = str(folder), [True]
-        kinds = {"open": "open", "os.listdir": "list", "os.link": "link", "os.remove": "unlink",
-                 "os.rename": "rename", "os.mkdir": "mkdir", "os.rmdir": "rmdir"}  # fmt: skip
+        kinds = {
+            "open": "open",
+            "os.listdir": "list",
+            "os.link": "link",
+            "os.remove": "unlink",
+            "os.rename": "rename",
+            "os.mkdir": "mkdir",
+            "os.rmdir": "rmdir",
+        }
 
         def heard(event: str, given: tuple[Any, ...]) -> None:
             if event in kinds and on and str(given[0]).startswith(place):
@@ -297,9 +304,15 @@ def planning(clock: Clock, shards: int, cost: float) -> list[tuple[Any, str, Any
 
 
 def simulate(
-    folder: Path, count: int, shards: int, cost: float, size: int, left: int | None = None,
-    *, minutes: float = float("inf"),
-) -> dict[str, Any]:  # fmt: skip
+    folder: Path,
+    count: int,
+    shards: int,
+    cost: float,
+    size: int,
+    left: int | None = None,
+    *,
+    minutes: float = float("inf"),
+) -> dict[str, Any]:
     """So many processes compute so many shards; real seconds of our code, files, bytes.
 
     cost  seconds that a process computes a shard, of which each takes 0.5 to 1.5 times as long
@@ -375,14 +388,24 @@ def simulate(
         whole = clock.run(count, 60 * minutes, tell)
         gc.unfreeze()
     return {
-        "whole": whole, "todo": todo, "cpu": clock.cpu, "of_cpu": dict(clock.of_cpu),
-        "processes": count, "shards": shards, "computed": clock.counts["write"], "cost": cost,
-        "simulated": clock.now, "ideal": cost * clock.counts["write"] / count, "real": clock.real,
-        "ends": dict(ends), "spent": dict(clock.spent), "counts": dict(clock.counts),
+        "whole": whole,
+        "todo": todo,
+        "cpu": clock.cpu,
+        "of_cpu": dict(clock.of_cpu),
+        "processes": count,
+        "shards": shards,
+        "computed": clock.counts["write"],
+        "cost": cost,
+        "simulated": clock.now,
+        "ideal": cost * clock.counts["write"] / count,
+        "real": clock.real,
+        "ends": dict(ends),
+        "spent": dict(clock.spent),
+        "counts": dict(clock.counts),
         "most": dict(Folder.most),
         "state": len(shard_files.pack(state)),
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-    }  # fmt: skip
+    }
 
 
 def told(found: dict[str, Any]) -> Iterator[str]:
@@ -411,8 +434,11 @@ def told(found: dict[str, Any]) -> Iterator[str]:
         f"one such file system is busy {busy:.1%} of the run, and "
         f"full at {found['cost'] / max(each, 1e-9):,.0f} processes"
     )
-    operations = {what.removeprefix("op "): count / shards
-                  for what, count in found["counts"].items() if what.startswith("op ")}  # fmt: skip
+    operations = {
+        what.removeprefix("op "): count / shards
+        for what, count in found["counts"].items()
+        if what.startswith("op ")
+    }
     yield (
         f"{sum(operations.values()):.1f} operations of the file system a shard: "
         + ", ".join(f"{each:.1f} {what}" for what, each in sorted(operations.items()))
@@ -485,10 +511,22 @@ def two(folder: Path, texts: int, **shape: Any) -> dict[str, Any]:
         place = folder / name
         place.mkdir()
         given = [
-            "atlas", str(folder / "model"), "--text", str(folder / "texts.txt"), "--linears",
-            "stock", "--control", "none", "--no-report", "--shard-tokens", "2048", "--threads",
-            threads, "-o", str(place / "run"),
-        ]  # fmt: skip
+            "atlas",
+            str(folder / "model"),
+            "--text",
+            str(folder / "texts.txt"),
+            "--linears",
+            "stock",
+            "--control",
+            "none",
+            "--no-report",
+            "--shard-tokens",
+            "2048",
+            "--threads",
+            threads,
+            "-o",
+            str(place / "run"),
+        ]
         begun = [
             subprocess.Popen(
                 [sys.executable, "-c", TIMED, str(place), str(len(shares) or 1), *given, *share],
@@ -501,9 +539,11 @@ def two(folder: Path, texts: int, **shape: Any) -> dict[str, Any]:
             raise SystemExit("a run failed")
         rows = np.array([json.loads(file.read_text()) for file in place.glob("told-*")])
         found[name] = {
-            "seconds": float(rows[:, 1].max() - rows[:, 0].min()), "cpu": float(rows[:, 2].sum()),
-            "shard_cpu": float(rows[:, 3].sum()), "shards": int(rows[:, 4].sum()),
-        }  # fmt: skip
+            "seconds": float(rows[:, 1].max() - rows[:, 0].min()),
+            "cpu": float(rows[:, 2].sum()),
+            "shard_cpu": float(rows[:, 3].sum()),
+            "shards": int(rows[:, 4].sum()),
+        }
     return found
 
 

@@ -72,9 +72,10 @@ def answer_ms(server: LiveServer, text: str) -> float:
     """Milliseconds until all bytes of the answer are here."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
     headers = {
-        "X-Headscope-Token": server.guard.token, "X-Headscope-Page": "benchmark",
+        "X-Headscope-Token": server.guard.token,
+        "X-Headscope-Page": "benchmark",
         "Content-Type": "application/json",
-    }  # fmt: skip
+    }
     start = time.perf_counter()
     with closing(connection):
         connection.request("POST", "/read", json.dumps({"text": text}), headers)
@@ -105,8 +106,9 @@ def measured(model: hs.Model, tokens: int, rounds: int, page: Any) -> dict[str, 
             row = {
                 "pass": pass_ms(model, text_of(tokens, turn)),
                 "answer": answer_ms(server, text_of(tokens, 1000 + turn)),
-                "maps": maps, "four": four,
-            }  # fmt: skip
+                "maps": maps,
+                "four": four,
+            }
             if turn >= 0:  # the first two warm up
                 for name, value in row.items():
                     times[name].append(value)

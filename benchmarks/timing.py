@@ -113,13 +113,15 @@ def record(rows: Sequence[Row], *, stock: str = "A", fast: str = "B") -> list[di
     named = {row.name: row for row in rows}
     return [
         {
-            "pipeline": row.name, "tokens": row.tokens, "seconds": row.seconds,
+            "pipeline": row.name,
+            "tokens": row.tokens,
+            "seconds": row.seconds,
             f"ratio_to_{stock}": median(row.ratios(named[stock])),
             f"ratio_to_{fast}": median(row.ratios(named[fast])),
             "target": row.verdict(named),
         }
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def _short(ratio: float) -> str:

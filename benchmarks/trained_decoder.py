@@ -69,17 +69,35 @@ def trained(steps: int, *, seed: int) -> LanguageModel:
     """A GPT-2 after so many steps."""
     torch.manual_seed(seed)
     config = GPT2Config(
-        vocab_size=WORDS + 1, n_positions=2 * TOKENS, n_embd=64, n_layer=2, n_head=4, n_inner=64,
-        resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0,
-    )  # fmt: skip
+        vocab_size=WORDS + 1,
+        n_positions=2 * TOKENS,
+        n_embd=64,
+        n_layer=2,
+        n_head=4,
+        n_inner=64,
+        resid_pdrop=0,
+        embd_pdrop=0,
+        attn_pdrop=0,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
     network = GPT2LMHeadModel(config)
     with tempfile.TemporaryDirectory() as folder, quietly():
         arguments = TrainingArguments(
-            folder, max_steps=steps, per_device_train_batch_size=BATCH, learning_rate=RATE,
-            warmup_steps=steps // 20, weight_decay=0.1, lr_scheduler_type="cosine", seed=seed,
-            save_strategy="no", report_to="none", disable_tqdm=True, logging_strategy="no",
+            folder,
+            max_steps=steps,
+            per_device_train_batch_size=BATCH,
+            learning_rate=RATE,
+            warmup_steps=steps // 20,
+            weight_decay=0.1,
+            lr_scheduler_type="cosine",
+            seed=seed,
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+            logging_strategy="no",
             use_cpu=True,
-        )  # fmt: skip
+        )
         Trainer(network, arguments, train_dataset=walks(steps * BATCH, seed=seed)).train()
     return LanguageModel(load(network.eval(), tokenizer=tokenizer()), "causal")
 

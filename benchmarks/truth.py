@@ -128,12 +128,19 @@ def plans(count: int, seed: int) -> Iterator[Plan]:
                 left += rng.permutation(len(_deck(family, inputs, SHARP))).tolist()
             dealt.append(left.pop())
         yield Plan(
-            f"{number} {family} {inputs}", family, inputs, (layers, heads), tuple(dealt),
+            f"{number} {family} {inputs}",
+            family,
+            inputs,
+            (layers, heads),
+            tuple(dealt),
             sharpness=SATURATED if number % 6 == 0 else SHARP,
-            noise=NOISY if number % 3 == 1 else 0.0, turned=bool(rng.random() < 0.5),
-            overlap=OVERLAP if number % 3 == 2 else 0.0, grouped=2 if family == "llama" else 1,
-            control="none" if number % 4 == 3 else "random", seed=seed * 10_000 + number,
-        )  # fmt: skip
+            noise=NOISY if number % 3 == 1 else 0.0,
+            turned=bool(rng.random() < 0.5),
+            overlap=OVERLAP if number % 3 == 2 else 0.0,
+            grouped=2 if family == "llama" else 1,
+            control="none" if number % 4 == 3 else "random",
+            seed=seed * 10_000 + number,
+        )
 
 
 @cache
@@ -160,13 +167,21 @@ def wired(plan: Plan) -> Wired:
     rows = [[row[at] for at in np.random.default_rng(plan.seed).permutation(heads)] for row in rows]
     if plan.family == "t5":  # one table of distances for all layers
         tops = rows[0]
-        rows = [[top if top.reach or head.reach else head
-                 for top, head in zip(tops, row, strict=True)] for row in rows]  # fmt: skip
+        rows = [
+            [top if top.reach or head.reach else head for top, head in zip(tops, row, strict=True)]
+            for row in rows
+        ]
     return wire(
-        plan.family, rows, seed=plan.seed, noise=plan.noise, turned=plan.turned,
-        overlap=plan.overlap, places=PLACES.get(plan.inputs, 64), grouped=plan.grouped,
+        plan.family,
+        rows,
+        seed=plan.seed,
+        noise=plan.noise,
+        turned=plan.turned,
+        overlap=plan.overlap,
+        places=PLACES.get(plan.inputs, 64),
+        grouped=plan.grouped,
         speaks=plan.inputs == "circuits",
-    )  # fmt: skip
+    )
 
 
 def read(plan: Plan) -> Report:
@@ -196,15 +211,25 @@ def _run(plan: Plan, made: Wired) -> hs.Run:
     if plan.inputs == "circuits":
         language = LanguageModel(hs.load(made.network, tokenizer=made.tokenizer), "causal")
         return hs.circuits(
-            language, sequences=30, length=LENGTH, haystack=0, composition=False, seed=plan.seed,
-            control=plan.control, execution=how,
-        )  # fmt: skip
+            language,
+            sequences=30,
+            length=LENGTH,
+            haystack=0,
+            composition=False,
+            seed=plan.seed,
+            control=plan.control,
+            execution=how,
+        )
     knows = plan.inputs == "sentences"
     return hs.atlas(
-        hs.load(made.network, tokenizer=made.tokenizer), _corpus(plan.inputs),
-        analyses=LOOKS + KNOWS * knows, control=plan.control, seed=plan.seed, execution=how,
+        hs.load(made.network, tokenizer=made.tokenizer),
+        _corpus(plan.inputs),
+        analyses=LOOKS + KNOWS * knows,
+        control=plan.control,
+        seed=plan.seed,
+        execution=how,
         options={"frames": {"permutations": 50}} if knows else {},
-    )  # fmt: skip
+    )
 
 
 def share(right: int, of: int) -> str:
@@ -244,15 +269,23 @@ class Curve:
         for name, word in (("precision", "blue"), ("recall", "vermillion")):
             wrong = "false" if name == "precision" else "missed"
             counts = [(r.whole.right, getattr(r.whole, wrong)) for r in self.reports]
-            known = [(at, right, right + other) for at, (right, other) in enumerate(counts)
-                     if right + other]  # fmt: skip
+            known = [
+                (at, right, right + other)
+                for at, (right, other) in enumerate(counts)
+                if right + other
+            ]
             ends = [binomtest(right, of).proportion_ci(method="exact") for _, right, of in known]
             mean = np.array([right / of for _, right, of in known])
             bars = [mean - [e.low for e in ends], [e.high for e in ends] - mean]
             axes.errorbar(
-                [at for at, *_ in known], mean, bars, label=name, color=hue(word),
-                marker="o" if name == "precision" else "^", capsize=0,
-            )  # fmt: skip
+                [at for at, *_ in known],
+                mean,
+                bars,
+                label=name,
+                color=hue(word),
+                marker="o" if name == "precision" else "^",
+                capsize=0,
+            )
         axes.set_xticks(range(len(self.values)), [f"{value:g}" for value in self.values])
         axes.set_ylim(0, 1.02)
         axes.set_xlabel(
@@ -265,8 +298,12 @@ def curve_plans(knob: str, values: Sequence[float], seed: int) -> list[Plan]:
     """OF_A_POINT networks, the same for each value but for it."""
     first = [one for one in plans(100, seed + 1) if one.name.endswith("bert sentences")]
     plain: dict[str, Any] = {
-        "sharpness": SHARP, "noise": 0.0, "overlap": 0.0, "control": "random", "strict": True,
-    }  # fmt: skip
+        "sharpness": SHARP,
+        "noise": 0.0,
+        "overlap": 0.0,
+        "control": "random",
+        "strict": True,
+    }
     return [replace(one, **plain | {knob: value}) for value in values for one in first[:OF_A_POINT]]
 
 

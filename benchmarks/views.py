@@ -129,8 +129,10 @@ def rows_of(case: Case, folder: Path, *, rounds: int) -> list[tuple[Row, Path]]:
         once = 1 if case.tokens >= SLOW else rounds
         row = Row(
             f"BertViz, {name.replace('_', ' ')}",
-            lambda view=view, other=other: case.bertviz(view, other), case.tokens, rounds=once,
-        )  # fmt: skip
+            lambda view=view, other=other: case.bertviz(view, other),
+            case.tokens,
+            rounds=once,
+        )
         found.append((row, other))
     return found
 

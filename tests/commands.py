@@ -39,8 +39,13 @@ def headscope(
     start = ["-c", code] if code is not None else ["-m", "headscope", *map(str, args)]
     return subprocess.run(
         [sys.executable, *start],
-        cwd=cwd, env=environment(), capture_output=True, text=True, timeout=PATIENCE, check=False,
-    )  # fmt: skip
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
 
 
 @contextmanager
@@ -48,9 +53,13 @@ def started(*args: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
     """The command line while it runs, in a process group of its own; nothing is left behind."""
     process = subprocess.Popen(
         [sys.executable, "-m", "headscope", *map(str, args)],
-        cwd=cwd, env=environment(), text=True, start_new_session=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        cwd=cwd,
+        env=environment(),
+        text=True,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     try:
         yield process
     finally:
@@ -92,9 +101,10 @@ def servers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
     """The process that a command's workers are forked from, if there is one."""
     with suppress(psutil.Error):
         return [
-            child for child in _children(psutil.Process(process.pid))
+            child
+            for child in _children(psutil.Process(process.pid))
             if "resource_tracker" not in " ".join(child.cmdline())
-        ]  # fmt: skip
+        ]
     return []
 
 

@@ -264,9 +264,15 @@ def watched(free_pages):
     complaints, closers = [], []
 
     def start(
-        address, *, within=(), width=1280, height=800, color_scheme="light",
-        closing=closers.append, **options,
-    ):  # fmt: skip
+        address,
+        *,
+        within=(),
+        width=1280,
+        height=800,
+        color_scheme="light",
+        closing=closers.append,
+        **options,
+    ):
         def asked(request):
             own = request.url.partition("#")[0] == address.partition("#")[0]
             if not (own or request.url.startswith(tuple(within))):

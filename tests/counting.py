@@ -35,7 +35,8 @@ def counts_from_0(make: Callable[[], str], *, layers: bool = True) -> str:
         pairs = zip(LAYER.finditer(text), LAYER.finditer(from_0), strict=True)
         stayed = [
             text[max(0, a.start() - 40) : a.end() + 20]
-            for a, b in pairs if int(b[1]) != int(a[1]) - 1
-        ]  # fmt: skip
+            for a, b in pairs
+            if int(b[1]) != int(a[1]) - 1
+        ]
         assert not stayed, stayed
     return from_0

@@ -18,9 +18,12 @@ def small_bert(folder: Path, layers: int = LAYERS, *, seed: int = 0) -> Path:
     with quietly():
         tokenizer = AutoTokenizer.from_pretrained(demo_place())
     config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=HEADS * NEURONS, num_hidden_layers=layers,
-        num_attention_heads=HEADS, intermediate_size=48,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        hidden_size=HEADS * NEURONS,
+        num_hidden_layers=layers,
+        num_attention_heads=HEADS,
+        intermediate_size=48,
+    )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         network = BertModel(config)

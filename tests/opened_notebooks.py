@@ -43,9 +43,13 @@ def started(folder: Path, *words: str, says: str, **variables: str) -> Iterator[
     kept = {name: str(folder / name) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}
     said: list[str] = []
     with subprocess.Popen(
-        [sys.executable, "-m", *words], cwd=folder, text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, env={**os.environ, **kept, **variables},
-    ) as process:  # fmt: skip
+        [sys.executable, "-m", *words],
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, **kept, **variables},
+    ) as process:
         drain = threading.Thread(target=lambda: said.extend(process.stdout))
         try:
             address = None

@@ -23,10 +23,22 @@ from recorded import ALONE, DECODER, ENCODER, sized, write
 
 STEPS, BITS, FEWER_BITS = 8, 9, 4
 ROUGH = (  # with fewer bits
-    "value_norm", "separation", "neuron_importance", "typical_score", "profile",
-    "uniform_profile", "distance_quantile", "mean_distance", "before", "sink_rate", "sink_share",
-    "sink_share_of", "reference", "beside", "weight_above",
-)  # fmt: skip
+    "value_norm",
+    "separation",
+    "neuron_importance",
+    "typical_score",
+    "profile",
+    "uniform_profile",
+    "distance_quantile",
+    "mean_distance",
+    "before",
+    "sink_rate",
+    "sink_share",
+    "sink_share_of",
+    "reference",
+    "beside",
+    "weight_above",
+)
 # Of four sentences, three texts and two pairs, and of two typical maps of a head.
 FEW = {"example": slice(0, 4), "input": [0, 1, 2, -2, -1], "rank": slice(0, 2)}
 

@@ -20,28 +20,65 @@ FILE = Path(__file__).with_name("recorded.npz.xz")
 ENCODER, ALONE, DECODER = "encoder", "alone", "decoder"
 DOCUMENTS, TOKENS = 14, 3385  # of the encoder's run
 GENERAL = (
-    "surface", "entropy", "distance", "norms", "sinks", "mixing", "flow", "divergence", "neurons",
-)  # fmt: skip
+    "surface",
+    "entropy",
+    "distance",
+    "norms",
+    "sinks",
+    "mixing",
+    "flow",
+    "divergence",
+    "neurons",
+)
 LANGUAGE = (
-    "dependency", "examples", "coreference", "frames", "features", "cls_attention", "pairs",
-)  # fmt: skip
+    "dependency",
+    "examples",
+    "coreference",
+    "frames",
+    "features",
+    "cls_attention",
+    "pairs",
+)
 BOTH = (*GENERAL, *LANGUAGE)
 ALL = (*BOTH, "patterns")
 FIRST, SECOND = ("[CLS]", "a", "b", "[SEP]"), ("[CLS]", "c", "… 88 tokens …")
 KINDS = ("diagonal", "vertical_diagonal")  # of these two
 PAIR = (
-    "[CLS]", "who", "wound", "it", "?", "[SEP]", "the", "keeper", ",", "at", "dawn", ".", "[SEP]",
-)  # fmt: skip
+    "[CLS]",
+    "who",
+    "wound",
+    "it",
+    "?",
+    "[SEP]",
+    "the",
+    "keeper",
+    ",",
+    "at",
+    "dawn",
+    ".",
+    "[SEP]",
+)
 HOSTILE_WORDS = [
-    '<b>&"', "</text>", "$x^2$", "{{7*7}}", "שלום", "橋を渡る", "e\u0301a\u0300", "\x07",
-]  # fmt: skip
+    '<b>&"',
+    "</text>",
+    "$x^2$",
+    "{{7*7}}",
+    "שלום",
+    "橋を渡る",
+    "e\u0301a\u0300",
+    "\x07",
+]
 HOSTILE_RELATIONS = ["<b>&\"'", "../../etc/passwd", "a b:c\\d", "依存", "con", "", "CASE", "nul."]
 
 
 def recorded(
-    layers: int = 6, heads: int = 12, groups: tuple[str, ...] = GENERAL, *,
-    kind: str = ENCODER, **attrs: object,
-) -> xr.DataTree:  # fmt: skip
+    layers: int = 6,
+    heads: int = 12,
+    groups: tuple[str, ...] = GENERAL,
+    *,
+    kind: str = ENCODER,
+    **attrs: object,
+) -> xr.DataTree:
     """A copy of a run with these groups, of so many layers and heads; other attributes by name."""
     whole = _runs()[kind]
     tree = sized(whole.filter(lambda node: node is whole or node.name in groups), layers, heads)
@@ -77,10 +114,13 @@ def _clusters_of(divergence: xr.Dataset) -> xr.Dataset:
     if "cluster" not in divergence:
         return divergence
     if divergence.sizes["unit"] < 4:
-        return divergence.drop_vars([
-            name for name, values in divergence.data_vars.items()
-            if not str(name).startswith(("js", "mds")) or "layer_gap" in values.dims
-        ])  # fmt: skip
+        return divergence.drop_vars(
+            [
+                name
+                for name, values in divergence.data_vars.items()
+                if not str(name).startswith(("js", "mds")) or "layer_gap" in values.dims
+            ]
+        )
     there, first, number = np.unique(
         divergence["cluster"].values, return_index=True, return_inverse=True
     )
@@ -148,8 +188,14 @@ def with_pair(tree: xr.DataTree, tokens: tuple[str, ...] = PAIR) -> xr.DataTree:
     """A run whose last input is a pair of texts: tokens with [CLS], two [SEP] and no words."""
     dataset, n = tree["examples"].to_dataset().copy(deep=True), len(tokens)
     dataset["token_text"] = dataset["token_text"].astype(object)
-    for name, value in (("token_text", ""), ("word_text", ""), ("token_word", -1),
-                        ("token_count", 0), ("special", 0), ("segment", 0)):  # fmt: skip
+    for name, value in (
+        ("token_text", ""),
+        ("word_text", ""),
+        ("token_word", -1),
+        ("token_count", 0),
+        ("special", 0),
+        ("segment", 0),
+    ):
         dataset[name][-1] = value
     dataset["token_text"][-1, :n], dataset["token_count"][-1, :n] = list(tokens), 1
     dataset["special"][-1, :n] = [token in ("[CLS]", "[SEP]") for token in tokens]

@@ -16,15 +16,23 @@ from headscope.model.checkpoint import quietly
 TEXT = "the cat sat on the mat, because it wasn't tired."
 SENTENCES = (TEXT, "a dog ate the cakes, didn't it?", "no, the cats ate the warm cakes!")
 WIDE: dict[str, Any] = {
-    "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
     "max_position_embeddings": 130,
-}  # fmt: skip
+}
 BOTH: dict[str, Any] = {
-    "d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24,
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
     "decoder_start_token_id": 2,
     "max_position_embeddings": 128,
-}  # fmt: skip
+}
 XLM: dict[str, Any] = {"emb_dim": 16, "n_layers": 2, "n_heads": 2, "max_position_embeddings": 128}
 
 
@@ -73,9 +81,12 @@ def _sentencepiece(folder: Path) -> tuple[Path, list[str]]:
     """A tiny model, and its pieces; whoever asks is skipped without the package."""
     package = pytest.importorskip("sentencepiece", reason="needs sentencepiece (extra translate)")
     package.SentencePieceTrainer.train(
-        sentence_iterator=iter(SENTENCES * 20), model_prefix=str(folder / "sp"), vocab_size=60,
-        hard_vocab_limit=False, minloglevel=2,
-    )  # fmt: skip
+        sentence_iterator=iter(SENTENCES * 20),
+        model_prefix=str(folder / "sp"),
+        vocab_size=60,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
     model = package.SentencePieceProcessor(model_file=str(folder / "sp.model"))
     return folder / "sp.model", [model.id_to_piece(i) for i in range(model.get_piece_size())]
 
@@ -102,8 +113,18 @@ def _plbart(folder: Path) -> Any:
 # The tokenizer, the class of its network, and the options of a tiny one.
 KINDS: dict[str, tuple[Callable[[Path], Any], str, dict[str, Any]]] = {
     "ESM": (_esm, "Esm", {**WIDE, "mask_token_id": 31}),
-    "ByT5": (_byt5, "T5", {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2,
-                           "decoder_start_token_id": 0}),
+    "ByT5": (
+        _byt5,
+        "T5",
+        {
+            "d_model": 16,
+            "d_kv": 8,
+            "d_ff": 24,
+            "num_layers": 2,
+            "num_heads": 2,
+            "decoder_start_token_id": 0,
+        },
+    ),
     "PhoBERT": (_bpe("Phobert"), "Roberta", {**WIDE}),
     "BERTweet": (_bpe("Bertweet"), "Roberta", {**WIDE}),
     "XLM": (_moses("XLM"), "XLM", XLM),
@@ -111,7 +132,7 @@ KINDS: dict[str, tuple[Callable[[Path], Any], str, dict[str, Any]]] = {
     "Marian": (_marian, "Marian", BOTH),
     "M2M100": (_m2m100, "M2M100", BOTH),
     "PLBart": (_plbart, "PLBart", BOTH),
-}  # fmt: skip
+}
 
 
 def saved(folder: Path, kind: str) -> Path:

@@ -232,8 +232,9 @@ def test_views_are_built_beside_bertviz_s_from_the_same_input(
     views.main(["--rounds", "1", "--tokens", "20", "--json", str(file)])
     printed = capsys.readouterr().out
     found = json.loads(file.read_text())
-    assert list(found) == [f"a {kind} tokens, 6 × 12 heads" for kind in
-                           ("short pair of 15", "text of 20")]  # fmt: skip
+    assert list(found) == [
+        f"a {kind} tokens, 6 × 12 heads" for kind in ("short pair of 15", "text of 20")
+    ]
     for records in found.values():
         ours, head, _ = records
         assert (head["page"], head["bytes"]) == ("BertViz, head view", 6)
@@ -329,9 +330,15 @@ def test_one_pass_per_head_and_all_heads_together_give_the_same():
 def a_line(key, status, ours=0.5, ends=(None, None), unit="%", claim="a share"):
     low, high = ends
     return {
-        "key": key, "status": status, "beyond_untrained": "", "unit": unit, "claim": claim,
-        "ours": ours, "ci_low": low, "ci_high": high,
-    }  # fmt: skip
+        "key": key,
+        "status": status,
+        "beyond_untrained": "",
+        "unit": unit,
+        "claim": claim,
+        "ours": ours,
+        "ci_low": low,
+        "ci_high": high,
+    }
 
 
 def test_a_verdict_that_becomes_its_contrary_is_seen_and_one_that_opens_is_not():

@@ -52,9 +52,14 @@ QUICKLY = {
 }
 # What a line about these files is about; without `--analyses` it would run all that there are.
 READ_BY = {
-    "--treebank": "dependency", "--annotate": "dependency", "--coref": "coreference",
-    "--frames": "frames", "--demo": "surface", "--text": "surface", "--task": "surface",
-}  # fmt: skip
+    "--treebank": "dependency",
+    "--annotate": "dependency",
+    "--coref": "coreference",
+    "--frames": "frames",
+    "--demo": "surface",
+    "--text": "surface",
+    "--task": "surface",
+}
 # These do run all.
 WHOLE = {
     "headscope atlas demo --demo -o atlas-demo",
@@ -66,9 +71,13 @@ PARTS = ["Question", "Definition", "Picture", "How to read it", "Pitfalls", "Sou
 MOST_BYTES = 120_000  # of a picture
 PALETTE = 3  # the colour type in the header of a PNG of 8 bits
 
-PITY = Unit(1, "pity.v", sentences=[
-    Sentence(7, "The girl had always really pitied him . ", "pitied", [("Feeler", "The girl")])
-])  # fmt: skip
+PITY = Unit(
+    1,
+    "pity.v",
+    sentences=[
+        Sentence(7, "The girl had always really pitied him . ", "pitied", [("Feeler", "The girl")])
+    ],
+)
 LITBANK = """#begin document (tale); part 0
 tale\t0\t0\tAnn\t_\t_\t_\t_\t_\t_\t_\t_\t(1)
 tale\t0\t1\tsaw\t_\t_\t_\t_\t_\t_\t_\t_\t_

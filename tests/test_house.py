@@ -34,9 +34,10 @@ def test_no_module_is_longer_than_is_read_at_once():
 def test_no_function_is_longer_than_a_screen():
     functions = (
         (f"{path}:{node.lineno} {node.name}", node.end_lineno - node.lineno + 1)
-        for path, tree in modules().items() for node in ast.walk(tree)
+        for path, tree in modules().items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )  # fmt: skip
+    )
     assert {name: n for name, n in functions if n > LINES_OF_A_FUNCTION} == {}
 
 

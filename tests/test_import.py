@@ -13,11 +13,14 @@ def test_importing_headscope_takes_less_than_a_third_of_a_second():
         float(
             subprocess.run(
                 [sys.executable, "-c", code],
-                env=environment(), capture_output=True, text=True, check=True,
+                env=environment(),
+                capture_output=True,
+                text=True,
+                check=True,
             ).stdout
         )
         for _ in range(3)
-    ]  # fmt: skip
+    ]
     assert min(seconds) < 0.3
 
 
@@ -36,6 +39,9 @@ def test_a_finished_run_is_opened_and_reported_without_torch():
 def test_a_setting_of_mkl_that_the_user_made_stays():
     found = subprocess.run(
         [sys.executable, "-c", "import headscope, os; print(os.environ['MKL_CBWR'])"],
-        env=environment() | {"MKL_CBWR": "COMPATIBLE"}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env=environment() | {"MKL_CBWR": "COMPATIBLE"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert found.stdout == "COMPATIBLE\n"

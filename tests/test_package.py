@@ -142,8 +142,10 @@ def test_type_checkers_know_every_public_name():
     stub = ast.parse((ROOT / "src/headscope/__init__.pyi").read_text("utf-8"))
     known = {
         alias.asname: node.module
-        for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    }  # fmt: skip
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
     assert known == headscope._WHERE
 
 

@@ -61,7 +61,8 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
 @pytest.mark.parametrize(
     ("function", "kinds", "typed"),
     [
-        (hs.atlas, [hs.Settings], SettingsFields), (hs.zoo, [hs.Settings], SettingsFields),
+        (hs.atlas, [hs.Settings], SettingsFields),
+        (hs.zoo, [hs.Settings], SettingsFields),
         (hs.compare, [hs.Settings, TaskRequest, Loading], CompareFields),
         (hs.finetune, [TrainingSchedule, TaskRequest, Loading], FinetuneFields),
         (hs.prune, [PruningSettings, TaskRequest, Loading], PruneFields),
@@ -70,7 +71,7 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
         (hs.importance, [ImportanceSettings, TaskRequest, Loading], ImportanceFields),
         (hs.probe, [ProbeSettings, Loading], ProbeFields),
     ],
-)  # fmt: skip
+)
 def test_every_option_is_in_signature_types_and_help(function, kinds, typed) -> None:
     parameters = inspect.signature(function).parameters
     assert not [p for p in parameters.values() if p.kind is p.VAR_KEYWORD]

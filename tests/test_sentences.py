@@ -61,9 +61,13 @@ def test_a_false_sentence_is_found(world, sentence, fault):
     share = 100 * float(world.of("to previous", (0, 1)).value)
     error = 100 * float(world.of("to previous", (0, 1)).error)
     text = sentence.format(
-        right=f"{share:.0f}", by_one=f"{share + 1:.0f}", low=f"{share - 2 * error:.0f}",
-        high=f"{share + 2 * error + 1:.0f}", above=f"{share + 5:.0f}", far=f"{share + 9:.0f}",
-    )  # fmt: skip
+        right=f"{share:.0f}",
+        by_one=f"{share + 1:.0f}",
+        low=f"{share - 2 * error:.0f}",
+        high=f"{share + 2 * error + 1:.0f}",
+        above=f"{share + 5:.0f}",
+        far=f"{share + 9:.0f}",
+    )
     (found,) = check_one(Said("answer", text), text, world, OF_ATLAS)
     assert found.pattern
     assert any(fault in one for one in found.faults)

@@ -70,11 +70,13 @@ RENAMED = ("rename", "/out/draft", "/out/file")
         ((*WRITTEN, ("fsync", "/out/draft"), RENAMED), {"file": b"new"}, {"file": b"new"}, {}),
         (
             (*WRITTEN, ("fsync", "/out/draft"), RENAMED, ("fsync", "/out")),
-            {"file": b"new"}, {"file": b"new"}, {"file": b"new"},
+            {"file": b"new"},
+            {"file": b"new"},
+            {"file": b"new"},
         ),
     ],
     ids=["not synced", "synced", "and its folder"],
-)  # fmt: skip
+)
 def test_a_power_loss_leaves_what_was_synced(log, ordered, zeros, strict):
     disk = replayed(*log)
     assert disk.after("ordered") == ordered

@@ -74,9 +74,11 @@ def test_every_kind_of_label_has_two_variants_and_decoys(case: tuple[str, str]) 
     heads = list(deck(*case, SHARP))
     assert len({head.name for head in heads}) == len(heads)
     said = Counter(
-        kind for family, inputs in CASES for head in deck(family, inputs, SHARP)
+        kind
+        for family, inputs in CASES
+        for head in deck(family, inputs, SHARP)
         for kind in {must.kind for must in head.said}
-    )  # fmt: skip
+    )
     assert min(said.values()) >= 2
     assert any(head.decoy for head in heads)
 
@@ -91,8 +93,16 @@ def test_plain_maps_know_the_threshold_from_both_sides() -> None:
 
 @pytest.mark.parametrize("order", [0, 1])
 def test_what_is_said_of_known_heads_is_true_in_any_order(order: int) -> None:
-    names = ("previous token", "rests on sep", "reads cls", "det dependent_to_head",
-             "nsubj dependent_to_head", "to noun", "same entity", "hashed pairs")  # fmt: skip
+    names = (
+        "previous token",
+        "rests on sep",
+        "reads cls",
+        "det dependent_to_head",
+        "nsubj dependent_to_head",
+        "to noun",
+        "same entity",
+        "hashed pairs",
+    )
     known = [head.name for head in deck("bert", "sentences", SHARP)]
     dealt = [known.index(name) for name in names]
     turned = tuple(dealt[order * 3 :] + dealt[: order * 3])
@@ -109,8 +119,9 @@ def test_networks_of_a_seed_are_the_same_and_deal_every_variant() -> None:
     dealt = {at for plan in one if plan.name.endswith("bert sentences") for at in plan.heads}
     assert dealt == set(range(len(list(deck("bert", "sentences", SHARP)))))
     first = wired(one[0]).network.state_dict()
-    assert all(torch.equal(first[name], part)
-               for name, part in wired(one[0]).network.state_dict().items())  # fmt: skip
+    assert all(
+        torch.equal(first[name], part) for name, part in wired(one[0]).network.state_dict().items()
+    )
 
 
 def test_the_python_of_the_page_finds_what_it_says() -> None:

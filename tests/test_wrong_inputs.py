@@ -103,9 +103,12 @@ def test_a_session_with_a_damaged_archive(tmp_path):
 
 @pytest.mark.parametrize(
     ("old", "new", "says"),
-    [("model,", "modell,", "cannot be read \\('model'\\)"), (",0 2,1", ",0 9,1", "below its size"),
-     (",0 2,1", ",x,1", "below its size")],
-)  # fmt: skip
+    [
+        ("model,", "modell,", "cannot be read \\('model'\\)"),
+        (",0 2,1", ",0 9,1", "below its size"),
+        (",0 2,1", ",x,1", "below its size"),
+    ],
+)
 def test_provenance_without_a_column_or_with_a_place_that_is_none(tmp_path, old, new, says):
     rows = SAMPLES["session"]()["session"]["provenance.csv"].decode().replace(old, new)
     with pytest.raises(InputError, match=says):
@@ -129,9 +132,17 @@ def run(short, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"model": []}, {"counts": 7}, {"counts": {"skipped": "x"}}, {"spec": None},
-                {"model": {"layers": "2"}}, {"fingerprint": 3}, {"shards": "4"}],
-)  # fmt: skip
+    "changes",
+    [
+        {"model": []},
+        {"counts": 7},
+        {"counts": {"skipped": "x"}},
+        {"spec": None},
+        {"model": {"layers": "2"}},
+        {"fingerprint": 3},
+        {"shards": "4"},
+    ],
+)
 def test_a_manifest_with_a_part_of_another_kind(run, changes):
     folder = RunFolder(run)
     folder.write_manifest({**folder.manifest(), **changes})

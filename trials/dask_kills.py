@@ -243,10 +243,12 @@ def on_forks() -> None:
     AsyncProcess.__init__, AsyncProcess._run = noted, classmethod(by_itself)
 
     warnings.simplefilter("ignore")  # of forks beside threads
-    dask.config.set({
-        "distributed.worker.multiprocessing-method": "fork",
-        "distributed.comm.timeouts.connect": "3s",
-    })  # fmt: skip
+    dask.config.set(
+        {
+            "distributed.worker.multiprocessing-method": "fork",
+            "distributed.comm.timeouts.connect": "3s",
+        }
+    )
 
 
 def serve(told: Path) -> None:
@@ -255,9 +257,13 @@ def serve(told: Path) -> None:
 
     on_forks()
     with LocalCluster(
-        2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, memory_limit=0,
+        2,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address=None,
+        memory_limit=0,
         silence_logs=logging.CRITICAL,
-    ) as made:  # fmt: skip
+    ) as made:
         draft = told.with_suffix(".draft")
         draft.write_text(made.scheduler_address)
         draft.rename(told)

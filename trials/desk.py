@@ -14,17 +14,35 @@ OUT = "out"  # below the desk: what a command writes, and where its operations f
 QUICK = ("--replicates", "2", "--linears", "stock")
 TEXT = ("--text", "a.txt", "--documents", "blank-line")
 ATLAS = (
-    "atlas", "model", *TEXT, *QUICK, "--analyses", "surface,entropy", "--shard-tokens", "8",
-    "--control", "none", "-o", "out/run",
-)  # fmt: skip
+    "atlas",
+    "model",
+    *TEXT,
+    *QUICK,
+    "--analyses",
+    "surface,entropy",
+    "--shard-tokens",
+    "8",
+    "--control",
+    "none",
+    "-o",
+    "out/run",
+)
 # More shards than are merged at once.
 MANY = ("atlas", "model", "--text", "c.txt", *ATLAS[4:], "--limit", "12")
 TASK = ("--task", "mood", "--data", "data")
 PROBE = ("--train", "train.conllu", "--test", "test.conllu", "--structural-epochs", "1")
 SESSION = (
-    "patterns", "annotate", "model", "--text", "b.txt", "--maps", "4", "--sheets",
-    "-o", "out/session",
-)  # fmt: skip
+    "patterns",
+    "annotate",
+    "model",
+    "--text",
+    "b.txt",
+    "--maps",
+    "4",
+    "--sheets",
+    "-o",
+    "out/session",
+)
 LABELS = "vertical", "diagonal", "block"
 
 
@@ -60,21 +78,58 @@ SCENARIOS = {
         Scenario("together", (*MANY, "--no-report")),
         Scenario("shard", (*MANY, "--no-report", "--shard", "1/2")),
         Scenario("report", ("report", "out/run"), ((*ATLAS, "--no-report"),)),
-        Scenario("overwrite", (*ATLAS, "--no-report", "--seed", "1", "--overwrite"),
-                 ((*ATLAS, "--no-report"),)),
+        Scenario(
+            "overwrite",
+            (*ATLAS, "--no-report", "--seed", "1", "--overwrite"),
+            ((*ATLAS, "--no-report"),),
+        ),
         Scenario("probe", ("probe", "model", *PROBE, *QUICK, "--no-report", "-o", "out/run")),
         Scenario("ablate", ("ablate", "model", *TASK, *QUICK, "--no-report", "-o", "out/run")),
-        Scenario("importance", ("importance", "model", *TASK, *QUICK, "--steps", "2",
-                                "--ablate", "zero", "--no-report", "-o", "out/run")),
-        Scenario("finetune", ("finetune", "model", *TASK, "--epochs", "1", "--batch", "8",
-                              "-o", "out/ckpt")),
-        Scenario("prune", ("prune", "model", *TASK, *QUICK, "--step", "2", "--draws", "1",
-                           "--choose", "12", "--remove", "2", "--run", "out/run",
-                           "-o", "out/ckpt")),
+        Scenario(
+            "importance",
+            (
+                "importance",
+                "model",
+                *TASK,
+                *QUICK,
+                "--steps",
+                "2",
+                "--ablate",
+                "zero",
+                "--no-report",
+                "-o",
+                "out/run",
+            ),
+        ),
+        Scenario(
+            "finetune",
+            ("finetune", "model", *TASK, "--epochs", "1", "--batch", "8", "-o", "out/ckpt"),
+        ),
+        Scenario(
+            "prune",
+            (
+                "prune",
+                "model",
+                *TASK,
+                *QUICK,
+                "--step",
+                "2",
+                "--draws",
+                "1",
+                "--choose",
+                "12",
+                "--remove",
+                "2",
+                "--run",
+                "out/run",
+                "-o",
+                "out/ckpt",
+            ),
+        ),
         Scenario("annotate", SESSION),
         Scenario("labels", ("label",), (SESSION,)),
     )
-}  # fmt: skip
+}
 
 
 def lay(desk: Path) -> Path:

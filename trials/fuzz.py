@@ -245,8 +245,13 @@ def shares(inputs: int, targets: tuple[str, ...]) -> dict[str, int]:
 @click.option("--inputs", "count", default=1000, show_default=True, help="How many inputs.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the changes.")
 @click.option("--first", default=0, help="Number of the first input of each reader.")
-@click.option("--target", "targets", multiple=True, type=click.Choice(list(READERS)),
-              help="Readers; by default all.")  # fmt: skip
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    type=click.Choice(list(READERS)),
+    help="Readers; by default all.",
+)
 def command(count: int, seed: int, first: int, targets: tuple[str, ...]) -> None:
     """Damaged files through every reader, run folders and model folders."""
     found: dict[str, list[Any]] = {}

@@ -179,9 +179,13 @@ def started(
     streams.mkdir(exist_ok=True)
     with open(streams / "out", "wb") as out, open(streams / "err", "wb") as err:
         process = subprocess.Popen(
-            [sys.executable, "-m", "headscope", *arguments], cwd=folder,
-            env={**os.environ, **shim.ALONE}, stdout=out, stderr=err, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, "-m", "headscope", *arguments],
+            cwd=folder,
+            env={**os.environ, **shim.ALONE},
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
         try:
             yield process
         finally:

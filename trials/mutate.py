@@ -47,9 +47,11 @@ def _flip(content: bytes, rng: Random, other: bytes) -> bytes:
 
 def _bit(content: bytes, rng: Random, other: bytes) -> bytes:
     at = rng.randrange(len(content)) if content else 0
-    return content[:at] + bytes(byte ^ 1 << rng.randrange(8) for byte in content[at : at + 1]) + (
-        content[at + 1 :]
-    )  # fmt: skip
+    return (
+        content[:at]
+        + bytes(byte ^ 1 << rng.randrange(8) for byte in content[at : at + 1])
+        + (content[at + 1 :])
+    )
 
 
 def _cut(content: bytes, rng: Random, other: bytes) -> bytes:

@@ -72,9 +72,13 @@ def payloads(generated: int, *, seed: int = 0) -> list[str]:
 
 
 def attempt_all(
-    browser: Any, strings: Sequence[str], tally: Tally, *, size: int = IN_A_BATCH,
+    browser: Any,
+    strings: Sequence[str],
+    tally: Tally,
+    *,
+    size: int = IN_A_BATCH,
     kinds: Sequence[str] = KINDS,
-) -> None:  # fmt: skip
+) -> None:
     """All pages with the strings, so many at once; one batch after the harmless one."""
     with tempfile.TemporaryDirectory(prefix="trial-", dir=memory()) as folder:
         harmless = dict(
@@ -148,17 +152,27 @@ def pages(strings: Sequence[str], folder: Path, kinds: Sequence[str]) -> dict[st
     execution = hs.Execution(linears="stock", threads=1, command=tuple(strings[:20]))
     corpus = hs.MemoryCorpus(documents(strings))
     run = hs.atlas(
-        model, corpus, output=folder / "run", replicates=2, control="none", execution=execution,
-        shard_tokens=1 << 20, analyses=None if "report" in kinds else FEW,
-    )  # fmt: skip
+        model,
+        corpus,
+        output=folder / "run",
+        replicates=2,
+        control="none",
+        execution=execution,
+        shard_tokens=1 << 20,
+        analyses=None if "report" in kinds else FEW,
+    )
     with without_pictures():
         if "report" in kinds:
             files["report"] = run.report()
         if "compare" in kinds:
             pair = hs.compare(
-                model, hostile_model(strings, seed=1), corpus, output=folder / "pair",
-                execution=execution, settings=hs.Settings(analyses=FEW, replicates=2),
-            )  # fmt: skip
+                model,
+                hostile_model(strings, seed=1),
+                corpus,
+                output=folder / "pair",
+                execution=execution,
+                settings=hs.Settings(analyses=FEW, replicates=2),
+            )
             files["compare"] = pair.report()
     files["head card"] = build_card(run.tree, head_card(run.tree, 0, 1), folder / "card.html")
     text = SPLIT.join(tokens_of(strings)[:40])
@@ -203,13 +217,19 @@ def hostile_model(strings: Sequence[str], *, seed: int) -> Any:
     core = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="[UNK]"))
     core.pre_tokenizer = pre_tokenizers.Split(SPLIT, "removed")
     core.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-    )  # fmt: skip
+    )
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=core, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
-        sep_token="[SEP]", mask_token="[MASK]", model_max_length=48,
-    )  # fmt: skip
+        tokenizer_object=core,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=48,
+    )
     torch.manual_seed(seed)
     network = BertModel(config(vocab_size=len(words)))
     model = hs.load(network, tokenizer=tokenizer)

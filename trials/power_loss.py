@@ -150,9 +150,15 @@ def states(
         labelled += each["name"] == "write" and "/labels-" in each["path"]
         for kind in DISKS:
             left = disk.after(kind)
-            key = hash((labelled, *sorted((name, content) for name, content in left.items()
-                                          if content is not None),
-                        *sorted(name for name in left if left[name] is None)))  # fmt: skip
+            key = hash(
+                (
+                    labelled,
+                    *sorted(
+                        (name, content) for name, content in left.items() if content is not None
+                    ),
+                    *sorted(name for name in left if left[name] is None),
+                )
+            )
             if key not in seen:
                 seen.add(key)
                 last = number == len(effects) - 1

@@ -108,8 +108,13 @@ def a_slurm() -> Iterator[None]:
         for name in ("state", *NODES):
             (place / name).mkdir()
         os.environ["SLURM_CONF"] = str(place / "slurm.conf")
-        files = {"key-file": "key", "socket": "munge.sock", "pid-file": "munge.pid",
-                 "seed-file": "seed", "log-file": "munge.log"}  # fmt: skip
+        files = {
+            "key-file": "key",
+            "socket": "munge.sock",
+            "pid-file": "munge.pid",
+            "seed-file": "seed",
+            "log-file": "munge.log",
+        }
         own = [f"--{option}={place / name}" for option, name in files.items()]
         stack.enter_context(running(place, "munged", "-F", "--force", *own))
         until((place / "munge.sock").exists)

@@ -54,9 +54,13 @@ def attempt_all(bench: Bench, tally: Tally, *, examples: int, steps: int, seed: 
     World.desk, World.tally, World.expected = desk, tally, {}
     lay_variants(desk)
     how = settings(
-        max_examples=examples, stateful_step_count=steps, deadline=None, database=None,
-        suppress_health_check=list(HealthCheck), print_blob=False,
-    )  # fmt: skip
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+    )
     try:
         run_state_machine_as_test(seeded(seed)(World), settings=how)
     except AssertionError as error:

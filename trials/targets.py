@@ -79,13 +79,14 @@ xmlns="http://framenet.icsi.berkeley.edu" name="love.v" ID="1" frame="Feel">
 <label end="2" start="0" name="Feeler"/></layer>
 <layer rank="1" name="Target"><label end="8" start="4" name="Target"/></layer></annotationSet>
 </sentence></subCorpus></lexUnit>""",
-}  # fmt: skip
+}
 VECTORS = b"the 0.1 0.2 0.3\ncat 1 2 3\nthe cat 4 5e-1 6\n"
 BINARY = b"2 3\nthe " + np.ones(3, "<f4").tobytes() + b"\ncat " + np.zeros(3, "<f4").tobytes()
 GOLD: Files = {
     "x.src": b"das Haus ist\nja\n",
-    "x.tgt": b"the house is\nyes\n", "x.talp": b"1-1 2-2 3p3\n1-1\n",
-}  # fmt: skip
+    "x.tgt": b"the house is\nyes\n",
+    "x.talp": b"1-1 2-2 3p3\n1-1\n",
+}
 BLOCKS = b"SENT: 0\nS 1 1\nP 3 3\nSENT: 1\nS 1 1\n"
 RANKS = b"1 500 3\n2 80 5\n3 80 0\n"
 RECORD: dict[str, Any] = {
@@ -129,18 +130,22 @@ def _tables() -> dict[str, Files]:
     columns["text"] = [b"cat\xff%d" % n for n in range(6)]
     parquet.write_table(pa.table(columns), binary)
     contents = {
-        "dev.tsv": RTE.encode(), "dev.csv": OWN.encode(), "dev.jsonl": ROWS,
+        "dev.tsv": RTE.encode(),
+        "dev.csv": OWN.encode(),
+        "dev.jsonl": ROWS,
         "dev.parquet": sink.getvalue(),
-    }  # fmt: skip
+    }
     made = {name: {name: content} for name, content in contents.items()}
     return {**made, "binary": {"dev.parquet": binary.getvalue()}}
 
 
 def _vectors() -> dict[str, Files]:
     kinds = {
-        "text": VECTORS, "header": b"2 3\nthe 1 2 3\ncat 4 5 6\n", "binary": BINARY,
+        "text": VECTORS,
+        "header": b"2 3\nthe 1 2 3\ncat 4 5 6\n",
+        "binary": BINARY,
         "gzip": gzip.compress(VECTORS, mtime=0),
-    }  # fmt: skip
+    }
     return {name: {"vectors": content} for name, content in kinds.items()}
 
 
@@ -154,16 +159,19 @@ def _session() -> dict[str, Files]:
     labels = b"number,label\n0,vertical\n1,diagonal\n1,undo\n1,1\n"
     return {
         "session": {
-            "maps.npz": maps.getvalue(), "provenance.csv": rows.encode(), "labels-a.csv": labels,
+            "maps.npz": maps.getvalue(),
+            "provenance.csv": rows.encode(),
+            "labels-a.csv": labels,
         }
-    }  # fmt: skip
+    }
 
 
 SAMPLES: dict[str, dict[str, Files] | Callable[[], dict[str, Files]]] = {
     "text": {"text": {"text.txt": TEXT}},
     "treebank": {"tree": {"tree.conllu": TREE.encode()}},
     "coref": {
-        "conll": {"c.conll": CONLL2012.encode()}, "corefud": {"c.conllu": ENTITIES.encode()},
+        "conll": {"c.conll": CONLL2012.encode()},
+        "corefud": {"c.conllu": ENTITIES.encode()},
         "gap": {"c.tsv": GAP.encode()},
     },
     "frames": {"release": FRAMES},
@@ -174,7 +182,7 @@ SAMPLES: dict[str, dict[str, Files] | Callable[[], dict[str, Files]]] = {
     "session": _session,
     "ranks": {"ranks": {"ranks.txt": RANKS}},
     "training": {"record": {"finetuned.json": json.dumps(RECORD).encode()}},
-}  # fmt: skip
+}
 
 
 # --- how each is read -------------------------------------------------------------------------
@@ -203,13 +211,19 @@ def _tokenizer() -> Any:
     core.normalizer = normalizers.BertNormalizer()
     core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     core.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-    )  # fmt: skip
+    )
     return PreTrainedTokenizerFast(
-        tokenizer_object=core, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
-        sep_token="[SEP]", mask_token="[MASK]", model_max_length=64,
-    )  # fmt: skip
+        tokenizer_object=core,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=64,
+    )
 
 
 def _encoded(corpora: Iterable[Any]) -> None:
@@ -361,10 +375,17 @@ def make_samples(work: Path) -> None:
         _make_models(work / "models")
     model = headscope.load(str(work / "models" / "bert"))
     headscope.atlas(
-        model, headscope.demo_corpus(), output=work / "run", control="none", limit=3,
-        replicates=2, shard_tokens=300, max_length=32, execution=Execution(threads=1),
+        model,
+        headscope.demo_corpus(),
+        output=work / "run",
+        control="none",
+        limit=3,
+        replicates=2,
+        shard_tokens=300,
+        max_length=32,
+        execution=Execution(threads=1),
         analyses=("entropy",),
-    )  # fmt: skip
+    )
     for file in (work / "run").glob(".lock"):
         file.unlink()
 
@@ -379,8 +400,9 @@ def _make_models(folder: Path) -> None:
     rows = {"vocab_size": len(tokenizer), "intermediate_size": 8, "max_position_embeddings": 64}
     gpt2 = {"n_layer": 2, "n_head": 2, "n_embd": 8, "n_positions": 64, "vocab_size": len(tokenizer)}
     for network in (
-        BertModel(BertConfig(**size, **rows)), GPT2Model(GPT2Config(**gpt2)),
+        BertModel(BertConfig(**size, **rows)),
+        GPT2Model(GPT2Config(**gpt2)),
         LlamaModel(LlamaConfig(**size, **rows)),
-    ):  # fmt: skip
+    ):
         network.save_pretrained(folder / network.config.model_type)
         tokenizer.save_pretrained(folder / network.config.model_type)

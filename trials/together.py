@@ -60,9 +60,15 @@ def command(of: str, runs: int, kills: int, shards: int, seed: int, keep: Path) 
 
 
 def attempt_all(
-    bench: Bench, tally: Tally, *, of: str = "atlas", runs: int, kills: int, shards: int,
+    bench: Bench,
+    tally: Tally,
+    *,
+    of: str = "atlas",
+    runs: int,
+    kills: int,
+    shards: int,
     seed: int = 0,
-) -> None:  # fmt: skip
+) -> None:
     """So many runs of about so many shards, with so many kills in each."""
     draws = random.Random(seed)
     run = (*COMMANDS[of], *(("--limit", str(shards)) if of in {"atlas", "zoo"} else ()))

@@ -121,8 +121,10 @@ def main() -> None:
         print(table(name, results, unchecked=asked.unchecked), flush=True)
     known = [one for one in every if one.pattern]
     in_words = [r for r in known if not r.pattern.startswith(("row", "number by name"))]
-    print(f"all: {len(known)} of {len(every)} checked, {len(in_words)} of them sentences in words, "
-          f"{sum(bool(one.faults) for one in known)} false")  # fmt: skip
+    print(
+        f"all: {len(known)} of {len(every)} checked, {len(in_words)} of them sentences in words, "
+        f"{sum(bool(one.faults) for one in known)} false"
+    )
 
 
 if __name__ == "__main__":

@@ -77,9 +77,10 @@ def _where(totals: Totals, one: Input, maps: Array, kinds: dict[str, np.ndarray]
         left = 1 - maps[..., 0].mean(-1)
         mark = maps[..., kinds["punctuation"]].sum(-1).mean(-1)
         rest = {
-            "self": shares["self"] - maps[..., 0, 0] / n, "punctuation": mark,
+            "self": shares["self"] - maps[..., 0, 0] / n,
+            "punctuation": mark,
             "previous": shares["previous"] - (maps[..., 1, 0] / n if n > 1 else 0),
-        }  # fmt: skip
+        }
         for name, share in rest.items():
             totals.add(f"of the rest to {name}", document, share, left)
     totals.add("tokens", document, n)

@@ -63,7 +63,8 @@ def _most_changed(w: Change, m: Match) -> list[str]:
 
 COMPARED = (
     Pattern(
-        "changed most", HEAD + r"changed most of {all=} heads, 1 − cosine of its maps {most#}; "
+        "changed most",
+        HEAD + r"changed most of {all=} heads, 1 − cosine of its maps {most#}; "
         r"half of them by (?P<half>[\d.]+) or less\.?$",
         {
             "all": lambda w, m: w.layers * w.heads,
@@ -72,7 +73,8 @@ COMPARED = (
         also=_most_changed,
     ),
     Pattern(
-        "layers changed", r"Attention changed most in layer (?P<one>\d+) \({first#}\), then layer "
+        "layers changed",
+        r"Attention changed most in layer (?P<one>\d+) \({first#}\), then layer "
         r"(?P<two>\d+) \({second#}\)",
         {
             "first": lambda w, m: w.by_layer[int(m["one"]) - 1],
@@ -81,7 +83,8 @@ COMPARED = (
         also=_layers,
     ),
     Pattern(
-        "last layers", r"1 − cosine is {last#} in the last two, {before#} in those before; "
+        "last layers",
+        r"1 − cosine is {last#} in the last two, {before#} in those before; "
         "difference {more#}",
         {
             "last": lambda w, m: w.part(slice(-2, None)),
@@ -91,7 +94,7 @@ COMPARED = (
             ),
         },
     ),
-)  # fmt: skip
+)
 MEANS = {
     "Attention to itself": "to self", "Attention to previous token": "to previous",
     "Attention to next token": "to next", "Attention to [CLS]": "to cls",
@@ -117,17 +120,21 @@ def _mean(w: Change, m: Match, *signs: int) -> float:
 
 
 P = r" \| "
-NAMES = "|".join(name.replace("[", r"\[").replace("(", r"\(").replace(")", r"\)")
-                 for name in sorted(MEANS, key=len, reverse=True))  # fmt: skip
+NAMES = "|".join(
+    name.replace("[", r"\[").replace("(", r"\(").replace(")", r"\)")
+    for name in sorted(MEANS, key=len, reverse=True)
+)
 COMPARED += (
     Pattern(
-        "row of a change", rf"^(?P<name>{NAMES}){P}{{before#}}{P}{{after#}}{P}{{more#}}{P}",
+        "row of a change",
+        rf"^(?P<name>{NAMES}){P}{{before#}}{P}{{after#}}{P}{{more#}}{P}",
         {
-            "before": lambda w, m: _mean(w, m, 1, 0), "after": lambda w, m: _mean(w, m, 0, 1),
+            "before": lambda w, m: _mean(w, m, 1, 0),
+            "after": lambda w, m: _mean(w, m, 0, 1),
             "more": lambda w, m: _mean(w, m, -1, 1),
         },
     ),
-)  # fmt: skip
+)
 
 
 # --- heads switched off -----------------------------------------------------------------------
@@ -138,9 +145,11 @@ class Switched:
 
     def __init__(self, folder: Path, rows: Sequence[tuple[str, str]]) -> None:
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
-        self.network = AutoModelForSequenceClassification.from_pretrained(
-            folder, attn_implementation="eager"
-        ).double().eval()  # fmt: skip
+        self.network = (
+            AutoModelForSequenceClassification.from_pretrained(folder, attn_implementation="eager")
+            .double()
+            .eval()
+        )
         config = self.network.config
         self.layers, self.heads = config.num_hidden_layers, config.num_attention_heads
         self.rows = rows
@@ -212,49 +221,61 @@ def _flips(w: Switched, *, right: bool) -> float:
 
 ABLATED = (
     Pattern(
-        "accuracy", r"^Accuracy of the whole model on \S+ is {right%}, over {n=} examples; to say "
+        "accuracy",
+        r"^Accuracy of the whole model on \S+ is {right%}, over {n=} examples; to say "
         r"always “(?P<label>.+?)” gives {always%}\.?$",
         {
-            "right": lambda w, m: w.accuracy(w.whole), "n": lambda w, m: len(w.rows),
+            "right": lambda w, m: w.accuracy(w.whole),
+            "n": lambda w, m: len(w.rows),
             "always": lambda w, m: w.labels.count(m["label"]) / len(w.rows),
         },
     ),
     Pattern(
-        "loss without a head", r"(?P<head>L\d+·H\d+) \(loss {more#}\)", {"more": _loss_without},
+        "loss without a head",
+        r"(?P<head>L\d+·H\d+) \(loss {more#}\)",
+        {"more": _loss_without},
         unbounded=("more",),
     ),
     Pattern(
-        "row of a head", HEAD.replace(" ", "") + rf"{P}.*?{P}[\d.]+{P}\d+{P}\d+{P}{{more#}}{P}"
-        r"[\d.]+$", {"more": _loss_without}, unbounded=("more",),
+        "row of a head",
+        HEAD.replace(" ", "") + rf"{P}.*?{P}[\d.]+{P}\d+{P}\d+{P}{{more#}}{P}"
+        r"[\d.]+$",
+        {"more": _loss_without},
+        unbounded=("more",),
     ),
     Pattern(
-        "row of a layer", rf"^layer (?P<layer>\d+){P}{{points#}}{P}[\d.]+{P}\d+{P}\d+{P}{{more#}}"
+        "row of a layer",
+        rf"^layer (?P<layer>\d+){P}{{points#}}{P}[\d.]+{P}\d+{P}\d+{P}{{more#}}"
         rf"{P}[\d.]+$",
         {
-            "points": lambda w, m: 100 * (
-                w.accuracy(w.layer_off(int(m["layer"]) - 1)) - w.accuracy(w.whole)
+            "points": lambda w, m: (
+                100 * (w.accuracy(w.layer_off(int(m["layer"]) - 1)) - w.accuracy(w.whole))
             ),
             "more": lambda w, m: w.loss(w.layer_off(int(m["layer"]) - 1)) - w.loss(w.whole),
         },
     ),
     Pattern(
-        "largest of layers", r"the largest, without layer (?P<layer>\d+) \({points#}(?: points)?",
+        "largest of layers",
+        r"the largest, without layer (?P<layer>\d+) \({points#}(?: points)?",
         {
-            "points": lambda w, m: 100 * (
-                w.accuracy(w.layer_off(int(m["layer"]) - 1)) - w.accuracy(w.whole)
+            "points": lambda w, m: (
+                100 * (w.accuracy(w.layer_off(int(m["layer"]) - 1)) - w.accuracy(w.whole))
             ),
         },
     ),
     Pattern(
-        "answers that stay", r"{same=} of {n=} answers \({share%}\) are the same whichever head is "
+        "answers that stay",
+        r"{same=} of {n=} answers \({share%}\) are the same whichever head is "
         "off",
         {
-            "same": lambda w, m: _same(w), "n": lambda w, m: len(w.rows),
+            "same": lambda w, m: _same(w),
+            "n": lambda w, m: len(w.rows),
             "share": lambda w, m: _same(w) / len(w.rows),
         },
     ),
     Pattern(
-        "answers that change", r"^A head switched off makes {wrong#} right answers? wrong and "
+        "answers that change",
+        r"^A head switched off makes {wrong#} right answers? wrong and "
         "{right#} wrong ones? right, mean over heads",
         {
             "wrong": lambda w, m: _flips(w, right=True),
@@ -262,4 +283,4 @@ ABLATED = (
         },
     ),
     Pattern("loss", r"Whole model {loss#};", {"loss": lambda w, m: w.loss(w.whole)}),
-)  # fmt: skip
+)

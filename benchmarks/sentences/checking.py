@@ -59,9 +59,10 @@ def check_one(said: Said, text: str, world: World, patterns: Sequence[Pattern]) 
                 if not got.get(group):
                     continue
                 printed = Printed(
-                    _digits(got[group]), got.get(f"{group}_low") or "",
+                    _digits(got[group]),
+                    got.get(f"{group}_low") or "",
                     got.get(f"{group}_high") or "",
-                )  # fmt: skip
+                )
                 try:
                     true = truth(world, got)
                 except KeyError as absent:

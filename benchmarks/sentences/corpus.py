@@ -92,10 +92,15 @@ def read_treebank(path: Path) -> list[Sentence]:
             marks = dict(one.split("=", 1) for one in misc.split("|") if "=" in one)
             words.append(
                 Word(
-                    form, upos, xpos, int(head) - 1, relation,
-                    marks.get("SpaceAfter") == "No", marks.get("Entity", ""),
+                    form,
+                    upos,
+                    xpos,
+                    int(head) - 1,
+                    relation,
+                    marks.get("SpaceAfter") == "No",
+                    marks.get("Entity", ""),
                 )
-            )  # fmt: skip
+            )
     return sentences
 
 

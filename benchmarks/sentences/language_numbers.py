@@ -156,10 +156,11 @@ def kinds_of_words(words: Sequence[Word]) -> dict[str, list[int]]:
         "subjects": [at for at, word in enumerate(words) if role(word) in SUBJECTS] + agent,
         "objects": [at for at, word in enumerate(words) if role(word) in OBJECTS],
         "negation": [
-            at for at, word in enumerate(words)
+            at
+            for at, word in enumerate(words)
             if word.form.casefold().replace("’", "'") in NEGATION
         ],
-    }  # fmt: skip
+    }
 
 
 def add_kinds(totals: Totals, inputs: Iterable[Input], network: Network) -> None:
@@ -181,9 +182,10 @@ def add_kinds(totals: Totals, inputs: Iterable[Input], network: Network) -> None
                 totals.add(f"cls to {kind}", one.document, maps[-1, :, 0, tokens].max(0))
         verbs = set(kinds["verbs"])
         subjects = [
-            (at, word.head) for at, word in enumerate(one.words)
+            (at, word.head)
+            for at, word in enumerate(one.words)
             if word.head in verbs and word.relation.partition(":")[0] in ("nsubj", "nsubjpass")
-        ]  # fmt: skip
+        ]
         nouns = [(a, b) for a in kinds["nouns"] for b in kinds["pronouns"]]
         _pairs(totals, one, maps, "subject to verb", subjects)
         _pairs(totals, one, maps, "verb to subject", [(b, a) for a, b in subjects])

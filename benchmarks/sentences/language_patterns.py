@@ -11,8 +11,12 @@ from .pattern import HEAD, Match, Pattern, head_of
 from .totals import Quantity
 from .world import World, rank_of
 
-MENTIONS = {"mentions": "all", "pronouns": "pronoun", "proper names": "proper",
-            "common noun phrases": "nominal"}  # fmt: skip
+MENTIONS = {
+    "mentions": "all",
+    "pronouns": "pronoun",
+    "proper names": "proper",
+    "common noun phrases": "nominal",
+}
 RULES = {"nearest mention": 0, "head match": 1, "rules": 2}
 
 
@@ -69,32 +73,40 @@ def _largest(w: World, m: Match) -> Quantity:
 
 LANGUAGE = (
     Pattern(  # what words beside find is not computed again
-        "relation of a head", HEAD + r"(?P<words>[^,]+ → [^,]+), {share%} of {n=} words, fixed "
+        "relation of a head",
+        HEAD + r"(?P<words>[^,]+ → [^,]+), {share%} of {n=} words, fixed "
         r"offset {rule%}, words beside {beside%}$",
         {
-            "share": _found_by, "n": lambda w, m: _finder(w, m)[0].count, "rule": _baseline,
+            "share": _found_by,
+            "n": lambda w, m: _finder(w, m)[0].count,
+            "rule": _baseline,
         },
     ),
     Pattern(
-        "relation", HEAD + r"(?P<words>[^,]+ → [^,]+), {held%} held out \({best%} where the head "
+        "relation",
+        HEAD + r"(?P<words>[^,]+ → [^,]+), {held%} held out \({best%} where the head "
         r"was chosen\), baseline {rule%}$",
         {
-            "held": lambda w, m: _finder(w, m)[0].held_out(), "best": _found_by,
+            "held": lambda w, m: _finder(w, m)[0].held_out(),
+            "best": _found_by,
             "rule": _baseline,
         },
         also=_is_best,
     ),
     Pattern(
-        "relation on a card", HEAD + r"(?P<words>[^,]+ → [^,]+), {share%}(?: \({held%} held "
+        "relation on a card",
+        HEAD + r"(?P<words>[^,]+ → [^,]+), {share%}(?: \({held%} held "
         r"out\))?, baseline {rule%}; (?P<rank>\d+) of (?P<of>\d+) heads$",
         {
-            "share": _found_by, "held": lambda w, m: _finder(w, m)[0].held_out(),
+            "share": _found_by,
+            "held": lambda w, m: _finder(w, m)[0].held_out(),
             "rule": _baseline,
         },
         also=_rank,
     ),
     Pattern(
-        "coreference", HEAD + r"coreference: antecedent found for {held%} of (?P<n>[\d,]+) "
+        "coreference",
+        HEAD + r"coreference: antecedent found for {held%} of (?P<n>[\d,]+) "
         rf"(?P<what>{'|'.join(MENTIONS)}) held out \({{best%}} where the head was chosen\), "
         rf"(?P<rule>{'|'.join(RULES)}) {{rival%}}$",
         {
@@ -105,7 +117,8 @@ LANGUAGE = (
         also=_is_best_at_mentions,
     ),
     Pattern(  # what is ordinary without knowledge is not computed again
-        "coreference of a head", HEAD + r"coreference: antecedent found for {share%} of {n=} "
+        "coreference of a head",
+        HEAD + r"coreference: antecedent found for {share%} of {n=} "
         rf"(?P<what>{'|'.join(MENTIONS)}), (?P<rule>{'|'.join(RULES)}) {{rival%}}, nearest words "
         "that are no mentions {beside%}$",
         {
@@ -115,17 +128,20 @@ LANGUAGE = (
         },
     ),
     Pattern(
-        "kind of words, all", HEAD + r"looks for (?P<kind>\w+): they get {share%} of the attention "
+        "kind of words, all",
+        HEAD + r"looks for (?P<kind>\w+): they get {share%} of the attention "
         "of all tokens, {usual%} without knowledge of them$",
         {"share": lambda w, m: w.kinds[f"to all {m['kind']}"][head_of(m)]},
     ),
     Pattern(
-        "pair, all", HEAD + r"attends from (?P<pair>\w+ to \w+): {share%} of the attention of the "
+        "pair, all",
+        HEAD + r"attends from (?P<pair>\w+ to \w+): {share%} of the attention of the "
         "one goes to the other, {usual%} without knowledge of them$",
         {"share": lambda w, m: w.kinds[f"mean, {m['pair']}"][head_of(m)]},
     ),
     Pattern(
-        "kind of words", HEAD + r"looks for (?P<kind>\w+): the most attended takes {share%} of the "
+        "kind of words",
+        HEAD + r"looks for (?P<kind>\w+): the most attended takes {share%} of the "
         "attention of all tokens, where {usual%} is ordinary$",
         {
             "share": _largest,
@@ -133,39 +149,44 @@ LANGUAGE = (
         },
     ),
     Pattern(  # what is said is what they give, not the largest weight of a pair
-        "pair", HEAD + r"attends from (?P<pair>\w+ to \w+), {share%}, where {usual%} is ordinary$",
+        "pair",
+        HEAD + r"attends from (?P<pair>\w+ to \w+), {share%}, where {usual%} is ordinary$",
         {
             "share": lambda w, m: w.kinds[f"mean, {m['pair']}"][head_of(m)],
             "usual": lambda w, m: float(w.kinds[f"mean, {m['pair']}"].value.mean()),
         },
     ),
     Pattern(
-        "relations found", r"^Of {all=} syntactic relations, {found=} (?:are|is) surely found "
+        "relations found",
+        r"^Of {all=} syntactic relations, {found=} (?:are|is) surely found "
         "by a head more often than by the best fixed offset",
         {
             "all": lambda w, m: len(_frequent(w)),
         },
         also=lambda w, m: (
             [f"says {m['found']} relations, held out {len(_beaten(w))} lie above their offset"]
-            if number(m["found"]) > len(_beaten(w)) else []
+            if number(m["found"]) > len(_beaten(w))
+            else []
         ),
     ),
     Pattern(
-        "coreference, best", r"^Held out, the best head finds {held%}; the best rule {rule%}\.?$",
+        "coreference, best",
+        r"^Held out, the best head finds {held%}; the best rule {rule%}\.?$",
         {
             "held": lambda w, m: w.antecedents["all"].held_out(),
             "rule": lambda w, m: float(w.antecedents["all"].baselines.max()),
         },
     ),
-)  # fmt: skip
+)
 
 
 def _frequent(w: World) -> list[str]:
     no = ("all", "all but root and punctuation")
     return [
-        name for name, one in w.relations.items()
+        name
+        for name, one in w.relations.items()
         if one.count >= 25 and name not in no and name.partition(":")[0] not in ("root", "punct")
-    ]  # fmt: skip
+    ]
 
 
 def _beaten(w: World) -> list[str]:
@@ -187,7 +208,8 @@ def _row_best(w: World, m: Match) -> list[str]:
 P = r" \| "
 ROWS = (
     Pattern(
-        "row of a relation", r"^(?P<relation>all but root and punctuation|[a-z]+(?::[a-z]+)?) "
+        "row of a relation",
+        r"^(?P<relation>all but root and punctuation|[a-z]+(?::[a-z]+)?) "
         rf"(?P<words>(?!but )[^|]+ → [^|]+?){P}{{n=}}{P}"
         rf"(?P<head>L\d+·H\d+){P}{{best#}}{P}{{rule#}}{P}(?P<by>[+−]\d+){P}{{held#}}{P}.*?"
         r"{ahead#}$",
@@ -201,7 +223,8 @@ ROWS = (
         also=_row_best,
     ),
     Pattern(
-        "row of a kind", rf"^(?P<kind>nouns|verbs|pronouns|subjects|objects|negation){P}{{n=}}{P}"
+        "row of a kind",
+        rf"^(?P<kind>nouns|verbs|pronouns|subjects|objects|negation){P}{{n=}}{P}"
         rf"(?P<head>L\d+·H\d+){P}{{share#}}{P}{{mean#}}$",
         {
             "n": lambda w, m: float(w.kinds[f"inputs with {m['kind']}"].above.sum()),
@@ -209,7 +232,7 @@ ROWS = (
             "mean": lambda w, m: 100 * float(_of_row(w, m)[1]),
         },
     ),
-)  # fmt: skip
+)
 
 
 def _of_row(w: World, m: Match) -> tuple[float, float]:

@@ -22,9 +22,14 @@ class MadeWorld:
     """A decoder on inputs [BOS r₁ … rₙ rₖ … rₙ r₁ … ], and on as many whose second half is new."""
 
     def __init__(
-        self, folder: str | Path, *, sequences: int, length: int, seed: int = 0,
+        self,
+        folder: str | Path,
+        *,
+        sequences: int,
+        length: int,
+        seed: int = 0,
         labels: tuple[tuple[str, str, str], ...] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.sequences, self.length, self.seed, self.labels = sequences, length, seed, labels
         self.network = Network(folder)
         self.layers, self.heads = self.network.layers, self.network.heads
@@ -129,36 +134,46 @@ def _without_label(w: MadeWorld, m: Match) -> list[str]:
     return [f"says that no head has {', '.join(there)}, and some have the label"] if there else []
 
 
-RULES: Mapping[str, str] = {"Induction": "induction", "Duplicate token": "duplicate",
-                            "Previous token, made inputs": "previous",
-                            "Copying": "copied"}  # fmt: skip
+RULES: Mapping[str, str] = {
+    "Induction": "induction",
+    "Duplicate token": "duplicate",
+    "Previous token, made inputs": "previous",
+    "Copying": "copied",
+}
 PATTERNS = (
     Pattern(
-        "induction", HEAD + "attends to what came after the same token before, {share%}; to the "
+        "induction",
+        HEAD + "attends to what came after the same token before, {share%}; to the "
         "same places without a repeat {usual%}$",
         {"share": _of("induction"), "usual": _of("induction, new")},
     ),
     Pattern(
-        "duplicate token", HEAD + "attends to the same token before, {share%}; to the same places "
+        "duplicate token",
+        HEAD + "attends to the same token before, {share%}; to the same places "
         "without a repeat {usual%}$",
         {"share": _of("duplicate"), "usual": _of("duplicate, new")},
     ),
     Pattern(
-        "previous token", HEAD + "attends to the previous of random tokens, {share%}; to an "
+        "previous token",
+        HEAD + "attends to the previous of random tokens, {share%}; to an "
         "earlier token at random {usual%}$",
         {"share": _of("previous"), "usual": _of("previous, new")},
     ),
     Pattern(
-        "copying", HEAD + "gives {share%} of its attention to tokens that raise themselves most "
+        "copying",
+        HEAD + "gives {share%} of its attention to tokens that raise themselves most "
         "through it, {part%} of what random tokens get$",
         {"share": _of("copied"), "part": _of("copied of drawn")},
     ),
     Pattern(
-        "copying, said of all attention", HEAD + "speaks for what it attends to: {share%} of its "
-        "attention goes to tokens that raise themselves most$", {"share": _of("copied")},
+        "copying, said of all attention",
+        HEAD + "speaks for what it attends to: {share%} of its "
+        "attention goes to tokens that raise themselves most$",
+        {"share": _of("copied")},
     ),
     Pattern(
-        "right again", r"^Where random tokens come again so that the next can be known, the model "
+        "right again",
+        r"^Where random tokens come again so that the next can be known, the model "
         r"gives it a probability of {share%}\.?$",
         {
             "share": lambda w, m: Quantity(
@@ -168,16 +183,23 @@ PATTERNS = (
     ),
     *(
         Pattern(
-            f"{title}, on the first screen", r"(?P<head>L\d+·H\d+) {share%}", {"share": _of(name)},
+            f"{title}, on the first screen",
+            r"(?P<head>L\d+·H\d+) {share%}",
+            {"share": _of(name)},
             within=rf"^{title}, \d+ heads?: ",
         )
         for title, name in RULES.items()
     ),
     Pattern(
-        "number of heads", rf"^(?P<title>{'|'.join(RULES)}), (?P<n>\d+) heads?: ", {},
+        "number of heads",
+        rf"^(?P<title>{'|'.join(RULES)}), (?P<n>\d+) heads?: ",
+        {},
         also=_number_of_labels,
     ),
     Pattern(
-        "of no head", r"^Does not hold of any head: (?P<kinds>[^.]+)\.$", {}, also=_without_label,
+        "of no head",
+        r"^Does not hold of any head: (?P<kinds>[^.]+)\.$",
+        {},
+        also=_without_label,
     ),
-)  # fmt: skip
+)

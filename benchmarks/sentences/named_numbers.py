@@ -68,23 +68,29 @@ def _rank(w: World, m: Match) -> list[str]:
 
 
 PATTERNS = (
+    Pattern("number by name, per cent", HEAD + rf"(?P<name>{N}) {{value%}}$", {"value": _named}),
     Pattern(
-        "number by name, per cent", HEAD + rf"(?P<name>{N}) {{value%}}$", {"value": _named}
-    ),
-    Pattern(
-        "number by name", HEAD + rf"(?P<name>{N}) {{value#}}(?: (?:nats|tokens))?$",
-        {"value": _named}, unbounded=("value",),
-    ),
-    Pattern(
-        "number of a card, per cent", HEAD + rf"(?P<name>{N}) {{value%}}; rank (?P<rank>\d+), "
-        r"(?P<below>\d+) % below$", {"value": _named}, also=_rank,
-    ),
-    Pattern(
-        "number of a card", HEAD + rf"(?P<name>{N}) {{value#}}(?: (?:nats|tokens))?; rank "
-        r"(?P<rank>\d+), (?P<below>\d+) % below$", {"value": _named}, also=_rank,
+        "number by name",
+        HEAD + rf"(?P<name>{N}) {{value#}}(?: (?:nats|tokens))?$",
+        {"value": _named},
         unbounded=("value",),
     ),
-)  # fmt: skip
+    Pattern(
+        "number of a card, per cent",
+        HEAD + rf"(?P<name>{N}) {{value%}}; rank (?P<rank>\d+), "
+        r"(?P<below>\d+) % below$",
+        {"value": _named},
+        also=_rank,
+    ),
+    Pattern(
+        "number of a card",
+        HEAD + rf"(?P<name>{N}) {{value#}}(?: (?:nats|tokens))?; rank "
+        r"(?P<rank>\d+), (?P<below>\d+) % below$",
+        {"value": _named},
+        also=_rank,
+        unbounded=("value",),
+    ),
+)
 
 
 def rows_as_sentences(said: Iterable[Said]) -> Iterator[Said]:
@@ -115,9 +121,10 @@ def read_card(text: str) -> Iterator[Said]:
         row = CARD.match(line)
         if row:
             yield Said(
-                "card", f"{head[0]} {row['name']} {row['value']}; rank {row['rank']}, "
+                "card",
+                f"{head[0]} {row['name']} {row['value']}; rank {row['rank']}, "
                 f"{row['below']} % below",
-            )  # fmt: skip
+            )
         elif re.match(r"  .*→.*heads$", line):
             yield Said("card", f"{head[0]} {line.strip()}")
         elif re.match(r"\d+\. ", line):

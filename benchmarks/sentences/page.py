@@ -103,8 +103,11 @@ def read_labels(path: Path) -> list[Said]:
     """The labels of all heads as the table of a run says them: `L1·H3 attends to …`."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = [
-            Said("head_labels.csv", f"L{int(row['layer']) + 1}·H{int(row['head']) + 1} "
-                 f"{row['sentence']}")
-            for row in csv.DictReader(file) if row["sentence"]
-        ]  # fmt: skip
+            Said(
+                "head_labels.csv",
+                f"L{int(row['layer']) + 1}·H{int(row['head']) + 1} {row['sentence']}",
+            )
+            for row in csv.DictReader(file)
+            if row["sentence"]
+        ]
     return rows

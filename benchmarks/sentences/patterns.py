@@ -22,8 +22,13 @@ GOALS = {
     "[SEP]": "to sep", "full stops and commas": "to punctuation", "punctuation": "to punctuation",
     "previous token": "to previous", "next token": "to next", "first token": "to first",
 }  # fmt: skip
-SPECIALS = {"[CLS]": "cls", "[SEP]": "sep", "the first token": "first", "full stops and commas":
-            "punctuation", "some other token": "other"}  # fmt: skip
+SPECIALS = {
+    "[CLS]": "cls",
+    "[SEP]": "sep",
+    "the first token": "first",
+    "full stops and commas": "punctuation",
+    "some other token": "other",
+}
 G = "|".join(map(re.escape, GOALS))
 S = "|".join(map(re.escape, SPECIALS))
 
@@ -65,11 +70,13 @@ LABELS = (
         {"share": _share, "usual": _ordinary_share, "norm": _norm_share},
     ),
     Pattern(
-        "of the rest", HEAD + rf"gives (?P<goal>{G}) {{share%}} of what the first token leaves$",
+        "of the rest",
+        HEAD + rf"gives (?P<goal>{G}) {{share%}} of what the first token leaves$",
         {"share": lambda w, m: w.of(f"of the rest {GOALS[m['goal']]}", head_of(m))},
     ),
     Pattern(
-        "same word", HEAD + r"attends from words to the same word elsewhere, {share%}, where "
+        "same word",
+        HEAD + r"attends from words to the same word elsewhere, {share%}, where "
         "{usual%} is uniform$",
         {
             "share": lambda w, m: w.of("of words to the same word", head_of(m)),
@@ -77,16 +84,20 @@ LABELS = (
         },
     ),
     Pattern(
-        "sink", HEAD + rf"rests {{share%}} of its attention on (?P<goal>{S}), yet what (?P=goal) "
+        "sink",
+        HEAD + rf"rests {{share%}} of its attention on (?P<goal>{S}), yet what (?P=goal) "
         "adds has norm {norm#}(?:, {part%} of all)?, against {others#} from other tokens$",
         {
-            "share": lambda w, m: w.of(f"to {SPECIALS[m['goal']]}", head_of(m)), "norm": _norm,
-            "part": _norm_share, "others": lambda w, m: w.of("norm of other", head_of(m)),
+            "share": lambda w, m: w.of(f"to {SPECIALS[m['goal']]}", head_of(m)),
+            "norm": _norm,
+            "part": _norm_share,
+            "others": lambda w, m: w.of("norm of other", head_of(m)),
         },
         unbounded=("norm", "others"),
     ),
     Pattern(
-        "sink in inputs", HEAD + rf"rests on (?P<goal>{S}) in {{inputs%}} of inputs"
+        "sink in inputs",
+        HEAD + rf"rests on (?P<goal>{S}) in {{inputs%}} of inputs"
         "(?P<long> of 16 tokens or more)?: more than 0.3 of the attention"
         r"(?:, with {part%} of the norm)?$",
         {
@@ -95,7 +106,8 @@ LABELS = (
         },
     ),
     Pattern(
-        "broad", HEAD + r"attends broadly: entropy {nats#} of {uniform#} nats$",
+        "broad",
+        HEAD + r"attends broadly: entropy {nats#} of {uniform#} nats$",
         {
             "nats": lambda w, m: w.of("entropy", head_of(m)),
             "uniform": lambda w, m: float(w.totals["uniform entropy"].value),
@@ -103,31 +115,35 @@ LABELS = (
         unbounded=("nats",),
     ),
     Pattern(
-        "few tokens", HEAD + r"focuses on few tokens without one main target: entropy {nats#} of "
+        "few tokens",
+        HEAD + r"focuses on few tokens without one main target: entropy {nats#} of "
         "{uniform#} nats$",
         {
             "nats": lambda w, m: w.of("entropy", head_of(m)),
             "uniform": lambda w, m: float(w.totals["uniform entropy"].value),
         },
         also=lambda w, m: [
-            f"gives {goal} more than half" for goal in GOALS.values()
+            f"gives {goal} more than half"
+            for goal in GOALS.values()
             if goal in w.totals and w.of(goal, head_of(m)).value > 0.5
         ],
         unbounded=("nats",),
     ),
     Pattern(
-        "nearby", HEAD + r"gives {share%} of its attention within 3 tokens$",
+        "nearby",
+        HEAD + r"gives {share%} of its attention within 3 tokens$",
         {"share": lambda w, m: w.of("nearby", head_of(m))},
     ),
     Pattern(
-        "first and latest", HEAD + r"gives the first 4 and latest 64 tokens {share%}, where "
+        "first and latest",
+        HEAD + r"gives the first 4 and latest 64 tokens {share%}, where "
         "{usual%} is uniform$",
         {
             "share": lambda w, m: w.of("streaming", head_of(m)),
             "usual": lambda w, m: float(w.totals["uniform streaming"].value),
         },
     ),
-)  # fmt: skip
+)
 
 
 # --- the model as a whole ---------------------------------------------------------------------
@@ -140,25 +156,29 @@ def _read(w: World, m: Match) -> list[Input]:
 
 OF_MODEL = (
     Pattern(
-        "inputs", r"{documents=} documents, {tokens=} tokens",
+        "inputs",
+        r"{documents=} documents, {tokens=} tokens",
         {
             "documents": lambda w, m: len({one.document for one in _read(w, m)}),
             "tokens": lambda w, m: sum(map(len, _read(w, m))),
         },
     ),
     Pattern(
-        "mean head, target", rf"^The mean head gives (?P<goal>{G}) {{share%}} of its attention\.$",
+        "mean head, target",
+        rf"^The mean head gives (?P<goal>{G}) {{share%}} of its attention\.$",
         {"share": lambda w, m: w.of_mean_head(GOALS[m["goal"]])},
     ),
     Pattern(
-        "mean head, entropy", r"^The entropy of a mean head is {nats#} of {uniform#} nats\.$",
+        "mean head, entropy",
+        r"^The entropy of a mean head is {nats#} of {uniform#} nats\.$",
         {
             "nats": lambda w, m: w.of_mean_head("entropy"),
             "uniform": lambda w, m: float(w.totals["uniform entropy"].value),
         },
     ),
     Pattern(
-        "mean head, distance", r"^Half of a mean head’s attention stays within {half#} tokens; its "
+        "mean head, distance",
+        r"^Half of a mean head’s attention stays within {half#} tokens; its "
         r"mean distance is {mean#}\.$",
         {
             "half": lambda w, m: w.of_mean_head("reach of 0.5"),
@@ -166,11 +186,13 @@ OF_MODEL = (
         },
     ),
     Pattern(
-        "uniform distance", r"uniform attention: {mean#} tokens",
+        "uniform distance",
+        r"uniform attention: {mean#} tokens",
         {"mean": lambda w, m: float(w.totals["uniform distance"].value)},
     ),
     Pattern(
-        "weight and norm", rf"^(?P<goal>{G}) draws {{share%}} of the attention and makes {{norm%}} "
+        "weight and norm",
+        rf"^(?P<goal>{G}) draws {{share%}} of the attention and makes {{norm%}} "
         r"of the summed norms\.$",
         {
             "share": lambda w, m: w.of_mean_head(GOALS[m["goal"]]),
@@ -178,22 +200,23 @@ OF_MODEL = (
         },
     ),
     Pattern(
-        "mean head, sink", rf"^A mean head has a sink on (?P<goal>{S}) in {{share%}} of inputs"
+        "mean head, sink",
+        rf"^A mean head has a sink on (?P<goal>{S}) in {{share%}} of inputs"
         r"(?P<long> of 16 tokens or more)?\.$",
         {"share": lambda w, m: w.of_mean_head(_sink(m))},
     ),
     Pattern(
-        "mentions", r"^Left out: {new=} mentions of what was not mentioned before",
+        "mentions",
+        r"^Left out: {new=} mentions of what was not mentioned before",
         {"new": lambda w, m: _first_mentions(w)},
     ),
     Pattern(
-        "mentions with an antecedent", r"n = {n=} mentions with an antecedent",
+        "mentions with an antecedent",
+        r"n = {n=} mentions with an antecedent",
         {"n": lambda w, m: w.antecedents["all"].count},
     ),
-    Pattern(
-        "words", r"; n = {n=} words\.", {"n": lambda w, m: w.relations["all"].count}
-    ),
-)  # fmt: skip
+    Pattern("words", r"; n = {n=} words\.", {"n": lambda w, m: w.relations["all"].count}),
+)
 
 
 def _summed_norms(w: World, kind: str) -> float:
@@ -236,20 +259,28 @@ def _having(w: World, m: Match) -> list[str]:
 
 COUNTS = (
     Pattern(
-        "labelled heads", r"(?:^|, ){some=} of its {all=} heads ", {
-            "some": lambda w, m: _labelled(w), "all": lambda w, m: w.layers * w.heads,
+        "labelled heads",
+        r"(?:^|, ){some=} of its {all=} heads ",
+        {
+            "some": lambda w, m: _labelled(w),
+            "all": lambda w, m: w.layers * w.heads,
         },
     ),
     Pattern(
-        "heads of a label", r"(?P<n>\d+) heads have this label(?:, {least%} to {most%})?: "
-        r"(?P<list>.+?)(?: and (?P<more>\d+) more)?$", {}, also=_having,
+        "heads of a label",
+        r"(?P<n>\d+) heads have this label(?:, {least%} to {most%})?: "
+        r"(?P<list>.+?)(?: and (?P<more>\d+) more)?$",
+        {},
+        also=_having,
     ),
     Pattern(
-        "heads of a kind", r"^(?P<title>[^:]+), {n=} heads?: (?=L\d+·H\d+)", {
+        "heads of a kind",
+        r"^(?P<title>[^:]+), {n=} heads?: (?=L\d+·H\d+)",
+        {
             "n": lambda w, m: max(_of_title(w, m["title"]).values(), default=0),
         },
     ),
-)  # fmt: skip
+)
 
 
 def _of_title(w: World, title: str) -> dict[str, int]:

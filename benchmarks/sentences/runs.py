@@ -40,8 +40,9 @@ class Folder:
         with self.table.open(encoding="utf-8", newline="") as file:
             return tuple(
                 (f"L{int(r['layer']) + 1}·H{int(r['head']) + 1}", r["label"], r["sentence"])
-                for r in csv.DictReader(file) if r["kind"]
-            )  # fmt: skip
+                for r in csv.DictReader(file)
+                if r["kind"]
+            )
 
 
 def headscope(*arguments: object) -> str:

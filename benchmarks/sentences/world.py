@@ -23,9 +23,11 @@ class World:
     """
 
     def __init__(
-        self, folder: str | Path, sentences: Sequence[Sentence],
+        self,
+        folder: str | Path,
+        sentences: Sequence[Sentence],
         labels: Sequence[tuple[str, str, str]] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.network = Network(folder)
         self.layers, self.heads = self.network.layers, self.network.heads
         self.labels = labels

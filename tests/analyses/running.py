@@ -60,9 +60,16 @@ def run(
             relations = Annotations.of(examples).labels
             neurons = 0 if views[0].queries is None else views[0].queries.shape[-1]
             scope = Scope(
-                len(views), heads, documents, special, rank, relations, replicates=20,
-                neurons=neurons, first_token=first_token,
-            )  # fmt: skip
+                len(views),
+                heads,
+                documents,
+                special,
+                rank,
+                relations,
+                replicates=20,
+                neurons=neurons,
+                first_token=first_token,
+            )
             running = [known_analyses()[name](scope, **o) for name, o in wanted.items()]
         with torch.no_grad():
             for analysis in running:

@@ -30,9 +30,11 @@ KEYS: list[Row] = [
 ]  # fmt: skip
 # "She is a doctor": her head is a noun.
 DOCTOR: list[Row] = [
-    ("She", "PRP", 4, "nsubj"), ("is", "VBZ", 4, "cop"), ("a", "DT", 4, "det"),
+    ("She", "PRP", 4, "nsubj"),
+    ("is", "VBZ", 4, "cop"),
+    ("a", "DT", 4, "det"),
     ("doctor", "NN", 0, "root"),
-]  # fmt: skip
+]
 # "Letters were read by Nora."
 LETTERS: list[Row] = [
     ("Letters", "NNS", 3, "nsubj:pass"), ("were", "VBD", 3, "aux:pass"), ("read", "VBN", 0, "root"),
@@ -71,9 +73,13 @@ def sentence(
             ids[token] = MARKS.get(rows[word][0], ids[token])
     words = tuple(Word(f, xpos=t, head=h - 1, relation=r) for f, t, h, r in rows)
     given: dict[str, Any] = {
-        "input_ids": ids, "segment_ids": np.zeros_like(ids), "special": word_index < 0,
-        "word_index": word_index, "words": words, "document": name,
-    }  # fmt: skip
+        "input_ids": ids,
+        "segment_ids": np.zeros_like(ids),
+        "special": word_index < 0,
+        "word_index": word_index,
+        "words": words,
+        "document": name,
+    }
     return Example(id=name, **(given | more))
 
 

@@ -31,10 +31,15 @@ FAMILIES = (
     "OPT post-norm",
 )
 ALL = {
-    "surface": {}, "entropy": {}, "norms": {}, "mixing": {}, "divergence": {},
-    "flow": {"methods": ",".join(METHODS)}, "distance": {"windows": "1+2,2+3"},
+    "surface": {},
+    "entropy": {},
+    "norms": {},
+    "mixing": {},
+    "divergence": {},
+    "flow": {"methods": ",".join(METHODS)},
+    "distance": {"windows": "1+2,2+3"},
     "sinks": {"tokens": 5, "least": 2},
-}  # fmt: skip
+}
 RANKED = ("spearman", "histogram", "mds")
 
 
@@ -53,9 +58,12 @@ def test_batch_size_changes_nothing_in_any_family(family: str) -> None:
         for variable in dataset:
             if not any(word in str(variable) for word in RANKED):
                 np.testing.assert_allclose(
-                    together[name][variable], dataset[variable], rtol=2e-5, atol=1e-5,
+                    together[name][variable],
+                    dataset[variable],
+                    rtol=2e-5,
+                    atol=1e-5,
                     err_msg=f"{family}: {name}/{variable}",
-                )  # fmt: skip
+                )
 
 
 @pytest.mark.parametrize("family", ["BERT decoder", "GPT-2", "Llama"])

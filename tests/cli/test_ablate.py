@@ -69,8 +69,9 @@ def test_ablate_as_json_counts_every_head_and_layer_once(headscope, desk):
     assert told["report"] is None
     assert told["replacement"] == "uniform"
     assert told["counts"]["examples"] == 24
-    again = json.loads(headscope(*ABLATE, "-o", "run", "--json", "--no-report",
-                                 "--together", "1-2+2-3").out)  # fmt: skip
+    again = json.loads(
+        headscope(*ABLATE, "-o", "run", "--json", "--no-report", "--together", "1-2+2-3").out
+    )
     assert again == told
 
 
@@ -173,9 +174,11 @@ def test_prune_takes_the_importance_of_a_run(headscope, desk):
     tree = tree_of_netcdf(desk / "run/atlas.nc")
     values = np.arange(12.0).reshape(2, 3, 2)
     tree["importance"] = xr.DataTree(
-        xr.Dataset({"head_importance": (("layer", "head", "variant"), values)},
-                   coords={"variant": ["michel", "attattr"]})
-    )  # fmt: skip
+        xr.Dataset(
+            {"head_importance": (("layer", "head", "variant"), values)},
+            coords={"variant": ["michel", "attattr"]},
+        )
+    )
     folder = RunFolder(desk / "run")
     manifest = folder.manifest() | {"results_sha256": folder.put_results(tree_as_netcdf(tree))}
     folder.write_manifest(manifest)
@@ -221,6 +224,9 @@ def test_every_option_is_in_the_page(name):
     root = Path(__file__).resolve().parents[2]
     text = "".join((root / "docs" / page).read_text("utf-8") for page in ("ablate.md", "tasks.md"))
     options = group.get_command(None, name).params
-    missing = [p.opts for p in options if p.opts[0].startswith("-")
-               and not any(option in text for option in p.opts)]  # fmt: skip
+    missing = [
+        p.opts
+        for p in options
+        if p.opts[0].startswith("-") and not any(option in text for option in p.opts)
+    ]
     assert not missing, f"undocumented: {missing}"

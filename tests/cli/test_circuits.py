@@ -39,9 +39,7 @@ def test_which_heads_retrieve_is_written_for_those_who_serve(headscope, desk):
     (desk / "hay.txt").write_text(" ".join(["cat dog tree house"] * 10))
     asked = ("--control", "none", "--no-report", "--no-composition", "--needles", "10")
     asked += ("--export", "duo", "--haystack")
-    done = headscope(
-        "circuits", "decoder", "-o", "run", *QUICK, *asked, "20", "--text", "hay.txt"
-    )  # fmt: skip
+    done = headscope("circuits", "decoder", "-o", "run", *QUICK, *asked, "20", "--text", "hay.txt")
     assert done.code == 0, done.err
     assert "exported: run/gates-mean/full_attention_heads.tsv" in done.out.replace("\\", "/")
     gates = (desk / "run/gates-mean/full_attention_heads.tsv").read_text().splitlines()

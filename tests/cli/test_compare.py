@@ -126,7 +126,7 @@ def test_strange_texts_and_names_are_compared_and_reported(headscope, desk):
         (("--text", "text.txt", "--analyses", "features"), ["features needs a corpus with"]),
     ],
     ids=lambda value: " ".join(map(str, value[-2:])) if isinstance(value, tuple) else None,
-)  # fmt: skip
+)
 def test_a_wrong_request_is_two_and_a_few_lines(compare, desk, given, says):
     refused(compare(*given), *says)
     assert not (desk / "run").exists()

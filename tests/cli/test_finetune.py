@@ -54,9 +54,15 @@ def test_the_same_as_json(finetune, desk):
     assert record == json.loads((desk / "ckpt/finetuned.json").read_text())
     assert [record["data"][split]["examples"] for split in ("train", "dev")] == [20, 11]
     assert record["settings"] == {
-        "epochs": 2, "batch": 8, "rate": 1e-3, "layer_decay": 1.0, "warm_up": 0.1, "seed": 3,
-        "max_length": 128, "precision": "float32",
-    }  # fmt: skip
+        "epochs": 2,
+        "batch": 8,
+        "rate": 1e-3,
+        "layer_decay": 1.0,
+        "warm_up": 0.1,
+        "seed": 3,
+        "max_length": 128,
+        "precision": "float32",
+    }
     assert record["task"]["labels"] == ["0", "1"]
 
 
@@ -72,9 +78,22 @@ def test_files_of_their_own_columns_and_named_classes_are_read(headscope, desk):
         lines = [f"{'cat' if row.label else 'none'},{row.text_a.replace(',', '')}" for row in made]
         (desk / name).write_text("\n".join(["animal,line", *lines]))
     done = headscope(
-        "finetune", "model", "--task", "animal", "--train", "a.csv", "--dev", "b.csv",
-        "--columns", "text_a=line,label=animal", "--labels", "none,cat", "-o", "ckpt", *FAST,
-    )  # fmt: skip
+        "finetune",
+        "model",
+        "--task",
+        "animal",
+        "--train",
+        "a.csv",
+        "--dev",
+        "b.csv",
+        "--columns",
+        "text_a=line,label=animal",
+        "--labels",
+        "none,cat",
+        "-o",
+        "ckpt",
+        *FAST,
+    )
     assert done.code == 0, done.err
     config = json.loads((desk / "ckpt/config.json").read_text())
     assert config["id2label"] == {"0": "none", "1": "cat"}
@@ -150,11 +169,14 @@ def test_help_is_there_in_half_a_second():
         float(
             subprocess.run(
                 [sys.executable, "-c", code],
-                env=environment(), capture_output=True, text=True, check=True,
+                env=environment(),
+                capture_output=True,
+                text=True,
+                check=True,
             ).stdout.splitlines()[-1]
         )
         for _ in range(3)
-    ]  # fmt: skip
+    ]
     assert min(seconds) < 0.5
 
 

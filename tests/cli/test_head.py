@@ -113,10 +113,18 @@ def test_the_card_tells_labels_numbers_relations_maps_and_near_heads(headscope, 
     for label in head_labels(tree)[2, 0].labels:
         assert label.label in done.out
     for words in (
-        "Best relations", "direct object → verb, 71 % [", "1 of 72 heads", "Classes of its maps",
-        "Nearest heads", "Typical maps, of the classes", "diagonal, 90 % sure", "a → a  70 %",
-        "\nEntropy ", "entropy, all tokens", "●",
-    ):  # fmt: skip
+        "Best relations",
+        "direct object → verb, 71 % [",
+        "1 of 72 heads",
+        "Classes of its maps",
+        "Nearest heads",
+        "Typical maps, of the classes",
+        "diagonal, 90 % sure",
+        "a → a  70 %",
+        "\nEntropy ",
+        "entropy, all tokens",
+        "●",
+    ):
         assert words in done.out
 
 
@@ -180,10 +188,12 @@ def test_nothing_of_a_card_can_steer_a_terminal(made, capsys):
 @pytest.mark.parametrize(
     ("size", "options"),
     [
-        ((1, 1), {"groups": ()}), ((2, 2), {"kind": DECODER}), ((2, 2), {"kind": ALONE}),
+        ((1, 1), {"groups": ()}),
+        ((2, 2), {"kind": DECODER}),
+        ((2, 2), {"kind": ALONE}),
         ((1, 1), {}),
     ],
-)  # fmt: skip
+)
 def test_a_card_of_little_is_short_and_not_wrong(size, options):
     tree = recorded(*size, **options)
     text = card_text(tree, head_card(tree, 0, 0))

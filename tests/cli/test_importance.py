@@ -29,16 +29,38 @@ def test_importance_is_held_against_an_ablation_and_gives_prune_its_order(headsc
     assert (desk / "run/report.html").is_file()
     assert (desk / "run-ablation/atlas.nc").is_file()
     told = json.loads(
-        headscope(*IMPORTANCE, "-o", "run", "--ablation", "run-ablation", "--steps", "3",
-                  "--json").out
-    )  # fmt: skip
+        headscope(
+            *IMPORTANCE, "-o", "run", "--ablation", "run-ablation", "--steps", "3", "--json"
+        ).out
+    )
     assert set(told["rho"]) == set(told["methods"])
     assert told["loss_name"] == "cross-entropy"
     pruned = headscope(
-        "prune", "model", "--task", "mood", "--data", "data", *QUICK, "--importance", "run",
-        "--method", "michel", "--orders", "alone", "--step", "3", "--choose", "12",
-        "--by", "michel", "--remove", "2", "-o", "pruned", "--json",
-    )  # fmt: skip
+        "prune",
+        "model",
+        "--task",
+        "mood",
+        "--data",
+        "data",
+        *QUICK,
+        "--importance",
+        "run",
+        "--method",
+        "michel",
+        "--orders",
+        "alone",
+        "--step",
+        "3",
+        "--choose",
+        "12",
+        "--by",
+        "michel",
+        "--remove",
+        "2",
+        "-o",
+        "pruned",
+        "--json",
+    )
     assert pruned.code == 0, pruned.err
     assert json.loads(pruned.out)["order"] == "michel"
     assert len(json.loads(pruned.out)["removed"]) == 2

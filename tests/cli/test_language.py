@@ -150,24 +150,29 @@ def test_relations_and_subtypes_are_asked_of_the_trees(run):
 
 def test_short_options_and_set_come_together(run):
     given = ("--set", "dependency.pieces=first", "--set", "dependency.measure=weighted_norm")
-    _, done = run("--treebank", "dev.conllu", *given, "--measure", "weighted_norm",
-                  "--analyses", "dependency")  # fmt: skip
+    _, done = run(
+        "--treebank", "dev.conllu", *given, "--measure", "weighted_norm", "--analyses", "dependency"
+    )
     assert spec_options(done) == {"dependency": {"pieces": "first", "measure": "weighted_norm"}}
 
 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (["--relations", "obj", "--set", "dependency.relations=nsubj"],
-         "--relations obj contradicts --set dependency.relations=nsubj"),
-        (["--measure", "attention", "--set", "pairs.measure=weighted_norm"],
-         "--measure attention contradicts --set pairs.measure=weighted_norm"),
+        (
+            ["--relations", "obj", "--set", "dependency.relations=nsubj"],
+            "--relations obj contradicts --set dependency.relations=nsubj",
+        ),
+        (
+            ["--measure", "attention", "--set", "pairs.measure=weighted_norm"],
+            "--measure attention contradicts --set pairs.measure=weighted_norm",
+        ),
         (["--relations", "obj", "--analyses", "entropy"], "no analysis that has it is run"),
         (["--measure", "attention", "--analyses", "entropy"], "no analysis that has it is run"),
         (["--measure", "norm"], "'norm' is not one of"),
         (["--subtypes", "cut"], "'cut' is not one of"),
     ],
-)  # fmt: skip
+)
 def test_what_contradicts_itself_or_asks_nobody_is_refused(headscope, given, says):
     refused(headscope("atlas", "nowhere", "--demo", "-o", "run", *given), says)
 

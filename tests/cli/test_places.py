@@ -205,9 +205,13 @@ def finished(made, tmp_path) -> Path:
     """A finished run, what it read, and a session, in a folder of their own."""
     folder = shutil.copytree(made, tmp_path / "finished")
     run = hs.atlas(
-        hs.load(str(folder / "model")), hs.TextCorpus(folder / "text.txt"), output=folder / "run",
-        analyses=["entropy"], replicates=2, execution=hs.Execution(linears="stock"),
-    )  # fmt: skip
+        hs.load(str(folder / "model")),
+        hs.TextCorpus(folder / "text.txt"),
+        output=folder / "run",
+        analyses=["entropy"],
+        replicates=2,
+        execution=hs.Execution(linears="stock"),
+    )
     small_report(run, folder / "run")
     Session(folder / "session").label("b", 1, NAMES[0])
     return folder

@@ -42,9 +42,21 @@ def test_the_address_holds_a_new_token_each_time(headscope, tiny_place, ran):
 
 def test_what_the_page_opens_with_and_who_may_reach_it(headscope, tiny_place, ran):
     done = headscope(
-        "serve", tiny_place, "--port", 0, "--no-browser", "--json", "--host", "0.0.0.0",
-        "--text", "A cat.", "--text-b", "It slept.", "--longest", 12,
-    )  # fmt: skip
+        "serve",
+        tiny_place,
+        "--port",
+        0,
+        "--no-browser",
+        "--json",
+        "--host",
+        "0.0.0.0",
+        "--text",
+        "A cat.",
+        "--text-b",
+        "It slept.",
+        "--longest",
+        12,
+    )
     (server,) = ran
     assert json.loads(done.out) == {"address": server.address}
     assert server.address.startswith(f"http://127.0.0.1:{server.port}/?token=")

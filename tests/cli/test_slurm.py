@@ -56,10 +56,15 @@ def test_a_share_stands_before_two_dashes(telling):
     assert given[-5:] == ["--demo", "--shard", "2/2", "--", "--model"]
 
 
-@pytest.mark.parametrize("words", [
-    ["zoo", "a", "b", "--text", "t.txt"], ["ablate", "a", "--task", "rte"],
-    ["importance", "a", "--text", "t.txt"], ["probe", "a", "--train", "t", "--test", "t"],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["zoo", "a", "b", "--text", "t.txt"],
+        ["ablate", "a", "--task", "rte"],
+        ["importance", "a", "--text", "t.txt"],
+        ["probe", "a", "--train", "t", "--test", "t"],
+    ],
+)
 def test_every_command_that_processes_share_is_taken(words):
     last = script_of(*words, "--tasks", "3").splitlines()[-1]
     said = f"headscope {words[0]} --quiet {' '.join(words[1:])}"
@@ -71,9 +76,14 @@ def test_what_slurm_is_asked_stands_in_the_script():
     lines = script_of("atlas", "demo", "--demo", "--tasks", "9", *asked, "--cpus", "3").splitlines()
     assert lines[0] == "#!/bin/bash"
     wanted = {
-        "--array=1-9", "--requeue", "--time=4:00:00", "--mem=16G", "--gpus=a100:2",
-        "--partition=long,short", "--cpus-per-task=3",
-    }  # fmt: skip
+        "--array=1-9",
+        "--requeue",
+        "--time=4:00:00",
+        "--mem=16G",
+        "--gpus=a100:2",
+        "--partition=long,short",
+        "--cpus-per-task=3",
+    }
     assert {line.removeprefix("#SBATCH ") for line in lines} >= wanted
     first = next(n for n, line in enumerate(lines) if not line.startswith("#"))
     assert not [line for line in lines[first:] if line.startswith("#SBATCH")]  # not read there

@@ -27,14 +27,18 @@ from headscope.core.accumulators import (
 
 FINITE = st.floats(1e-30, 1e30)
 BINS = st.builds(
-    LogBins, st.integers(-20, 0), st.integers(1, 20), st.integers(0, 8).map(lambda power: 2**power),
-)  # fmt: skip
+    LogBins,
+    st.integers(-20, 0),
+    st.integers(1, 20),
+    st.integers(0, 8).map(lambda power: 2**power),
+)
 RECORD = np.dtype([("score", "f8"), ("key", "u8"), ("what", "i4", 2)])
 KEPT = 3
 offers = st.lists(
     st.tuples(st.integers(0, 1), st.integers(0, 4), st.integers(0, 10**6)),
-    unique_by=lambda offer: offer[2], max_size=30,
-)  # fmt: skip
+    unique_by=lambda offer: offer[2],
+    max_size=30,
+)
 
 
 # --- groups of documents --------------------------------------------------------------------
@@ -60,8 +64,11 @@ def test_groups_are_the_same_in_another_process() -> None:
     path = [p for p in sys.path if p]
     there = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path[:0] = {path!r}; {code}"],
-        capture_output=True, text=True, check=True, encoding="utf-8",
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
+    )
     assert there.stdout.strip() == str(here)
 
 

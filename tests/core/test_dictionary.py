@@ -40,11 +40,24 @@ def test_an_unknown_word_stands_for_itself():
 
 
 LANGUAGE = {
-    *dependency.DIRECTIONS, dependency.CLEAN, *dependency.LEFT_OUT, *FEATURES, *PAIRS,
-    *coreference.MENTION_TYPES[1:], *coreference.SYSTEMS, *coreference.LEFT_OUT,
-    "accuracy", "accuracy_strict", "offset_accuracy", "baseline", "held_out", "advantage",
-    "score", "chance", "p_value",
-}  # fmt: skip
+    *dependency.DIRECTIONS,
+    dependency.CLEAN,
+    *dependency.LEFT_OUT,
+    *FEATURES,
+    *PAIRS,
+    *coreference.MENTION_TYPES[1:],
+    *coreference.SYSTEMS,
+    *coreference.LEFT_OUT,
+    "accuracy",
+    "accuracy_strict",
+    "offset_accuracy",
+    "baseline",
+    "held_out",
+    "advantage",
+    "score",
+    "chance",
+    "p_value",
+}
 
 
 @pytest.mark.parametrize("word", [*TARGETS, *CATEGORIES, *METHODS, *FLOWS, *sorted(LANGUAGE)])

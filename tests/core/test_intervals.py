@@ -60,8 +60,10 @@ def halves(draws: np.ndarray, sizes=None, *, twice: bool = True) -> tuple[float,
 
 
 MADE = [
-    lambda draws, sizes: estimate(draws, sizes=sizes), estimate_share, estimate_difference,
-]  # fmt: skip
+    lambda draws, sizes: estimate(draws, sizes=sizes),
+    estimate_share,
+    estimate_difference,
+]
 
 
 def both(found: Estimate) -> list[float]:
@@ -316,8 +318,10 @@ def test_the_interval_of_a_share_without_spread_grows_shorter_with_documents() -
 
 def test_unequal_documents_without_spread_are_worth_fewer() -> None:
     equal, unequal = np.full(30, 5.0), np.r_[np.full(29, 1.0), 121.0]
-    low = [float(estimate(np.ones(31), bounds=SHARE, sizes=sums_of(size)).low)
-           for size in (equal, unequal)]  # fmt: skip
+    low = [
+        float(estimate(np.ones(31), bounds=SHARE, sizes=sums_of(size)).low)
+        for size in (equal, unequal)
+    ]
     assert low[1] < low[0]
 
 

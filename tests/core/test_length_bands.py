@@ -12,9 +12,7 @@ SHORT, LONGER, LONG = "up to 16", "17 to 32", "129 to 512"
 
 def claim(low, high, reference=0.1):
     value = (low + high) / 2
-    return Claim(
-        1, 2, "x", 0.5, "x", "x 60 %", "does x", value, low, high, reference, 9, "surface"
-    )  # fmt: skip
+    return Claim(1, 2, "x", 0.5, "x", "x 60 %", "does x", value, low, high, reference, 9, "surface")
 
 
 def where(rule=RULE, **numbers):

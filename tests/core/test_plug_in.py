@@ -94,9 +94,10 @@ def installed(tmp_path_factory) -> Path:
     """A folder with the stranger's distribution, built and installed, and the broken one."""
     place = tmp_path_factory.mktemp("plug_in")
     broken = {
-        "broken/__init__.py": BROKEN, "broken-1.0.dist-info/entry_points.txt": BROKEN_ENTRIES,
+        "broken/__init__.py": BROKEN,
+        "broken-1.0.dist-info/entry_points.txt": BROKEN_ENTRIES,
         "broken-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n",
-    }  # fmt: skip
+    }
     for name, files in (("largest", files_of_the_docs()), ("site", broken)):
         for path, text in files.items():
             file = place / name / path

@@ -18,8 +18,12 @@ from headscope.errors import HeadscopeError, InputError
 TERMS = {"weight": Term("weight", "What it gets.", "ours")}
 RULES = {"sure": LabelRule("sure", number="weight", least=0.5, source="ours", variable="weight")}
 PICTURE = {
-    "name": "weights", "title": "Weights", "needs": (), "panels": list, "caption": str,
-}  # fmt: skip
+    "name": "weights",
+    "title": "Weights",
+    "needs": (),
+    "panels": list,
+    "caption": str,
+}
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,13 @@ from headscope.core.results import pieces
 def test_a_piece_that_continues_a_word_has_a_hyphen_for_its_mark():
     tokens = ("[CLS]", "un", "##bel", "##", "[SEP]", "##a")
     assert pieces(tokens, [True, False, False, False, True, False]) == (
-        "[CLS]", "un", "-bel", "##", "[SEP]", "##a",
-    )  # fmt: skip
+        "[CLS]",
+        "un",
+        "-bel",
+        "##",
+        "[SEP]",
+        "##a",
+    )
 
 
 def test_what_is_written_with_number_signs_stays_as_it_is():

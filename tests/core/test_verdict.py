@@ -44,9 +44,9 @@ def test_every_outcome_has_one_sign_and_a_class():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "wanted"), [(0.1, 0.3, HOLDS), (-0.3, 0.0, FAILS), (-0.1, 0.3, CANNOT_TELL),
-                                (NAN, NAN, CANNOT_TELL)]
-)  # fmt: skip
+    ("low", "high", "wanted"),
+    [(0.1, 0.3, HOLDS), (-0.3, 0.0, FAILS), (-0.1, 0.3, CANNOT_TELL), (NAN, NAN, CANNOT_TELL)],
+)
 def test_a_number_lies_above_a_bound_only_by_its_whole_interval(low, high, wanted):
     assert above(0.0, low, high, 0.0).outcome is wanted
     assert below(0.0, -high, -low, 0.0).outcome is wanted
@@ -98,8 +98,11 @@ def test_chance_must_be_beaten_and_takes_nothing_else_away():
     assert beyond_chance(known(True), NAN).holds
     assert beyond_chance(known(False), 0.5).fails
     assert [in_draws(x).outcome for x in (0.96, 0.5, 0.04, NAN)] == [
-        HOLDS, CANNOT_TELL, FAILS, CANNOT_TELL
-    ]  # fmt: skip
+        HOLDS,
+        CANNOT_TELL,
+        FAILS,
+        CANNOT_TELL,
+    ]
 
 
 def test_claims_are_joined_as_logic_has_it():

@@ -169,8 +169,11 @@ def test_a_second_process_is_told_who_holds_a_place_and_a_killed_one_lets_go(tmp
     place = tmp_path / "run"
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(place)],
-        env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as holder:  # fmt: skip
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(RunFolderError) as told, held(place):
             pass

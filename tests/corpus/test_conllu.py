@@ -125,9 +125,11 @@ def test_with_skip_only_the_malformed_sentence_is_left_out(write, line, reason):
 TREES = {
     "no root": ([row(1, "a", 2), row(2, "b", 1)], 1, "no root; wanted at least one"),
     "a cycle beside a root": (
-        [row(1, "a", 0), row(2, "b", 3), row(3, "c", 2)], 2, "the heads of word 2 run in a cycle",
+        [row(1, "a", 0), row(2, "b", 3), row(3, "c", 2)],
+        2,
+        "the heads of word 2 run in a cycle",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("rows", "line", "reason"), TREES.values(), ids=TREES)

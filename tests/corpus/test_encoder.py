@@ -151,9 +151,11 @@ def smollm_like(lines):
     )
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=2000, special_tokens=["<|endoftext|>"], initial_alphabet=alphabet,
+        vocab_size=2000,
+        special_tokens=["<|endoftext|>"],
+        initial_alphabet=alphabet,
         show_progress=False,
-    )  # fmt: skip
+    )
     backend.train_from_iterator(lines, trainer)
     from transformers import PreTrainedTokenizerFast
 

@@ -89,9 +89,15 @@ def test_it_does_not_depend_on_how_a_corpus_is_divided(monkeypatch) -> None:
     first, *others = (EqualDocuments.of_state(json.loads(json.dumps(p.state()))) for p in parts)
     for part in others:
         first.merge(part)
-    assert first.counted(600) == whole.counted(600) == {
-        "copies": 450, "nearly_equal": 0, "estimated": True,
-    }  # fmt: skip
+    assert (
+        first.counted(600)
+        == whole.counted(600)
+        == {
+            "copies": 450,
+            "nearly_equal": 0,
+            "estimated": True,
+        }
+    )
     assert first.held.keys() == whole.held.keys()
     assert len(whole.held) == 40
 
@@ -110,11 +116,14 @@ def test_copies_narrow_no_interval(demo) -> None:
     """Each document eight times narrowed one from .277 to .079 without a word."""
     once, many = (
         hs.atlas(
-            demo, copied(times), analyses=["surface"], control="none",
+            demo,
+            copied(times),
+            analyses=["surface"],
+            control="none",
             execution=hs.Execution(linears="stock", threads=1),
         )
         for times in (1, 3)
-    )  # fmt: skip
+    )
     one, other = (estimate(run["surface"], "attention") for run in (once, many))
     np.testing.assert_allclose(other.value, one.value, atol=1e-6)
     np.testing.assert_allclose(other.high - other.low, one.high - one.low, atol=1e-6)

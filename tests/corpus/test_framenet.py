@@ -46,9 +46,21 @@ def test_an_exemplar_has_bare_words_its_target_and_its_frame_elements(tmp_path):
     (passage,) = read(tmp_path, sentence, filters=FrameFilters(distance=0, element_words=9))
     assert passage.id == "9 pity.v"
     assert forms(passage) == [
-        "We", "'", "ve", "(", "really", ")", "always", "pitied", "the", "second", "-", "rate",
-        "man", ".",
-    ]  # fmt: skip
+        "We",
+        "'",
+        "ve",
+        "(",
+        "really",
+        ")",
+        "always",
+        "pitied",
+        "the",
+        "second",
+        "-",
+        "rate",
+        "man",
+        ".",
+    ]
     glued = [word.form for word in passage.words if not word.space_after]
     assert glued == ["'", "(", "really", "second", "-"]
     assert all(w.upos is w.xpos is w.relation is None for w in passage.words)

@@ -34,12 +34,18 @@ def texts_of(corpus: object) -> list[str]:
 @pytest.mark.parametrize(
     "column",
     [
-        TEXTS, tuple(TEXTS), iter(TEXTS), (text for text in TEXTS), pd.Series(TEXTS),
-        pd.DataFrame({"text": TEXTS})["text"], pd.Index(TEXTS), np.array(TEXTS),
+        TEXTS,
+        tuple(TEXTS),
+        iter(TEXTS),
+        (text for text in TEXTS),
+        pd.Series(TEXTS),
+        pd.DataFrame({"text": TEXTS})["text"],
+        pd.Index(TEXTS),
+        np.array(TEXTS),
         UserList(TEXTS),  # a sequence of str, as `datasets` gives
     ],
     ids=lambda given: type(given).__name__,
-)  # fmt: skip
+)
 def test_any_column_of_texts_is_texts(column: object) -> None:
     assert texts_of(corpus_of(column)) == TEXTS  # type: ignore[arg-type]
 
@@ -67,11 +73,14 @@ def test_a_corpus_stays_what_it_is_and_several_are_read_in_turn() -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("wiki.txt", hs.TextCorpus), ("notes", hs.TextCorpus), ("dev.conllu", hs.TreebankCorpus),
-        ("trees.conll", hs.TreebankCorpus), ("tale.conll", CorefCorpus),
+        ("wiki.txt", hs.TextCorpus),
+        ("notes", hs.TextCorpus),
+        ("dev.conllu", hs.TreebankCorpus),
+        ("trees.conll", hs.TreebankCorpus),
+        ("tale.conll", CorefCorpus),
         ("lines.jsonl", SegmentsCorpus),
     ],
-)  # fmt: skip
+)
 def test_a_file_is_read_by_its_suffix_however_it_is_named(
     desk: Path, name: str, kind: type
 ) -> None:
@@ -103,7 +112,7 @@ def test_files_of_several_kinds_are_read_kind_by_kind(desk: Path) -> None:
         (".", r"has files of several formats: trees \(dev.conllu\), JSON lines"),
         ("table.csv", "does not exist"),
     ],
-)  # fmt: skip
+)
 def test_what_may_be_meant_otherwise_is_refused(desk: Path, given: object, words: str) -> None:
     with pytest.raises(CorpusError, match=words):
         corpus_of(given)  # type: ignore[arg-type]

@@ -79,14 +79,18 @@ CASES = {
     "sentences": ("a.conllu", trees(False), hs.TreebankCorpus, {}),
     "newdoc": ("a.conllu", trees(True), hs.TreebankCorpus, {}),
     "segments": (
-        "a.jsonl", "".join(f'{{"text_a": "cat {n}"}}\n\n' for n in range(50)),
-        hs.SegmentsCorpus, {},
+        "a.jsonl",
+        "".join(f'{{"text_a": "cat {n}"}}\n\n' for n in range(50)),
+        hs.SegmentsCorpus,
+        {},
     ),
     "JSON lines": (
-        "a.jsonl", "".join(f'{{"body": "cat {n}.\\nLine."}}\n' for n in range(50)),
-        hs.ColumnCorpus, {"column": "body"},
+        "a.jsonl",
+        "".join(f'{{"body": "cat {n}.\\nLine."}}\n' for n in range(50)),
+        hs.ColumnCorpus,
+        {"column": "body"},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -115,8 +119,13 @@ def test_small_files_share_a_partition_and_sizes_alone_decide(tmp_path, ends_eve
     parts = hs.TextCorpus(tmp_path).partitions()
     assert [part.size for part in parts] == [80, 30, 95, 100, 100, 90]
     assert [part.name.rpartition("/")[2] for part in parts] == [
-        "0.txt", "2.txt", "3.txt", "4.txt", "4.txt@100", "4.txt@200",
-    ]  # fmt: skip
+        "0.txt",
+        "2.txt",
+        "3.txt",
+        "4.txt",
+        "4.txt@100",
+        "4.txt@200",
+    ]
     assert [len(list(part)) for part in parts] == [2, 1, 1, 1, 0, 2]
 
 

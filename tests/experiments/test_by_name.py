@@ -65,13 +65,19 @@ def test_importance_is_of_a_task_or_of_a_corpus(desk: Path, ablation: hs.Run) ->
 def test_a_model_is_finetuned_compared_and_pruned_by_names(desk: Path, tmp_path: Path) -> None:
     record = hs.finetune(desk / "base", "mood", tmp_path / "tuned", data=desk, epochs=1, batch=8)
     assert record["data"]["train"]["examples"] == 2 * len(ROWS)
-    assert hs.finetune(
-        desk / "base", "mood", tmp_path / "tuned", data=desk, epochs=1, batch=8
-    ) == record  # fmt: skip
+    assert (
+        hs.finetune(desk / "base", "mood", tmp_path / "tuned", data=desk, epochs=1, batch=8)
+        == record
+    )
     run = hs.compare(
-        desk / "base", tmp_path / "tuned", task="mood", data=desk, limit=5, analyses=["surface"],
+        desk / "base",
+        tmp_path / "tuned",
+        task="mood",
+        data=desk,
+        limit=5,
+        analyses=["surface"],
         **FEW,
-    )  # fmt: skip
+    )
     assert run.manifest["counts"]["examples"] == 5
     with pytest.raises(InputError, match="wanted a corpus, or task=NAME"):
         hs.compare(desk / "base", tmp_path / "tuned")

@@ -39,9 +39,13 @@ from model.families.tiny import sharpened
 from tasks.made import MOOD, rows, tokenizer, write_tsv
 
 OPTIONS: dict[str, Any] = {
-    **FAMILIES["Jamba"][1], "num_hidden_layers": 4, "vocab_size": 13, "pad_token_id": 0,
-    "bos_token_id": None, "eos_token_id": None,
-}  # fmt: skip
+    **FAMILIES["Jamba"][1],
+    "num_hidden_layers": 4,
+    "vocab_size": 13,
+    "pad_token_id": 0,
+    "bos_token_id": None,
+    "eos_token_id": None,
+}
 NAMES = [f"L{layer}·H{head}" for layer in (2, 4) for head in (1, 2, 3, 4)]
 FAST = ("--linears", "stock", "--replicates", "5", "--no-report")
 
@@ -146,9 +150,15 @@ def test_an_importance_of_other_layers_is_refused(folder: Path) -> None:
     classes["label2id"] = {label: at for at, label in classes["id2label"].items()}
     other = saved(folder / "other", JambaForSequenceClassification, attn_layer_offset=0, **classes)
     told(
-        "importance", other, *task(folder)[1:], "--methods", "michel", "-o", folder / "of-other",
+        "importance",
+        other,
+        *task(folder)[1:],
+        "--methods",
+        "michel",
+        "-o",
+        folder / "of-other",
         *FAST,
-    )  # fmt: skip
+    )
     command = ("prune", *task(folder), "--importance", folder / "of-other", "-o", folder / "no")
     refused = str(asked(*command).exception)
     assert refused == "the importance is of the layers 1, 3; wanted 2, 4: that of the same model"
@@ -156,9 +166,16 @@ def test_an_importance_of_other_layers_is_refused(folder: Path) -> None:
 
 def test_importance_is_of_the_models_numbers(folder: Path, ablated: hs.Run) -> None:
     text = told(
-        "importance", *task(folder), "--ablation", ablated.path, "--methods", "michel",
-        "-o", folder / "important", *FAST,
-    )  # fmt: skip
+        "importance",
+        *task(folder),
+        "--ablation",
+        ablated.path,
+        "--methods",
+        "michel",
+        "-o",
+        folder / "important",
+        *FAST,
+    )
     named = text.partition("michel: ")[2].splitlines()[0].split(", ")
     assert set(named) <= set(NAMES)
     found = open_run(folder / "important")["importance"]
@@ -210,9 +227,16 @@ def test_probes_read_the_layer_of_that_number(folder: Path) -> None:
     command = ("probe", folder / "even", "--train", folder / "train.conllu")
     command += ("--test", folder / "test.conllu", "--probes", "attention,structural")
     text = told(
-        *command, "--structural-layers", "4", "--structural-epochs", "1", "-o", folder / "probed",
-        "--keep-features", *FAST,
-    )  # fmt: skip
+        *command,
+        "--structural-layers",
+        "4",
+        "--structural-epochs",
+        "1",
+        "-o",
+        folder / "probed",
+        "--keep-features",
+        *FAST,
+    )
     assert "best of the layers by UUAS: layer 4" in text
     assert "L1·" not in text
     probes = open_run(folder / "probed")["probes"]

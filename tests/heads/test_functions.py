@@ -73,10 +73,15 @@ def specific(tree, group, *, end="", below=True, at=None, share=None, **numbers)
 
 
 ABOVE = {
-    "reference": 0.40, "above_reference": 0.46, "above_reference_ci_low": 0.44,
-    "above_reference_ci_high": 0.48, "weight_above": 0.5, "weight_above_ci_low": 0.48,
-    "weight_above_ci_high": 0.52, "from_others": 0.08,
-}  # fmt: skip
+    "reference": 0.40,
+    "above_reference": 0.46,
+    "above_reference_ci_low": 0.44,
+    "above_reference_ci_high": 0.48,
+    "weight_above": 0.5,
+    "weight_above_ci_low": 0.48,
+    "weight_above_ci_high": 0.52,
+    "from_others": 0.08,
+}
 
 
 def surpassing(tree):
@@ -86,8 +91,9 @@ def surpassing(tree):
     tree = specific(tree, "coreference", share=share, at=of_all, **ABOVE)
     if "frames" in tree.children:
         for end in ("", "_reversed"):
-            tree = specific(tree, "frames", share=("score", (0.86, 0.85, 0.87)), at=at, end=end,
-                            **ABOVE)  # fmt: skip
+            tree = specific(
+                tree, "frames", share=("score", (0.86, 0.85, 0.87)), at=at, end=end, **ABOVE
+            )
     if "dependency" in tree.children:
         for relation in ("obj", "nsubj", "det"):
             tree = planted(tree, relation=relation, below=False)
@@ -99,8 +105,9 @@ def planted(tree=None, *, relation="obj", direction=D, below=True, **more):
     tree = recorded(3, 4, groups=("dependency",)) if tree is None else tree
     at = {"layer": 2, "head": 1, "relation": relation, "direction": direction}
     numbers = ABOVE | {"baseline": 0.40, "count": 500} | more
-    return specific(tree, "dependency", share=("accuracy", (0.86, 0.84, 0.88)), at=at, below=below,
-                    **numbers)  # fmt: skip
+    return specific(
+        tree, "dependency", share=("accuracy", (0.86, 0.84, 0.88)), at=at, below=below, **numbers
+    )
 
 
 def test_a_syntactic_head_is_told_with_its_interval_beside_offset_and_words_beside():

@@ -36,14 +36,18 @@ def numbers_of(tree, layer, head):
 
 def test_a_number_stands_with_its_interval_and_its_place_among_the_heads():
     tree = recorded(2, 2, groups=("entropy",))
-    for at, (value, place) in enumerate([(1.0, (0, 0)), (3.0, (0, 1)), (2.0, (1, 0)),
-                                         (2.0, (1, 1))]):  # fmt: skip
+    for at, (value, place) in enumerate(
+        [(1.0, (0, 0)), (3.0, (0, 1)), (2.0, (1, 0)), (2.0, (1, 1))]
+    ):
         where = {"layer": place[0], "head": place[1], "query": "all"}
         plant(tree, "entropy", "entropy", value, value - 0.1, value + 0.2 + at, **where)
     ranks = [numbers_of(tree, *divmod(unit, 2))["entropy.entropy.all"] for unit in range(4)]
     assert [(n.rank, n.of, n.percentile) for n in ranks] == [
-        (4, 4, 0), (1, 4, 100), (2, 4, 50), (2, 4, 50),
-    ]  # fmt: skip
+        (4, 4, 0),
+        (1, 4, 100),
+        (2, 4, 50),
+        (2, 4, 50),
+    ]
     assert ranks[1].ends == (3.0, 2.9, 4.2)
 
 
@@ -108,9 +112,14 @@ def test_a_run_without_trees_has_no_relations():
 
 
 def test_links_are_the_largest_between_tokens_of_the_text_one_for_each_that_looks():
-    weights = np.array([
-        [1.0, 0, 0, 0], [0.5, 0.1, 0.3, 0.1], [0.05, 0.15, 0.0, 0.8], [0.2, 0.6, 0.1, 0.1],
-    ])  # fmt: skip
+    weights = np.array(
+        [
+            [1.0, 0, 0, 0],
+            [0.5, 0.1, 0.3, 0.1],
+            [0.05, 0.15, 0.0, 0.8],
+            [0.2, 0.6, 0.1, 0.1],
+        ]
+    )
     special = np.array([True, False, False, True])
     found = TypicalMap(("[CLS]", "a", "b", "[SEP]"), special, weights)
     assert found.links() == [(1, 2, 0.3), (2, 1, 0.15)]

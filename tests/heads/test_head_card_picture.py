@@ -36,8 +36,11 @@ def test_the_figure_says_what_the_card_says(tree):
     assert shown[2 : 2 + len(card.labels.labels)] == [label.label for label in card.labels.labels]
     numbers = {n.metric.key: n for n in card.numbers}
     first = card.data["relations"][0]
-    for key in ("surface.attention.cls", "entropy.entropy.all",
-                f"dependency.accuracy.{first['direction']}.{first['relation']}"):  # fmt: skip
+    for key in (
+        "surface.attention.cls",
+        "entropy.entropy.all",
+        f"dependency.accuracy.{first['direction']}.{first['relation']}",
+    ):
         at = shown.index(numbers[key].metric.label)
         assert shown[at + 2] == f"{numbers[key].rank} of 72"
     assert figure.get_figwidth() == DOUBLE

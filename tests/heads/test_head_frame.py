@@ -83,8 +83,11 @@ def test_what_nothing_is_said_of_is_refused_with_near_names() -> None:
     )
     (row,) = find_heads(tree, "previous").itertuples()
     assert (row.name, row.is_label, row.label, row.ci_low) == (
-        "L1·H2", True, "previous token", 0.85,
-    )  # fmt: skip
+        "L1·H2",
+        True,
+        "previous token",
+        0.85,
+    )
     with pytest.raises(InputError, match="to do 'previos token'; did you mean previous token"):
         find_heads(tree, "previos token")
     with pytest.raises(InputError, match="to do ' '; there are: previous token"):

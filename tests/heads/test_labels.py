@@ -38,9 +38,16 @@ def with_share(target, value, low, high, *, tree=None, head=0):
 def norms(tree, cls, sep, other, *, spread=0.0):
     for category, value in (("cls", cls), ("sep", sep), ("other", other)):
         plant(
-            tree, "norms", "weighted_norm", value, value - spread, value + spread,
-            layer=0, head=0, category=category,
-        )  # fmt: skip
+            tree,
+            "norms",
+            "weighted_norm",
+            value,
+            value - spread,
+            value + spread,
+            layer=0,
+            head=0,
+            category=category,
+        )
     return tree
 
 
@@ -65,9 +72,15 @@ def test_a_head_that_attends_to_one_target_is_labelled_with_its_share(target, te
 
 @pytest.mark.parametrize(
     ("target", "threshold"),
-    [("previous", 0.5), ("next", 0.5), ("self", 0.5), ("cls", 0.6), ("sep", 0.6),
-     ("punctuation", 0.6)],
-)  # fmt: skip
+    [
+        ("previous", 0.5),
+        ("next", 0.5),
+        ("self", 0.5),
+        ("cls", 0.6),
+        ("sep", 0.6),
+        ("punctuation", 0.6),
+    ],
+)
 def test_the_lower_end_of_the_interval_must_lie_above_the_threshold(target, threshold):
     for low, passed in ((threshold, False), (threshold + 1e-9, True), (threshold - 1e-9, False)):
         tree = norms(with_share(target, 0.95, low, 0.99), 9.0, 9.0, 1.0)
@@ -118,8 +131,9 @@ def test_a_head_of_few_tokens_is_labelled_only_where_no_target_explains_it():
 
 def test_much_weight_and_little_norm_make_a_sink_and_not_a_second_label():
     tree = norms(with_share("sep", 0.80, 0.79, 0.81), 0.5, 0.05, 1.37, spread=0.01)
-    assert texts(tree) == ["attention sink on [SEP]: weight 0.80 [0.79, 0.81], norm 0.05 [0.04, "
-                           "0.06]"]  # fmt: skip
+    assert texts(tree) == [
+        "attention sink on [SEP]: weight 0.80 [0.79, 0.81], norm 0.05 [0.04, 0.06]"
+    ]
     (label,) = head_labels(tree)[0, 0].labels
     assert (label.kind, label.name, label.analysis) == ("sink", "attention sink on [SEP]", "norms")
     assert (label.value, label.low, label.high, label.n) == (0.80, 0.79, 0.81, 14)
@@ -174,8 +188,17 @@ def test_a_decoder_has_its_first_token_and_no_special_ones():
 def resting(weight, first, other, *, previous=0.1):
     """A decoder whose first head gives so much to its first token, and the rest of it so."""
     tree = quiet_tree(kind=DECODER)
-    plant(tree, "surface", "attention", weight, weight - 0.01, weight + 0.01,
-          layer=0, head=0, target="first")  # fmt: skip
+    plant(
+        tree,
+        "surface",
+        "attention",
+        weight,
+        weight - 0.01,
+        weight + 0.01,
+        layer=0,
+        head=0,
+        target="first",
+    )
     for category, value in (("first", first), ("punctuation", 0.0), ("other", other)):
         plant(tree, "norms", "weighted_norm", value, value, value, category=category)
     rest = np.full((4, 4, 1), 0.1)
@@ -188,9 +211,10 @@ def resting(weight, first, other, *, previous=0.1):
     for target in ("self", "punctuation"):
         there = surface[[f"rest_attention{end}" for end in ends]].sel(rest_target=["previous"])
         surface = xr.concat(
-            [surface, there.assign_coords(rest_target=[target]) * 0], "rest_target",
+            [surface, there.assign_coords(rest_target=[target]) * 0],
+            "rest_target",
             data_vars="minimal",
-        )  # fmt: skip
+        )
     tree["surface"].dataset = surface
     return tree
 
@@ -349,8 +373,11 @@ def test_absent_groups_leave_fewer_labels_and_no_error(groups):
 
 def test_a_head_of_which_nothing_is_known_is_unlabelled():
     tree = quiet_tree()
-    for group, variable in (("surface", "attention"), ("entropy", "entropy"),
-                            ("norms", "weighted_norm")):  # fmt: skip
+    for group, variable in (
+        ("surface", "attention"),
+        ("entropy", "entropy"),
+        ("norms", "weighted_norm"),
+    ):
         plant(tree, group, variable, NONE, NONE, NONE, layer=1, head=2)
     assert head_labels(tree)[1, 2].text == UNLABELLED
     assert head_labels(tree)[1, 2].closest is None
@@ -477,9 +504,13 @@ def test_a_head_that_gives_all_to_a_token_whose_vector_is_nothing_rests_there():
 
 @pytest.mark.parametrize(
     ("networks", "labelled"),
-    [({"untrained": 0.999}, False), ({"untrained": 0.999, "shuffled": 0.5}, True),
-     ({"untrained": 0.999, "shuffled": 0.99}, False), ({"shuffled": 0.999}, False)],
-)  # fmt: skip
+    [
+        ({"untrained": 0.999}, False),
+        ({"untrained": 0.999, "shuffled": 0.5}, True),
+        ({"untrained": 0.999, "shuffled": 0.99}, False),
+        ({"shuffled": 0.999}, False),
+    ],
+)
 def test_a_freshly_drawn_network_has_no_say_of_what_most_of_its_heads_do(networks, labelled):
     """Any looks broadly; only one that keeps the scale of the trained weights tells heads apart."""
     where = {"layer": 0, "head": 0, "query": "all"}

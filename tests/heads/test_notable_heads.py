@@ -127,9 +127,16 @@ def test_heads_with_the_same_label_share_a_row_and_a_rare_label_stands_before_a_
     for layer in range(4):
         for head in range(2):
             plant(
-                tree, "surface", "attention", 0.9 + layer / 100, 0.89, 0.95,
-                layer=layer, head=head, target="sep",
-            )  # fmt: skip
+                tree,
+                "surface",
+                "attention",
+                0.9 + layer / 100,
+                0.89,
+                0.95,
+                layer=layer,
+                head=head,
+                target="sep",
+            )
     plant(tree, "surface", "attention", 0.55, 0.54, 0.56, layer=3, head=3, target="previous")
     rare, common = telling_heads(tree)
     assert (rare.kind, common.kind) == ("previous", "sink")

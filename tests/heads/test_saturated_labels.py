@@ -58,14 +58,16 @@ def decoder() -> xr.DataTree:
 @pytest.mark.parametrize(
     ("kind", "make", "where"),
     [
-        *((kind, quiet_tree, ("surface", "attention", {"target": kind}))
-          for kind in ("self", "previous", "next", "cls", "sep", "punctuation")),
+        *(
+            (kind, quiet_tree, ("surface", "attention", {"target": kind}))
+            for kind in ("self", "previous", "next", "cls", "sep", "punctuation")
+        ),
         ("broad", quiet_tree, ("entropy", "relative_entropy", {"query": "all"})),
         ("first", decoder, ("surface", "attention", {"target": "first"})),
         ("nearby", decoder, ("distance", "nearby", {})),
         ("streaming", decoder, ("distance", "streaming", {"window": "4+64"})),
     ],
-)  # fmt: skip
+)
 def test_a_label_is_never_lost_as_documents_grow(kind, make, where):
     group, variable, choice = where
     found = head_labels(planted(make(), group, variable, **choice))

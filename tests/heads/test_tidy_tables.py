@@ -118,9 +118,15 @@ def test_every_number_of_a_linguistic_group_has_a_row(language, group):
 def test_where_the_best_head_is_is_no_metric(language):
     metrics = set(language[1]["dependency"]["metric"])
     assert metrics == {
-        "accuracy", "offset_accuracy", "count", "best_accuracy", "baseline", "held_out",
-        "advantage", "left_out",
-    }  # fmt: skip
+        "accuracy",
+        "offset_accuracy",
+        "count",
+        "best_accuracy",
+        "baseline",
+        "held_out",
+        "advantage",
+        "left_out",
+    }
 
 
 def test_sentences_to_draw_and_strings_are_in_no_table():

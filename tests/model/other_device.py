@@ -27,9 +27,13 @@ class Elsewhere(torch.Tensor):
     @staticmethod
     def __new__(cls, held: torch.Tensor) -> Elsewhere:
         return torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
-            cls, held.shape, strides=held.stride(), storage_offset=held.storage_offset(),
-            dtype=held.dtype, device=THERE,
-        )  # fmt: skip
+            cls,
+            held.shape,
+            strides=held.stride(),
+            storage_offset=held.storage_offset(),
+            dtype=held.dtype,
+            device=THERE,
+        )
 
     def __init__(self, held: torch.Tensor) -> None:
         self.held = held

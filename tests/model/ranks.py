@@ -59,7 +59,10 @@ def main(folder: Path) -> None:
     except ModelError as error:
         refused = str(error)
     np.savez(
-        folder / f"{os.environ['RANK']}.npz", heads=model.shape.heads, own_rows=len(own),
-        refused=refused, **what_is_seen(model),
-    )  # fmt: skip
+        folder / f"{os.environ['RANK']}.npz",
+        heads=model.shape.heads,
+        own_rows=len(own),
+        refused=refused,
+        **what_is_seen(model),
+    )
     torch.distributed.destroy_process_group()

@@ -126,9 +126,12 @@ def test_the_logarithm_is_good_to_six_digits_over_all_floats() -> None:
     x = np.geomspace(1.2e-38, 2, 200_000).astype(np.float32)
     entropy = np.zeros((len(x), 1, 1), np.float32)
     kernels.scan(
-        x.reshape(-1, 1, 1, 1), np.ones(len(x), np.int64), np.zeros((len(x), 1), np.int64), entropy,
+        x.reshape(-1, 1, 1, 1),
+        np.ones(len(x), np.int64),
+        np.zeros((len(x), 1), np.int64),
+        entropy,
         np.zeros((len(x), 1, 2, 1), np.float32),
-    )  # fmt: skip
+    )
     exact = -x.astype(np.float64) * np.log2(x.astype(np.float64))
     near_one = np.abs(x - 1) < 0.3  # there x log2 x passes through 0
     np.testing.assert_allclose(entropy[~near_one, 0, 0], exact[~near_one], rtol=3e-7)

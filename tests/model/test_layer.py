@@ -89,9 +89,12 @@ def test_the_compiled_path_gives_what_torch_gives_in_float64(batch: Batch, what:
     for view in tiny_views(batch, dtype=torch.float32):
         assert compiled(view.attention)
         double = replace(
-            view, attention=view.attention.double(), values=view.values.double(),
-            site=_site(OutputProjection(view.projection.weight.double(), None)), _scans={},
-        )  # fmt: skip
+            view,
+            attention=view.attention.double(),
+            values=view.values.double(),
+            site=_site(OutputProjection(view.projection.weight.double(), None)),
+            _scans={},
+        )
         assert not compiled(double.attention)
         found, expected = (DERIVED[what](v, batch) for v in (view, double))
         torch.testing.assert_close(found.double(), expected, rtol=2e-6, atol=2e-6)
@@ -151,9 +154,12 @@ def test_bfloat16_is_summed_in_float32(batch: Batch, what: str) -> None:
     assert found.dtype == torch.float32
     projection = OutputProjection(view.projection.weight.double(), None)
     double = replace(
-        view, attention=view.attention.double(), values=view.values.double(),
-        site=_site(projection), _scans={},
-    )  # fmt: skip
+        view,
+        attention=view.attention.double(),
+        values=view.values.double(),
+        site=_site(projection),
+        _scans={},
+    )
     torch.testing.assert_close(found.double(), DERIVED[what](double, batch), rtol=1e-5, atol=1e-5)
 
 

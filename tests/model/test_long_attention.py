@@ -34,8 +34,13 @@ from headscope.model.instrument import Instrument
 from headscope.model.long_layer import LongLayerView
 from headscope.model.long_mask import LongMask
 
-SIZE = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2,
-        "num_attention_heads": 4}  # fmt: skip
+SIZE = {
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+}
 SHARED = {**SIZE, "num_key_value_heads": 2}
 SPECIAL = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 NETWORKS = {
@@ -54,7 +59,7 @@ NETWORKS = {
         ModernBertConfig(**SIZE, **SPECIAL, cls_token_id=1, sep_token_id=2, local_attention=18)
     ),
     "nothing hidden": lambda: BertModel(BertConfig(**SIZE, max_position_embeddings=128)),
-}  # fmt: skip
+}
 LENGTHS = (90, 61)
 
 
@@ -142,9 +147,13 @@ def test_words_are_the_same(name, pieces):
     plain = batch()
     words = tuple(Word(str(at)) for at in range(45))
     given = Batch(
-        plain.input_ids, plain.segment_ids, plain.mask, plain.groups,
-        tuple(replace(e, words=words) for e in plain.examples), plain.vocabulary,
-    )  # fmt: skip
+        plain.input_ids,
+        plain.segment_ids,
+        plain.mask,
+        plain.groups,
+        tuple(replace(e, words=words) for e in plain.examples),
+        plain.vocabulary,
+    )
     of = np.array([[1, 7, 40], [2, 3, -1]])
 
     def look(view):
@@ -235,8 +244,11 @@ def test_what_is_asked_beforehand_is_what_is_read_afterwards(name):
         assert other.long.asked is None
         real = given.mask[..., None]
         torch.testing.assert_close(one.output * real, other.output * real, atol=1e-6, rtol=1e-5)
-        for read in (LongLayerView.entropy, LongLayerView.column_sums,
-                     LongLayerView.summed_norm_received):  # fmt: skip
+        for read in (
+            LongLayerView.entropy,
+            LongLayerView.column_sums,
+            LongLayerView.summed_norm_received,
+        ):
             torch.testing.assert_close(read(one, given), read(other, given), atol=2e-6, rtol=1e-5)
 
 

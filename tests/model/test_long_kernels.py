@@ -129,8 +129,11 @@ def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
     environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", COMPILE, long_kernels.__file__],
-        env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     lines = [line.split() for line in done.stdout.splitlines()]
     assert [line[0] for line in lines] == ["_entropies", "_columns"]
     assert all(0 < int(shared) <= 48 << 10 and wide == "True" for _, shared, wide in lines)
@@ -205,10 +208,18 @@ def everything(view, given):
     """What analyses ask of a layer, but for pairs and words."""
     chosen = torch.arange(6).view(2, 3).to(given.mask.device)
     return (
-        view.entropy(given), view.entropy(given, smoothing=0.1), view.column_sums(given),
-        view.neighbour(-1), view.neighbour(1), view.rows(chosen), view.rest, view.own,
-        view.summed_norm_received(given), view.summed_norm_own(given), view.leading(8).attention,
-    )  # fmt: skip
+        view.entropy(given),
+        view.entropy(given, smoothing=0.1),
+        view.column_sums(given),
+        view.neighbour(-1),
+        view.neighbour(1),
+        view.rows(chosen),
+        view.rest,
+        view.own,
+        view.summed_norm_received(given),
+        view.summed_norm_own(given),
+        view.leading(8).attention,
+    )
 
 
 @pytest.mark.parametrize("window", [None, 19])
@@ -216,9 +227,14 @@ def test_the_host_waits_for_no_layer_elsewhere(monkeypatch, window):
     """It looks at padding, and at a window, once for all layers; the numbers are the host's."""
     torch.manual_seed(0)
     config = MistralConfig(
-        vocab_size=64, hidden_size=32, intermediate_size=32, num_hidden_layers=2,
-        num_attention_heads=HEADS, num_key_value_heads=SHARED, sliding_window=window,
-    )  # fmt: skip
+        vocab_size=64,
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=HEADS,
+        num_key_value_heads=SHARED,
+        sliding_window=window,
+    )
     network = MistralModel(config).eval()
     examples = [
         Example(str(n), str(n), np.arange(n) % 64, *np.zeros((2, n), np.int64)) for n in (70, 41)

@@ -306,9 +306,13 @@ def test_a_family_without_whole_maps_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_a_model_of_something_else_than_text_is_refused() -> None:
     config = T.ViTConfig(
-        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
-        image_size=8, patch_size=4,
-    )  # fmt: skip
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        image_size=8,
+        patch_size=4,
+    )
     with pytest.raises(ModelError, match="ViTModel"):
         load(T.ViTModel(config), tokenizer=wordpiece())
 
@@ -371,8 +375,12 @@ def test_categories_of_a_wordpiece_tokenizer() -> None:
 def test_categories_of_a_tokenizer_like_roberta() -> None:
     tokenizer = bytes_bpe(
         template=("<s> $A </s>", "<s> $A </s> </s> $B </s>"),
-        bos_token="<s>", eos_token="</s>", cls_token="<s>", sep_token="</s>", pad_token="<pad>",
-    )  # fmt: skip
+        bos_token="<s>",
+        eos_token="</s>",
+        cls_token="<s>",
+        sep_token="</s>",
+        pad_token="<pad>",
+    )
     model = model_of(tokenizer)
     assert tokens_of(model) == {
         "cls": "<s>",

@@ -30,8 +30,11 @@ from model.other_device import HERE, THERE, elsewhere, place
 TEXTS = ["The cat sat on the mat. It slept.", "A dog barked, and ran."]
 # Without an accelerator accelerate offloads to the disk alone: half of the network is there.
 ON_DISK = {
-    "embeddings": "disk", "encoder.layer.0": "disk", "encoder.layer.1": "cpu", "pooler": "cpu",
-}  # fmt: skip
+    "embeddings": "disk",
+    "encoder.layer.0": "disk",
+    "encoder.layer.1": "cpu",
+    "pooler": "cpu",
+}
 
 
 def numbers(run: Any) -> dict[str, np.ndarray[Any, Any]]:
@@ -190,9 +193,10 @@ def test_shards_that_hold_nan_or_do_not_fit_are_said(
     monkeypatch.undo()
     whole = Computer.compute
     monkeypatch.setattr(
-        Computer, "compute",
+        Computer,
+        "compute",
         lambda *given: {name: array * np.nan for name, array in whole(*given).items()},
-    )  # fmt: skip
+    )
     with pytest.raises(HeadscopeError, match=r"entropy/.* of shard 1 holds NaN: .*float32 gave"):
         hs.atlas(tiny, TEXTS, control="none", analyses=("entropy",))
 

@@ -12,9 +12,14 @@ from headscope.model.request import limit_of, refuse_length
 from model.families.tokenizers_made import wordpiece
 
 SIZE = {
-    "vocab_size": 13, "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "pad_token_id": 0,
-}  # fmt: skip
+    "vocab_size": 13,
+    "hidden_size": 32,
+    "intermediate_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "pad_token_id": 0,
+}
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
 LONG = {"short_factor": [1.0] * 4, "long_factor": [2.0] * 4}
 # What a configuration states, its scaling, the limit that transformers' documentation gives it,

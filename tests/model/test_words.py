@@ -113,10 +113,18 @@ def test_plain_text_has_no_words():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_largest_passes_over_the_word_itself_and_special_tokens(dtype):
     words = Words.of([example(1, 1, 1)], tokens=5)
-    maps = torch.tensor([[
-        [0.9, 0.1, 0.0, 0.0, 0.0], [0.2, 0.4, 0.1, 0.3, 0.0], [0.5, 0.1, 0.2, 0.1, 0.1],
-        [0.1, 0.0, 0.0, 0.1, 0.8], [0.0, 0.0, 1.0, 0.0, 0.0],
-    ]], dtype=dtype)[None]  # fmt: skip
+    maps = torch.tensor(
+        [
+            [
+                [0.9, 0.1, 0.0, 0.0, 0.0],
+                [0.2, 0.4, 0.1, 0.3, 0.0],
+                [0.5, 0.1, 0.2, 0.1, 0.1],
+                [0.1, 0.0, 0.0, 0.1, 0.8],
+                [0.0, 0.0, 1.0, 0.0, 0.0],
+            ]
+        ],
+        dtype=dtype,
+    )[None]
     to, from_ = largest(maps, words)
     assert to[0, 0].tolist() == [-1, 3, 1, -1, -1]  # the first of equals; no weight, no word
     assert from_[0, 0].tolist() == [-1, 2, 1, 1, -1]

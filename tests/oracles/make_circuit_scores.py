@@ -49,8 +49,9 @@ def numbers(name: str) -> dict[str, Any]:
 def main() -> None:
     told = {
         "versions": {name: version(name) for name in ("transformer_lens", "transformers", "torch")},
-        "ids": IDS, "models": {name: numbers(name) for name in NAMES},
-    }  # fmt: skip
+        "ids": IDS,
+        "models": {name: numbers(name) for name in NAMES},
+    }
     path = Path(__file__).with_name("circuit_scores.json")
     path.write_text(json.dumps(told) + "\n", "utf-8")
 

@@ -51,9 +51,11 @@ def numbers(name: str) -> dict[str, Any]:
             corrupted, _ = model.run_with_cache(ids(prompt.corrupted))
             stack = clean.stack_head_results(layer=-1, pos_slice=-1)
             told = clean.logit_attrs(
-                stack, tokens=torch.tensor([right]), incorrect_tokens=torch.tensor([wrong]),
+                stack,
+                tokens=torch.tensor([right]),
+                incorrect_tokens=torch.tensor([wrong]),
                 pos_slice=-1,
-            )  # fmt: skip
+            )
         layers = model.cfg.n_layers
         direct.append(told.reshape(layers, -1).tolist())
 
@@ -64,18 +66,23 @@ def numbers(name: str) -> dict[str, Any]:
             after = patching.get_act_patch_attn_head_out_all_pos(
                 model, ids(prompt.corrupted), clean, metric
             )
-        effects.append({
-            "patched": after.tolist(), "clean": float(metric(logits)),
-            "corrupted": float(metric(corrupted)),
-        })  # fmt: skip
+        effects.append(
+            {
+                "patched": after.tolist(),
+                "clean": float(metric(logits)),
+                "corrupted": float(metric(corrupted)),
+            }
+        )
     return {"direct": direct, "patching": effects}
 
 
 def main() -> None:
     told = {
         "versions": {name: version(name) for name in ("transformer_lens", "transformers", "torch")},
-        "lengths": LENGTHS, "seed": SEED, "models": {name: numbers(name) for name in NAMES},
-    }  # fmt: skip
+        "lengths": LENGTHS,
+        "seed": SEED,
+        "models": {name: numbers(name) for name in NAMES},
+    }
     path = Path(__file__).with_name("transformer_lens.json")
     path.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
 

@@ -56,11 +56,15 @@ def results(model: tuple[str, Model], corpus: hs.MemoryCorpus) -> dict[str, xr.D
     stock = hs.Execution(linears="stock")
     return {
         pieces: hs.atlas(
-            model[1], corpus, analyses=["dependency"], options={"dependency": {"pieces": pieces}},
-            replicates=0, execution=stock,
+            model[1],
+            corpus,
+            analyses=["dependency"],
+            options={"dependency": {"pieces": pieces}},
+            replicates=0,
+            execution=stock,
         )["dependency"]
         for pieces in ("mean", "first")[: 2 if model[0] == "minilm" else 1]
-    }  # fmt: skip
+    }
 
 
 def _cells(oracle: dict[str, Any], result: xr.Dataset) -> list[tuple[np.ndarray, np.ndarray]]:

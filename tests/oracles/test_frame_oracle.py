@@ -116,9 +116,12 @@ def _observe(analysis: Frames, batch: Batch, view: LayerView) -> None:
 
 
 def _observe_each(
-    each: list[tuple[Frames, Example]], vocabulary: Vocabulary, layer: int, head: int,
+    each: list[tuple[Frames, Example]],
+    vocabulary: Vocabulary,
+    layer: int,
+    head: int,
     view: LayerView,
-) -> None:  # fmt: skip
+) -> None:
     if view.index == layer:
         for row, (analysis, example) in enumerate(each):
             own = view.attention[row : row + 1, head : head + 1]

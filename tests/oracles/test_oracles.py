@@ -94,9 +94,13 @@ def _run(model: Model, shared: Path, wanted: Mapping[str, Any], *, convention: s
     """Those analyses after all segments; the others of `OF_TWENTY` after the first twenty."""
     examples, ranks = _examples(model, shared, convention=convention), _ranks(shared)
     scope = Scope(
-        model.shape.layers, model.shape.heads, len(examples), model.special_tokens, ranks,
+        model.shape.layers,
+        model.shape.heads,
+        len(examples),
+        model.special_tokens,
+        ranks,
         replicates=10,
-    )  # fmt: skip
+    )
     running = {name: known_analyses()[name](scope, **options) for name, options in wanted.items()}
     for some in (examples[:20], examples[20:]):
         here = [a for name, a in running.items() if name in OF_SIXTY or some[0] is examples[0]]
@@ -123,8 +127,11 @@ def one_thread():
 def read(model: tuple[str, Model], shared: Path) -> tuple[Results, dict[str, Any]]:
     """All analyses of a model, in one reading."""
     name, loaded = model
-    stems = {"clark": f"clark_general_{name}_auto", "2020": f"kobayashi2020_{name}",
-             "2021": f"kobayashi2021_{name}"}  # fmt: skip
+    stems = {
+        "clark": f"clark_general_{name}_auto",
+        "2020": f"kobayashi2020_{name}",
+        "2021": f"kobayashi2021_{name}",
+    }
     oracles = {key: _oracle(shared, stem) for key, stem in stems.items()}
     return _run(loaded, shared, OF_SIXTY | OF_TWENTY, convention="auto"), oracles
 

@@ -214,13 +214,14 @@ MINE = Measured(0.94, verdict=YES)
         (Measured(0.2, verdict=YES), FAILS, "also in an untrained network: 0.20"),
         (Measured(0.2, verdict=NO), HOLDS, ""),
         (
-            Measured(0.2, verdict=Verdict(CANNOT_TELL)), CANNOT_TELL,
+            Measured(0.2, verdict=Verdict(CANNOT_TELL)),
+            CANNOT_TELL,
             "perhaps also in an untrained network",
         ),
         (Unmeasured("too few"), NOT_ASKED, ""),
         (KeyError("counts"), NOT_ASKED, ""),
     ],
-)  # fmt: skip
+)
 def test_what_holds_is_held_against_networks_without_training(other, beyond, words):
     one = judged_beside(MINE, other, ours=False)
     assert one.outcome is HOLDS
@@ -251,10 +252,12 @@ def test_a_line_that_does_not_hold_is_not_held_against_networks_without_training
 
 def test_the_summary_splits_what_holds_by_whether_an_untrained_network_does_it_too():
     lines = [
-        judged_beside(MINE, MINE), judged_beside(MINE, Measured(0.1, verdict=NO)),
-        judged_beside(MINE, MINE, about=RULE), judged_beside(Measured(0.1, verdict=NO), MINE),
+        judged_beside(MINE, MINE),
+        judged_beside(MINE, Measured(0.1, verdict=NO)),
+        judged_beside(MINE, MINE, about=RULE),
+        judged_beside(Measured(0.1, verdict=NO), MINE),
         judge(line(Unmeasured("needs coref")), OWN),
-    ]  # fmt: skip
+    ]
     assert {words: count for words, count in tally(lines).items() if count} == {
         "hold beyond an untrained network": 1,
         "hold, also in an untrained network": 1,

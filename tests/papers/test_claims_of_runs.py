@@ -183,8 +183,10 @@ def scores(before: float, after: float) -> dict[str, dict[str, float]]:
 
 def test_a_correlation_is_told_in_hundredths_and_is_no_share(tmp_path):
     """ "Pearson’s r × 100: 1.3 %" stood beside the paper's 33.1."""
-    row = {when: {"pearson": r, "ci_low": r - 0.02, "ci_high": r + 0.02}
-           for when, r in (("before", 0.013), ("after", 0.82))}  # fmt: skip
+    row = {
+        when: {"pearson": r, "ci_low": r - 0.02, "ci_high": r + 0.02}
+        for when, r in (("before", 0.013), ("after", 0.82))
+    }
     data = {"train": {"examples": 9}, "dev": {"examples": 70}}
     (tmp_path / "finetuned.json").write_text(
         json.dumps({"metrics": row, "data": data, "chance": 0.0})
@@ -329,12 +331,13 @@ def test_diagonal_maps_of_heads_of_subject_and_verb_have_an_interval(score, monk
     whole = {"model_share": 0.2, "model_share_ci_low": 0.18, "model_share_ci_high": 0.22}
     patterns = xr.Dataset(
         {
-            "share": (heads, value * ones), "share_ci_low": (heads, low * ones),
+            "share": (heads, value * ones),
+            "share_ci_low": (heads, low * ones),
             "share_ci_high": (heads, high * ones),
             **{name: ("pattern", [end, end]) for name, end in whole.items()},
         },
         {"pattern": ["diagonal", "vertical_diagonal"]},
-    )  # fmt: skip
+    )
     pairs = xr.Dataset(
         {"attention": (("pair", "layer", "head"), ones)},
         {"pair": ["subject_to_verb", "verb_to_subject"]},

@@ -25,8 +25,15 @@ from headscope.papers.workspace import Workspace
 from headscope.run.store import Run
 from reference.circuits import difference, head_inputs, normed
 
-SMALL = {"SEQUENCES": 10, "LENGTH": 6, "PAIRS": 20, "HAYSTACK": 40, "NEEDLES": 10, "ROOM": 40,
-         "STEPS": 6}  # fmt: skip
+SMALL = {
+    "SEQUENCES": 10,
+    "LENGTH": 6,
+    "PAIRS": 20,
+    "HAYSTACK": 40,
+    "NEEDLES": 10,
+    "ROOM": 40,
+    "STEPS": 6,
+}
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +74,9 @@ def test_papers_on_decoders_run_on_a_stand_in(told):
 
 
 def test_a_random_network_does_what_no_paper_says(told):
-    assert not [one.claim.key for outcome in told.values() for one in outcome.claims
-                if one.verdict.holds]  # fmt: skip
+    assert not [
+        one.claim.key for outcome in told.values() for one in outcome.claims if one.verdict.holds
+    ]
     runs = PaperRuns({"repeated": told["wang2023"].runs["ioi"]})
     lines = [judge(claim, runs) for claim in PAPERS["olsson2022"].claims]
     assert Outcome.HOLDS not in {one.outcome for one in lines if one.claim.direction}
@@ -82,10 +90,12 @@ def test_an_earlier_head_of_the_previous_token_counts_only_if_both_surely_are_su
         score = np.zeros((21, 2, 4, 4))
         score[:, 0, 0, 1], score[:, 1, 2, 3] = size, size
         score[1:] *= 1 + 0.001 * (np.arange(20) % 2 - 0.5)[:, None, None, None]
-        told = {"score": (("circuit", "layer", "head"), score[0]),
-                "copied": (("layer", "head"), score[0, 0]),
-                "score_draws": (("replicate", "circuit", "layer", "head"), score),
-                "copied_draws": (("replicate", "layer", "head"), score[:, 0])}  # fmt: skip
+        told = {
+            "score": (("circuit", "layer", "head"), score[0]),
+            "copied": (("layer", "head"), score[0, 0]),
+            "score_draws": (("replicate", "circuit", "layer", "head"), score),
+            "copied_draws": (("replicate", "layer", "head"), score[:, 0]),
+        }
         dataset = xr.Dataset(told, coords={"circuit": ["previous_token", "induction"]})
         tree = xr.DataTree.from_dict(
             {"/": xr.Dataset(attrs={"documents": 20}), "circuits": dataset}
@@ -112,8 +122,13 @@ def test_what_heads_write_leaves_value_biases_out(told, language):
         parts = (z - block.attn.c_attn.bias[2 * width :]).view(direct.shape[1], -1)
         weight = block.attn.c_proj.weight.view(direct.shape[1], -1, width)
         for head in range(direct.shape[1]):
-            part = normed(parts[head] @ weight[head], kept[0][0, -1], norm.weight, centred=True,
-                          epsilon=norm.eps)  # fmt: skip
+            part = normed(
+                parts[head] @ weight[head],
+                kept[0][0, -1],
+                norm.weight,
+                centred=True,
+                epsilon=norm.eps,
+            )
             assert direct[layer, head] == pytest.approx(float((part @ ahead).detach()), abs=1e-4)
     found = told["wang2023"].runs["bag"]["writes"]["logit_difference"]
     assert float(found) == pytest.approx(difference(net, ids, mary, john), abs=1e-4)
@@ -121,10 +136,13 @@ def test_what_heads_write_leaves_value_biases_out(told, language):
 
 def scores(own: bool, values: np.ndarray, model: str = "") -> PaperRuns:
     """Runs whose retrieval scores are these, [replicate + 1, layer, head]."""
-    draws = {"retrieval_steps": (("layer", "head"), values[0]),
-             "retrieval_steps_draws": (("replicate", "layer", "head"), values)}  # fmt: skip
-    tree = xr.DataTree.from_dict({"/": xr.Dataset(attrs={"documents": 20}),
-                                  "circuits": xr.Dataset(draws)})  # fmt: skip
+    draws = {
+        "retrieval_steps": (("layer", "head"), values[0]),
+        "retrieval_steps_draws": (("replicate", "layer", "head"), values),
+    }
+    tree = xr.DataTree.from_dict(
+        {"/": xr.Dataset(attrs={"documents": 20}), "circuits": xr.Dataset(draws)}
+    )
     return PaperRuns({"needle": Run(tree, {})}, own=own, model=model)
 
 

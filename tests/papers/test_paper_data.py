@@ -15,10 +15,16 @@ from headscope.papers.workspace import Workspace
 def public(tmp_path):
     """Empty files, named as their projects name them."""
     for name in (
-        "ewt/en_ewt-ud-dev.conllu", "ewt/en_ewt-ud-test.conllu", "wikitext2/valid.txt",
-        "litbank/a_brat.conll", "litbank/b_brat.conll", "fn/framenet_v15/luIndex.xml",
-        "fn/framenet_v17/luIndex.xml", "glue_data/RTE/dev.tsv", "deep/er/rank_count_ids.txt",
-    ):  # fmt: skip
+        "ewt/en_ewt-ud-dev.conllu",
+        "ewt/en_ewt-ud-test.conllu",
+        "wikitext2/valid.txt",
+        "litbank/a_brat.conll",
+        "litbank/b_brat.conll",
+        "fn/framenet_v15/luIndex.xml",
+        "fn/framenet_v17/luIndex.xml",
+        "glue_data/RTE/dev.tsv",
+        "deep/er/rank_count_ids.txt",
+    ):
         file = tmp_path / "public" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()

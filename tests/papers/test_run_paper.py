@@ -36,9 +36,21 @@ def desk(tmp_path_factory):
 
 
 def run(desk, *more: str, out: str = "out"):
-    words = ["reproduce", "kobayashi2020", "--model", str(desk / HOSTILE), "--data",
-             f"text={desk / HOSTILE}.txt", "--replicates", "10", "--threads", "1", "--no-report",
-             "-o", str(desk / out)]  # fmt: skip
+    words = [
+        "reproduce",
+        "kobayashi2020",
+        "--model",
+        str(desk / HOSTILE),
+        "--data",
+        f"text={desk / HOSTILE}.txt",
+        "--replicates",
+        "10",
+        "--threads",
+        "1",
+        "--no-report",
+        "-o",
+        str(desk / out),
+    ]
     return CliRunner().invoke(group, [*words, *more])
 
 
@@ -166,9 +178,11 @@ def test_the_papers_own_model_is_known_by_name_shape_and_vocabulary(
     name, revision, heads, tokens, own
 ):
     model = SimpleNamespace(
-        name=name, revision=revision, shape=SimpleNamespace(layers=12, heads=heads),
+        name=name,
+        revision=revision,
+        shape=SimpleNamespace(layers=12, heads=heads),
         network=SimpleNamespace(config=SimpleNamespace(vocab_size=tokens)),
-    )  # fmt: skip
+    )
     assert bool(own_model(PAPERS["kobayashi2020"].own, model)) is own
 
 
@@ -176,9 +190,21 @@ def test_names_on_the_page_count_from_0_if_asked(done, desk):
     """What a paper prints stays as it is; the page is written anew of the finished runs."""
 
     def page(*first: str) -> str:
-        words = ["reproduce", "kobayashi2020", "--model", str(desk / HOSTILE), "--data",
-                 f"text={desk / HOSTILE}.txt", "--replicates", "10", "--threads", "1",
-                 "--no-report", "-o", str(desk / "out")]  # fmt: skip
+        words = [
+            "reproduce",
+            "kobayashi2020",
+            "--model",
+            str(desk / HOSTILE),
+            "--data",
+            f"text={desk / HOSTILE}.txt",
+            "--replicates",
+            "10",
+            "--threads",
+            "1",
+            "--no-report",
+            "-o",
+            str(desk / "out"),
+        ]
         result = CliRunner().invoke(group, [*first, *words])
         assert result.exit_code == 0, result.output
         return (desk / "out/report.html").read_text("utf-8")

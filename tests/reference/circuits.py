@@ -49,9 +49,15 @@ def difference(network: Any, ids: Any, right: int, wrong: int) -> float:
 
 
 def patched(
-    network: Any, projection: Any, ids: Any, answers: tuple[int, int], head: int, heads: int,
-    at: Any, instead: torch.Tensor,
-) -> float:  # fmt: skip
+    network: Any,
+    projection: Any,
+    ids: Any,
+    answers: tuple[int, int],
+    head: int,
+    heads: int,
+    at: Any,
+    instead: torch.Tensor,
+) -> float:
     """The same where W_O of one layer is given other numbers of one head, at some positions."""
 
     def change(_module: Any, args: tuple[torch.Tensor]) -> tuple[torch.Tensor]:

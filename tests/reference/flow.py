@@ -20,8 +20,13 @@ from .norms import summed_vectors
 
 Array = NDArray[np.float64]
 METHODS = (
-    "rollout", "weighted_norm", "weighted_norm_residual", "globenc", "alti", "value_zeroing",
-)  # fmt: skip
+    "rollout",
+    "weighted_norm",
+    "weighted_norm_residual",
+    "globenc",
+    "alti",
+    "value_zeroing",
+)
 
 
 class Closing(TypedDict):

@@ -189,9 +189,14 @@ def kinds(
 
 
 def measures(
-    q: Array, k: Array, attention: Array, scale: float, seen: Flags,
-    of_kind: Mapping[str, Flags], among: Flags,
-) -> dict[str, Array]:  # fmt: skip
+    q: Array,
+    k: Array,
+    attention: Array,
+    scale: float,
+    seen: Flags,
+    of_kind: Mapping[str, Flags],
+    among: Flags,
+) -> dict[str, Array]:
     """Everything of one example; NaN where it has nothing to say.
 
     returns  effective, position_overlap, relative_score [layer, head]; top_share [layer, head, 3];

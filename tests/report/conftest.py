@@ -11,9 +11,17 @@ from headscope.report.build import build_report, render
 from recorded import ALL, BOTH, hostile, manifest_of, recorded, with_pair
 
 EVIL = [
-    "</script><img src=x onerror=alert(1)>", "<!--<script>", "{{7*7}}", '","start":null,"',
-    "${alert(1)}", "\u2028", "\ud800", "]]>", "\u202eevil", "<iframe src=//x>",
-]  # fmt: skip
+    "</script><img src=x onerror=alert(1)>",
+    "<!--<script>",
+    "{{7*7}}",
+    '","start":null,"',
+    "${alert(1)}",
+    "\u2028",
+    "\ud800",
+    "]]>",
+    "\u202eevil",
+    "<iframe src=//x>",
+]
 HOSTILE = ["[CLS]", *EVIL[:5], "[SEP]", *EVIL[5:], "[SEP]"]
 
 

@@ -111,9 +111,17 @@ def usual_number(browser, hostile_report):
 
 @pytest.mark.parametrize(
     "address",
-    ["#&measure=no.such.number", "#&measure=__proto__", "#&example=999", "#&example=0.L1H1",
-     "#&example=1.L9H9", "#&example=<img src=x onerror=alert(1)>", "#&view=L1H1", "#&=&%00=%FF"],
-)  # fmt: skip
+    [
+        "#&measure=no.such.number",
+        "#&measure=__proto__",
+        "#&example=999",
+        "#&example=0.L1H1",
+        "#&example=1.L9H9",
+        "#&example=<img src=x onerror=alert(1)>",
+        "#&view=L1H1",
+        "#&=&%00=%FF",
+    ],
+)
 def test_an_unknown_word_counts_as_absent(opened, usual_number, address):
     page = opened(address)
     assert number_shown(page) == usual_number

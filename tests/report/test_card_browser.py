@@ -238,8 +238,9 @@ def test_the_page_of_one_head_opens_with_it_and_leads_to_others(opened, alone):
     card = drawn(page)
     titled(page, "L2·H3")
     assert card.locator(".map .kind").all_text_contents() == [
-        "diagonal, 90 % sure", "vertical + diagonal, 60 % sure",
-    ]  # fmt: skip
+        "diagonal, 90 % sure",
+        "vertical + diagonal, 60 % sure",
+    ]
     assert page.locator("main img, main b script").count() == 0
     tokens = card.locator(".map").first.locator("text").all_text_contents()
     assert tokens[2].startswith("</scr")

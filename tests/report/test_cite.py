@@ -74,8 +74,14 @@ def test_the_control_and_the_first_of_two_models_are_no_analyses(run):
 
 def test_the_paragraph_says_what_the_manifest_knows_and_no_more(run):
     text = cite(run).text
-    for said in ("BertModel, 6 layers × 12 heads", "revision ffb93f3bd404", "torch 2.13.0",
-                 f"{run.tree.attrs['documents']} documents", "empty: 2", "95 %"):  # fmt: skip
+    for said in (
+        "BertModel, 6 layers × 12 heads",
+        "revision ffb93f3bd404",
+        "torch 2.13.0",
+        f"{run.tree.attrs['documents']} documents",
+        "empty: 2",
+        "95 %",
+    ):
         assert said in text
     assert "float32" not in text  # this manifest names no precision
     assert "Settings" not in text

@@ -68,9 +68,10 @@ def test_names_and_ticks_of_a_figure_count_from_0(tree, name):
             figure = compose(picture.panels(tree), columns=picture.columns)
         ticks = [
             [label.get_text() for label in axis.get_ticklabels()]
-            for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)
+            for axes in figure.axes
+            for axis in (axes.xaxis, axes.yaxis)
             if axis.get_label_text() in ("layer", "head")
-        ]  # fmt: skip
+        ]
         found = [text.get_text() for text in figure.findobj(Text)]
         return " | ".join([*found, picture.caption(tree)]), ticks
 

@@ -97,10 +97,15 @@ def test_layers_count_from_1_as_the_names_of_heads_do(run):
 
 
 def test_what_has_no_interval_or_no_value_says_so():
-    table = pd.DataFrame({
-        "x": [0.5, np.nan, 0.25], "x_ci_low": [0.25, np.nan, np.nan],
-        "x_ci_high": [0.75, np.nan, np.nan], "sure": [True, None, False], "empty": [np.nan] * 3,
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "x": [0.5, np.nan, 0.25],
+            "x_ci_low": [0.25, np.nan, np.nan],
+            "x_ci_high": [0.75, np.nan, np.nan],
+            "sure": [True, None, False],
+            "empty": [np.nan] * 3,
+        }
+    )
     shown = in_print(table)
     assert list(shown["x"]) == ["0.500 [0.250, 0.750]", "–", "0.250"]
     assert list(shown["sure"]) == ["yes", "–", "no"]

@@ -258,8 +258,9 @@ def test_captions_have_sixty_words_at_most_and_lose_none(html, whole):
     long = "One (a; b) and Clark et al. (2019), then more words; the rest is here. And n = 3."
     first, rest = split_caption(long, 11)
     assert (first, rest) == (
-        "One (a; b) and Clark et al. (2019), then more words.", "The rest is here. And n = 3."
-    )  # fmt: skip
+        "One (a; b) and Clark et al. (2019), then more words.",
+        "The rest is here. And n = 3.",
+    )
     assert split_caption("Short.") == ("Short.", "")
     assert split_caption("One two three; ρ is so. Four", 4) == ("One two three.", "ρ is so. Four")
 

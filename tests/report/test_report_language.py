@@ -162,9 +162,11 @@ def test_last_layer_heads_are_numbered_in_the_last_layer():
 
 def test_every_number_of_a_table_is_on_the_page(whole, page):
     for name, table in (
-        ("syntax", syntax_table(whole)), ("coreference", coreference_table(whole)),
-        ("frames", frames_table(whole)), ("features", features_table(whole)),
-    ):  # fmt: skip
+        ("syntax", syntax_table(whole)),
+        ("coreference", coreference_table(whole)),
+        ("frames", frames_table(whole)),
+        ("features", features_table(whole)),
+    ):
         shown = as_text(section(page, name))
         for group in table.groups:
             for row in group.rows:

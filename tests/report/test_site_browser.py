@@ -82,8 +82,9 @@ def test_every_link_is_relative_and_leads_to_a_file(site):
 def test_the_first_page_leads_to_everything(site):
     there = {file.resolve() for file in site.rglob("*") if file.is_file()}
     assert there - linked(site / "index.html") == {
-        site.resolve() / "index.html", site.resolve() / ".written"
-    }  # fmt: skip
+        site.resolve() / "index.html",
+        site.resolve() / ".written",
+    }
 
 
 @pytest.fixture

@@ -147,12 +147,27 @@ CONTRACT = {
     },
 }
 FEATURES = [
-    "noun", "verb", "pronoun", "subject", "object", "negation", "punctuation", "cls", "sep",
-]  # fmt: skip
+    "noun",
+    "verb",
+    "pronoun",
+    "subject",
+    "object",
+    "negation",
+    "punctuation",
+    "cls",
+    "sep",
+]
 UNTIDY = {"examples"}  # maps to draw, no numbers to tabulate
 COORDS = {
     ("surface", "target"): [
-        "self", "previous", "next", "first", "cls", "sep", "punctuation", "sep_from_sep",
+        "self",
+        "previous",
+        "next",
+        "first",
+        "cls",
+        "sep",
+        "punctuation",
+        "sep_from_sep",
         "sep_from_other",
     ],
     ("entropy", "query"): ["all", "cls"],
@@ -185,11 +200,14 @@ COORDS = {
     ("features", "feature"): FEATURES,
     ("cls_attention", "feature"): [name for name in FEATURES if name != "cls"],
     ("pairs", "pair"): [
-        "subject_to_verb", "verb_to_subject", "noun_to_pronoun", "pronoun_to_noun",
+        "subject_to_verb",
+        "verb_to_subject",
+        "noun_to_pronoun",
+        "pronoun_to_noun",
     ],
     ("surface", "layer"): list(range(LAYERS)),
     ("surface", "head"): list(range(HEADS)),
-}  # fmt: skip
+}
 
 
 def test_the_groups_are_those_of_the_contract(whole):
@@ -231,19 +249,30 @@ def test_coordinates_are_words_or_count_from_zero(whole, place):
 
 def test_values_lie_in_their_ranges(whole):
     for name, low, high in [
-        (whole["surface"]["attention"], 0, 1), (whole["entropy"]["entropy"], 0, np.log(512)),
-        (whole["distance"]["profile"], 0, 1), (whole["distance"]["mean_distance"], 0, 512),
-        (whole["sinks"]["sink_share"], 0, 1), (whole["sinks"]["sink_rate"], 0, 1),
-        (whole["mixing"]["ratio"], 0, 1), (whole["mixing"]["spearman_frequency"], -1, 1),
+        (whole["surface"]["attention"], 0, 1),
+        (whole["entropy"]["entropy"], 0, np.log(512)),
+        (whole["distance"]["profile"], 0, 1),
+        (whole["distance"]["mean_distance"], 0, 512),
+        (whole["sinks"]["sink_share"], 0, 1),
+        (whole["sinks"]["sink_rate"], 0, 1),
+        (whole["mixing"]["ratio"], 0, 1),
+        (whole["mixing"]["spearman_frequency"], -1, 1),
         (whole["divergence"]["js"], 0, np.log(2)),
-        (whole["norms"]["spearman_frequency"], -1, 1), (whole["neurons"]["effective"], 1, NEURONS),
-        (whole["neurons"]["position_overlap"], 0, 1), (whole["neurons"]["top_share"], 0, 1),
-        (whole["dependency"]["accuracy"], 0, 1), (whole["dependency"]["advantage"], -1, 1),
-        (whole["coreference"]["accuracy"], 0, 1), (whole["features"]["attention"], 0, 1),
-        (whole["pairs"]["attention"], 0, 1), (whole["examples"]["attention"], 0, 1),
-        (whole["examples"]["token_attention"], 0, 1), (whole["flow"]["share"], 0, 1),
-        (whole["flow"]["cls_share"], 0, 1), (whole["flow"]["effective_tokens"], 1, 512),
-    ]:  # fmt: skip
+        (whole["norms"]["spearman_frequency"], -1, 1),
+        (whole["neurons"]["effective"], 1, NEURONS),
+        (whole["neurons"]["position_overlap"], 0, 1),
+        (whole["neurons"]["top_share"], 0, 1),
+        (whole["dependency"]["accuracy"], 0, 1),
+        (whole["dependency"]["advantage"], -1, 1),
+        (whole["coreference"]["accuracy"], 0, 1),
+        (whole["features"]["attention"], 0, 1),
+        (whole["pairs"]["attention"], 0, 1),
+        (whole["examples"]["attention"], 0, 1),
+        (whole["examples"]["token_attention"], 0, 1),
+        (whole["flow"]["share"], 0, 1),
+        (whole["flow"]["cls_share"], 0, 1),
+        (whole["flow"]["effective_tokens"], 1, 512),
+    ]:
         values = name.values[np.isfinite(name.values)]
         assert values.size
         assert low <= values.min() <= values.max() <= high + 1e-12
@@ -252,11 +281,21 @@ def test_values_lie_in_their_ranges(whole):
 def test_the_root_says_what_was_run_on_what(whole, tiny):
     attrs = whole.tree.attrs
     expected = {
-        "model": tiny.name, "architecture": "BertModel", "layers": LAYERS, "heads": HEADS,
-        "documents": 5, "examples": 70, "skipped": 0, "windowed": 0, "seed": 0,
-        "replicates": 20, "headscope_version": hs.__version__, "cls_token": "[CLS]",
-        "sep_token": "[SEP]", "spec_fingerprint": whole.manifest["fingerprint"],
-    }  # fmt: skip
+        "model": tiny.name,
+        "architecture": "BertModel",
+        "layers": LAYERS,
+        "heads": HEADS,
+        "documents": 5,
+        "examples": 70,
+        "skipped": 0,
+        "windowed": 0,
+        "seed": 0,
+        "replicates": 20,
+        "headscope_version": hs.__version__,
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+        "spec_fingerprint": whole.manifest["fingerprint"],
+    }
     assert {key: attrs[key] for key in expected} == expected
     assert attrs["model_sha256"] == tiny.sha256
     assert attrs["corpus"].startswith("treebank: ")

@@ -47,10 +47,27 @@ main()
 def command(place):
     given = [word for name, value in WHOLE.items() for word in (f"--{name}", value)]
     return [
-        "atlas", place, "--demo", "--analyses", "surface,entropy", "--no-report", "--linears",
-        "stock", "--threads", "1", "--control", "none", "--keep-shards", "--engine",
-        "dask", "--workers", "2", *(str(word).replace("_", "-") for word in given), "-o", "run",
-    ]  # fmt: skip
+        "atlas",
+        place,
+        "--demo",
+        "--analyses",
+        "surface,entropy",
+        "--no-report",
+        "--linears",
+        "stock",
+        "--threads",
+        "1",
+        "--control",
+        "none",
+        "--keep-shards",
+        "--engine",
+        "dask",
+        "--workers",
+        "2",
+        *(str(word).replace("_", "-") for word in given),
+        "-o",
+        "run",
+    ]
 
 
 def test_a_worker_that_is_killed_changes_no_bit_and_opens_no_port(tiny_place, short, tmp_path):
@@ -70,11 +87,14 @@ def test_a_worker_that_is_killed_changes_no_bit_and_opens_no_port(tiny_place, sh
     assert "Traceback" not in complaint
 
 
-@pytest.mark.parametrize(("error", "said"), [
-    (KilledWorker("x", None, 3), "shard 3 ended 4 workers"),
-    (FutureCancelledError("x", "scheduler-connection-lost"), "the Dask cluster is gone"),
-    (OSError("Timed out trying to connect"), "the Dask cluster is gone"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (KilledWorker("x", None, 3), "shard 3 ended 4 workers"),
+        (FutureCancelledError("x", "scheduler-connection-lost"), "the Dask cluster is gone"),
+        (OSError("Timed out trying to connect"), "the Dask cluster is gone"),
+    ],
+)
 def test_what_dask_gives_up_is_said_with_what_to_do(error, said):
     said = rf"{said}.*finished shards are kept"
     with pytest.raises(HeadscopeError, match=said), dask_engine._in_words(Shard(2, 0, 1, 4, "")):
@@ -85,9 +105,14 @@ def test_what_dask_gives_up_is_said_with_what_to_do(error, said):
 def cluster():
     """One that is there: a worker of two threads, in this process."""
     with LocalCluster(
-        1, threads_per_worker=2, processes=False, host="127.0.0.1", protocol="tcp",
-        dashboard_address=":0", silence_logs=logging.CRITICAL,
-    ) as made:  # fmt: skip
+        1,
+        threads_per_worker=2,
+        processes=False,
+        host="127.0.0.1",
+        protocol="tcp",
+        dashboard_address=":0",
+        silence_logs=logging.CRITICAL,
+    ) as made:
         yield made.scheduler_address
 
 
@@ -149,11 +174,14 @@ def test_an_address_where_nobody_answers_is_said(monkeypatch, address):
         dask_engine.reach(address)
 
 
-@pytest.mark.parametrize(("given", "said"), [
-    (["--scheduler", "tcp://a:1"], "wanted the engine dask"),
-    (["--engine", "dask", "--scheduler", "tcp://a:1", "--workers", "2"], "wanted one of them"),
-    (["--engine", "dask"], "pip install 'headscope[cluster]'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--scheduler", "tcp://a:1"], "wanted the engine dask"),
+        (["--engine", "dask", "--scheduler", "tcp://a:1", "--workers", "2"], "wanted one of them"),
+        (["--engine", "dask"], "pip install 'headscope[cluster]'"),
+    ],
+)
 def test_what_cannot_be_is_refused_before_a_model_is_loaded(monkeypatch, given, said):
     if len(given) == 2 and given[1] == "dask":
         monkeypatch.setattr("headscope.run.worker_processes.find_spec", lambda _: None)

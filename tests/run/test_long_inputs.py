@@ -156,10 +156,12 @@ def test_divergence_of_drawn_queries_is_right_in_the_mean(decoder, monkeypatch):
     asked = {"analyses": ("divergence",), "limit": 1}
     upper = np.triu_indices(8, 1)
     wanted = made(decoder, **asked)["divergence"].js.values[upper]
-    drawn = np.stack([
-        made(decoder, **asked, whole_maps=8, seed=seed)["divergence"].js.values[upper]
-        for seed in range(24)
-    ])  # fmt: skip
+    drawn = np.stack(
+        [
+            made(decoder, **asked, whole_maps=8, seed=seed)["divergence"].js.values[upper]
+            for seed in range(24)
+        ]
+    )
     error = drawn.std(0, ddof=1) / len(drawn) ** 0.5
     assert (error > 0).all()
     assert np.abs(drawn.mean(0) - wanted).max() < 4 * error.max()
@@ -211,9 +213,15 @@ def test_nan_in_half_precision_is_said_and_loses_nothing(decoder, tmp_path, dtyp
     told = rf"of shard 2 holds NaN: the network computed in {dtype} gave no .*shards are kept"
     with pytest.raises(HeadscopeError, match=told):
         hs.atlas(
-            model, ["the cat, a cat. " * 9, TEXT], control="none", whole_maps=8, max_length=48,
-            analyses=("entropy", "norms"), output=tmp_path / "run", shard_tokens=1,
-        )  # fmt: skip
+            model,
+            ["the cat, a cat. " * 9, TEXT],
+            control="none",
+            whole_maps=8,
+            max_length=48,
+            analyses=("entropy", "norms"),
+            output=tmp_path / "run",
+            shard_tokens=1,
+        )
     assert len(list(tmp_path.glob("run/shards/*/*"))) == 1
 
 

@@ -115,12 +115,15 @@ def ids(examples):
 
 def facts(plan):
     return {
-        "counts": asdict(plan.counts), "tokens": plan.token_counts.tolist(),
+        "counts": asdict(plan.counts),
+        "tokens": plan.token_counts.tolist(),
         "annotations": (plan.annotations.documents, plan.annotations.relations),
-        "stored": ids(plan.stored_inputs), "listed": list(plan.listed.items()),
-        "sample": ids(plan.sample.within(900)), "longest": plan.longest,
+        "stored": ids(plan.stored_inputs),
+        "listed": list(plan.listed.items()),
+        "sample": ids(plan.sample.within(900)),
+        "longest": plan.longest,
         "examples": sum(shard.examples for shard in plan.shards),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("few", [{}, {"replicates": 4}, {"limit": 7}])

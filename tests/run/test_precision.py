@@ -20,11 +20,13 @@ def runs(tmp_path_factory):
     given = {"analyses": ("entropy",), "limit": 1, "replicates": 0}
     return {
         dtype: hs.atlas(
-            hs.load("demo", dtype=dtype), hs.demo_corpus(),
-            output=tmp_path_factory.mktemp(dtype) / "run", **given,
+            hs.load("demo", dtype=dtype),
+            hs.demo_corpus(),
+            output=tmp_path_factory.mktemp(dtype) / "run",
+            **given,
         )
         for dtype in ("float32", *HALF)
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("dtype", HALF)
@@ -40,8 +42,10 @@ def test_words_that_flip_are_counted_by_cell():
 
     def made(first, second, head):
         cells = np.array([first / 30, second / 10]).reshape(1, 1, 1, 2)
-        place = {f"best_{part}": ("relation", [at, 0]) for part, at in
-                 (("layer", 0), ("head", head), ("direction", 0))}  # fmt: skip
+        place = {
+            f"best_{part}": ("relation", [at, 0])
+            for part, at in (("layer", 0), ("head", head), ("direction", 0))
+        }
         dims = ("layer", "head", "direction", "relation")
         return xr.Dataset({"accuracy": (dims, cells), "count": ("relation", [30, 10]), **place})
 

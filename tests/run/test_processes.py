@@ -40,10 +40,15 @@ QUICK_RUN = ("atlas", "demo", *QUICK, "--no-report", "--keep-shards", "-o", "run
 def uninterrupted(demo, tmp_path_factory):
     """atlas.nc of the same run, made in one go, in this process."""
     run = hs.atlas(
-        demo, hs.demo_corpus(), output=tmp_path_factory.mktemp("uninterrupted") / "run",
-        analyses=("surface", "entropy"), replicates=20, shard_tokens=400, limit=7,
+        demo,
+        hs.demo_corpus(),
+        output=tmp_path_factory.mktemp("uninterrupted") / "run",
+        analyses=("surface", "entropy"),
+        replicates=20,
+        shard_tokens=400,
+        limit=7,
         execution=hs.Execution(linears="stock", threads=1, keep_shards=True),
-    )  # fmt: skip
+    )
     assert len(shard_files(run.path)) == SHARDS
     return (run.path / "atlas.nc").read_bytes()
 
@@ -107,10 +112,16 @@ def _has_imported(process, library):
     return any(library in m.path for m in psutil.Process(process.pid).memory_maps())
 
 
-@pytest.mark.parametrize(("moment", "sign"), [
-    ("importing", signal.SIGINT),
-    ("computing, and one is stopped", signal.SIGTERM),  # which hears nothing: this hung for ever
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("moment", "sign"),
+    [
+        ("importing", signal.SIGINT),
+        (
+            "computing, and one is stopped",
+            signal.SIGTERM,
+        ),  # which hears nothing: this hung for ever
+    ],
+)
 def test_ctrl_c_with_two_workers_leaves_no_process_behind(tmp_path, moment, sign):
     code = IMPORTING if moment == "importing" else None
     with forked(*QUICK_RUN, "--workers", "2", cwd=tmp_path, code=code) as process:

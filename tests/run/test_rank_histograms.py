@@ -79,10 +79,12 @@ def test_correlations_with_ranks_of_few_documents_are_held() -> None:
         by_half = [np.bincount(documents[at::2].ravel(), minlength=3000) for at in range(2)]
         counts = np.sum(by_half, 0)
         kept = [documents, *(np.delete(documents, at, 0) for at in range(14))]
-        draws = np.array([
-            correlation(rankdata(-counts[some.ravel()]), rankdata(value[some.ravel()]))
-            for some in kept
-        ])[:, None]  # fmt: skip
+        draws = np.array(
+            [
+                correlation(rankdata(-counts[some.ravel()]), rankdata(value[some.ravel()]))
+                for some in kept
+            ]
+        )[:, None]
         for into, agreement in ((held, counted(by_half).agreement()), (plainly, 1.0)):
             found = around(draws[0], draws, agreement=agreement)
             into.append(found.low[0] <= truth <= found.high[0])

@@ -54,8 +54,10 @@ def test_a_question_reads_the_kind_that_has_its_annotation(demo, mixed):
     run = hs.atlas(demo, mixed, analyses=names, control="none")
     read = {name: (run[name].attrs["reading"], int(run[name].attrs["documents"])) for name in run}
     assert read == {
-        "surface": ("windows", 6), "dependency": ("sentences", 6), "coreference": ("documents", 6),
-    }  # fmt: skip
+        "surface": ("windows", 6),
+        "dependency": ("sentences", 6),
+        "coreference": ("documents", 6),
+    }
     assert run.tree.attrs["tokens"] == run["surface"].attrs["tokens"]
     assert run.manifest["counts"]["reading"] == "windows"
 
@@ -88,9 +90,15 @@ def test_documents_that_are_read_whole_change_no_number_of_sentences(demo):
 def test_bands_end_where_they_say():
     ends = (1, 16, 17, 32, 33, 512, 2048, 2049)
     assert [band_of(n) for n in ends] == [
-        "up to 16", "up to 16", "17 to 32", "17 to 32", "33 to 64", "129 to 512", "513 to 2048",
+        "up to 16",
+        "up to 16",
+        "17 to 32",
+        "17 to 32",
+        "33 to 64",
+        "129 to 512",
+        "513 to 2048",
         "more than 2048",
-    ]  # fmt: skip
+    ]
 
 
 @pytest.fixture(scope="module")

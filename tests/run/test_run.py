@@ -67,11 +67,15 @@ def test_the_number_of_threads_leaves_every_bit_as_it_is(demo, linears, analyses
     """On the demo: the products of a tiny model are too small to be split."""
     one, two = (
         hs.atlas(
-            demo, hs.demo_corpus(), limit=1, replicates=20, analyses=analyses,
+            demo,
+            hs.demo_corpus(),
+            limit=1,
+            replicates=20,
+            analyses=analyses,
             execution=hs.Execution(linears=linears, threads=threads),
         )
         for threads in (1, 2)
-    )  # fmt: skip
+    )
     xr.testing.assert_identical(one.tree, two.tree)
     assert bits(one.tree) == bits(two.tree)
 
@@ -84,9 +88,13 @@ def test_the_number_of_workers_leaves_every_bit_as_it_is(tiny_place, whole, tmp_
 def run_by_two_workers(place):
     execution = hs.Execution(workers=2, linears="stock")  # threads by default
     hs.atlas(
-        hs.load(place), hs.demo_corpus(), output="run", settings=SETTINGS, control="none",
+        hs.load(place),
+        hs.demo_corpus(),
+        output="run",
+        settings=SETTINGS,
+        control="none",
         execution=execution,
-    )  # fmt: skip
+    )
 
 
 def test_the_order_in_which_analyses_are_named_changes_nothing(tiny, tmp_path):
@@ -107,9 +115,12 @@ def copy(short, tmp_path):
 
 def again(tiny, path, settings=SHORT, *, keep_shards=True, **more):
     return hs.atlas(
-        tiny, hs.demo_corpus(), output=path, settings=settings,
+        tiny,
+        hs.demo_corpus(),
+        output=path,
+        settings=settings,
         execution=hs.Execution(linears="stock", threads=1, keep_shards=keep_shards, **more),
-    )  # fmt: skip
+    )
 
 
 def test_a_finished_run_is_only_opened(tiny, copy, short, monkeypatch):
@@ -262,9 +273,13 @@ def test_a_corpus_that_changes_while_it_is_read_ends_the_run(tiny, tmp_path, edi
 
     with pytest.raises(CorpusError, match=r"changed since this run was planned: documents \d"):
         hs.atlas(
-            tiny, hs.TextCorpus(file), output=tmp_path / "run", shard_tokens=8,
-            analyses=["entropy"], execution=hs.Execution(linears="stock", progress=change),
-        )  # fmt: skip
+            tiny,
+            hs.TextCorpus(file),
+            output=tmp_path / "run",
+            shard_tokens=8,
+            analyses=["entropy"],
+            execution=hs.Execution(linears="stock", progress=change),
+        )
     assert not shard_files(tmp_path / "run")
     assert not (tmp_path / "run/atlas.nc").exists()
 
@@ -353,10 +368,12 @@ def test_an_analysis_that_is_asked_for_needs_its_annotations(tiny, how):
 def test_a_limit_that_leaves_out_all_annotated_documents_says_so(tiny):
     """ "this one has none" was said of a corpus whose trees begin with its second document."""
     tree = (Word("It", head=1, relation="nsubj"), Word("rains", head=-1, relation="root"))
-    corpus = hs.MemoryCorpus([
-        Document("plain", (Passage("p", text="No trees here."),)),
-        Document("trees", (Passage("t", words=tree),)),
-    ])  # fmt: skip
+    corpus = hs.MemoryCorpus(
+        [
+            Document("plain", (Passage("p", text="No trees here."),)),
+            Document("trees", (Passage("t", words=tree),)),
+        ]
+    )
     first = r"its first document has none \(--limit\); give a larger --limit, or --treebank"
     with pytest.raises(InputError, match=f"needs a corpus with trees, words, and {first}"):
         hs.atlas(tiny, corpus, analyses=["dependency"], limit=1)
@@ -366,9 +383,18 @@ def test_analyses_without_their_annotations_are_left_out(tiny):
     options = {"dependency": {"measure": "weighted_norm"}}  # as --measure gives it to all
     run = hs.atlas(tiny, hs.MemoryCorpus(["No trees."]), options=options, replicates=0)
     plain = {
-        "surface", "entropy", "distance", "norms", "sinks", "mixing", "flow", "divergence",
-        "patterns", "neurons", "examples",
-    }  # fmt: skip
+        "surface",
+        "entropy",
+        "distance",
+        "norms",
+        "sinks",
+        "mixing",
+        "flow",
+        "divergence",
+        "patterns",
+        "neurons",
+        "examples",
+    }
     assert set(run) == plain
 
 
@@ -433,9 +459,13 @@ def test_a_loaded_model_cannot_be_loaded_again_by_workers(tiny):
     model = hs.load(tiny.network, tokenizer=tiny.tokenizer)
     with pytest.raises(InputError, match="several workers load the model themselves"):
         hs.atlas(
-            model, hs.demo_corpus(), analyses=["entropy"], shard_tokens=400, replicates=0,
+            model,
+            hs.demo_corpus(),
+            analyses=["entropy"],
+            shard_tokens=400,
+            replicates=0,
             execution=hs.Execution(workers=2),
-        )  # fmt: skip
+        )
 
 
 def test_nothing_to_open_is_named(tmp_path):

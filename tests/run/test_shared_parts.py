@@ -29,9 +29,13 @@ def request(model):
     ids = np.arange(6)
     example = Example("one", "one", ids, ids * 0, ids < 0)
     return ExperimentRequest(
-        "count", model, corpus={"kind": "made", "files": []}, examples=[example], settings={},
+        "count",
+        model,
+        corpus={"kind": "made", "files": []},
+        examples=[example],
+        settings={},
         divided=True,
-    )  # fmt: skip
+    )
 
 
 class Counting:

@@ -29,8 +29,10 @@ def whole(example):
 
 def same(first, second):
     assert (first.shards, first.digest, facts(first)) == (
-        second.shards, second.digest, facts(second),
-    )  # fmt: skip
+        second.shards,
+        second.digest,
+        facts(second),
+    )
     for one, other in zip(first.stored_inputs, second.stored_inputs, strict=True):
         assert whole(one) == whole(other)
 
@@ -116,10 +118,16 @@ def test_all_of_an_example_is_kept(demo):
     """Words, mentions, frames, and a document's name that is no Unicode."""
     ids = np.arange(3)
     example = Example(
-        "one", "d\udcff", ids, ids % 2, ids > 1, ids - 1,
-        (Word("a", "X", "Y", -1, "root", False), Word("b")), (Mention("e", 0, 1, 0, "proper"),),
+        "one",
+        "d\udcff",
+        ids,
+        ids % 2,
+        ids > 1,
+        ids - 1,
+        (Word("a", "X", "Y", -1, "root", False), Word("b")),
+        (Mention("e", 0, 1, 0, "proper"),),
         (Frame("F", 0, 0, (FrameElement("g", 1, 1, False),)),),
-    )  # fmt: skip
+    )
     corpus = hs.MemoryCorpus(["A text."])
     part = plan_partition(module.encoder_for(demo, SMALL), corpus, SMALL)
     reading = part.readings["texts"]

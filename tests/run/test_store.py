@@ -129,9 +129,13 @@ def test_no_folder_of_shards_grows_with_their_number(folder):
         folder.put_span(span, STATE)
     places = sorted(file.relative_to(folder.path).parts for file in folder.path.glob("*/*/*"))
     assert [(place, name.partition("-")[0]) for _, place, name in places] == [
-        ("00000", "00000"), ("00000", "00000..00007"), ("00000", "04088..04095"),
-        ("04096", "04096"), ("04096", "04096..04103"), ("98304", "99999"),
-    ]  # fmt: skip
+        ("00000", "00000"),
+        ("00000", "00000..00007"),
+        ("00000", "04088..04095"),
+        ("04096", "04096"),
+        ("04096", "04096..04103"),
+        ("98304", "99999"),
+    ]
     assert folder.named_spans() == spans
     folder.drop_merged(spans)
     assert folder.finished_spans() == spans - {(0, 0), (4096, 4096)}
@@ -340,12 +344,14 @@ def test_results_are_written_and_read_as_by_xarray(tmp_path):
     one = xr.Dataset(
         {
             "b": (("layer", "word"), np.array([[0.5, np.nan]]), {"units": "nats"}),
-            "a": (("rank",), np.array([True, False, True])), "none": (("empty",), np.zeros(0)),
-            "spelt": ((), "é"), "count": (("word",), np.array([1, 2], np.int16)),
+            "a": (("rank",), np.array([True, False, True])),
+            "none": (("empty",), np.zeros(0)),
+            "spelt": ((), "é"),
+            "count": (("word",), np.array([1, 2], np.int16)),
         },
         coords={"layer": [3], "word": ["a", "本"], "token": ("word", ["x", ""])},
         attrs={"kind": "random", "counts": [1, 2]},
-    )  # fmt: skip
+    )
     above = xr.Dataset({"at": ("layer", [7.0])}, {"layer": [3]}, {"seed": 0})
     crossed = xr.Dataset({"at": ("far", [1, 2]), "far": ("side", [0.5])})  # named as a dimension
     tree = xr.DataTree.from_dict({"/": above, "/x": one, "/y": crossed, "/y/z": one})
@@ -364,8 +370,9 @@ def test_a_word_that_hdf5_cannot_hold_is_kept_all_but_that(tmp_path):
     """A treebank with NUL once failed after all was computed."""
     words = xr.Dataset(
         {"word": ("at", np.array(["a\x00b", "c"], object), {"of": "x\x00y"})},
-        coords={"relation": ["\ud800", "nsubj"]}, attrs={"versus": "\x00"},
-    )  # fmt: skip
+        coords={"relation": ["\ud800", "nsubj"]},
+        attrs={"versus": "\x00"},
+    )
     kept = storable(words)
     file = tmp_path / "words.nc"
     file.write_bytes(tree_as_netcdf(xr.DataTree.from_dict({"/words": kept.drop_vars("word")})))

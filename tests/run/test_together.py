@@ -395,10 +395,13 @@ def without_the_column(folder):
     return hs.ColumnCorpus(folder)
 
 
-@pytest.mark.parametrize(("spoilt", "said"), [
-    (cut, "b.txt.gz cannot be read: Truncated compressed stream; wanted a whole file"),
-    (without_the_column, "b.parquet has no column 'text' of texts; there are txt"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spoilt", "said"),
+    [
+        (cut, "b.txt.gz cannot be read: Truncated compressed stream; wanted a whole file"),
+        (without_the_column, "b.parquet has no column 'text' of texts; there are txt"),
+    ],
+)
 def test_a_file_that_cannot_be_planned_ends_a_process_which_says_so(
     tiny, folder, tmp_path, monkeypatch, spoilt, said
 ):
@@ -473,10 +476,11 @@ def test_status_tells_the_living_from_the_dead(folder):
     assert head == "running: 8 of 20 shards are done, 120 a minute, 0:00:06 left"
     told = {line.partition(": ")[2] for line in lines}
     assert told == {
-        "computing (shard 7); 6 shards", "failed; 0 shards; out / of luck",
+        "computing (shard 7); 6 shards",
+        "failed; 0 shards; out / of luck",
         "dead; 0 shards; silent for 0:04:00 while computing (shard 9)",
         "dead; 0 shards; ended without a word while finishing",
-    }  # fmt: skip
+    }
     summary = json.loads(CliRunner().invoke(group, ["status", str(folder), "--json"]).output)
     assert (summary["state"], summary["done"], len(summary["processes"])) == ("running", 8, 4)
 

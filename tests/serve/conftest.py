@@ -18,9 +18,12 @@ from headscope.serve.server import LiveServer, bound
 from headscope.serve.waiting import WaitingLine
 
 LOADING = {
-    "device": "cpu", "device_map": None, "dtype": "float32", "revision": None,
+    "device": "cpu",
+    "device_map": None,
+    "dtype": "float32",
+    "revision": None,
     "trust_remote_code": False,
-}  # fmt: skip
+}
 TOKEN = "a-token-of-the-tests"
 
 

@@ -40,8 +40,9 @@ def line():
 
 def client_of(app, host="127.0.0.1", **more):
     guard = Guard(app.starlette(), host=host, port=8899, token=TOKEN)
-    return TestClient(guard, base_url=BASE, follow_redirects=False, raise_server_exceptions=False,
-                      **more)  # fmt: skip
+    return TestClient(
+        guard, base_url=BASE, follow_redirects=False, raise_server_exceptions=False, **more
+    )
 
 
 @pytest.fixture
@@ -115,12 +116,19 @@ def test_the_address_without_its_token_stays_on_this_server(client):
 @pytest.mark.parametrize(
     ("host", "right"),
     [
-        ("127.0.0.1:8899", True), ("localhost:8899", True), ("LOCALHOST:1234", True),
-        ("[::1]:8899", True), ("127.0.0.1", True), ("evil.example:8899", False),
-        ("127.0.0.1.evil.example:8899", False), ("localhost.", False), ("", False),
-        ("192.0.2.7:8899", False), ("localhost:80:80", False),
+        ("127.0.0.1:8899", True),
+        ("localhost:8899", True),
+        ("LOCALHOST:1234", True),
+        ("[::1]:8899", True),
+        ("127.0.0.1", True),
+        ("evil.example:8899", False),
+        ("127.0.0.1.evil.example:8899", False),
+        ("localhost.", False),
+        ("", False),
+        ("192.0.2.7:8899", False),
+        ("localhost:80:80", False),
     ],
-)  # fmt: skip
+)
 def test_another_name_of_this_machine_is_refused(client, host, right):
     answer = client.get("/", headers={"host": host, "x-headscope-token": TOKEN})
     assert (answer.status_code == 200) == right
@@ -187,8 +195,11 @@ class Model:
 
     def __init__(self, error=None):
         self.begun, self.go, self.error, self.read_texts = (
-            threading.Semaphore(0), threading.Event(), error, []
-        )  # fmt: skip
+            threading.Semaphore(0),
+            threading.Event(),
+            error,
+            [],
+        )
 
     def read(self, asked, check):
         self.read_texts.append(asked.text)
@@ -224,13 +235,18 @@ def test_an_older_text_of_a_page_is_dropped_and_other_pages_are_served(line):
         for thread in threads:
             thread.join()
     assert {text: one.status_code for text, one in answers.items()} == {
-        "first": 409, "second": 409, "third": 422, "of b": 422
-    }  # fmt: skip
+        "first": 409,
+        "second": 409,
+        "third": 422,
+        "of b": 422,
+    }
     assert model.read_texts == ["first", "third", "of b"]
     assert answers["of b"].json() == {
-        "error": "found of b; wanted this: and that", "found": "found of b", "wanted": "this",
+        "error": "found of b; wanted this: and that",
+        "found": "found of b",
+        "wanted": "this",
         "do": "and that",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
@@ -328,9 +344,12 @@ def test_a_run_is_browsed_and_its_model_typed_into(shown):
     with closing(app.line):
         client = let_in(client_of(app))
         for name, kind in {
-            "": "text/html", "report.html": "text/html", "heads.html": "text/html",
-            "views/01.html": "text/html", "sources.bib": "text/plain",
-        }.items():  # fmt: skip
+            "": "text/html",
+            "report.html": "text/html",
+            "heads.html": "text/html",
+            "views/01.html": "text/html",
+            "sources.bib": "text/plain",
+        }.items():
             page = client.get(f"/run/{name}")
             assert (page.status_code, page.headers["content-type"].partition(";")[0]) == (200, kind)
         index = client.get("/run/").text

@@ -314,8 +314,10 @@ def test_the_page_is_accessible_and_not_wider_than_its_window(
 def asked(server, text, page):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     headers = {
-        "X-Headscope-Token": TOKEN, "X-Headscope-Page": page, "Content-Type": "application/json"
-    }  # fmt: skip
+        "X-Headscope-Token": TOKEN,
+        "X-Headscope-Page": page,
+        "Content-Type": "application/json",
+    }
     connection.request("POST", "/read", json.dumps({"text": text}), headers)
     return connection
 

@@ -298,14 +298,23 @@ def test_what_cannot_be_read_is_told(decoder, asked, said):
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"[]", b"{", b"{}", b'{"text": 3}', b'{"text": "a", "changes": []}' * 2,
-        b'{"text": "a", "changes": {"of": []}}', b'{"text": "a", "changes": {"off": [[0, 1]]}}',
-        b'{"text": "a", "changes": {"off": [[0, 1, -1]]}}', b"[" * 90_000,
+        b"",
+        b"[]",
+        b"{",
+        b"{}",
+        b'{"text": 3}',
+        b'{"text": "a", "changes": []}' * 2,
+        b'{"text": "a", "changes": {"of": []}}',
+        b'{"text": "a", "changes": {"off": [[0, 1]]}}',
+        b'{"text": "a", "changes": {"off": [[0, 1, -1]]}}',
+        b"[" * 90_000,
         b'{"text": "a", "changes": {"zero": [[0, true]]}}',
-        b'{"text": "a", "changes": {"zero": [[0, 0]], "layer": "1"}}', b'{"text": "a", "pair": {}}',
-        b'{"text": "' + b"a" * 20_001 + b'"}', b"\xff\xfe",
+        b'{"text": "a", "changes": {"zero": [[0, 0]], "layer": "1"}}',
+        b'{"text": "a", "pair": {}}',
+        b'{"text": "' + b"a" * 20_001 + b'"}',
+        b"\xff\xfe",
     ],
-)  # fmt: skip
+)
 def test_a_request_that_is_none_is_refused(body):
     with pytest.raises(InputError, match="found "):
         read_request(body)

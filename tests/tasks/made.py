@@ -29,9 +29,13 @@ WORDS = ("the", "a", "b", ".", ",")
 
 def config(**changes: Any) -> BertConfig:
     usual = {
-        "vocab_size": 13, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
-        "intermediate_size": 32, "max_position_embeddings": 48,
-    }  # fmt: skip
+        "vocab_size": 13,
+        "hidden_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 32,
+        "max_position_embeddings": 48,
+    }
     return BertConfig(**usual | changes)
 
 

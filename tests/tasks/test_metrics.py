@@ -22,11 +22,13 @@ def binary(*metrics: str) -> Task:
 def test_accuracy_f1_and_matthews_are_their_formulas():
     found = score(binary("accuracy", "f1", "matthews"), LABELS, LOGITS)
     below = np.sqrt((TRUE + WRONG) * (TRUE + MISSED) * (REST + WRONG) * (REST + MISSED))
-    assert found == pytest.approx({
-        "accuracy": (TRUE + REST) / 10,
-        "f1": 2 * TRUE / (2 * TRUE + WRONG + MISSED),
-        "matthews": (TRUE * REST - WRONG * MISSED) / below,
-    })  # fmt: skip
+    assert found == pytest.approx(
+        {
+            "accuracy": (TRUE + REST) / 10,
+            "f1": 2 * TRUE / (2 * TRUE + WRONG + MISSED),
+            "matthews": (TRUE * REST - WRONG * MISSED) / below,
+        }
+    )
     assert list(found) == ["accuracy", "f1", "matthews"]
 
 

@@ -30,9 +30,11 @@ def test_every_row_is_what_the_tokenizer_makes_of_it_alone(model, pair, limit):
     for row, example in zip(rows.rows, found.examples, strict=True):
         texts = (row.text_a,) if row.text_b is None else (row.text_a, row.text_b)
         alone = model.model.tokenizer(
-            *texts, truncation="longest_first", max_length=min(limit, 48),
+            *texts,
+            truncation="longest_first",
+            max_length=min(limit, 48),
             return_special_tokens_mask=True,
-        )  # fmt: skip
+        )
         assert example.input_ids.tolist() == alone["input_ids"]
         assert example.segment_ids.tolist() == alone["token_type_ids"]
         assert example.special.tolist() == [bool(x) for x in alone["special_tokens_mask"]]

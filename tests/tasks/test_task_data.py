@@ -102,10 +102,14 @@ def test_the_whole_of_glue_in_one_folder_is_found_by_the_tasks_own_folder(tmp_pa
 @pytest.mark.parametrize(
     ("name", "split", "count", "first"),
     [
-        ("rte", "dev", 277, 1), ("rte", "train", 2490, 1), ("sst-2", "dev", 872, 1),
-        ("sst-2", "train", 8000, 0), ("sts-b", "dev", 1500, 5.0), ("sts-b", "train", 5749, 5.0),
+        ("rte", "dev", 277, 1),
+        ("rte", "train", 2490, 1),
+        ("sst-2", "dev", 872, 1),
+        ("sst-2", "train", 8000, 0),
+        ("sts-b", "dev", 1500, 5.0),
+        ("sts-b", "train", 5749, 5.0),
     ],
-)  # fmt: skip
+)
 def test_the_real_files_beside_the_checkout_are_read_whole(name, split, count, first, shared):
     found = read_task(name, shared / "data/glue", split=split)
     assert len(found) == count
@@ -411,11 +415,12 @@ def hub(monkeypatch):
     made = SimpleNamespace(asked=[], answer=[], commit="c0ffee", bars=bars)
     monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", info)
     library = SimpleNamespace(
-        load_dataset=load_dataset, config=SimpleNamespace(HF_HUB_OFFLINE=False),
+        load_dataset=load_dataset,
+        config=SimpleNamespace(HF_HUB_OFFLINE=False),
         are_progress_bars_disabled=lambda: not bars["shown"],
         disable_progress_bars=lambda: bars.update(shown=False),
         enable_progress_bars=lambda: bars.update(shown=True),
-    )  # fmt: skip
+    )
     monkeypatch.setitem(sys.modules, "datasets", library)
     return made
 

@@ -143,10 +143,19 @@ def test_a_head_of_a_regression_fits_a_regression_only(tmp_path):
 
 def test_an_encoder_decoder_is_refused(tmp_path):
     config = BartConfig(
-        vocab_size=13, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
-        decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16,
-        max_position_embeddings=48, pad_token_id=0, bos_token_id=2, eos_token_id=3,
-    )  # fmt: skip
+        vocab_size=13,
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=16,
+        decoder_ffn_dim=16,
+        max_position_embeddings=48,
+        pad_token_id=0,
+        bos_token_id=2,
+        eos_token_id=3,
+    )
     BartModel(config).save_pretrained(tmp_path / "bart")
     wordpiece().save_pretrained(tmp_path / "bart")
     for options in ({}, {"new_head": True}):

@@ -29,10 +29,13 @@ def make_side(tokens, *, name="", pair=False):
         last += not aside and not (token.startswith("##") and word and word[-1] == last >= 0)
         word.append(-1 if aside else last)
     return {
-        "name": name, "tokens": list(tokens), "special": special, "word": word,
+        "name": name,
+        "tokens": list(tokens),
+        "special": special,
+        "word": word,
         "segment": [int(pair and place >= boundary) for place in range(len(tokens))],
         "boundary": boundary,
-    }  # fmt: skip
+    }
 
 
 def make_maps(queries, keys, layers, heads, *, causal=False, seed=4):
@@ -46,9 +49,13 @@ def make_maps(queries, keys, layers, heads, *, causal=False, seed=4):
             kind = (layer * 5 + head) % 6
             scores = rng.normal(0, 1.2, (queries, keys))
             scores += (
-                5.0 * (away == 1), 5.0 * (away == -1), 5.0 * (key == 0) + 0 * query,
-                5.0 * (key == keys - 1) + 0 * query, 0 * away, -np.abs(away) / 2,
-            )[kind]  # fmt: skip
+                5.0 * (away == 1),
+                5.0 * (away == -1),
+                5.0 * (key == 0) + 0 * query,
+                5.0 * (key == keys - 1) + 0 * query,
+                0 * away,
+                -np.abs(away) / 2,
+            )[kind]
             if causal:
                 scores[away < 0] = -np.inf
             maps[layer, head] = softmax(scores)
@@ -79,10 +86,12 @@ def coded(maps, *, levels=255, scale=None, signed=False, **names):
     codes = np.round(share * levels).astype(np.uint8).swapaxes(-2, -1)  # [layer, head, key, query]
     scale = np.asarray(scale, float)
     return {
-        **names, "signed": signed, "levels": levels,
+        **names,
+        "signed": signed,
+        "levels": levels,
         "scale": scale.ravel().tolist() if scale.ndim else float(scale),
         "data": [packed(layer) for layer in codes],
-    }  # fmt: skip
+    }
 
 
 def stored(stack, measure, sides):
@@ -129,19 +138,33 @@ def make_detail(maps, chosen):
         exact = np.round(np.sqrt(maps[layer, head]) * 65535).astype(np.uint16)
         blocks.append(packed((exact >> 8).astype("u1"), (exact & 255).astype("u1")))
     return {
-        "heads": [list(head) for head in chosen], "dim": 0, "vectors": False, "bias": False,
-        "scaling": [], "softcap": None, "why": "this family does not show its queries and keys",
+        "heads": [list(head) for head in chosen],
+        "dim": 0,
+        "vectors": False,
+        "bias": False,
+        "scaling": [],
+        "softcap": None,
+        "why": "this family does not show its queries and keys",
         "blocks": blocks,
-    }  # fmt: skip
+    }
 
 
 # --- payloads -----------------------------------------------------------------------------------
 
 
 def make_stack(
-    sides, layers, heads, *, name="self", queries=0, keys=0, causal=False,
-    measures=("weighted_norm",), detail=(), seed=4,
-):  # fmt: skip
+    sides,
+    layers,
+    heads,
+    *,
+    name="self",
+    queries=0,
+    keys=0,
+    causal=False,
+    measures=("weighted_norm",),
+    detail=(),
+    seed=4,
+):
     n, m = len(sides[queries]["tokens"]), len(sides[keys]["tokens"])
     maps = make_maps(n, m, layers, heads, causal=causal, seed=seed)
     told = make_detail(maps, detail) if detail else None
@@ -151,28 +174,48 @@ def make_stack(
         largest = (maps * norm[:, :, None]).max((2, 3))
         norm_scale = norm.max(-1)  # [layer, head]
         codes = np.round(norm / norm_scale[..., None] * 65535).astype("<u2")
-        found.append({
-            "name": "weighted_norm", "label": "weighted norm", "unit": "1", "signed": False,
-            "scale": largest.ravel().tolist(), "norm": packed(codes),
-            "norm_scale": norm_scale.ravel().tolist(),
-        })  # fmt: skip
+        found.append(
+            {
+                "name": "weighted_norm",
+                "label": "weighted norm",
+                "unit": "1",
+                "signed": False,
+                "scale": largest.ravel().tolist(),
+                "norm": packed(codes),
+                "norm_scale": norm_scale.ravel().tolist(),
+            }
+        )
     if "difference" in measures:
         other = 0.7 * maps + 0.3 * make_maps(n, m, layers, heads, causal=causal, seed=seed + 1)
-        found.append(coded(
-            other, scale=1.0, name="tuned", label="attention, tuned", unit="probability"
-        ))  # fmt: skip
-        found.append({
-            "name": "difference", "label": "difference", "unit": "probability", "signed": True,
-            "scale": float(np.abs(other - maps).max()), "minuend": len(found) - 1,
-            "subtrahend": 0,
-        })  # fmt: skip
+        found.append(
+            coded(other, scale=1.0, name="tuned", label="attention, tuned", unit="probability")
+        )
+        found.append(
+            {
+                "name": "difference",
+                "label": "difference",
+                "unit": "probability",
+                "signed": True,
+                "scale": float(np.abs(other - maps).max()),
+                "minuend": len(found) - 1,
+                "subtrahend": 0,
+            }
+        )
     kinds = ("previous token", "next token", "", "to [SEP]", "broad", "")
     return {
-        "name": name, "label": name.capitalize(), "layers": layers, "heads": heads,
-        "causal": causal, "queries": queries, "keys": keys, "measures": found, "detail": told,
-        "labels": [[kinds[(layer * 5 + head) % 6] for head in range(heads)]
-                   for layer in range(layers)],
-    }  # fmt: skip
+        "name": name,
+        "label": name.capitalize(),
+        "layers": layers,
+        "heads": heads,
+        "causal": causal,
+        "queries": queries,
+        "keys": keys,
+        "measures": found,
+        "detail": told,
+        "labels": [
+            [kinds[(layer * 5 + head) % 6] for head in range(heads)] for layer in range(layers)
+        ],
+    }
 
 
 def make_payload(
@@ -181,10 +224,14 @@ def make_payload(
     """One stack; `measures` and `detail` go to `make_stack`."""
     sides = [make_side(tokens or make_tokens(n), pair=not causal)]
     return {
-        "version": 2, "title": title, "model": {"name": "bert-made"}, "left_out": left_out,
-        "precision": "Weights are stored in 255 steps.", "sides": sides,
+        "version": 2,
+        "title": title,
+        "model": {"name": "bert-made"},
+        "left_out": left_out,
+        "precision": "Weights are stored in 255 steps.",
+        "sides": sides,
         "stacks": [make_stack(sides, layers, heads, causal=causal, **of)],
-    }  # fmt: skip
+    }
 
 
 ENGLISH = ("<s>", "the", "cat", "sat", "un", "##bel", "##iev", "##ably", "still", ".", "</s>")
@@ -195,11 +242,15 @@ def make_three(**of):
     """Encoder, decoder and cross, of different depths and lengths."""
     sides = [make_side(ENGLISH, name="encoder"), make_side(GERMAN, name="decoder")]
     return {
-        "version": 2, "title": "the cat sat", "model": {"name": "t5-made"}, "left_out": "",
-        "precision": "Weights are stored in 255 steps.", "sides": sides,
+        "version": 2,
+        "title": "the cat sat",
+        "model": {"name": "t5-made"},
+        "left_out": "",
+        "precision": "Weights are stored in 255 steps.",
+        "sides": sides,
         "stacks": [
             make_stack(sides, 3, 8, name="encoder", **of),
             make_stack(sides, 2, 4, name="decoder", queries=1, keys=1, causal=True, **of),
             make_stack(sides, 2, 4, name="cross", queries=1, keys=0, **of),
         ],
-    }  # fmt: skip
+    }

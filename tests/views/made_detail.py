@@ -40,33 +40,67 @@ def make_block(rng, n, m, d, *, scaling, causal, bias, softcap, window, bits):
     return weights, packed(*arrays)
 
 
-def make_stack(tokens, *, d=16, layers=3, heads=4, causal=False, bias=False, softcap=None,
-               window=10**6, scaling=0.25, detailed=DETAILED, vectors=True, why="",
-               importance=False, bits=8, name="self", queries=0, keys=0):  # fmt: skip
+def make_stack(
+    tokens,
+    *,
+    d=16,
+    layers=3,
+    heads=4,
+    causal=False,
+    bias=False,
+    softcap=None,
+    window=10**6,
+    scaling=0.25,
+    detailed=DETAILED,
+    vectors=True,
+    why="",
+    importance=False,
+    bits=8,
+    name="self",
+    queries=0,
+    keys=0,
+):
     rng = np.random.default_rng(8)
     n, m = len(tokens[queries]), len(tokens[keys])
     options = {
-        "causal": causal, "bias": bias, "softcap": softcap, "window": window, "scaling": scaling,
+        "causal": causal,
+        "bias": bias,
+        "softcap": softcap,
+        "window": window,
+        "scaling": scaling,
         "bits": bits,
-    }  # fmt: skip
+    }
     maps = np.full((layers, heads, n, m), 1 / m)
     blocks = []
     for place in detailed:
         maps[place], block = make_block(rng, n, m, d, **options)
         blocks.append(block)
     detail = {
-        "heads": [list(place) for place in detailed], "dim": d, "vectors": vectors, "bias": bias,
-        "scaling": [scaling] * layers, "softcap": softcap, "why": why, "blocks": blocks,
+        "heads": [list(place) for place in detailed],
+        "dim": d,
+        "vectors": vectors,
+        "bias": bias,
+        "scaling": [scaling] * layers,
+        "softcap": softcap,
+        "why": why,
+        "blocks": blocks,
         "bits": bits,
-    }  # fmt: skip
+    }
     if importance:
         detail["importance"] = rng.uniform(0, 1, (len(detailed), d)).tolist()
     attention = coded(maps, scale=1.0, name="attention", label="attention", unit="probability")
     return {
-        "name": name, "label": name, "layers": layers, "heads": heads, "causal": causal,
-        "queries": queries, "keys": keys, "labels": [[""] * heads] * layers,
-        "measures": [attention], "detail": detail if detailed else None,
-    }  # fmt: skip
+        "name": name,
+        "label": name,
+        "layers": layers,
+        "heads": heads,
+        "causal": causal,
+        "queries": queries,
+        "keys": keys,
+        "labels": [[""] * heads] * layers,
+        "measures": [attention],
+        "detail": detail if detailed else None,
+    }
 
 
 def make_payload(n=14, *, tokens=None, pair=True, **options):
@@ -78,9 +112,14 @@ def make_payload(n=14, *, tokens=None, pair=True, **options):
 
 def wrapped(sides, stacks):
     return {
-        "version": 2, "title": "The cat sat", "model": {"name": "made"}, "left_out": "",
-        "precision": "Weights are stored in 255 steps.", "sides": sides, "stacks": stacks,
-    }  # fmt: skip
+        "version": 2,
+        "title": "The cat sat",
+        "model": {"name": "made"},
+        "left_out": "",
+        "precision": "Weights are stored in 255 steps.",
+        "sides": sides,
+        "stacks": stacks,
+    }
 
 
 def read_block(payload, place=0, stack=0):
@@ -103,8 +142,9 @@ def read_block(payload, place=0, stack=0):
     q, k = take(kind, n, detail["dim"]), take(kind, m, detail["dim"])
     found = {
         "weight": ((high * 256 + low) / 65535) ** 2,
-        "q": np.sign(q) * (q / most) ** 2 * q_scale, "k": np.sign(k) * (k / most) ** 2 * k_scale,
-    }  # fmt: skip
+        "q": np.sign(q) * (q / most) ** 2 * q_scale,
+        "k": np.sign(k) * (k / most) ** 2 * k_scale,
+    }
     if detail["bias"]:
         scale, code = take("<f4", 1), take(kind, n, m)
         found["bias"] = np.sign(code) * (code / most) ** 2 * scale

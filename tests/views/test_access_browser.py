@@ -18,8 +18,11 @@ VIEWS = ("model", "head", "neuron", "matrix")
 TOKENS = ("[CLS]", *HOSTILE, "[SEP]")
 FRIENDLY = [f"name{place}" for place in range(len(HOSTILE))]
 FEW = ("[CLS]", "a", "small", "##er", "text", "[SEP]")
-LISTS = {"head": "#from [role=option]", "neuron": "#neuron-from [role=option]",
-         "matrix": "#rows > *, #columns > *"}  # fmt: skip
+LISTS = {
+    "head": "#from [role=option]",
+    "neuron": "#neuron-from [role=option]",
+    "matrix": "#rows > *, #columns > *",
+}
 IN_A_FIGURE = {"svg", "title", "desc", "g", "rect", "path", "line", "text", "tspan", "image"}
 
 # Tag and attributes of an element; not those that say how large or long something is.
@@ -90,13 +93,21 @@ def example(tokens, *, layers=1, heads=3, strings=None, measures=None):
     maps = rng.dirichlet(np.full(n, 0.1), (layers, heads, n))  # [layer, head, query, key]
     edges = np.isin(np.arange(n), (0, n - 1))
     found = hs.view_arrays(
-        tokens, maps, queries=rng.normal(0, 2, (layers, heads, n, 4)),
-        keys=rng.normal(0, 2, (layers, heads, n, 4)), value_norm=maps.sum(2),
-        measures=dict.fromkeys(measures or names, maps**2), special=edges, boundary=n // 2,
-        words=np.where(edges, -1, np.arange(n) // 2), detail="all",
-        labels=[[names[(layer * heads + head) % len(names)] for head in range(heads)]
-                for layer in range(layers)],
-    )  # fmt: skip
+        tokens,
+        maps,
+        queries=rng.normal(0, 2, (layers, heads, n, 4)),
+        keys=rng.normal(0, 2, (layers, heads, n, 4)),
+        value_norm=maps.sum(2),
+        measures=dict.fromkeys(measures or names, maps**2),
+        special=edges,
+        boundary=n // 2,
+        words=np.where(edges, -1, np.arange(n) // 2),
+        detail="all",
+        labels=[
+            [names[(layer * heads + head) % len(names)] for head in range(heads)]
+            for layer in range(layers)
+        ],
+    )
     made = payload(found.shown, labels=found.labels, detail=found.detail)
     if strings:
         text = " ".join(strings)
@@ -152,9 +163,11 @@ def test_hostile_tokens_make_no_element_that_harmless_ones_do_not_make(opened):
 def in_every_view(page, step):
     """The elements of each view as it is first shown, and the kinds that there ever were."""
     shown = [
-        *((view, {}) for view in VIEWS), ("head", {"beside": True}), ("matrix", {"beside": True}),
+        *((view, {}) for view in VIEWS),
+        ("head", {"beside": True}),
+        ("matrix", {"beside": True}),
         *((view, {"words": True}) for view in ("model", "head", "matrix")),
-    ]  # fmt: skip
+    ]
     found = []
     for view, choices in shown:
         show(page, view, **choices)

@@ -72,9 +72,11 @@ def test_each_choice_stands_in_the_address_and_back_undoes_it(opened):
         act()
         seen.append((chosen(page), page.evaluate("location.hash")))
     assert [address for _, address in seen[1:]] == [
-        "#L3H8&tab=head", "#L3H8&tab=matrix", "#L3H8&measure=weighted_norm&tab=matrix",
+        "#L3H8&tab=head",
+        "#L3H8&tab=matrix",
+        "#L3H8&measure=weighted_norm&tab=matrix",
         "#L3H8&measure=weighted_norm&beside=attention&tab=matrix",
-    ]  # fmt: skip
+    ]
     for state, address in reversed(seen[:-1]):
         assert back_to(page, address) == state
     page.go_forward()
@@ -103,11 +105,22 @@ def test_heads_of_another_stack_are_found_among_its_own(opened):
 @pytest.mark.parametrize(
     "address",
     [
-        "#L0H1", "#L4H1", "#L1H13", "#L1H1.L2H1", "#L1H1.", "#L01H1", "#%4c1H2",
+        "#L0H1",
+        "#L4H1",
+        "#L1H13",
+        "#L1H1.L2H1",
+        "#L1H1.",
+        "#L01H1",
+        "#%4c1H2",
         "#&tab=none&measure=rollout&beside=x&level=page&special=renormalized&filter=CC&stack=cross",
-        "#&from=0&to=-1", "#&from=1e1", "#&from=99999999", "#&tab", "#tab=%E0%A4%A", "#&&&==&=",
+        "#&from=0&to=-1",
+        "#&from=1e1",
+        "#&from=99999999",
+        "#&tab",
+        "#tab=%E0%A4%A",
+        "#&&&==&=",
     ],
-)  # fmt: skip
+)
 def test_an_unknown_word_counts_as_absent(opened, address):
     page = opened(address)
     assert chosen(page) == USUAL

@@ -21,9 +21,13 @@ def maps():
 
 def test_arrays_of_any_framework_and_shape_are_the_same_maps(maps):
     given = [
-        maps, maps.tolist(), torch.from_numpy(maps), torch.from_numpy(maps).requires_grad_(),
-        tuple(torch.from_numpy(layer)[None] for layer in maps), maps[:, None],
-    ]  # fmt: skip
+        maps,
+        maps.tolist(),
+        torch.from_numpy(maps),
+        torch.from_numpy(maps).requires_grad_(),
+        tuple(torch.from_numpy(layer)[None] for layer in maps),
+        maps[:, None],
+    ]
     for one in given:
         (stack,) = hs.view_arrays(TOKENS, one).shown.stacks
         np.testing.assert_array_equal(stack.attention, maps)
@@ -94,14 +98,15 @@ BAD = {
         "queries has the shape",
     ),
     "keys of another width": (
-        {"queries": np.zeros((2, 3, 4, 8)), "keys": np.zeros((2, 3, 4, 9))}, "keys has the shape",
+        {"queries": np.zeros((2, 3, 4, 8)), "keys": np.zeros((2, 3, 4, 9))},
+        "keys has the shape",
     ),
     "NaN among the norms": ({"value_norm": np.full((2, 3, 4), np.nan)}, "value_norm holds NaN"),
     "a measure of another shape": ({"measures": {"x": np.zeros((1, 3, 4, 4))}}, "x has the shape"),
     "special too short": ({"special": [True]}, "special has 1 entries for 4 tokens"),
     "a boundary outside": ({"boundary": 4}, "boundary is 4"),
     "labels of another model": ({"labels": [["", ""]]}, "labels do not fit 2 layers × 3 heads"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", BAD)

@@ -29,10 +29,25 @@ from views.sided import attention_lines, attention_map
 TOKENS = ["[CLS]", "the", "cat", "sat", ".", "[SEP]"]
 SPECIAL = np.array([True, False, False, False, False, True])
 HOSTILE = [
-    "</script>", "$x^2$", "<img onerror=x>", "a\u0000b", "\ud800", "\u202eevil", "▁\u0332", "", " ",
-    "&amp;", "{{x}}", "橋渡し機関車が走るとても長い単語です", "שלום", "العربية", "W" * 60, "\u2028",
-    "\U0001f600", "\ufffe",
-]  # fmt: skip
+    "</script>",
+    "$x^2$",
+    "<img onerror=x>",
+    "a\u0000b",
+    "\ud800",
+    "\u202eevil",
+    "▁\u0332",
+    "",
+    " ",
+    "&amp;",
+    "{{x}}",
+    "橋渡し機関車が走るとても長い単語です",
+    "שלום",
+    "العربية",
+    "W" * 60,
+    "\u2028",
+    "\U0001f600",
+    "\ufffe",
+]
 
 
 def make_maps(tokens=6, *, layers=2, heads=14, seed=0):

@@ -57,8 +57,12 @@ def test_a_boundary_is_shown_where_the_model_does_not_tell_segments_apart():
     """RoBERTa's `<s> a </s></s> b </s>`: the second text is a second text, by the tokenizer."""
     bpe = bytes_bpe(
         template=("<s> $A </s>", "<s> $A </s> </s> $B </s>"),
-        bos_token="<s>", cls_token="<s>", eos_token="</s>", sep_token="</s>", pad_token="<pad>",
-    )  # fmt: skip
+        bos_token="<s>",
+        cls_token="<s>",
+        eos_token="</s>",
+        sep_token="</s>",
+        pad_token="<pad>",
+    )
     (side,) = capture_example(model_of("RoBERTa", bpe), "a b", "b a").sides
     assert side.boundary == side.tokens.index("</s>") + 1
 
@@ -112,9 +116,11 @@ def test_an_encoder_decoder_shows_three_stacks_as_stock_attention_gives_them(nam
     read = torch.tensor([[start, *target[:-1]]])
     with torch.no_grad():
         stock = model.network(
-            input_ids=source, attention_mask=torch.ones_like(source), decoder_input_ids=read,
+            input_ids=source,
+            attention_mask=torch.ones_like(source),
+            decoder_input_ids=read,
             output_attentions=True,
-        )  # fmt: skip
+        )
     wanted = {
         "encoder": stock.encoder_attentions,
         "decoder": stock.decoder_attentions,

@@ -32,7 +32,7 @@ from views.saved_figure import (
     texts,
     thumbnail,
     tokens,
-)  # fmt: skip
+)
 
 LAYERS, HEADS = 3, 12
 VIEWS = ("model", "head", "matrix", "neuron")

@@ -58,7 +58,7 @@ def label(head, kinds=KINDS, **options):
         (to(*range(N)), "broad 100 %"),
         (to(2, weight=0.9), ""),
     ],
-)  # fmt: skip
+)
 def test_a_head_is_called_by_what_most_of_its_attention_goes_to(head, wanted):
     assert label(head) == wanted
 

@@ -57,9 +57,12 @@ def test_bias_and_cap_stand_between_the_product_and_the_weight(at_head):
     dot = 0.25 * known["k"] @ known["q"][QUERY]
     capped = 3 * np.tanh(dot / 3)
     for name, wanted in {
-        "dot": dot, "capped": capped, "bias": known["bias"][QUERY],
-        "score": capped + known["bias"][QUERY], "weight": known["weight"][QUERY],
-    }.items():  # fmt: skip
+        "dot": dot,
+        "capped": capped,
+        "bias": known["bias"][QUERY],
+        "score": capped + known["bias"][QUERY],
+        "weight": known["weight"][QUERY],
+    }.items():
         np.testing.assert_allclose(column(page, name), wanted, atol=0.0051, err_msg=name)
     np.testing.assert_allclose(column(page, "weight"), softmax(column(page, "score")), atol=0.05)
 

@@ -41,9 +41,14 @@ def make_row(n=6, m=None, d=8, *, softcap=None, bias=False, causal=False, seed=0
     weights = np.exp(scores)
     weights /= weights.sum(1, keepdims=True)
     return {
-        "queries": queries, "keys": keys, "weights": weights, "scaling": d**-0.5,
-        "softcap": softcap, "bias": added, "query": 2,
-    }, scores  # fmt: skip
+        "queries": queries,
+        "keys": keys,
+        "weights": weights,
+        "scaling": d**-0.5,
+        "softcap": softcap,
+        "bias": added,
+        "query": 2,
+    }, scores
 
 
 def colours(figure):
@@ -96,9 +101,11 @@ def test_the_columns_are_the_score_as_the_model_used_it_and_the_weight():
     figure = attention_neurons(TOKENS, **row)
     dot = row["scaling"] * row["keys"] @ row["queries"][2]
     for words, wanted in (
-        ("q·k ÷ √8", dot), ("capped", 5 * np.tanh(dot / 5)), ("+ bias", row["bias"][2]),
+        ("q·k ÷ √8", dot),
+        ("capped", 5 * np.tanh(dot / 5)),
+        ("+ bias", row["bias"][2]),
         ("= score", scores[2]),
-    ):  # fmt: skip
+    ):
         found = numbers(figure, heading(figure, words))
         np.testing.assert_allclose(found, wanted, atol=0.00501)
     found = numbers(figure, heading(figure, "weight"))

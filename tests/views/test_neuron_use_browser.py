@@ -217,10 +217,16 @@ def test_words_stand_out_from_the_page(at_head):
     page.click("#neuron-why")
     page.select_option("#filter", "AA")
     selectors = (
-        "#neuron-from .outside", "#neuron-from .special", ".heads .k small", "#neuron-remark",
-        ".weight span", "#neuron-note", "#neuron-told", "#neuron-parts td",
+        "#neuron-from .outside",
+        "#neuron-from .special",
+        ".heads .k small",
+        "#neuron-remark",
+        ".weight span",
+        "#neuron-note",
+        "#neuron-told",
+        "#neuron-parts td",
         "#neuron-scores .heads th",
-    )  # fmt: skip
+    )
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         for selector in selectors:

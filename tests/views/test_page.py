@@ -12,9 +12,17 @@ from headscope.views.view_page import build_page
 from views.made import make_payload
 
 BREAKOUTS = [
-    "</script><script>alert(1)</script>", "<!--<script>", "<img src=x onerror=alert(1)>",
-    "{{ 7*7 }}", "\u2028", "\u2029", "\ud800", "\x00", "&lt;", "]]>",
-]  # fmt: skip
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "<img src=x onerror=alert(1)>",
+    "{{ 7*7 }}",
+    "\u2028",
+    "\u2029",
+    "\ud800",
+    "\x00",
+    "&lt;",
+    "]]>",
+]
 
 
 def island_of(page):

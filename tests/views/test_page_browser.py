@@ -119,9 +119,16 @@ def test_words_stand_out_from_the_page(opened):
     page.select_option("#special", "dimmed")
     page.check("#beside")
     selectors = (
-        ".about", ".side", ".chip span", ".text", ".dimmed .text", ".choice", ".note", ".caption",
+        ".about",
+        ".side",
+        ".chip span",
+        ".text",
+        ".dimmed .text",
+        ".choice",
+        ".note",
+        ".caption",
         ".switch input:not(:checked) + span",
-    )  # fmt: skip
+    )
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         for selector in selectors:

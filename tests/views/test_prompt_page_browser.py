@@ -50,10 +50,13 @@ def made(tokens=TOKENS, *, prompts=2, layers=3, heads=4, items=12, surely=((1, 2
         units = np.arange(layers * heads)[-FOLLOWED:]
         above = np.where(units[:, None] // heads < units // heads, 1.0, np.nan)[None, ..., None]
         values |= {
-            "followed": (("sender",), units), "gap": (("prompt",), np.full(prompts, 2.0)),
-            "path": (("prompt", "sender", "receiver", "via"),
-                     above * draw(prompts, len(units), len(units), 3)),
-        }  # fmt: skip
+            "followed": (("sender",), units),
+            "gap": (("prompt",), np.full(prompts, 2.0)),
+            "path": (
+                ("prompt", "sender", "receiver", "via"),
+                above * draw(prompts, len(units), len(units), 3),
+            ),
+        }
     shown = labelled(
         {name: Variable(array, dims, name, "1", "made") for name, (dims, array) in values.items()},
         coords={"via": ("q", "k", "v")},
@@ -74,9 +77,13 @@ def made(tokens=TOKENS, *, prompts=2, layers=3, heads=4, items=12, surely=((1, 2
         "logits": "",
     }
     attrs = {"model": "a <b>model</b>", "layers": layers, "heads": heads, "documents": 4}
-    return xr.DataTree.from_dict({
-        "/": xr.Dataset(attrs=attrs), "prompts": shown, "writes": xr.Dataset(writes, attrs=counts),
-    })  # fmt: skip
+    return xr.DataTree.from_dict(
+        {
+            "/": xr.Dataset(attrs=attrs),
+            "prompts": shown,
+            "writes": xr.Dataset(writes, attrs=counts),
+        }
+    )
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,20 @@ from views.looking import cell, pixels, point_at, said, shown_map, shown_tokens,
 from views.made import make_payload, make_three, read_back
 
 WORDS = [
-    "[CLS]", "the", "un", "##bel", "##iev", "cat", "[SEP]", "a", "dog", "look", "##ed", ".",
+    "[CLS]",
+    "the",
+    "un",
+    "##bel",
+    "##iev",
+    "cat",
     "[SEP]",
-]  # fmt: skip
+    "a",
+    "dog",
+    "look",
+    "##ed",
+    ".",
+    "[SEP]",
+]
 
 
 def check(page, name):

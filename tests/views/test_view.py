@@ -114,9 +114,13 @@ def test_a_comparison_opens_on_the_difference(demo):
 def known(demo):
     """What a run in memory tells of the demo's heads, as far as views ask."""
     return hs.atlas(
-        demo, hs.demo_corpus(), analyses=("surface", "dependency", "neurons"), limit=5,
-        replicates=20, execution=hs.Execution(linears="stock", threads=1),
-    )  # fmt: skip
+        demo,
+        hs.demo_corpus(),
+        analyses=("surface", "dependency", "neurons"),
+        limit=5,
+        replicates=20,
+        execution=hs.Execution(linears="stock", threads=1),
+    )
 
 
 def test_an_atlas_names_the_heads(demo, known):

@@ -25,16 +25,19 @@ class _AblateOptions(Options):
     task: TaskDataOptions = group("The task")
     replacement: Literal["uniform", "zero", "mean"] = option(
         "What a head gives instead: even attention, nothing, or its mean output.",
-        default="uniform", heading="What is switched off",
-    )  # fmt: skip
+        default="uniform",
+        heading="What is switched off",
+    )
     together: tuple[str, ...] = several(
         "A group of heads to be off together, say 4-1+2-12 or, from 0, 3.0+1.11; repeatable.",
         metavar="HEADS",
     )
     pairs: Natural = option(
         "Also every two of the N heads that matter most alone.",
-        default=0, metavar="N", show_default=False,
-    )  # fmt: skip
+        default=0,
+        metavar="N",
+        show_default=False,
+    )
     chance: IntervalOptions = group("How sure")
     loading: ModelOptions = group("The model")
     output: Path = options.output_option(
@@ -72,9 +75,12 @@ def ablate_command(given: _AblateOptions) -> None:
         model = load_for_task(given.checkpoint, data.task, **asdict(given.loading))
     with ProgressBar(quiet=given.how.quiet, unit="examples") as progress:
         run = ablate(
-            model, data, output=given.output, settings=settings,
+            model,
+            data,
+            output=given.output,
+            settings=settings,
             execution=options.execution_of(progress, given.how),
-        )  # fmt: skip
+        )
     lines = chain(model.notes, data.notes, _lines(run))
     options.conclude(run, given.how, lines=lines, summary=_summary)
 

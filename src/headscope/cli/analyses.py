@@ -19,12 +19,15 @@ def analyses_command(given: _ListingOptions) -> None:
 
     rows: list[dict[str, Any]] = [
         {
-            "name": one.name, "summary": one.summary, "needs": sorted(one.needs or ()),
+            "name": one.name,
+            "summary": one.summary,
+            "needs": sorted(one.needs or ()),
             "options": {name: option.default for name, option in one.options.items()},
-            "source": one.source, "from": one.place_of("measure"),
+            "source": one.source,
+            "from": one.place_of("measure"),
         }
         for one in measured_questions()
-    ]  # fmt: skip
+    ]
     lines = []
     for row in rows:
         lines += [f"{row['name']:<12}{row['summary']}"]

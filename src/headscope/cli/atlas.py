@@ -68,13 +68,20 @@ def atlas_command(given: _AtlasOptions) -> None:
     with ProgressBar(quiet=given.how.quiet) as progress:
         execution = options.execution_of(progress, given, given.batches, given.how)
         run = atlas(
-            loaded, corpus, output=given.output, settings=settings, execution=execution,
-            frequency=given.frequency, control=given.control,
-        )  # fmt: skip
+            loaded,
+            corpus,
+            output=given.output,
+            settings=settings,
+            execution=execution,
+            frequency=given.frequency,
+            control=given.control,
+        )
     options.conclude(
-        run, given.how, lines=_measured(run, progress, notes),
+        run,
+        given.how,
+        lines=_measured(run, progress, notes),
         summary=lambda run: {key: run.manifest[key] for key in ("analyses", "shards")},
-    )  # fmt: skip
+    )
 
 
 def _measured(run: Run, progress: ProgressBar, notes: Sequence[str]) -> Iterator[str]:

@@ -46,21 +46,25 @@ class _CircuitOptions(Options):
     haystack: Natural | None = option("Tokens of each, 512 by default; 0 for none.")
     steps: Natural = option(
         "Also let the model write an answer of so many tokens at most, and count its steps as Wu "
-        "et al. do; 50 there, 0 for none.", 0,
-    )  # fmt: skip
+        "et al. do; 50 there, 0 for none.",
+        0,
+    )
     no_successors: bool = flag("Leave out which heads count on.")
     no_composition: bool = flag("Leave out which heads read which.")
     prompts: str = option(
         "Which heads write and carry the answers of prompts: ioi, greater-than, antonyms, "
-        "capitals, or a table with the columns prompt, answer, wrong, corrupted.", "",
+        "capitals, or a table with the columns prompt, answer, wrong, corrupted.",
+        "",
         metavar="NAME|FILE",
-    )  # fmt: skip
+    )
     pairs: Positive = option("Prompts of a made set at most.", 32)
     views: Natural = option("Prompts that a page shows head by head, at most; 0 for none.", 4)
     switch_off: Natural = option(
         "Switch so many heads off, the best of each kind, beside as many random ones: what it "
-        "costs on random tokens that come again.", 0, metavar="N",
-    )  # fmt: skip
+        "costs on random tokens that come again.",
+        0,
+        metavar="N",
+    )
     export: tuple[Literal["duo", "kvpress", "json"], ...] = several(
         "Write which heads retrieve: gates of key-value heads as DuoAttention reads them (kvpress: "
         "the same files), or JSON of all heads; repeatable."
@@ -95,22 +99,31 @@ def circuits_command(given: _CircuitOptions) -> None:
     from headscope.experiments.importance.objectives import load_language_model
 
     settings = options.settings_from(
-        CircuitSettings, given, given.chance, successors=not given.no_successors,
+        CircuitSettings,
+        given,
+        given.chance,
+        successors=not given.no_successors,
         composition=not given.no_composition,
-    )  # fmt: skip
+    )
     model = load_language_model(given.model, **asdict(given.loading))
     if given.export and not haystack_of(model.model, settings):
         raise InputError(NO_HAYSTACK)
     with ProgressBar(quiet=given.how.quiet, unit="sequences") as progress:
         run = circuits(
-            model, list(given.text) or None, output=given.output, settings=settings,
-            control=given.control, execution=options.execution_of(progress, given.how),
-        )  # fmt: skip
+            model,
+            list(given.text) or None,
+            output=given.output,
+            settings=settings,
+            control=given.control,
+            execution=options.execution_of(progress, given.how),
+        )
     written = export_heads(run, model.model, given.export) if given.export else []
     options.conclude(
-        run, given.how, lines=_lines(run, written),
+        run,
+        given.how,
+        lines=_lines(run, written),
         summary=lambda run: {**_summary(run), "exported": list(map(str, written))},
-    )  # fmt: skip
+    )
 
 
 def _lines(run: Run, written: list[Path]) -> Iterator[str]:
@@ -147,6 +160,7 @@ def _summary(run: Run) -> Mapping[str, Any]:
         for claim in one.labels:
             labels.setdefault(claim.kind, []).append(list(place))
     return {
-        "labels": labels, "told_again": float(run["circuits"]["told_again"]),
+        "labels": labels,
+        "told_again": float(run["circuits"]["told_again"]),
         "verdicts": {kind: str(one.outcome) for kind, one in verdicts(run.tree).items()},
-    }  # fmt: skip
+    }

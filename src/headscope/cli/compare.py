@@ -38,8 +38,10 @@ class _CompareOptions(options.CorpusRunOptions):
     asked: _QuickAnalysisOptions = group("What to compute")
     padded_to: int | None = option(
         "Also compare maps padded to so many tokens; Kovaleva et al.: 200.",
-        type=click.IntRange(4), metavar="TOKENS", before="chance",
-    )  # fmt: skip
+        type=click.IntRange(4),
+        metavar="TOKENS",
+        before="chance",
+    )
     control: str = options.control_option("the heads", before="chance")
     base_revision: str | None = option(
         "Branch, tag or commit of BASE on the hub.", heading="The models", before="loading"
@@ -78,10 +80,15 @@ def compare_command(given: _CompareOptions) -> None:
     assert corpus is not None
     with ProgressBar(quiet=given.how.quiet) as progress:
         run = compare(
-            base, tuned, corpus, output=given.output, settings=settings, padded_to=given.padded_to,
+            base,
+            tuned,
+            corpus,
+            output=given.output,
+            settings=settings,
+            padded_to=given.padded_to,
             control=given.control,
             execution=options.execution_of(progress, given.batches, given.how),
-        )  # fmt: skip
+        )
     options.conclude(run, given.how, lines=_compared(run, progress, notes), summary=_summary)
 
 

@@ -101,8 +101,10 @@ def _installation(findings: Findings) -> None:
         from headscope.corpus.annotate.parsers import installed_parsers
 
         parsers = installed_parsers()
-        say(", ".join(parsers) or 'no parser: pip install "headscope[annotate]"',
-            verdict=OK if parsers else WARN)  # fmt: skip
+        say(
+            ", ".join(parsers) or 'no parser: pip install "headscope[annotate]"',
+            verdict=OK if parsers else WARN,
+        )
 
 
 def _kernel_error() -> float:
@@ -166,6 +168,8 @@ def _corpus(say: Callable[..., None], loaded: Any, corpus: Any) -> None:
         say(f"{sum(1 for _ in corpus)} documents (not tokenised: no model)")
         return
     counts = make_plan(loaded, corpus, Settings()).counts
-    say(f"{counts.documents} documents, {counts.examples} inputs, {counts.tokens} tokens, "
+    say(
+        f"{counts.documents} documents, {counts.examples} inputs, {counts.tokens} tokens, "
         f"{counts.windowed} windowed, {counts.skipped} skipped",
-        verdict=WARN if counts.skipped else OK)  # fmt: skip
+        verdict=WARN if counts.skipped else OK,
+    )

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 class _FinetuneOptions(Options):
     model: options.ModelName = argument()
     output: Path = options.output_option(
-        "Folder of the checkpoint; a killed training goes on.", "{model}-{task}",
-        metavar="CKPT", heading="The result",
-    )  # fmt: skip
+        "Folder of the checkpoint; a killed training goes on.",
+        "{model}-{task}",
+        metavar="CKPT",
+        heading="The result",
+    )
     quiet: bool = flag("No progress bar.")
     as_json: bool = options.json_flag("The record on stdout.")
     task: TaskDataOptions = group("The task")
@@ -60,15 +62,28 @@ def finetune_command(given: _FinetuneOptions) -> None:
     from headscope.tasks.task_model import load_for_task
 
     start = load_for_task(
-        given.model, train.task, new_head=True, random_init=given.from_scratch, seed=given.seed,
+        given.model,
+        train.task,
+        new_head=True,
+        random_init=given.from_scratch,
+        seed=given.seed,
         **asdict(given.loading),
-    )  # fmt: skip
+    )
     with ProgressBar(quiet=given.quiet, unit="steps", title="train") as bar:
         record = teach(
-            start, train, dev, given.output, epochs=given.epochs, batch=given.batch,
-            rate=given.rate, layer_decay=given.layer_decay, warm_up=given.warm_up, seed=given.seed,
-            max_length=given.task.max_length, progress=bar,
-        )  # fmt: skip
+            start,
+            train,
+            dev,
+            given.output,
+            epochs=given.epochs,
+            batch=given.batch,
+            rate=given.rate,
+            layer_decay=given.layer_decay,
+            warm_up=given.warm_up,
+            seed=given.seed,
+            max_length=given.task.max_length,
+            progress=bar,
+        )
     was_there = " (was there: nothing was trained)" * (bar.done_before is None)
     last = f"checkpoint: {given.output}{was_there}"
     tell(chain(_lines(record), [last]), record if given.as_json else None)
@@ -78,9 +93,13 @@ def _both(given: _FinetuneOptions) -> tuple[TaskData, TaskData]:
     from headscope.tasks.task_request import train_and_dev
 
     return train_and_dev(
-        str(given.task.task), task_request(given.task, given.task.limit), train=given.train_file,
-        dev=given.dev_file, dev_limit=given.dev_limit, seed=given.seed,
-    )  # fmt: skip
+        str(given.task.task),
+        task_request(given.task, given.task.limit),
+        train=given.train_file,
+        dev=given.dev_file,
+        dev_limit=given.dev_limit,
+        seed=given.seed,
+    )
 
 
 def _lines(record: Mapping[str, Any]) -> Iterator[str]:

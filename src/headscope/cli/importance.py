@@ -42,8 +42,9 @@ class _ImportanceOptions(Options):
     methods: str | None = option(
         "Some of gradient, michel, michel_normalised, slope_zero, slope_uniform, attattr; by "
         "default all for a task, all but the last for text.",
-        metavar="A,B,…", heading="What to compute",
-    )  # fmt: skip
+        metavar="A,B,…",
+        heading="What to compute",
+    )
     steps: Positive = option("Steps of attattr's integral.", 5)
     ablation: Path | None = option(
         "A run of `headscope ablate` to compare the importances with.", metavar="RUN2"
@@ -82,10 +83,13 @@ def importance_command(given: _ImportanceOptions) -> None:
         from headscope.experiments.importance.importance import ImportanceSettings
 
         settings = options.settings_from(
-            ImportanceSettings, given, given.lengths, given.chance,
+            ImportanceSettings,
+            given,
+            given.lengths,
+            given.chance,
             methods=None if given.methods is None else options.comma_separated(given.methods),
             limit=given.limit if data is None else None,
-        )  # fmt: skip
+        )
         options.check_run_folder(given.output)
         run, notes = _of_text(settings, given) if data is None else _of_task(data, settings, given)
     options.conclude(run, given.how, lines=chain(notes, _lines(run)), summary=_summary)
@@ -121,20 +125,30 @@ def _of_task(
 
         output = given.output.with_name(f"{given.output.name}-ablation")
         settings_of_ablation = options.settings_from(
-            ablation.AblationSettings, given, given.chance,
-            replacement=given.ablate, max_length=given.lengths.max_length or 128,
-        )  # fmt: skip
+            ablation.AblationSettings,
+            given,
+            given.chance,
+            replacement=given.ablate,
+            max_length=given.lengths.max_length or 128,
+        )
         with ProgressBar(quiet=given.how.quiet, unit="examples") as progress:
             against = ablation.ablate(
-                model, data, output=output, settings=settings_of_ablation,
+                model,
+                data,
+                output=output,
+                settings=settings_of_ablation,
                 execution=options.execution_of(progress, given.how),
-            )  # fmt: skip
+            )
         notes.append(f"ablation: {output}")
     with ProgressBar(quiet=given.how.quiet, unit="examples") as progress:
         run = importance(
-            model, data, output=given.output, settings=settings, ablation=against,
+            model,
+            data,
+            output=given.output,
+            settings=settings,
+            ablation=against,
             execution=options.execution_of(progress, given.how),
-        )  # fmt: skip
+        )
     return run, notes
 
 

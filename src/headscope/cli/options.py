@@ -46,8 +46,10 @@ def control_option(what: str, **place: Any) -> Any:
     return option(
         f"What {what} are held against: random, networks that have learned nothing; a folder with "
         "a model of the same shape; none.",
-        "random", metavar="random|none|FOLDER", **place,
-    )  # fmt: skip
+        "random",
+        metavar="random|none|FOLDER",
+        **place,
+    )
 
 
 def output_option(

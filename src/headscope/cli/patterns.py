@@ -52,9 +52,11 @@ def patterns_command() -> None:
 class _AnnotateOptions(Options):
     models: tuple[str, ...] = argument(default=(), metavar="[MODEL]...")
     output: Path = options.output_option(
-        "Folder of the session; one that exists is resumed.", "session",
-        metavar="SESSION", heading="The session",
-    )  # fmt: skip
+        "Folder of the session; one that exists is resumed.",
+        "session",
+        metavar="SESSION",
+        heading="The session",
+    )
     annotator: str = option("Name of the person who labels; each has a file.", "a")
     sheets: bool = flag("Contact sheets (PNG) to label away from a screen.")
     port: Annotated[int, click.IntRange(0, 65535)] = option(
@@ -64,8 +66,9 @@ class _AnnotateOptions(Options):
     as_json: bool = options.json_flag()
     maps: Positive = option(
         "Maps in all, drawn evenly from models, layers and texts.",
-        default=400, heading="A new session: which maps",
-    )  # fmt: skip
+        default=400,
+        heading="A new session: which maps",
+    )
     limit: Positive = option("Documents of each file that are read at most.", 500)
     max_length: int = option("Tokens of an input at most, if the model takes so many.", 128)
     seed: Natural = option("Seed of all random draws.", 0)
@@ -128,12 +131,14 @@ def agreement_command(given: _AgreementOptions) -> None:
 
     rows = [
         {
-            "annotators": [first, second], "maps": agreed.count, "same": agreed.same,
+            "annotators": [first, second],
+            "maps": agreed.count,
+            "same": agreed.same,
             "kappa": None if math.isnan(agreed.kappa) else agreed.kappa,
             "confusion": agreed.confusion.tolist(),
         }
         for first, second, agreed in pairs
-    ]  # fmt: skip
+    ]
     summary = {"session": str(given.session), "classes": NAMES, "pairs": rows}
     tell(
         (line for pair in pairs for line in _agreement_lines(*pair)),
@@ -203,9 +208,12 @@ def _sheets(session: Session, given: _AnnotateOptions) -> None:
     files = write_sheets(session)
     label_file = session.label_file(given.annotator)
     summary = {
-        "session": str(session.folder), "maps": len(session), "annotator": given.annotator,
-        "sheets": [str(file) for file in files], "labels": str(label_file),
-    }  # fmt: skip
+        "session": str(session.folder),
+        "maps": len(session),
+        "annotator": given.annotator,
+        "sheets": [str(file) for file in files],
+        "labels": str(label_file),
+    }
     lines = [
         f"sheets: {len(files)} in {files[0].parent}",
         f"labels: {label_file}, one line for each map, say `0,{CLASSES[0].key}`:",
@@ -221,9 +229,12 @@ def _serve(session: Session, given: _AnnotateOptions) -> None:
     annotator = given.annotator
     with AnnotationServer(session, annotator, port=given.port) as server:
         summary = {
-            "session": str(session.folder), "maps": len(session), "annotator": annotator,
-            "labelled": len(session.labels(annotator)), "address": server.address,
-        }  # fmt: skip
+            "session": str(session.folder),
+            "maps": len(session),
+            "annotator": annotator,
+            "labelled": len(session.labels(annotator)),
+            "address": server.address,
+        }
         line = f"labelling: {server.address} (Ctrl-C ends it; every label is kept at once)"
         tell([line], summary if given.as_json else None)
         if not given.no_browser:

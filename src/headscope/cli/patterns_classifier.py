@@ -33,8 +33,10 @@ class _TrainOptions(Options):
     )
     sessions: tuple[Path, ...] = option(
         "Labels of a session of yours, beside the bundled; repeatable.",
-        default=(), names="--labels", metavar="SESSION",
-    )  # fmt: skip
+        default=(),
+        names="--labels",
+        metavar="SESSION",
+    )
     columns: Literal["special", "any"] = option("Which columns make a map vertical.", "special")
     without_bundled: bool = flag("Learn from your sessions alone.")
     epochs: Positive | None = option("Passes over the maps.")
@@ -116,9 +118,11 @@ def _learn_any(labelled: LabelledMaps, given: _TrainOptions) -> Learned:
 
 def _how(given: _TrainOptions) -> dict[str, Any]:
     return {
-        "epochs": given.epochs, "seed": given.seed, "scored": not given.no_scores,
+        "epochs": given.epochs,
+        "seed": given.seed,
+        "scored": not given.no_scores,
         "tell": (lambda text: None) if given.quiet or given.as_json else say,
-    }  # fmt: skip
+    }
 
 
 def _lines(scores: Scores) -> Iterator[str]:
@@ -136,9 +140,11 @@ def _lines(scores: Scores) -> Iterator[str]:
 class _ApplyOptions(Options):
     models: tuple[options.ModelName, ...] = argument(metavar="MODEL...")
     output: Path = options.output_option(
-        "A run folder for each model and file, a table and a figure.", "classes",
-        metavar="FOLDER", heading="The result",
-    )  # fmt: skip
+        "A run folder for each model and file, a table and a figure.",
+        "classes",
+        metavar="FOLDER",
+        heading="The result",
+    )
     classifier: Path | None = option(
         "A classifier made by `patterns train`; by default the bundled one.", metavar="FOLDER"
     )

@@ -72,8 +72,10 @@ class _FeatureOptions(Options):
     )
     features_limit: float = option(
         "Disk space of the features at most.",
-        default=20.0, metavar="GB", type=click.FloatRange(0, min_open=True),
-    )  # fmt: skip
+        default=20.0,
+        metavar="GB",
+        type=click.FloatRange(0, min_open=True),
+    )
     keep_features: bool = flag("Do not delete the features at the end.")
 
 
@@ -115,13 +117,18 @@ def probe_command(given: _ProbeOptions) -> None:
         model = load(given.model, **asdict(given.loading))
     with ProgressBar(quiet=given.how.quiet, unit="sentences") as progress:
         run = probe(
-            model, data.train, data.test, dev=data.dev, words=data.words, output=given.output,
+            model,
+            data.train,
+            data.test,
+            dev=data.dev,
+            words=data.words,
+            output=given.output,
             settings=settings,
             place=FeaturePlace(features.features, features.features_limit, features.keep_features),
             atlas=atlas,
             execution=options.execution_of(progress, given.how),
             tell=lambda text: None if given.how.quiet else complain(text),
-        )  # fmt: skip
+        )
     options.conclude(run, given.how, lines=_lines(run), summary=_summary)
 
 
@@ -131,11 +138,15 @@ def _settings(given: _ProbeOptions) -> ProbeSettings:
     start = first()
     layers = _numbers("--structural-layers", given.training.structural_layers, start)
     return options.settings_from(
-        ProbeSettings, given, given.data, given.training, given.chance,
+        ProbeSettings,
+        given,
+        given.data,
+        given.training,
+        given.chance,
         probes=options.comma_separated(given.training.probes) or None,
         curve=_numbers("--curve", given.training.curve),
         structural_layers=tuple(layer - start for layer in layers) or None,
-    )  # fmt: skip
+    )
 
 
 def _numbers(option: str, text: str | None, least: int = 1) -> tuple[int, ...]:

@@ -26,8 +26,9 @@ class _PruneOptions(Options):
     task: TaskDataOptions = group("The task")
     orders: str = option(
         "Orders of removal, comma-separated.",
-        default="greedy,alone,random", heading="Which heads go",
-    )  # fmt: skip
+        default="greedy,alone,random",
+        heading="Which heads go",
+    )
     importance: Path | None = option(
         "A run of `headscope importance`, for one more order.", metavar="RUN"
     )
@@ -80,9 +81,14 @@ def prune_command(given: _PruneOptions) -> None:
     seed, limit = given.chance.seed, given.task.limit
     scoring = task_examples(given.task, given.checkpoint, given.loading, seed, limit)
     choosing, notes = chosen_by(
-        scoring, task_request(given.task, limit), choose=given.choose, split=given.choose_split,
-        file=given.choose_file, seed=seed, here=False,
-    )  # fmt: skip
+        scoring,
+        task_request(given.task, limit),
+        choose=given.choose,
+        split=given.choose_split,
+        file=given.choose_file,
+        seed=seed,
+        here=False,
+    )
     from headscope.experiments.ablation import prune as pruning
     from headscope.experiments.ablation import pruned_checkpoint as checkpoint
     from headscope.tasks.task_model import load_for_task
@@ -102,9 +108,11 @@ def prune_command(given: _PruneOptions) -> None:
         complain(f"{sum(asked.passes.values()):,} forward passes of one example: {parts}")
     with ProgressBar(quiet=given.quiet, unit="passes") as progress:
         run = pruning.prune_curves(
-            asked, output=given.run, told=progress.begin,
+            asked,
+            output=given.run,
+            told=progress.begin,
             execution=options.execution_of(progress, given, given.computing),
-        )  # fmt: skip
+        )
     order, heads = checkpoint.chosen_heads(run["pruning"], order=given.by, remove=given.remove)
     checkpoint.write_pruned(model.model, run, order, heads, given.output)
     if run.path is not None:

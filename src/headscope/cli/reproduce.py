@@ -28,8 +28,9 @@ class _ReproduceOptions(Options):
     data: tuple[str, ...] = several(
         "Data of a kind: text, segments, treebank, coref, frames, glue, checkpoints, probe_train, "
         "probe_test, words, frequency, alignment, translator; repeatable.",
-        metavar="KEY=PATH", heading="What to read",
-    )  # fmt: skip
+        metavar="KEY=PATH",
+        heading="What to read",
+    )
     substitutes: Path | None = option(
         "A folder with public data sets, found by their file names.", metavar="DIR"
     )
@@ -76,10 +77,15 @@ def reproduce_command(given: _ReproduceOptions) -> None:
     paper = find_paper(given.paper)
     quiet = given.quiet or given.as_json
     workspace = options.settings_from(
-        Workspace, given, model_name=given.model or paper.model, data=data, folder=given.output,
-        loading=asdict(given.loading), reports=not given.no_report,
+        Workspace,
+        given,
+        model_name=given.model or paper.model,
+        data=data,
+        folder=given.output,
+        loading=asdict(given.loading),
+        reports=not given.no_report,
         tell=(lambda text: None) if quiet else lambda text: click.echo(text, err=True),
-    )  # fmt: skip
+    )
     outcome = reproduced(paper, workspace, command=shlex.join(options.command_line()))
     tell(_lines(outcome), summary(outcome) if given.as_json else None)
     if outcome.failed:

@@ -50,9 +50,14 @@ def run_settings(given: CorpusRunOptions, *models: str) -> Settings:
         refuse_length(model, given.lengths.max_length)
     names = None if given.asked.analyses is None else comma_separated(given.asked.analyses)
     return settings_from(
-        Settings, given, given.batches, given.chance, given.lengths,
-        analyses=names, options=analysis_options(given.asked, names),
-    )  # fmt: skip
+        Settings,
+        given,
+        given.batches,
+        given.chance,
+        given.lengths,
+        analyses=names,
+        options=analysis_options(given.asked, names),
+    )
 
 
 def analysis_options(
@@ -125,8 +130,10 @@ class SharedRunOptions(RunOptions):
 
     shard: tuple[int, int] | None = option(
         "Process I of N, from 1, that fill one run folder together, started anywhere: it begins "
-        "with its share and helps with what is left.", type=_Shard(), metavar="I/N",
-    )  # fmt: skip
+        "with its share and helps with what is left.",
+        type=_Shard(),
+        metavar="I/N",
+    )
 
     def __post_init__(self) -> None:
         """Raise InputError for a share that is none, or does not go with --overwrite."""

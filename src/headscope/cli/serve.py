@@ -30,8 +30,9 @@ class _ServeOptions(Options):
     port: Annotated[int, click.IntRange(0, 65535)] = option(
         "Port; the next one that is free, if it is in use; 0 for any.", USUAL_PORT
     )
-    host: str = option("Address to listen on; by default only this machine can reach the page.",
-                       USUAL_HOST)  # fmt: skip
+    host: str = option(
+        "Address to listen on; by default only this machine can reach the page.", USUAL_HOST
+    )
     clients: Annotated[int, click.IntRange(1, 1000)] = option("Pages that may wait at once.", 32)
     no_browser: bool = flag("Only print the address of the page.")
     loading: ModelOptions = group()
@@ -59,9 +60,13 @@ def serve_command(given: _ServeOptions) -> None:
 
     with closing(bound(given.host, given.port)) as own:
         app = live_app(
-            given.what, longest=given.longest, text=given.text, pair=given.text_b or "",
-            clients=given.clients, **asdict(given.loading),
-        )  # fmt: skip
+            given.what,
+            longest=given.longest,
+            text=given.text,
+            pair=given.text_b or "",
+            clients=given.clients,
+            **asdict(given.loading),
+        )
         server = LiveServer(app, own, host=given.host)
         _warn(given, server)
         server.run(partial(_tell, given, server))

@@ -65,9 +65,15 @@ def slurm_command(given: _SlurmOptions) -> None:
     """
     _check(given.command, given.tasks)
     script = array_script(
-        given.command, tasks=given.tasks, folder=Path.cwd(), time=given.time, mem=given.mem,
-        cpus_per_task=given.cpus, gpus=given.gpus, partition=given.partition,
-    )  # fmt: skip
+        given.command,
+        tasks=given.tasks,
+        folder=Path.cwd(),
+        time=given.time,
+        mem=given.mem,
+        cpus_per_task=given.cpus,
+        gpus=given.gpus,
+        partition=given.partition,
+    )
     say(_submitted(script) if given.submit else script.rstrip())
 
 
@@ -88,14 +94,19 @@ def array_script(words: Sequence[str], *, tasks: int, folder: Path, **asked: Any
     end = list(words).index("--") if "--" in words else len(words)
     before, after = shlex.join(words[1:end]), shlex.join(words[end:])
     share = f'--shard "$SLURM_ARRAY_TASK_ID/{tasks}"'
-    return "\n".join([
-        "#!/bin/bash", *lines,
-        "#SBATCH --requeue", "#SBATCH --open-mode=append",
-        "set -eu",
-        f"cd -- {shlex.quote(str(folder))}",
-        # In place of the shell: the requests of Slurm to end reach headscope itself.
-        f"exec {command} {before} {share} {after}".rstrip(), "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            *lines,
+            "#SBATCH --requeue",
+            "#SBATCH --open-mode=append",
+            "set -eu",
+            f"cd -- {shlex.quote(str(folder))}",
+            # In place of the shell: the requests of Slurm to end reach headscope itself.
+            f"exec {command} {before} {share} {after}".rstrip(),
+            "",
+        ]
+    )
 
 
 def _check(command: Sequence[str], tasks: int) -> None:

@@ -44,8 +44,9 @@ class TaskDataOptions(TaskOptions):
     task: str = option(TASK, metavar="NAME", required=True)
     max_length: Positive = option(
         "Tokens of an example; longer ones are cut, and counted.",
-        default=128, type=click.IntRange(4),
-    )  # fmt: skip
+        default=128,
+        type=click.IntRange(4),
+    )
     limit: Positive | None = option("Examples at most, drawn by --seed.")
 
 
@@ -54,10 +55,13 @@ def task_request(given: TaskOptions, limit: int | None = None) -> TaskRequest:
     from headscope.tasks.task_request import TaskRequest
 
     return TaskRequest(
-        data=given.data, split=given.split, columns=parse_columns(given.columns),
-        labels=given.labels.split(",") if given.labels else None, regression=given.regression,
+        data=given.data,
+        split=given.split,
+        columns=parse_columns(given.columns),
+        labels=given.labels.split(",") if given.labels else None,
+        regression=given.regression,
         limit=limit,
-    )  # fmt: skip
+    )
 
 
 def task_examples(
@@ -67,9 +71,12 @@ def task_examples(
     from headscope.tasks.task_request import examples_of
 
     return examples_of(
-        str(given.task), task_request(given, limit), seed=seed, checkpoint=checkpoint,
+        str(given.task),
+        task_request(given, limit),
+        seed=seed,
+        checkpoint=checkpoint,
         revision=loading.revision,
-    )  # fmt: skip
+    )
 
 
 def refuse_text(task: TaskOptions, corpus: CorpusOptions, why: str) -> None:

@@ -44,8 +44,9 @@ class _ViewOptions(Options):
     )
     opened: str | None = option(
         "The head that the page opens with: L3H9, 3-9, or from 0 2.8; all heads by default.",
-        names="--open", metavar="HEAD",
-    )  # fmt: skip
+        names="--open",
+        metavar="HEAD",
+    )
     flow: str | None = option(
         "Show what layers take from the input, by rollout, globenc, alti, "
         "weighted_norm_residual, value_zeroing, max_flow; comma-separated.",
@@ -101,10 +102,17 @@ def view_command(given: _ViewOptions) -> None:
 
     loading, other = asdict(given.loading), given.versus_model
     shown = view(
-        load(given.model, **loading), given.text, given.text_b, atlas=given.atlas, window=window,
-        detail=detail, versus_model=load(other, **loading) if other else None,
-        versus_text=given.versus_text, flow=flow, head=opened,
-    )  # fmt: skip
+        load(given.model, **loading),
+        given.text,
+        given.text_b,
+        atlas=given.atlas,
+        window=window,
+        detail=detail,
+        versus_model=load(other, **loading) if other else None,
+        versus_text=given.versus_text,
+        flow=flow,
+        head=opened,
+    )
     _draw(shown, chosen, given)  # first: what cannot be drawn leaves no page behind
     path = shown.save(given.output or Path(tempfile.mkdtemp(prefix="headscope-"), "view.html"))
     if given.output is None:

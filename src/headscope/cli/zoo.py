@@ -65,11 +65,16 @@ def zoo_command(given: _ZooOptions) -> None:
                 complain(label)
 
         done = zoo(
-            given.models, corpus, output=given.output, settings=settings,
-            execution=options.execution_of(bar, given.batches, given.how), begin=begin,
-            reports=not given.how.no_report, loading=asdict(given.loading),
+            given.models,
+            corpus,
+            output=given.output,
+            settings=settings,
+            execution=options.execution_of(bar, given.batches, given.how),
+            begin=begin,
+            reports=not given.how.no_report,
+            loading=asdict(given.loading),
             control=given.control,
-        )  # fmt: skip
+        )
     if given.how.shard is None or (
         not done.elsewhere and is_free(done.path, "give the command again, without --shard")
     ):

@@ -113,11 +113,19 @@ class Claim:  # noqa: PLW1641  (dataclass makes the hash)
     def row(self) -> dict[str, Any]:
         """The claim for tables and programs; label is without numbers, text with them."""
         return {
-            "kind": self.kind, "label": self.name, "text": self.label, "sentence": self.sentence,
-            "value": self.value, "ci_low": self.low, "ci_high": self.high,
-            "reference": self.reference, "effect": self.effect, "n": self.n,
-            "analysis": self.analysis, "where": self.where,
-        }  # fmt: skip
+            "kind": self.kind,
+            "label": self.name,
+            "text": self.label,
+            "sentence": self.sentence,
+            "value": self.value,
+            "ci_low": self.low,
+            "ci_high": self.high,
+            "reference": self.reference,
+            "effect": self.effect,
+            "n": self.n,
+            "analysis": self.analysis,
+            "where": self.where,
+        }
 
     @property
     def short(self) -> str:
@@ -130,9 +138,11 @@ class Claim:  # noqa: PLW1641  (dataclass makes the hash)
         """The same, said of inputs of some lengths alone."""
         kept = "not " * where.startswith("not ")
         return replace(
-            self, label=f"{self.label}, {where}", where=where,
+            self,
+            label=f"{self.label}, {where}",
+            where=where,
             sentence=f"{self.sentence}, {kept}in inputs of {where.removeprefix(kept)}",
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +247,20 @@ def claims_where(
     for layer, head in np.argwhere(wanted & np.isfinite(effect)).tolist():
         claims.append(
             Claim(
-                layer, head, kind, float(effect[layer, head]), name, *say(layer, head),
-                *at(share, layer, head), float(reference[layer, head]), n, analysis, about,
-                replaces=about, brief=brief, counted=counted,
+                layer,
+                head,
+                kind,
+                float(effect[layer, head]),
+                name,
+                *say(layer, head),
+                *at(share, layer, head),
+                float(reference[layer, head]),
+                n,
+                analysis,
+                about,
+                replaces=about,
+                brief=brief,
+                counted=counted,
             )
-        )  # fmt: skip
+        )
     return claims

@@ -49,7 +49,11 @@ class Target:
 SELF, PREVIOUS, NEXT = "self", "previous", "next"
 TARGETS = {
     SELF: Target(
-        "token itself", "the token itself", 0, POSITION, f"{OURS}, as for a position",
+        "token itself",
+        "the token itself",
+        0,
+        POSITION,
+        f"{OURS}, as for a position",
         "attention of tokens to themselves",
     ),
     PREVIOUS: Target("previous token", "the previous token", -1, POSITION),
@@ -58,7 +62,7 @@ TARGETS = {
     "cls": Target("[CLS]", "[CLS]"),
     "sep": Target("[SEP]", "[SEP]"),
     "punctuation": Target("punctuation", "full stops and commas"),
-}  # fmt: skip
+}
 OFFSETS = {name: one.offset for name, one in TARGETS.items() if one.offset is not None}
 NEIGHBOURS = tuple(name for name, offset in OFFSETS.items() if offset)  # the token before, after
 WORD_KINDS = ("own_segment", "other_segment", "same_token")  # what a word can attend to

@@ -138,8 +138,10 @@ def run_labels(tree: xr.DataTree) -> list[list[str]]:
 
 def with_label(tree: xr.DataTree, *kinds: str) -> Bools:
     """[layer, head] whether a head has a label of these kinds, or one that replaces them."""
-    said = [{part for c in one.labels for part in (c.kind, c.replaces)} for one in
-            head_labels(tree).values()]  # fmt: skip
+    said = [
+        {part for c in one.labels for part in (c.kind, c.replaces)}
+        for one in head_labels(tree).values()
+    ]
     return np.reshape([not one.isdisjoint(kinds) for one in said], shape(tree))
 
 

@@ -49,9 +49,15 @@ class Phases:
         counted = {"unit": f" {unit}"} if unit else {"bar_format": UNCOUNTED}
         delay = NOTICED if in_notebook() else 0.0
         bar = self._bar = _bars()(
-            desc=name, total=total, initial=done, leave=False, delay=delay, file=sys.stderr,
-            **_width(), **counted,
-        )  # fmt: skip
+            desc=name,
+            total=total,
+            initial=done,
+            leave=False,
+            delay=delay,
+            file=sys.stderr,
+            **_width(),
+            **counted,
+        )
         return lambda count: bar.update(count) if bar is self._bar else None
 
     def _lines_of(self, name: str, total: int | None, unit: str, done: int) -> Advance:

@@ -67,10 +67,15 @@ def documented(*kinds: type[SettingsTable]) -> Callable[[Call], Call]:
         text = [inspect.cleandoc(function.__doc__ or "")]
         for kind in kinds:
             for each in fields(kind):
-                own.setdefault(each.name, inspect.Parameter(
-                    each.name, inspect.Parameter.KEYWORD_ONLY, default=_usual(each),
-                    annotation=each.type,
-                ))  # fmt: skip
+                own.setdefault(
+                    each.name,
+                    inspect.Parameter(
+                        each.name,
+                        inspect.Parameter.KEYWORD_ONLY,
+                        default=_usual(each),
+                        annotation=each.type,
+                    ),
+                )
             table = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[1]
             text.append(f"The fields of {kind.__name__}, as keywords:\n\n{table}")
         vars(function)["__signature__"] = signature.replace(parameters=list(own.values()))

@@ -77,9 +77,14 @@ def stored_inputs(tree: xr.DataTree) -> list[StoredInput]:
     columns = {
         name: dataset[name].transpose("input", "token").values
         for name in (
-            "token_text", "word_text", "special", "segment", "token_word", "token_count",
+            "token_text",
+            "word_text",
+            "special",
+            "segment",
+            "token_word",
+            "token_count",
         )
-    }  # fmt: skip
+    }
     inputs = []
     for at in range(maps.sizes["input"]):
         n = int((columns["token_count"][at] > 0).sum())
@@ -95,15 +100,20 @@ def stored_inputs(tree: xr.DataTree) -> list[StoredInput]:
         known = bool(np.isfinite(value_norm).all())
         inputs.append(
             StoredInput(
-                text=_text(tokens, form.tolist(), special > 0, word), tokens=tokens,
-                special=special > 0, segment=segment.astype(np.int64), word=word.astype(np.int64),
-                count=count.astype(np.int64), attention=attention,
-                value_norm=value_norm if known else None, gold=_gold(dataset, at),
+                text=_text(tokens, form.tolist(), special > 0, word),
+                tokens=tokens,
+                special=special > 0,
+                segment=segment.astype(np.int64),
+                word=word.astype(np.int64),
+                count=count.astype(np.int64),
+                attention=attention,
+                value_norm=value_norm if known else None,
+                gold=_gold(dataset, at),
                 entity=entity.astype(np.int64),
                 versus=None if others is None else others.values[at, :, :, :n, :n],
                 versus_name="" if others is None else printable(others.attrs["versus"]),
             )
-        )  # fmt: skip
+        )
     return inputs
 
 

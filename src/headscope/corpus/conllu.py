@@ -164,12 +164,15 @@ def read_words(rows: Sequence[ConlluRow]) -> tuple[Word, ...]:
     glued = _glued(rows)
     return tuple(
         Word(
-            form=rows[index]["form"], upos=_given(rows[index], "upos"),
-            xpos=_given(rows[index], "xpos"), head=head, relation=_given(rows[index], "deprel"),
+            form=rows[index]["form"],
+            upos=_given(rows[index], "upos"),
+            xpos=_given(rows[index], "xpos"),
+            head=head,
+            relation=_given(rows[index], "deprel"),
             space_after=place not in glued,
         )
         for place, (index, head) in enumerate(zip(numbered, heads, strict=True))
-    )  # fmt: skip
+    )
 
 
 def misc(row: ConlluRow, key: str) -> str | None:

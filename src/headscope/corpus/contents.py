@@ -65,9 +65,11 @@ class EncodeCounts:
 # Kinds of inputs, and what each is called. No mean mixes two of them.
 SENTENCES, WINDOWS, TEXTS, DOCUMENTS = "sentences", "windows", "texts", "documents"
 READINGS = {
-    SENTENCES: "annotated sentences", WINDOWS: "windows of running text",
-    TEXTS: "texts and pairs as they are", DOCUMENTS: "whole documents",
-}  # fmt: skip
+    SENTENCES: "annotated sentences",
+    WINDOWS: "windows of running text",
+    TEXTS: "texts and pairs as they are",
+    DOCUMENTS: "whole documents",
+}
 ANNOTATIONS = ("words", "tags", "trees", "mentions", "frames")
 ROOT = "root"
 UNLABELLED = "_"
@@ -119,9 +121,12 @@ class Annotations:
 def annotations_of(given: Example | Passage) -> list[str]:
     """Which of ANNOTATIONS it has."""
     there = {
-        "words": bool(given.words), "tags": has_tags(given), "trees": has_tree(given),
-        "mentions": bool(given.mentions), "frames": bool(given.frames),
-    }  # fmt: skip
+        "words": bool(given.words),
+        "tags": has_tags(given),
+        "trees": has_tree(given),
+        "mentions": bool(given.mentions),
+        "frames": bool(given.frames),
+    }
     return [kind for kind, is_there in there.items() if is_there]
 
 

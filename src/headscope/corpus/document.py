@@ -157,8 +157,9 @@ class Example:
         """All that a model or an analysis reads of it, as bytes of which a digest is taken."""
         parts = [
             repr((self.id, self.document, len(self), self.reading)).encode(),
-            self.input_ids.astype("<i8").tobytes(), self.segment_ids.astype("<i8").tobytes(),
-        ]  # fmt: skip
+            self.input_ids.astype("<i8").tobytes(),
+            self.segment_ids.astype("<i8").tobytes(),
+        ]
         if self.words is not None:  # analyses may read the annotations
             parts.append(repr((self.words, self.mentions, self.frames)).encode())
             parts.append(b"" if self.word_index is None else self.word_index.tobytes())

@@ -164,9 +164,12 @@ class Encoder:
         for name, content in self._fitted(passage.id, self._content(passage), self.limit):
             example = self._example(name, document, content)
             yield replace(
-                example, words=passage.words, mentions=passage.mentions, frames=passage.frames,
+                example,
+                words=passage.words,
+                mentions=passage.mentions,
+                frames=passage.frames,
                 reading=reading_of(passage),
-            )  # fmt: skip
+            )
 
     def _content(self, passage: Passage) -> _Content:
         if passage.words is not None:

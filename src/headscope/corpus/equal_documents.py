@@ -45,8 +45,9 @@ def unit_names(examples: Iterable[Example], listed: Mapping[str, int]) -> list[s
     if not listed:
         return [one.content or one.document for one in examples]
     first = {place: document for document, place in reversed([*listed.items()])}
-    return [first[listed[one.document]] if one.document in listed else one.document
-            for one in examples]  # fmt: skip
+    return [
+        first[listed[one.document]] if one.document in listed else one.document for one in examples
+    ]
 
 
 @dataclass
@@ -107,8 +108,9 @@ class EqualDocuments:
         if not copies + near:
             return {}
         told: dict[str, Any] = {
-            "copies": round(copies * share), "nearly_equal": round(near * share),
-        }  # fmt: skip
+            "copies": round(copies * share),
+            "nearly_equal": round(near * share),
+        }
         return told if self.whole else told | {"estimated": True}
 
     def state(self) -> dict[str, Any]:

@@ -80,10 +80,14 @@ class FramesCorpus(Displayed):
         _check_parts(root)
         units, absent = _units(root)
         for name, value in {
-            "folder": root, "core": core, "filters": filters or FrameFilters(),
-            "on_error": on_error, "absent": absent, "_units": units,
+            "folder": root,
+            "core": core,
+            "filters": filters or FrameFilters(),
+            "on_error": on_error,
+            "absent": absent,
+            "_units": units,
             "_frames": _frames(root),
-        }.items():  # fmt: skip
+        }.items():
             object.__setattr__(self, name, value)
 
     def __iter__(self) -> Iterator[Document]:
@@ -110,9 +114,12 @@ class FramesCorpus(Displayed):
         return {
             "kind": "frames",
             "files": [{"name": self.folder.resolve().name, "sha256": digest.hexdigest()}],
-            "core": self.core, **asdict(self.filters), "lexical_units": len(self._units),
-            "absent": self.absent, **described_policy(self.on_error),
-        }  # fmt: skip
+            "core": self.core,
+            **asdict(self.filters),
+            "lexical_units": len(self._units),
+            "absent": self.absent,
+            **described_policy(self.on_error),
+        }
 
     def _documents(self) -> Iterator[Document]:
         first: dict[str, str] = {}  # by text, the number of the first sentence that has it

@@ -20,9 +20,10 @@ SEGMENTS = (".jsonl", ".ndjson")
 TABLES = (".csv", ".tsv", ".parquet", ".json", ".xlsx", ".arrow", ".feather", ".zip")
 CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}  # as pyarrow names them
 FORMATS = {
-    **dict.fromkeys(TREES, "trees"), **dict.fromkeys(SEGMENTS, "JSON lines"),
+    **dict.fromkeys(TREES, "trees"),
+    **dict.fromkeys(SEGMENTS, "JSON lines"),
     **dict.fromkeys(TABLES, "tables"),
-}  # fmt: skip
+}
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
 
 

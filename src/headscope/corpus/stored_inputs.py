@@ -127,9 +127,9 @@ def places(example: Example) -> Ints:
         return np.arange(tokens)
     second = int((segments(example) == 0).sum())
     first_room = min(second, max(most // 2, most - (tokens - second)))
-    return np.array([
-        *_ends(0, second, first_room), *_ends(second, tokens, most - first_room)
-    ], np.int64)  # fmt: skip
+    return np.array(
+        [*_ends(0, second, first_room), *_ends(second, tokens, most - first_room)], np.int64
+    )
 
 
 def folded(maps: Float64, first: Ints) -> Float64:

@@ -224,8 +224,10 @@ class TokenizerReader:
         with told_as(partial(unusable, self.tokenizer)):
             return self.tokenizer(
                 **dict(zip(self._names, texts, strict=False)),
-                add_special_tokens=special, verbose=False, **options,
-            )  # fmt: skip
+                add_special_tokens=special,
+                verbose=False,
+                **options,
+            )
 
     def _special_ids(self) -> Ids:
         """Ids that frame an input. [UNK] and [MASK] stand for content, unless they do both."""

@@ -173,10 +173,15 @@ def draw_strokes(axes: Axes, strokes: Sequence[Stroke], row: WordRow, *, side: i
         y, shade = side * _height(route.level), color(stroke.hue)
         axes.add_patch(
             PathPatch(
-                _path(route, y, side), fill=False, ec=shade, lw=stroke.width, zorder=2,
-                ls=DASHED if stroke.dashed else "-", capstyle="butt",
+                _path(route, y, side),
+                fill=False,
+                ec=shade,
+                lw=stroke.width,
+                zorder=2,
+                ls=DASHED if stroke.dashed else "-",
+                capstyle="butt",
             )
-        )  # fmt: skip
+        )
         tip, (half, long) = side * CLEAR, ARROW
         corners = [(route.end, tip)]
         corners += [(route.end + by, tip + side * long) for by in (-half, half)]
@@ -184,10 +189,14 @@ def draw_strokes(axes: Axes, strokes: Sequence[Stroke], row: WordRow, *, side: i
         away = side * (stroke.width / 2 + LABEL / 2 + 0.9)
         look: dict[str, Any] = {"ha": "center", "va": "center_baseline", "fontsize": LABEL}
         axes.text(
-            _label_place(stroke.label, route, ways), y + away, stroke.label, zorder=4,
+            _label_place(stroke.label, route, ways),
+            y + away,
+            stroke.label,
+            zorder=4,
             color=color("muted" if stroke.plain else "ink"),
-            bbox={"fc": color("page"), "lw": 0, "pad": 0}, **look,
-        )  # fmt: skip
+            bbox={"fc": color("page"), "lw": 0, "pad": 0},
+            **look,
+        )
 
 
 def _label_place(label: str, route: Route, ways: Sequence[Route]) -> float:
@@ -211,9 +220,14 @@ def _path(route: Route, y: float, side: int) -> Path:
     way = 1 if route.end > route.start else -1
     bend = min(CORNER, abs(route.end - route.start) / 2)
     points = [
-        (route.start, side * CLEAR), (route.start, y - side * bend), (route.start, y),
-        (route.start + way * bend, y), (route.end - way * bend, y), (route.end, y),
-        (route.end, y - side * bend), (route.end, side * (CLEAR + ARROW[1])),
-    ]  # fmt: skip
+        (route.start, side * CLEAR),
+        (route.start, y - side * bend),
+        (route.start, y),
+        (route.start + way * bend, y),
+        (route.end - way * bend, y),
+        (route.end, y),
+        (route.end, y - side * bend),
+        (route.end, side * (CLEAR + ARROW[1])),
+    ]
     line, curve = Path.LINETO, Path.CURVE3
     return Path(points, [Path.MOVETO, line, curve, curve, line, curve, curve, line])

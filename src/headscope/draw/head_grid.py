@@ -158,8 +158,9 @@ def _head_axes(axes: Axes, layers: int, heads: int, *, framed: bool) -> None:
     """Square cells; layers and heads by their numbers."""
     axes.set_aspect("equal", anchor="N")  # level with its neighbours
     for setter, count, name in (
-        (axes.set_xticks, heads, head_number), (axes.set_yticks, layers, layer_name),
-    ):  # fmt: skip
+        (axes.set_xticks, heads, head_number),
+        (axes.set_yticks, layers, layer_name),
+    ):
         shown = range(0, count, 1 if count <= FEW else 2 if count <= 2 * FEW else 4)
         setter(shown, [name(at) for at in shown])
     axes.tick_params(length=0)

@@ -79,9 +79,17 @@ def plot_kinds(
     for kind in reversed(there):
         own, mark = list(kind.units), kind.marker or "o"
         axes.plot(
-            x[own], y[own], mark, color=color(kind.hue), ms=6.6 if mark == "*" else 4.4, mew=0.4,
-            mec=color("page"), alpha=1.0 if kind.claims else 0.6, zorder=3, label=kind.title,
-        )  # fmt: skip
+            x[own],
+            y[own],
+            mark,
+            color=color(kind.hue),
+            ms=6.6 if mark == "*" else 4.4,
+            mew=0.4,
+            mec=color("page"),
+            alpha=1.0 if kind.claims else 0.6,
+            zorder=3,
+            label=kind.title,
+        )
     legend_of(axes, axes.lines[: -len(there) - 1 : -1], columns=2, start=start)
 
 

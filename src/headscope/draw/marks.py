@@ -148,13 +148,25 @@ def end_labels(axes: Axes, ends: Sequence[LineEnd], *, top: float) -> None:
         highest = heights[at] - LABEL_GAP * top
     for height, end in zip(heights, ends, strict=True):
         axes.plot(
-            1.035, height, end.mark, color=color(end.hue), ms=3.6, mew=1.2 * (end.mark == "_"),
-            transform=axes.get_yaxis_transform(), clip_on=False,
-        )  # fmt: skip
+            1.035,
+            height,
+            end.mark,
+            color=color(end.hue),
+            ms=3.6,
+            mew=1.2 * (end.mark == "_"),
+            transform=axes.get_yaxis_transform(),
+            clip_on=False,
+        )
         axes.annotate(
-            end.text, (1.0, end.value), (1.065, height), xycoords=("axes fraction", "data"),
-            textcoords=("axes fraction", "data"), va="center", fontsize=7, annotation_clip=False,
-        )  # fmt: skip
+            end.text,
+            (1.0, end.value),
+            (1.065, height),
+            xycoords=("axes fraction", "data"),
+            textcoords=("axes fraction", "data"),
+            va="center",
+            fontsize=7,
+            annotation_clip=False,
+        )
 
 
 def legend(
@@ -255,9 +267,16 @@ def shade_key(
     words = [TextArea(text, textprops={"fontsize": 7}) for text in texts]
     key = HPacker(children=[words[0], bar, words[1]], align="center", pad=0, sep=2)
     box = AnnotationBbox(
-        key, (end, 0), xybox=(0, KEY_BELOW), xycoords="axes fraction", boxcoords="offset points",
-        box_alignment=(1, 0.5), frameon=False, pad=0, annotation_clip=False,
-    )  # fmt: skip
+        key,
+        (end, 0),
+        xybox=(0, KEY_BELOW),
+        xycoords="axes fraction",
+        boxcoords="offset points",
+        box_alignment=(1, 0.5),
+        frameon=False,
+        pad=0,
+        annotation_clip=False,
+    )
     box.set_in_layout(False)  # beside the axis label, which keeps the height
     axes.add_artist(box)
 

@@ -89,9 +89,16 @@ def row_point(
         axes.hlines(row, parts.low, parts.high, color=shade, lw=0.9, alpha=opacity, zorder=3)
     face = color("page") if hollow else shade
     axes.plot(
-        [parts.value], [row], marker(word), color=face, mec=shade, mew=0.9 if hollow else 0,
-        ms=3.6 if hollow else 4.2, alpha=opacity, zorder=4,
-    )  # fmt: skip
+        [parts.value],
+        [row],
+        marker(word),
+        color=face,
+        mec=shade,
+        mew=0.9 if hollow else 0,
+        ms=3.6 if hollow else 4.2,
+        alpha=opacity,
+        zorder=4,
+    )
 
 
 def beside(
@@ -106,7 +113,14 @@ def beside(
 ) -> None:
     """Text `at` points right of the axes' right border, or, where negative, left of the left."""
     axes.annotate(
-        text, (float(at > 0), row), (at, 0), xycoords=("axes fraction", "data"),
-        textcoords="offset points", ha=align, va="center", annotation_clip=False,
-        color=color("muted" if faint else "ink"), **({"fontsize": LABEL} | look),
-    )  # fmt: skip
+        text,
+        (float(at > 0), row),
+        (at, 0),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        ha=align,
+        va="center",
+        annotation_clip=False,
+        color=color("muted" if faint else "ink"),
+        **({"fontsize": LABEL} | look),
+    )

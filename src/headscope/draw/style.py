@@ -158,10 +158,18 @@ def _text_measured_once() -> Iterator[None]:
         if text.get_wrap():
             return lay_out(text, renderer)
         look = (
-            type(renderer), text.get_figure(root=True).dpi, hash(text.get_fontproperties()),
-            text.get_text(), text.get_parse_math(), text.get_rotation(), text.get_rotation_mode(),
-            text.get_ha(), text.get_va(), text._multialignment, text._linespacing,
-        )  # fmt: skip
+            type(renderer),
+            text.get_figure(root=True).dpi,
+            hash(text.get_fontproperties()),
+            text.get_text(),
+            text.get_parse_math(),
+            text.get_rotation(),
+            text.get_rotation_mode(),
+            text.get_ha(),
+            text.get_va(),
+            text._multialignment,
+            text._linespacing,
+        )
         return known[look] if look in known else known.setdefault(look, lay_out(text, renderer))
 
     manager._find_fonts_by_props, kind._get_layout = cache(search), once

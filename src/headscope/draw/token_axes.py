@@ -88,9 +88,13 @@ def shades(special: Bools) -> list[str]:
 
 
 def set_tokens(
-    axes: Axes, words: tuple[Sequence[str], Sequence[str]], special: tuple[Bools, Bools], *,
-    size: float, pad: float,
-) -> None:  # fmt: skip
+    axes: Axes,
+    words: tuple[Sequence[str], Sequence[str]],
+    special: tuple[Bools, Bools],
+    *,
+    size: float,
+    pad: float,
+) -> None:
     """The tokens of a map beside its rows and above its columns, in a frame.
 
     words    of the rows, of the columns; `size` points of type, `pad` points from the map

@@ -83,9 +83,14 @@ def _write_labels(
     figure.text(LEFT, 1 - 3 / top, card.name, fontsize=11, weight="bold", va="top")
     model = clipped(model_name(tree), 60)
     figure.text(
-        1 - LEFT, 1 - 5 / top, f"{model}, {over(tree)}", fontsize=7, va="top", ha="right",
+        1 - LEFT,
+        1 - 5 / top,
+        f"{model}, {over(tree)}",
+        fontsize=7,
+        va="top",
+        ha="right",
         color=color("muted"),
-    )  # fmt: skip
+    )
     weight = "bold" if card.labels.labels else None
     for at, line in enumerate(lines):
         figure.text(

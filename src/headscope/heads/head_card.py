@@ -96,7 +96,9 @@ def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
     place, maps, added = (tree, layer, head), head_maps(tree), card_parts()
     untrained = control_ranges(tree)
     return HeadCard(
-        layer=layer, head=head, name=head_name(layer * heads + head, heads),
+        layer=layer,
+        head=head,
+        name=head_name(layer * heads + head, heads),
         labels=head_labels(tree)[layer, head],
         numbers=[
             replace(number_of(metric, layer, head), control=untrained.get(metric.key))
@@ -104,9 +106,12 @@ def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
         ],
         lines={part.title: list(part.lines(*place)) for part in added},
         data={name: value for part in added for name, value in part.data(*place).items()},
-        first=[end for part in added for end in part.numbers(*place)], maps=maps.of(layer, head),
-        source=maps.source, words=maps.words, n=documents(tree),
-    )  # fmt: skip
+        first=[end for part in added for end in part.numbers(*place)],
+        maps=maps.of(layer, head),
+        source=maps.source,
+        words=maps.words,
+        n=documents(tree),
+    )
 
 
 def card_parts() -> list[CardPart]:
@@ -137,33 +142,52 @@ def number_of(metric: HeadMetric, layer: int, head: int) -> RankedNumber:
 def card_json(tree: xr.DataTree, card: HeadCard) -> dict[str, Any]:
     """Everything of the card, ready for `json.dumps(…, allow_nan=False)`: NaN becomes null."""
     closest = card.labels.closest
-    told: dict[str, Any] = _plain({
-        "model": str(tree.attrs.get("model", "")), "revision": str(tree.attrs.get("revision", "")),
-        "layer": layer_number(card.layer), "head": card.head, "name": card.name,
-        "labels": [label.row for label in card.labels.labels], "closest": closest and closest.row,
-        "numbers": [_number(number) for number in card.numbers], **card.data,
-        "maps_from": card.source, "maps": [_map(one) for one in card.maps], "documents": card.n,
-    })  # fmt: skip
+    told: dict[str, Any] = _plain(
+        {
+            "model": str(tree.attrs.get("model", "")),
+            "revision": str(tree.attrs.get("revision", "")),
+            "layer": layer_number(card.layer),
+            "head": card.head,
+            "name": card.name,
+            "labels": [label.row for label in card.labels.labels],
+            "closest": closest and closest.row,
+            "numbers": [_number(number) for number in card.numbers],
+            **card.data,
+            "maps_from": card.source,
+            "maps": [_map(one) for one in card.maps],
+            "documents": card.n,
+        }
+    )
     return told
 
 
 def _number(number: RankedNumber) -> dict[str, Any]:
     metric = number.metric
     return {
-        "key": metric.key, "analysis": number.analysis, "label": metric.label, "unit": metric.unit,
-        **named_ends(number.ends), "rank": number.rank or None, "of": number.of,
-        "percentile": number.percentile, "n": metric.n,
+        "key": metric.key,
+        "analysis": number.analysis,
+        "label": metric.label,
+        "unit": metric.unit,
+        **named_ends(number.ends),
+        "rank": number.rank or None,
+        "of": number.of,
+        "percentile": number.percentile,
+        "n": metric.n,
         **({"control": list(number.control)} if number.control else {}),
-    }  # fmt: skip
+    }
 
 
 def _map(one: TypicalMap) -> dict[str, Any]:
     return {
-        "tokens": list(one.tokens), "special": one.special.tolist(),
-        "weights": one.weights.tolist(), "class": one.kind or None, "score": one.score,
-        "away": one.away, "rests": dict(one.rests),
+        "tokens": list(one.tokens),
+        "special": one.special.tolist(),
+        "weights": one.weights.tolist(),
+        "class": one.kind or None,
+        "score": one.score,
+        "away": one.away,
+        "rests": dict(one.rests),
         "links": [dict(zip(("query", "key", "weight"), link, strict=True)) for link in one.links()],
-    }  # fmt: skip
+    }
 
 
 def _plain(told: Any) -> Any:

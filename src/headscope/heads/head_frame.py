@@ -69,9 +69,10 @@ def find_heads(tree: xr.DataTree, what: str) -> pd.DataFrame:
     titles = {kind: rule.title for kind, rule in label_rules().items()}
     said = {id(one): (one.name, one.about, one.kind, titles[one.kind]) for one in claims}
     found = [
-        claim for claim in claims
+        claim
+        for claim in claims
         if asked and (asked in claim.name.casefold() or asked in map(str.casefold, said[id(claim)]))
-    ]  # fmt: skip
+    ]
     if not found:
         words = [word for some in said.values() for word in some if word]
         near = _near(what, dict.fromkeys(claim.name for claim in claims), words)
@@ -81,10 +82,15 @@ def find_heads(tree: xr.DataTree, what: str) -> pd.DataFrame:
     found.sort(key=lambda claim: (_same(claim) not in labels, rank(claim)))
     with naming_layers(tree):
         rows = [
-            {"layer": layer_number(one.layer), "head": one.head,
-             "name": place_name(one.layer, one.head), "is_label": _same(one) in labels, **one.row}
+            {
+                "layer": layer_number(one.layer),
+                "head": one.head,
+                "name": place_name(one.layer, one.head),
+                "is_label": _same(one) in labels,
+                **one.row,
+            }
             for one in found
-        ]  # fmt: skip
+        ]
     return pd.DataFrame(rows)[["layer", "head", "name", *FOUND]]
 
 

@@ -35,20 +35,49 @@ from headscope.core.wording import MISSING
 from headscope.page.tabulate import measured
 
 LEADING = [
-    "model", "revision", "analysis", "metric", "layer", "head", "value", "n", "ci_low", "ci_high",
-]  # fmt: skip
+    "model",
+    "revision",
+    "analysis",
+    "metric",
+    "layer",
+    "head",
+    "value",
+    "n",
+    "ci_low",
+    "ci_high",
+]
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _TEX |= {character: "\\" + character for character in "&%$#_{}"}
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~])")
 UNIT_COLUMNS = {"unit", "unit_other"}
 LABEL_COLUMNS = (
-    "rank", "kind", "label", "text", "sentence", "where", "value", "ci_low", "ci_high", "reference",
-    "effect", "n", "analysis",
-)  # fmt: skip
+    "rank",
+    "kind",
+    "label",
+    "text",
+    "sentence",
+    "where",
+    "value",
+    "ci_low",
+    "ci_high",
+    "reference",
+    "effect",
+    "n",
+    "analysis",
+)
 # What a caption says, a head's name, and whole sentences.
 UNPRINTED = (
-    "model", "revision", "analysis", "layer", "head", "name", "text", "sentence", "kind", "kinds",
-)  # fmt: skip
+    "model",
+    "revision",
+    "analysis",
+    "layer",
+    "head",
+    "name",
+    "text",
+    "sentence",
+    "kind",
+    "kinds",
+)
 
 
 @derived_once()
@@ -157,12 +186,15 @@ def head_table(tree: xr.DataTree) -> pd.DataFrame:
     heads = shape(tree)[1]
     rows = [
         {
-            **_model(tree), "layer": _own(tree, layer), "head": head,
-            "name": head_name(layer * heads + head, heads), "labels": one.text,
+            **_model(tree),
+            "layer": _own(tree, layer),
+            "head": head,
+            "name": head_name(layer * heads + head, heads),
+            "labels": one.text,
             "kinds": ";".join(label.kind for label in one.labels),
         }
         for (layer, head), one in head_labels(tree).items()
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows)
 
 

@@ -162,9 +162,15 @@ def _attention(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """What transformers calls: [example, query, head, dim], and the probabilities if computed."""
     call = AttentionCall(
-        module, query, key, value, attention_mask,
-        scaling=scaling, dropout=dropout, options=known_options(module, other),
-    )  # fmt: skip
+        module,
+        query,
+        key,
+        value,
+        attention_mask,
+        scaling=scaling,
+        dropout=dropout,
+        options=known_options(module, other),
+    )
     listeners = _LISTENERS.get()
     for listener in listeners:
         listener.before(call)
@@ -239,9 +245,12 @@ def _beside_no_token(scores: torch.Tensor, s_aux: torch.Tensor) -> torch.Tensor:
 
 
 def _in_place(
-    scores: torch.Tensor, biases: list[torch.Tensor], scale: float, softcap: float | None,
+    scores: torch.Tensor,
+    biases: list[torch.Tensor],
+    scale: float,
+    softcap: float | None,
     s_aux: torch.Tensor | None,
-) -> torch.Tensor:  # fmt: skip
+) -> torch.Tensor:
     """The same, in one buffer: half the time of the above on long inputs."""
     scores.mul_(scale)
     if softcap is not None:

@@ -30,9 +30,17 @@ from headscope.model.weights import (
 TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "merges.txt", "*.tiktoken")
 # A tokenizer that knows most of none of these is an empty one.
 PROBES = (
-    "The cat sat on the mat.", "Der Hund schläft.", "Кот сидит на окне.", "猫はいすの上です。",
-    "고양이가 잔다", "القط نائم", "बिल्ली सोती है", "a b c d e", "A C G T K L M", "1 2 3 4 5",
-)  # fmt: skip
+    "The cat sat on the mat.",
+    "Der Hund schläft.",
+    "Кот сидит на окне.",
+    "猫はいすの上です。",
+    "고양이가 잔다",
+    "القط نائم",
+    "बिल्ली सोती है",
+    "a b c d e",
+    "A C G T K L M",
+    "1 2 3 4 5",
+)
 # How transformers says what a tokenizer lacks.
 _PACKAGE = re.compile(r"(?:requires the|need to install) ([\w-]+)")
 FITS = "wanted a model that fits: --dtype bfloat16, --device-map auto, or quantised weights"
@@ -93,10 +101,18 @@ class Checkpoint:
         self._check_weights()
         placed = where.options(self.config)
         network, report = attempt(
-            self.name, auto.from_pretrained, self.place, config=self.config, use_safetensors=True,
-            dtype=dtype_of(dtype), attn_implementation="eager", output_loading_info=True,
-            **self.options, **placed, **more,
-        )  # fmt: skip
+            self.name,
+            auto.from_pretrained,
+            self.place,
+            config=self.config,
+            use_safetensors=True,
+            dtype=dtype_of(dtype),
+            attn_implementation="eager",
+            output_loading_info=True,
+            **self.options,
+            **placed,
+            **more,
+        )
         refuse_not_finite(self.name, network)
         if not placed:
             with memory_told(FITS):
@@ -114,11 +130,14 @@ class Checkpoint:
         if not folder.is_dir() and named.endswith(".index.json"):
             # Of the hub: the index is read before what it names.
             where = attempt(
-                self.name, cached_file, self.place, named,
+                self.name,
+                cached_file,
+                self.place,
+                named,
                 _raise_exceptions_for_missing_entries=False,
                 _raise_exceptions_for_connection_errors=False,
                 **{k: v for k, v in self.options.items() if k != "trust_remote_code"},
-            )  # fmt: skip
+            )
             if where is None:
                 return
             folder = Path(where).parent

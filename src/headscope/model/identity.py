@@ -62,8 +62,10 @@ def refuse_unlike(found: Sequence[tuple[LayerView, float, float]]) -> str:
         share = rounding(output.dtype, quantised=weight is None or not plain(weight))
         if not error <= share * size:
             refuse(module)
-            faults.append(f"the heads of {view.site.path} do not add up to its output: off by "
-                          f"{error / size:.0%} of it")  # fmt: skip
+            faults.append(
+                f"the heads of {view.site.path} do not add up to its output: off by "
+                f"{error / size:.0%} of it"
+            )
     return faults[0] if faults else ""
 
 

@@ -66,9 +66,11 @@ class Reversible:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         close, self._close = self._close, None
         self._forget()
         if close is not None:
@@ -252,10 +254,19 @@ class Instrument(Reversible):
             a, k, v = call.attention.detach(), call.keys.detach(), call.values.detach()
         sinks, q = "s_aux" in call.options, call.query.detach()
         return kind(
-            layer, site.stack, a, None if sinks else q, None if sinks else k, v, site,
-            scaling=float(call.scaling), softcap=call.options.get("softcap"),
-            position_bias=call.position_bias, mask=call.mask, sinks=sinks,
-        )  # fmt: skip
+            layer,
+            site.stack,
+            a,
+            None if sinks else q,
+            None if sinks else k,
+            v,
+            site,
+            scaling=float(call.scaling),
+            softcap=call.options.get("softcap"),
+            position_bias=call.position_bias,
+            mask=call.mask,
+            sinks=sinks,
+        )
 
     def _number(self, site: Site) -> int:
         """The layer's number within its stack, by order of calls (ALBERT reuses one module)."""

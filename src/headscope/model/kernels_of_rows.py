@@ -86,9 +86,13 @@ def _exponentials(row, top, sums, products):  # type: ignore[no-untyped-def]
 
 
 def weigh(  # noqa: PLR0917
-    scores: Floats, sink: Floats, separator: Ints, log_sums: Floats, entropy: Floats,
+    scores: Floats,
+    sink: Floats,
+    separator: Ints,
+    log_sums: Floats,
+    entropy: Floats,
     columns: Floats,
-) -> None:  # fmt: skip
+) -> None:
     """Make scores into weights, and add up what a block of whole rows says of them.
 
     scores     [head, row, key] float32, very low for what is hidden; becomes the weights

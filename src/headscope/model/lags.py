@@ -35,14 +35,21 @@ class Lags:
     @classmethod
     def together(cls, some: Sequence["Lags"]) -> "Lags":
         """Those of several examples, one behind the other."""
-        return cls(some[0].cuts, *(
-            torch.cat([getattr(one, name) for one in some], 1) for name in ("by_lag", "first")
-        ))  # fmt: skip
+        return cls(
+            some[0].cuts,
+            *(torch.cat([getattr(one, name) for one in some], 1) for name in ("by_lag", "first")),
+        )
 
     def add(
-        self, weights: torch.Tensor, lengths: Ints, *, example: int = 0, head: int = 0,
-        query: int = 0, key: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        weights: torch.Tensor,
+        lengths: Ints,
+        *,
+        example: int = 0,
+        head: int = 0,
+        query: int = 0,
+        key: int = 0,
+    ) -> None:
         """Add a block of maps.
 
         weights  [example, head, query, key]

@@ -119,11 +119,12 @@ class LayerView:
     def offers(self) -> frozenset[str]:
         """What an analysis may ask of this layer: a subset of `analysis.MODEL_NEEDS`."""
         there = {
-            "attention": True, "values": self.values is not None,
+            "attention": True,
+            "values": self.values is not None,
             "projection": self.plain_projection and self.site.output_projection is not None,
             "residual": self.residual is not None,
             "queries_keys": self.queries is not None and self.keys is not None,
-        }  # fmt: skip
+        }
         return frozenset(name for name, given in there.items() if given)
 
     @property
@@ -217,9 +218,13 @@ class LayerView:
         return self.measured(measure).gather(2, index)
 
     def pairs(
-        self, example: torch.Tensor, query: torch.Tensor, key: torch.Tensor, *,
+        self,
+        example: torch.Tensor,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        *,
         measure: str = "attention",
-    ) -> torch.Tensor:  # fmt: skip
+    ) -> torch.Tensor:
         """[pair, head] the measure from chosen queries to chosen keys, each given [pair]."""
         return self.measured(measure)[example, :, query, key]
 

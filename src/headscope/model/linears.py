@@ -233,9 +233,12 @@ class _Packed(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, inputs: torch.Tensor, weight: torch.Tensor, backward: torch.Tensor,
+        ctx: Any,
+        inputs: torch.Tensor,
+        weight: torch.Tensor,
+        backward: torch.Tensor,
         bias: torch.Tensor | None,
-    ) -> torch.Tensor:  # fmt: skip
+    ) -> torch.Tensor:
         ctx.back = backward
         return _multiply(inputs, weight, bias)
 

@@ -39,10 +39,17 @@ class LongAttention:
     """
 
     def __init__(
-        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: LongMask, *,
-        scaling: float, softcap: float | None = None, position_bias: torch.Tensor | None = None,
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        mask: LongMask,
+        *,
+        scaling: float,
+        softcap: float | None = None,
+        position_bias: torch.Tensor | None = None,
         s_aux: torch.Tensor | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.query, self.key, self.value, self.mask = query, key, value, mask
         self.scaling, self.softcap = scaling, softcap
         self.position_bias, self.s_aux = position_bias, s_aux
@@ -169,10 +176,15 @@ class LongAttention:
         return keys, ~self.mask.block(example, rows[:, None], self._places(keys))
 
     def _scores(  # noqa: PLR0917
-        self, example: int, heads: slice, rows: torch.Tensor, keys: range,
-        hidden: torch.Tensor | None, less: torch.Tensor | None = None,
+        self,
+        example: int,
+        heads: slice,
+        rows: torch.Tensor,
+        keys: range,
+        hidden: torch.Tensor | None,
+        less: torch.Tensor | None = None,
         out: torch.Tensor | None = None,
-    ) -> torch.Tensor:  # fmt: skip
+    ) -> torch.Tensor:
         """[head, row, key] the scores of heads that share a key-value head, or UNSEEN.
 
         hidden  see `_sight`
@@ -227,10 +239,14 @@ class LongAttention:
         n, log_sums = self.mask.lengths[example], self.log_sums[example]
         separator = asked.separator[example, :n]
         entropy, columns = long_kernels.sums(
-            self.query[example, :, :n], self.key[example, :, :n], log_sums,
+            self.query[example, :, :n],
+            self.key[example, :, :n],
+            log_sums,
             torch.stack([~separator, separator]).to(self.wide),
-            causal=self.mask.kind == "causal", scaling=self.scaling, softcap=self.softcap,
-        )  # fmt: skip
+            causal=self.mask.kind == "causal",
+            scaling=self.scaling,
+            softcap=self.softcap,
+        )
         return MapSums(log_sums, entropy, columns, entropy.new_zeros(n))
 
     @property
@@ -304,9 +320,13 @@ class LongAttention:
         return out
 
     def _pairs(
-        self, example: int, query: torch.Tensor, key: torch.Tensor,
-        of_query: torch.Tensor, of_key: torch.Tensor,
-    ) -> torch.Tensor:  # fmt: skip
+        self,
+        example: int,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        of_query: torch.Tensor,
+        of_key: torch.Tensor,
+    ) -> torch.Tensor:
         """[head, pair] the weights; of_query, of_key [head or key-value head, pair, dim]."""
         shared = self.key.shape[1]
         asked = of_query.to(self.wide)

@@ -17,9 +17,15 @@ TILE = 1 << 14  # bytes of queries or keys held at a time: a few fit beside each
 
 
 def sums(
-    query: torch.Tensor, key: torch.Tensor, log_sums: torch.Tensor, classes: torch.Tensor, *,
-    causal: bool, scaling: float, softcap: float | None,
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    query: torch.Tensor,
+    key: torch.Tensor,
+    log_sums: torch.Tensor,
+    classes: torch.Tensor,
+    *,
+    causal: bool,
+    scaling: float,
+    softcap: float | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Entropies and columns of one input, as `LongAttention.sums` gives them.
 
     query     [head, query, dim]  float16, bfloat16 or float32, by any strides
@@ -37,9 +43,17 @@ def sums(
     bytes_each = query.element_size()
     size = min(128 // bytes_each, max(16, TILE // (wide * bytes_each)))  # float32 fills registers
     given = (
-        query, key, log_sums, *query.stride(), *key.stride(), heads // len(key), n, dim,
-        float(scaling), 1.0 if softcap is None else float(softcap),
-    )  # fmt: skip
+        query,
+        key,
+        log_sums,
+        *query.stride(),
+        *key.stride(),
+        heads // len(key),
+        n,
+        dim,
+        float(scaling),
+        1.0 if softcap is None else float(softcap),
+    )
     how = {"CAPPED": softcap is not None, "CAUSAL": causal, "WIDE": wide, "SIZE": size}
     grid = triton.cdiv(n, size), heads
     _entropies[grid](entropy, *given, **how, num_stages=2)
@@ -76,10 +90,26 @@ def _log_weights(  # type: ignore[no-untyped-def]  # noqa: PLR0917
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _entropies(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    entropy, query, key, log_sums, query_head, query_step, query_along, key_head, key_step,
-    key_along, group, n, dim, scaling, cap,
-    CAPPED: tl.constexpr, CAUSAL: tl.constexpr, WIDE: tl.constexpr, SIZE: tl.constexpr,
-):  # fmt: skip
+    entropy,
+    query,
+    key,
+    log_sums,
+    query_head,
+    query_step,
+    query_along,
+    key_head,
+    key_step,
+    key_along,
+    group,
+    n,
+    dim,
+    scaling,
+    cap,
+    CAPPED: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    WIDE: tl.constexpr,
+    SIZE: tl.constexpr,
+):
     """-Σ_j α log α of a tile of queries of one head."""
     first, head = tl.program_id(0) * SIZE, tl.program_id(1).to(tl.int64)
     rows = (first + tl.arange(0, SIZE)).to(tl.int64)
@@ -98,11 +128,29 @@ def _entropies(  # type: ignore[no-untyped-def]  # noqa: PLR0917
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _columns(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    columns, classes, count, query, key, log_sums, query_head, query_step, query_along, key_head,
-    key_step, key_along, group, n, dim, scaling, cap,
-    CAPPED: tl.constexpr, CAUSAL: tl.constexpr, WIDE: tl.constexpr, SIZE: tl.constexpr,
+    columns,
+    classes,
+    count,
+    query,
+    key,
+    log_sums,
+    query_head,
+    query_step,
+    query_along,
+    key_head,
+    key_step,
+    key_along,
+    group,
+    n,
+    dim,
+    scaling,
+    cap,
+    CAPPED: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    WIDE: tl.constexpr,
+    SIZE: tl.constexpr,
     CLASSES: tl.constexpr,
-):  # fmt: skip
+):
     """Σ_i α of a tile of keys of one head, over the queries of each class."""
     first, head = tl.program_id(0) * SIZE, tl.program_id(1).to(tl.int64)
     keys = (first + tl.arange(0, SIZE)).to(tl.int64)

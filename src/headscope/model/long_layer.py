@@ -112,9 +112,13 @@ class LongLayerView(LayerView):
         return given * self.value_norm[example, :, None, : given.shape[-1]]
 
     def pairs(
-        self, example: torch.Tensor, query: torch.Tensor, key: torch.Tensor, *,
+        self,
+        example: torch.Tensor,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        *,
         measure: str = "attention",
-    ) -> torch.Tensor:  # fmt: skip
+    ) -> torch.Tensor:
         """As of `LayerView`."""
         given = self.long.pairs(example, query, key)
         return given if measure == "attention" else given * self.value_norm[example, :, key]
@@ -301,8 +305,19 @@ class LongLayerView(LayerView):
             for t in (self.queries, self.keys, self._shared_values)
         )
         return LayerView(
-            self.index, self.stack, maps, queries, keys, values, self.site,
-            residual=residual, output=output,
-            plain_projection=self.plain_projection, sinks=self.sinks, scaling=self.scaling,
-            softcap=self.softcap, position_bias=bias, mask=mask,
-        )  # fmt: skip
+            self.index,
+            self.stack,
+            maps,
+            queries,
+            keys,
+            values,
+            self.site,
+            residual=residual,
+            output=output,
+            plain_projection=self.plain_projection,
+            sinks=self.sinks,
+            scaling=self.scaling,
+            softcap=self.softcap,
+            position_bias=bias,
+            mask=mask,
+        )

@@ -34,12 +34,22 @@ class LongMask:
 
     @classmethod
     def of(
-        cls, batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, kv_offset: int = 0,
-        *, mask_function: Callable[..., torch.Tensor],
-        attention_mask: torch.Tensor | None = None, allow_is_causal_skip: bool | None = None,
-        allow_is_bidirectional_skip: bool = False, local_size: int | None = None,
-        use_vmap: bool = False, device: torch.device | str = "cpu", **_other: Any,
-    ) -> "LongMask":  # fmt: skip
+        cls,
+        batch_size: int,
+        q_length: int,
+        kv_length: int,
+        q_offset: int = 0,
+        kv_offset: int = 0,
+        *,
+        mask_function: Callable[..., torch.Tensor],
+        attention_mask: torch.Tensor | None = None,
+        allow_is_causal_skip: bool | None = None,
+        allow_is_bidirectional_skip: bool = False,
+        local_size: int | None = None,
+        use_vmap: bool = False,
+        device: torch.device | str = "cpu",
+        **_other: Any,
+    ) -> "LongMask":
         """What transformers asks a mask function for, with the names that it gives."""
         if use_vmap or q_offset or kv_offset:
             what = "a mask of the model's own making" if use_vmap else "a cache of earlier tokens"

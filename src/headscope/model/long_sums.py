@@ -54,9 +54,14 @@ class MapSums:
         return cls(log_sums, entropy, columns, received, lags)
 
     def add(  # noqa: PLR0917
-        self, scores: torch.Tensor, heads: slice, rows: slice, keys: slice,
-        sink: torch.Tensor | None, separator: torch.Tensor,
-    ) -> None:  # fmt: skip
+        self,
+        scores: torch.Tensor,
+        heads: slice,
+        rows: slice,
+        keys: slice,
+        sink: torch.Tensor | None,
+        separator: torch.Tensor,
+    ) -> None:
         """Add a block of whole rows; its scores [head, row, key] become the weights.
 
         sink  [head] the score of no key at all

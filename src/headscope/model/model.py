@@ -189,9 +189,15 @@ class Model:
         allows |= frozenset() if beside else {"every_layer"}
         neurons = 0 if last.queries is None else last.queries.shape[-1]
         return Shape(
-            last.stack, len(layers), last.attention.shape[1], allows, neurons, numbers,
-            tuple(others.items()), sinks,
-        )  # fmt: skip
+            last.stack,
+            len(layers),
+            last.attention.shape[1],
+            allows,
+            neurons,
+            numbers,
+            tuple(others.items()),
+            sinks,
+        )
 
     @property
     def fallback(self) -> bool:

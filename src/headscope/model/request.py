@@ -152,9 +152,10 @@ def _of_config(config: Mapping[str, Any]) -> Limit:
         kind = " and ".join(sorted(by_layer - {"default"})) or "default"  # it states the whole
     if kind == "default":
         return Limit(
-            stated, f"{said} of its config, without scaling of rotary positions: rope_parameters "
-            "in its config.json may set one, say yarn"
-        )  # fmt: skip
+            stated,
+            f"{said} of its config, without scaling of rotary positions: rope_parameters "
+            "in its config.json may set one, say yarn",
+        )
     trained = _whole(rope.get("original_max_position_embeddings")) or stated
     scaled = int(trained * float(rope.get("factor") or 1))
     if kind in ("linear", "dynamic", "yarn") and scaled > stated:

@@ -149,9 +149,12 @@ def of_group(
 
 
 def section(
-    plan: SectionPlan, tree: xr.DataTree, pictures: Mapping[str, Picture], panels: PanelStore,
+    plan: SectionPlan,
+    tree: xr.DataTree,
+    pictures: Mapping[str, Picture],
+    panels: PanelStore,
     styles: Styles,
-) -> Section:  # fmt: skip
+) -> Section:
     """A plan carried out on a run.
 
     pictures  all figures by name
@@ -174,9 +177,17 @@ def section(
     if plan.map_caption is not None and any(of(tree) is not None for of in parts("places")):
         caption = plan.map_caption(tree)
     return Section(
-        plan.id, plan.title, plan.text, blocks, notes, plan.absent, caption, after_language(plan),
-        plan.finding(tree) if plan.finding is not None else "", plan.opens,
-    )  # fmt: skip
+        plan.id,
+        plan.title,
+        plan.text,
+        blocks,
+        notes,
+        plan.absent,
+        caption,
+        after_language(plan),
+        plan.finding(tree) if plan.finding is not None else "",
+        plan.opens,
+    )
 
 
 def inline_figure(

@@ -64,9 +64,12 @@ def _environment(places: tuple[str, ...]) -> jinja2.Environment:
         return None
 
     environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
         loader=jinja2.FunctionLoader(load),
-    )  # fmt: skip
+    )
     # Panels are markup made here from numbers; the XML writer escapes the names drawn in them.
     environment.filters["drawing"] = Markup
     environment.filters |= {"unbroken": unbroken, "linked": linked, "split": split_caption}

@@ -32,8 +32,7 @@ def _example(run: PaperRun, target: str, head: tuple[int, int]) -> Measured:
     """Attention of the paper's head to a target; in another model, of the head with most of it."""
     draws = run.attention(target)
     at = quantities.paper_head(run, draws[0], head)
-    return run.measured(draws[:, at[0], at[1]], over=HALF, bounds=SHARE,
-                        detail=place_name(*at))  # fmt: skip
+    return run.measured(draws[:, at[0], at[1]], over=HALF, bounds=SHARE, detail=place_name(*at))
 
 
 @quantities.reads("surface")
@@ -51,9 +50,11 @@ def _many(run: PaperRun, target: str) -> Measured:
     there = [at for at in largest_first(draws[0]) if draws[0][at] > HALF]
     detail = ", ".join(place_name(*at) for at in sorted(there)[:8])
     return run.jumping(
-        draws, lambda drawn: (drawn > HALF).sum((1, 2)) * 1.0, detail=detail,
+        draws,
+        lambda drawn: (drawn > HALF).sum((1, 2)) * 1.0,
+        detail=detail,
         verdict=some_above(run.interval(draws, SHARE), HALF),
-    )  # fmt: skip
+    )
 
 
 @quantities.reads("surface")
@@ -66,27 +67,76 @@ def _little_on_self(run: PaperRun) -> Measured:
 SAME_HEAD = "the head, or in another model one that does it most, gives it more than half"
 SOME_HEAD = "at least one head does"
 NEIGHBOURS = ClaimGroup(
-    "neighbours", "Relative position (§3.1)",
-    "Most heads attend little to the token itself; some look at a neighbour.", (
-        PaperClaim("example-1-1", "Figure 1", "A head attends broadly (1-1): entropy, of uniform "
-                   "attention’s", _broad(), (), "%", "above 80 % of the entropy of uniform "
-                   "attention"),
-        PaperClaim("example-3-1", "Figure 1", "A head attends to the next token (3-1)",
-                   _example(NEXT, (2, 0)), (), "%", SAME_HEAD),
-        PaperClaim("example-8-7", "Figure 1", "A head attends to [SEP] (8-7)",
-                   _example("sep", (7, 6)), (), "%", SAME_HEAD),
-        PaperClaim("example-11-6", "Figure 1", "A head attends to periods (11-6)",
-                   _example("punctuation", (10, 5)), (), "%", SAME_HEAD),
-        PaperClaim("self", "§3.1", "Most heads put little on the token itself: heads that give it "
-                   "below 10 %", _little_on_self(), (Published("> 50"),), "%", "more than half of "
-                   "the heads"),
-        PaperClaim("previous", "§3.1", "Heads with more than half of their attention on the "
-                   "previous token (layers 2, 4, 7, 8)", _many(PREVIOUS), (Published("4"),), "",
-                   SOME_HEAD),
-        PaperClaim("next", "§3.1", "Heads with more than half of their attention on the next token "
-                   "(layers 1, 2, 2, 3, 6)", _many(NEXT), (Published("5"),), "", SOME_HEAD),
+    "neighbours",
+    "Relative position (§3.1)",
+    "Most heads attend little to the token itself; some look at a neighbour.",
+    (
+        PaperClaim(
+            "example-1-1",
+            "Figure 1",
+            "A head attends broadly (1-1): entropy, of uniform attention’s",
+            _broad(),
+            (),
+            "%",
+            "above 80 % of the entropy of uniform attention",
+        ),
+        PaperClaim(
+            "example-3-1",
+            "Figure 1",
+            "A head attends to the next token (3-1)",
+            _example(NEXT, (2, 0)),
+            (),
+            "%",
+            SAME_HEAD,
+        ),
+        PaperClaim(
+            "example-8-7",
+            "Figure 1",
+            "A head attends to [SEP] (8-7)",
+            _example("sep", (7, 6)),
+            (),
+            "%",
+            SAME_HEAD,
+        ),
+        PaperClaim(
+            "example-11-6",
+            "Figure 1",
+            "A head attends to periods (11-6)",
+            _example("punctuation", (10, 5)),
+            (),
+            "%",
+            SAME_HEAD,
+        ),
+        PaperClaim(
+            "self",
+            "§3.1",
+            "Most heads put little on the token itself: heads that give it below 10 %",
+            _little_on_self(),
+            (Published("> 50"),),
+            "%",
+            "more than half of the heads",
+        ),
+        PaperClaim(
+            "previous",
+            "§3.1",
+            "Heads with more than half of their attention on the "
+            "previous token (layers 2, 4, 7, 8)",
+            _many(PREVIOUS),
+            (Published("4"),),
+            "",
+            SOME_HEAD,
+        ),
+        PaperClaim(
+            "next",
+            "§3.1",
+            "Heads with more than half of their attention on the next token (layers 1, 2, 2, 3, 6)",
+            _many(NEXT),
+            (Published("5"),),
+            "",
+            SOME_HEAD,
+        ),
     ),
-)  # fmt: skip
+)
 
 
 @quantities.reads("surface")
@@ -132,31 +182,71 @@ def _separator_gradients(run: PaperRun, name: str) -> Float64:
 
 
 SEPARATORS = ClaimGroup(
-    "separators", "Attending to separator tokens (§3.2)",
-    "In the middle layers attention rests on [SEP], where it does little to the output.", (
-        PaperClaim("sep-middle", "§3.2", "More than half of attention goes to [SEP] in layers 6-10 "
-                   "(chance about 1/64)", _middle("sep", HALF), (Published("> 50"),), "%",
-                   "the interval lies above 50 %"),
-        PaperClaim("sep-from-sep", "§3.2", "[SEP] attends to itself and the other [SEP], layers "
-                   "6-10", _middle("sep_from_sep", 0.9), (Published("> 90"),), "%",
-                   "the interval lies above 90 %"),
-        PaperClaim("early-cls", "§3.2", "Early layers attend to [CLS]: layer of the most",
-                   _depth("cls", 0.0, 0.4), direction="at the depth of layers 1 to 5 of 12"),
-        PaperClaim("middle-sep", "§3.2", "Middle layers attend to [SEP]: layer of the most",
-                   _depth("sep", 0.3, 0.85), direction="at the depth of layers 5 to 10 of 12"),
-        PaperClaim("deep-punctuation", "§3.2", "Deep layers attend to periods and commas: layer of "
-                   "the most", _depth("punctuation", 0.7, 1.0),
-                   direction="at the depth of layers 9 to 12 of 12"),
-        PaperClaim("gradients-fall", "Figure 3", "From layer 5 on, attention to [SEP] hardly "
-                   "changes the loss: gradients there over those below", _gradients_fall(),
-                   direction="the interval lies below 0.5"),
-        PaperClaim("gradients-mirror", "Figure 3", "Gradients of [SEP] are small where attention "
-                   "to it is high: rank correlation over layers", _gradients_mirror(),
-                   direction="the interval lies below 0"),
+    "separators",
+    "Attending to separator tokens (§3.2)",
+    "In the middle layers attention rests on [SEP], where it does little to the output.",
+    (
+        PaperClaim(
+            "sep-middle",
+            "§3.2",
+            "More than half of attention goes to [SEP] in layers 6-10 (chance about 1/64)",
+            _middle("sep", HALF),
+            (Published("> 50"),),
+            "%",
+            "the interval lies above 50 %",
+        ),
+        PaperClaim(
+            "sep-from-sep",
+            "§3.2",
+            "[SEP] attends to itself and the other [SEP], layers 6-10",
+            _middle("sep_from_sep", 0.9),
+            (Published("> 90"),),
+            "%",
+            "the interval lies above 90 %",
+        ),
+        PaperClaim(
+            "early-cls",
+            "§3.2",
+            "Early layers attend to [CLS]: layer of the most",
+            _depth("cls", 0.0, 0.4),
+            direction="at the depth of layers 1 to 5 of 12",
+        ),
+        PaperClaim(
+            "middle-sep",
+            "§3.2",
+            "Middle layers attend to [SEP]: layer of the most",
+            _depth("sep", 0.3, 0.85),
+            direction="at the depth of layers 5 to 10 of 12",
+        ),
+        PaperClaim(
+            "deep-punctuation",
+            "§3.2",
+            "Deep layers attend to periods and commas: layer of the most",
+            _depth("punctuation", 0.7, 1.0),
+            direction="at the depth of layers 9 to 12 of 12",
+        ),
+        PaperClaim(
+            "gradients-fall",
+            "Figure 3",
+            "From layer 5 on, attention to [SEP] hardly "
+            "changes the loss: gradients there over those below",
+            _gradients_fall(),
+            direction="the interval lies below 0.5",
+        ),
+        PaperClaim(
+            "gradients-mirror",
+            "Figure 3",
+            "Gradients of [SEP] are small where attention "
+            "to it is high: rank correlation over layers",
+            _gradients_mirror(),
+            direction="the interval lies below 0",
+        ),
     ),
-    (PaperFigure("surface", "surface_by_layer", "Figure 2"),
-     PaperFigure("gradients", "gradients", "Figure 3")),
-)  # fmt: skip
+    (
+        PaperFigure("surface", "surface_by_layer", "Figure 2"),
+        PaperFigure("gradients", "gradients", "Figure 3"),
+    ),
+)
 
 
 @quantities.reads("surface")
@@ -192,20 +282,41 @@ def _on_one_word(run: PaperRun) -> Measured:
 
 
 BREADTH = ClaimGroup(
-    "entropy", "Focused and broad attention (§3.3)",
-    "Some heads of the lower layers attend very broadly, and so does [CLS] in the last.", (
-        PaperClaim("entropy-low", "Figure 4", "The broadest heads are in the lower layers: their "
-                   "entropy above that of the broadest further up", _lower_broad(), (), "nats",
-                   "the interval lies above 0"),
-        PaperClaim("entropy-one-word", "§3.3", "Such a head gives at most 10 % to any one word",
-                   _on_one_word(), (Published("≤ 10"),), "%", "of itself, its neighbours and "
-                   "[CLS], none gets more than 10 %"),
-        PaperClaim("entropy-cls", "§3.3", "In the last layer, [CLS] attends broadly: mean entropy "
-                   "over heads", _last_cls(), (Published("3.89"),), "nats", "surely above that of "
-                   "all tokens in that layer"),
+    "entropy",
+    "Focused and broad attention (§3.3)",
+    "Some heads of the lower layers attend very broadly, and so does [CLS] in the last.",
+    (
+        PaperClaim(
+            "entropy-low",
+            "Figure 4",
+            "The broadest heads are in the lower layers: their "
+            "entropy above that of the broadest further up",
+            _lower_broad(),
+            (),
+            "nats",
+            "the interval lies above 0",
+        ),
+        PaperClaim(
+            "entropy-one-word",
+            "§3.3",
+            "Such a head gives at most 10 % to any one word",
+            _on_one_word(),
+            (Published("≤ 10"),),
+            "%",
+            "of itself, its neighbours and [CLS], none gets more than 10 %",
+        ),
+        PaperClaim(
+            "entropy-cls",
+            "§3.3",
+            "In the last layer, [CLS] attends broadly: mean entropy over heads",
+            _last_cls(),
+            (Published("3.89"),),
+            "nats",
+            "surely above that of all tokens in that layer",
+        ),
     ),
     (PaperFigure("surface", "entropy_by_layer", "Figure 4"),),
-)  # fmt: skip
+)
 
 
 @quantities.reads("surface")
@@ -231,24 +342,47 @@ def _nearest(run: PaperRun) -> Measured:
 
 
 CLUSTERS = ClaimGroup(
-    "clusters", "Clustering heads (§6)",
-    "Heads form groups that attend alike, often within a layer.", (
-        PaperClaim("clusters-layer", "§6", "Heads of a layer tend to be alike: divergence within "
-                   "layers over that between them", _same_layer(),
-                   direction="below 1, p < 0.05 when layers are dealt out anew"),
-        PaperClaim("clusters-nearest", "§6", "Heads of a layer tend to be alike: heads whose "
-                   "nearest head is of their own layer", _nearest(), (), "%",
-                   "more than chance, p < 0.05"),
+    "clusters",
+    "Clustering heads (§6)",
+    "Heads form groups that attend alike, often within a layer.",
+    (
+        PaperClaim(
+            "clusters-layer",
+            "§6",
+            "Heads of a layer tend to be alike: divergence within layers over that between them",
+            _same_layer(),
+            direction="below 1, p < 0.05 when layers are dealt out anew",
+        ),
+        PaperClaim(
+            "clusters-nearest",
+            "§6",
+            "Heads of a layer tend to be alike: heads whose nearest head is of their own layer",
+            _nearest(),
+            (),
+            "%",
+            "more than chance, p < 0.05",
+        ),
     ),
     (PaperFigure("surface", "divergence_map"), PaperFigure("surface", "layers_alike")),
-)  # fmt: skip
+)
 
 
 PAPER = Paper(
-    "clark2019", "What Does BERT Look At? An Analysis of BERT’s Attention", CLARK,
-    BERT_UNCASED.id, (BERT_UNCASED, BERT_CASED),
-    (NEIGHBOURS, SEPARATORS, BREADTH, language.TREEBANK, language.SYNTAX, language.COREFERENCE,
-     language.PROBES, CLUSTERS),
+    "clark2019",
+    "What Does BERT Look At? An Analysis of BERT’s Attention",
+    CLARK,
+    BERT_UNCASED.id,
+    (BERT_UNCASED, BERT_CASED),
+    (
+        NEIGHBOURS,
+        SEPARATORS,
+        BREADTH,
+        language.TREEBANK,
+        language.SYNTAX,
+        language.COREFERENCE,
+        language.PROBES,
+        CLUSTERS,
+    ),
     doubt="the paper hints at the cased model for its main figures, its released code at the "
     "uncased one; either is taken for its own",
-)  # fmt: skip
+)

@@ -20,9 +20,16 @@ NOTEBOOK = "released notebook"
 # Stanford label → its counterpart in Universal Dependencies; a preposition is the head there of
 # what UD hangs it on, so `case` is `pobj` the other way round, and `prep` has no counterpart.
 UD = {
-    "pobj": "case", "nn": "compound", "dobj": "obj", "poss": "nmod:poss", "auxpass": "aux:pass",
-    "prt": "compound:prt", "num": "nummod", "nsubjpass": "nsubj:pass", "rcmod": "acl:relcl",
-}  # fmt: skip
+    "pobj": "case",
+    "nn": "compound",
+    "dobj": "obj",
+    "poss": "nmod:poss",
+    "auxpass": "aux:pass",
+    "prt": "compound:prt",
+    "num": "nummod",
+    "nsubjpass": "nsubj:pass",
+    "rcmod": "acl:relcl",
+}
 # relation, head, accuracy, baseline, its offset (Table 1); what the notebook has instead
 TABLE_1 = (
     ("all", "7-6", "34.5", "26.3", "1", "34.7", "26.7"),
@@ -64,12 +71,22 @@ BELOW = {"head_match": "nearest", "rule_based": "head_match"}
 TABLE_3: Sequence[tuple[str, str, tuple[Published, ...], str, str]] = (
     ("right_branching", "right-branching", (Published("26"),), "", ""),
     ("distances_words", "distances and word vectors", (Published("58"),), "right_branching", ""),
-    ("random_words", "attention of a random model and word vectors", (Published("30"),), "",
-     "attention_words"),
+    (
+        "random_words",
+        "attention of a random model and word vectors",
+        (Published("30"),),
+        "",
+        "attention_words",
+    ),
     ("attention", "attention only", (Published("61"),), "right_branching", ""),
-    ("attention_words", "attention and word vectors",
-     (Published("77"), Published("78.0", "code", where=NOTEBOOK)), "distances_words", ""),
-)  # fmt: skip
+    (
+        "attention_words",
+        "attention and word vectors",
+        (Published("77"), Published("78.0", "code", where=NOTEBOOK)),
+        "distances_words",
+        "",
+    ),
+)
 
 
 def _of_relation(run: PaperRun, relation: str) -> tuple[xr.Dataset, str, str]:
@@ -135,40 +152,87 @@ def _table_1() -> tuple[PaperClaim, ...]:
         both = (Published(accuracy), *_notebook(other))
         bases = (Published(baseline), *_notebook(other_base))
         claims += [
-            PaperClaim(f"table1-{relation}", "Table 1", f"{name}: the best head ({head})",
-                       _accuracy(relation), both, "%", beats, "treebank"),
-            PaperClaim(f"table1-{relation}-offset", "Table 1", f"{name}: the best fixed offset "
-                       f"({offset})", _baseline(relation), bases, "%", data="treebank"),
-        ]  # fmt: skip
+            PaperClaim(
+                f"table1-{relation}",
+                "Table 1",
+                f"{name}: the best head ({head})",
+                _accuracy(relation),
+                both,
+                "%",
+                beats,
+                "treebank",
+            ),
+            PaperClaim(
+                f"table1-{relation}-offset",
+                "Table 1",
+                f"{name}: the best fixed offset ({offset})",
+                _baseline(relation),
+                bases,
+                "%",
+                data="treebank",
+            ),
+        ]
     for relation, head, accuracy in MORE:
         best = f"the best head ({head})" if head else "the best head"
         claims.append(
-            PaperClaim(f"notebook-{relation}", NOTEBOOK, f"{relation}: {best}", _accuracy(relation),
-                       (Published(accuracy, "code"),), "%", beats, "treebank")
-        )  # fmt: skip
+            PaperClaim(
+                f"notebook-{relation}",
+                NOTEBOOK,
+                f"{relation}: {best}",
+                _accuracy(relation),
+                (Published(accuracy, "code"),),
+                "%",
+                beats,
+                "treebank",
+            )
+        )
     return tuple(claims)
 
 
 TREEBANK = ClaimGroup(
-    "treebank", "The treebank",
+    "treebank",
+    "The treebank",
     "Trees of the Penn Treebank’s development part, in Stanford Dependencies. With Universal "
-    "Dependencies, relations of the same meaning stand in for them.", (
-        PaperClaim("treebank-sentences", "data", "Sentences",
-                   quantities.example_count("dependency"), (Published("1696", "code"),),
-                   data="treebank"),
-        *(PaperClaim(f"treebank-{relation}", "data", f"Words with the relation {relation}",
-                     _count(relation), (Published(text, "code"),), data="treebank")
-          for relation, text in COUNTS),
-        PaperClaim("treebank-split", "§4.1", "Words that are split into several tokens", _split(),
-                   (Published("8"),), "%", data="treebank"),
+    "Dependencies, relations of the same meaning stand in for them.",
+    (
+        PaperClaim(
+            "treebank-sentences",
+            "data",
+            "Sentences",
+            quantities.example_count("dependency"),
+            (Published("1696", "code"),),
+            data="treebank",
+        ),
+        *(
+            PaperClaim(
+                f"treebank-{relation}",
+                "data",
+                f"Words with the relation {relation}",
+                _count(relation),
+                (Published(text, "code"),),
+                data="treebank",
+            )
+            for relation, text in COUNTS
+        ),
+        PaperClaim(
+            "treebank-split",
+            "§4.1",
+            "Words that are split into several tokens",
+            _split(),
+            (Published("8"),),
+            "%",
+            data="treebank",
+        ),
     ),
-)  # fmt: skip
+)
 SYNTAX = ClaimGroup(
-    "dependency", "Dependency syntax (§4.2)",
+    "dependency",
+    "Dependency syntax (§4.2)",
     "Single heads find single relations, far better than fixed offsets do. Head and offset are "
     "both picked on the words that they are scored on, as in the paper.",
-    _table_1(), (PaperFigure("dependency", "best_heads", "Table 1"),),
-)  # fmt: skip
+    _table_1(),
+    (PaperFigure("dependency", "best_heads", "Table 1"),),
+)
 
 
 @quantities.reads("coreference", about=RULE)
@@ -192,9 +256,13 @@ def _one_head(run: PaperRun, kind: str) -> Measured:
     layer, head = (int(x) for x in places)
     draws = quantities.draws_of(results.isel(layer=layer, head=head), "accuracy", mention_type=kind)
     match = quantities.draws_of(results, "baseline", system="head_match", mention_type=kind)
-    return run.measured(draws, bounds=SHARE, n=_mentions(results, kind),
-                        detail=place_name(layer, head),
-                        verdict=run.above(draws - match))  # fmt: skip
+    return run.measured(
+        draws,
+        bounds=SHARE,
+        n=_mentions(results, kind),
+        detail=place_name(layer, head),
+        verdict=run.above(draws - match),
+    )
 
 
 def _mentions(results: xr.Dataset, kind: str) -> str:
@@ -219,18 +287,38 @@ def _table_2() -> tuple[PaperClaim, ...]:
                 measure = _system(system, kind)
                 direction = f"surely above {names[BELOW[system]]}" if system in BELOW else ""
             claims.append(
-                PaperClaim(f"table2-{system}-{kind}", "Table 2", f"{capital(words)}, {of}", measure,
-                           (Published(text),), "%", direction, "coref")
-            )  # fmt: skip
-    return (*claims, PaperClaim("table2-neural", "Table 2", "A neural coreference system, all "
-                                "mentions", _neural(), (Published("83"),), "%"))  # fmt: skip
+                PaperClaim(
+                    f"table2-{system}-{kind}",
+                    "Table 2",
+                    f"{capital(words)}, {of}",
+                    measure,
+                    (Published(text),),
+                    "%",
+                    direction,
+                    "coref",
+                )
+            )
+    return (
+        *claims,
+        PaperClaim(
+            "table2-neural",
+            "Table 2",
+            "A neural coreference system, all mentions",
+            _neural(),
+            (Published("83"),),
+            "%",
+        ),
+    )
 
 
 COREFERENCE = ClaimGroup(
-    "coreference", "Coreference (§4.3)",
+    "coreference",
+    "Coreference (§4.3)",
     "One head finds antecedents nearly as often as a rule-based system. Inputs are cut to 128 "
-    "tokens.", _table_2(), (PaperFigure("coreference", "coreference", "Table 2"),),
-)  # fmt: skip
+    "tokens.",
+    _table_2(),
+    (PaperFigure("coreference", "coreference", "Table 2"),),
+)
 
 
 @quantities.reads("probes")
@@ -270,16 +358,36 @@ def _table_3() -> tuple[PaperClaim, ...]:
         direction = f"surely above {names[lower]}" if lower else ""
         direction = f"surely below {names[upper]}" if upper else direction
         claims.append(
-            PaperClaim(f"table3-{name}", "Table 3", f"UAS: {words}", _probe(name, lower, upper),
-                       published, "%", direction, "probe_test")
-        )  # fmt: skip
+            PaperClaim(
+                f"table3-{name}",
+                "Table 3",
+                f"UAS: {words}",
+                _probe(name, lower, upper),
+                published,
+                "%",
+                direction,
+                "probe_test",
+            )
+        )
     structural = "UUAS: structural probe on hidden states (not comparable)"
-    return (*claims, PaperClaim("table3-structural", "Table 3", structural, _structural(),
-                                (Published("80"),), "%", data="probe_test"))  # fmt: skip
+    return (
+        *claims,
+        PaperClaim(
+            "table3-structural",
+            "Table 3",
+            structural,
+            _structural(),
+            (Published("80"),),
+            "%",
+            data="probe_test",
+        ),
+    )
 
 
 PROBES = ClaimGroup(
-    "probes", "Heads in combination (§5)",
+    "probes",
+    "Heads in combination (§5)",
     "Probes that weigh all heads find most of the tree.",
-    _table_3(), (PaperFigure("probes", "probes", "Table 3"),),
-)  # fmt: skip
+    _table_3(),
+    (PaperFigure("probes", "probes", "Table 3"),),
+)

@@ -34,19 +34,22 @@ BOOK = "\nBased on the content of the book, Question: {}\nAnswer:"
 # Of the code of Wu et al.: haystack_for_detect/needles.jsonl.
 ASKED = (
     Wording(
-        " A new report from the WMO shows that", BOOK.format("What does a new report from WMO "
-        "shows ?"), " records were once again broken, and in some cases smashed, for greenhouse "
+        " A new report from the WMO shows that",
+        BOOK.format("What does a new report from WMO shows ?"),
+        " records were once again broken, and in some cases smashed, for greenhouse "
         "gas levels, surface temperatures, ocean heat and acidification",
     ),
     Wording(
-        " The best thing to do in Beijing is to", BOOK.format("What is the best thing to do in "
-        "Beijing ?"), " take a walk in Chaoyang Park and have a cup of Espresso in the evening",
+        " The best thing to do in Beijing is to",
+        BOOK.format("What is the best thing to do in Beijing ?"),
+        " take a walk in Chaoyang Park and have a cup of Espresso in the evening",
     ),
     Wording(
-        " Mr Green is disliked by everyone", BOOK.format("Why does everyone dislikes Mr Green ?"),
+        " Mr Green is disliked by everyone",
+        BOOK.format("Why does everyone dislikes Mr Green ?"),
         " because he is a mean person and also he can't ride a horse or dive a car",
     ),
-)  # fmt: skip
+)
 
 
 def repeated(workspace: Workspace, name: str) -> Run:
@@ -85,9 +88,14 @@ def needle(workspace: Workspace, name: str) -> Run:
     given = {"text", "segments"} & set(workspace.data.sources)
     with _unfit():
         made = needles(
-            model, texts(workspace) if given else demo_corpus(), runs=_few(workspace, NEEDLES),
-            haystack=haystack, seed=workspace.seed, room=STEPS, wordings=ASKED,
-        )  # fmt: skip
+            model,
+            texts(workspace) if given else demo_corpus(),
+            runs=_few(workspace, NEEDLES),
+            haystack=haystack,
+            seed=workspace.seed,
+            room=STEPS,
+            wordings=ASKED,
+        )
     return _circuits(workspace, name, made, haystack=haystack, steps=STEPS)
 
 
@@ -95,14 +103,22 @@ def _circuits(workspace: Workspace, name: str, made: Needles | None = None, **se
     model = workspace.language.model
     length = min(LENGTH, (model.limit - FEWEST) // 2, len(plain_tokens(model)) // 2)
     asked = CircuitSettings(
-        sequences=_few(workspace, SEQUENCES), length=length, successors=False, composition=False,
-        **workspace.chance, **settings,
-    )  # fmt: skip
+        sequences=_few(workspace, SEQUENCES),
+        length=length,
+        successors=False,
+        composition=False,
+        **workspace.chance,
+        **settings,
+    )
     with keeping_draws(), _unfit():
         return circuits(
-            workspace.language, made, output=workspace.place(name), settings=asked,
-            control=workspace.control, execution=workspace.execution,
-        )  # fmt: skip
+            workspace.language,
+            made,
+            output=workspace.place(name),
+            settings=asked,
+            control=workspace.control,
+            execution=workspace.execution,
+        )
 
 
 def _few(workspace: Workspace, most: int) -> int:

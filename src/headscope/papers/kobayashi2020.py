@@ -44,15 +44,15 @@ COUNTS = (
     ("other_pairs", "Pairs of a token and another token, behind Table 2", 13_506_446),
 )
 DATA = ClaimGroup(
-    "data", "The data",
+    "data",
+    "The data",
     "992 segments of Wikipedia, those of Clark et al. (2019), with segment ids 0 and 1. Where all "
     "numbers are the same the text is, as far as this shows, the released one.",
     tuple(
-        PaperClaim(f"data-{key}", "data", words, _count(key),
-                   (Published(f"{expected:,}", "code"),))
+        PaperClaim(f"data-{key}", "data", words, _count(key), (Published(f"{expected:,}", "code"),))
         for key, words, expected in COUNTS
     ),
-)  # fmt: skip
+)
 
 
 @quantities.reads("norms")
@@ -73,31 +73,45 @@ def _over_heads(run: PaperRun, variable: str) -> Measured:
 def _table_1() -> tuple[PaperClaim, ...]:
     names = {"mean": "μ", "sd": "σ", "cv": "CV", "max": "largest", "min": "smallest"}
     rows = (  # key, words, the paper's head from 0 and whether its CV is the largest, values
-        ("head-2-4", "head 2-4, of the largest CV", ((1, 3), True),
-         ("4.26", "1.59", "0.37", "12.66", "0.96")),
-        ("head-2-7", "head 2-7, of the smallest CV", ((1, 6), False),
-         ("4.00", "0.50", "0.12", "6.15", "1.35")),
+        (
+            "head-2-4",
+            "head 2-4, of the largest CV",
+            ((1, 3), True),
+            ("4.26", "1.59", "0.37", "12.66", "0.96"),
+        ),
+        (
+            "head-2-7",
+            "head 2-7, of the smallest CV",
+            ((1, 6), False),
+            ("4.00", "0.50", "0.12", "6.15", "1.35"),
+        ),
         ("mean", "mean over heads", None, ("5.15", "1.17", "0.22")),
-    )  # fmt: skip
+    )
     claims = []
     for key, words, head, values in rows:
         for (name, letter), text in zip(names.items(), values, strict=False):
             variable, whole = f"value_norm_{name}", f"table1-{key}-{letter}"
             stated = whole == "table1-mean-CV"
             claims.append(
-                PaperClaim(whole, "Table 1", f"{letter} of ‖f(x)‖: {words}",
-                           _at_head(variable, head[0], most=head[1]) if head
-                           else _over_heads(variable), (Published(text, "read"),),
-                           direction=f"the interval of the mean CV lies above {LEAST_CV}" * stated)
-            )  # fmt: skip
+                PaperClaim(
+                    whole,
+                    "Table 1",
+                    f"{letter} of ‖f(x)‖: {words}",
+                    _at_head(variable, head[0], most=head[1]) if head else _over_heads(variable),
+                    (Published(text, "read"),),
+                    direction=f"the interval of the mean CV lies above {LEAST_CV}" * stated,
+                )
+            )
     return tuple(claims)
 
 
 DISPERSION = ClaimGroup(
-    "table1", "Dispersion of ‖f(x)‖",
+    "table1",
+    "Dispersion of ‖f(x)‖",
     "The length of the vector that a head would add for a token varies from token to token, so "
-    "weights alone do not say what is gathered.", _table_1(),
-)  # fmt: skip
+    "weights alone do not say what is gathered.",
+    _table_1(),
+)
 
 
 @quantities.reads("norms")
@@ -159,36 +173,67 @@ PEAKS = (
     ("punctuation", "deep layers attend to “.” and “,”", 0.7, 1.0, "layers 9 to 12 of 12"),
 )
 WEIGHTS = ClaimGroup(
-    "figure3a", "What weights say",
-    "By attention weights alone, special tokens and punctuation draw most.", (
-        *(PaperClaim(f"figure3a-{category}-{layer}", "Figure 3a",
-                     f"Attention to {CATEGORIES[category]} in layer {layer}, mean over heads",
-                     _layer("attention", category, layer), (Published(text, "read", FIGURE_3A),))
-          for category, layer, text in READ_3A),
-        *(PaperClaim(f"figure3a-{category}-peak", "Figure 3a",
-                     f"By weights, {claim}: layer of the most", _peak(category, first, last),
-                     direction=f"the layer of most attention is at the depth of {where}")
-          for category, claim, first, last, where in PEAKS),
+    "figure3a",
+    "What weights say",
+    "By attention weights alone, special tokens and punctuation draw most.",
+    (
+        *(
+            PaperClaim(
+                f"figure3a-{category}-{layer}",
+                "Figure 3a",
+                f"Attention to {CATEGORIES[category]} in layer {layer}, mean over heads",
+                _layer("attention", category, layer),
+                (Published(text, "read", FIGURE_3A),),
+            )
+            for category, layer, text in READ_3A
+        ),
+        *(
+            PaperClaim(
+                f"figure3a-{category}-peak",
+                "Figure 3a",
+                f"By weights, {claim}: layer of the most",
+                _peak(category, first, last),
+                direction=f"the layer of most attention is at the depth of {where}",
+            )
+            for category, claim, first, last, where in PEAKS
+        ),
     ),
     (PaperFigure("norms", "weight_against_norm", "Figure 3: weights (a), norms (b)"),),
-)  # fmt: skip
+)
 READ_3B = ((1, "3.4"), (8, "1.75"), (10, "2.35"), (12, "1.75"))
 VECTORS = ClaimGroup(
-    "figure3b", "What norms say",
-    "Once the vectors are weighed in, the same tokens contribute little.", (
-        *(PaperClaim(f"figure3b-other-{layer}", "Figure 3b",
-                     f"‖αf(x)‖ of other tokens in layer {layer}, mean over heads",
-                     _layer("weighted_norm", "other", layer), (Published(text, "read", FIGURE_3B),))
-          for layer, text in READ_3B),
-        PaperClaim("figure3b-special", "Figure 3b", "‖αf(x)‖ of special tokens and punctuation "
-                   "stays low in all layers: the largest", _special_low(),
-                   (Published("≤ 0.4", "read", FIGURE_3B),),
-                   direction="in every layer below half of that of other tokens"),
-        PaperClaim("figure3b-above", "Figure 3b", "By norms, other tokens contribute more than any "
-                   "of [CLS], [SEP], punctuation: least difference of a layer", _other_above(),
-                   direction="the difference is above 0 in the layer where it is least"),
+    "figure3b",
+    "What norms say",
+    "Once the vectors are weighed in, the same tokens contribute little.",
+    (
+        *(
+            PaperClaim(
+                f"figure3b-other-{layer}",
+                "Figure 3b",
+                f"‖αf(x)‖ of other tokens in layer {layer}, mean over heads",
+                _layer("weighted_norm", "other", layer),
+                (Published(text, "read", FIGURE_3B),),
+            )
+            for layer, text in READ_3B
+        ),
+        PaperClaim(
+            "figure3b-special",
+            "Figure 3b",
+            "‖αf(x)‖ of special tokens and punctuation stays low in all layers: the largest",
+            _special_low(),
+            (Published("≤ 0.4", "read", FIGURE_3B),),
+            direction="in every layer below half of that of other tokens",
+        ),
+        PaperClaim(
+            "figure3b-above",
+            "Figure 3b",
+            "By norms, other tokens contribute more than any "
+            "of [CLS], [SEP], punctuation: least difference of a layer",
+            _other_above(),
+            direction="the difference is above 0 in the layer where it is least",
+        ),
     ),
-)  # fmt: skip
+)
 
 
 def _rho(run: PaperRun, category: str) -> tuple[float, float, float]:
@@ -237,29 +282,54 @@ def _frequency(run: PaperRun, quantity: str) -> Measured:
 
 CANCELLING = (("cls", "−0.34"), ("sep", "−0.69"), ("punctuation", "−0.25"), ("other", "−0.06"))
 CANCELLATION = ClaimGroup(
-    "table2", "Why: weight and norm cancel", "Large weights fall on short vectors.", (
-        *(PaperClaim(f"table2-{category}", "Table 2",
-                     f"Spearman’s ρ of α and ‖f(x)‖: {CATEGORIES[category]}",
-                     _cancellation(category), (Published(text, "read"),),
-                     direction="the interval lies below 0")
-          for category, text in CANCELLING),
-        PaperClaim("table2-order", "Table 2", "Cancellation is strongest at [SEP] and weakest at "
-                   "other tokens", _strongest(),
-                   direction="[SEP] has the lowest ρ and other tokens the highest"),
+    "table2",
+    "Why: weight and norm cancel",
+    "Large weights fall on short vectors.",
+    (
+        *(
+            PaperClaim(
+                f"table2-{category}",
+                "Table 2",
+                f"Spearman’s ρ of α and ‖f(x)‖: {CATEGORIES[category]}",
+                _cancellation(category),
+                (Published(text, "read"),),
+                direction="the interval lies below 0",
+            )
+            for category, text in CANCELLING
+        ),
+        PaperClaim(
+            "table2-order",
+            "Table 2",
+            "Cancellation is strongest at [SEP] and weakest at other tokens",
+            _strongest(),
+            direction="[SEP] has the lowest ρ and other tokens the highest",
+        ),
     ),
     (PaperFigure("norms", "cancellation"),),
-)  # fmt: skip
+)
 FREQUENCY = ClaimGroup(
-    "frequency", "Frequency",
-    "Frequent words have short vectors, whatever attention they draw.", (
-        PaperClaim("frequency-norm", "frequency", "Spearman’s ρ of ‖f(x)‖ with frequency rank",
-                   _frequency("value_norm"), (Published("0.75", "read"),),
-                   direction="the interval lies above 0, and above that of α"),
-        PaperClaim("frequency-attention", "frequency", "Spearman’s ρ of α with frequency rank",
-                   _frequency("attention"), (Published("0.06", "read"),)),
+    "frequency",
+    "Frequency",
+    "Frequent words have short vectors, whatever attention they draw.",
+    (
+        PaperClaim(
+            "frequency-norm",
+            "frequency",
+            "Spearman’s ρ of ‖f(x)‖ with frequency rank",
+            _frequency("value_norm"),
+            (Published("0.75", "read"),),
+            direction="the interval lies above 0, and above that of α",
+        ),
+        PaperClaim(
+            "frequency-attention",
+            "frequency",
+            "Spearman’s ρ of α with frequency rank",
+            _frequency("attention"),
+            (Published("0.06", "read"),),
+        ),
     ),
     (PaperFigure("norms", "frequency"),),
-)  # fmt: skip
+)
 
 
 @quantities.reads("norms")
@@ -280,9 +350,12 @@ def _rank_of_mixing(run: PaperRun, method: str) -> Measured:
 
 
 METHODS = {
-    "attn_w": "Attn-W", "attn_n": "Attn-N", "attnres_w": "AttnRes-W", "attnres_n": "AttnRes-N",
+    "attn_w": "Attn-W",
+    "attn_n": "Attn-N",
+    "attnres_w": "AttnRes-W",
+    "attnres_n": "AttnRes-N",
     "attnresln_n": "AttnResLn-N",
-}  # fmt: skip
+}
 ORDERED = (  # method, the one that it lies below, values
     ("attn_w", "", (Published("97.1"), Published("96.41", "code", where="released notebook"))),
     ("attn_n", "attn_w", (Published("85.2"),)),
@@ -292,24 +365,44 @@ ORDERED = (  # method, the one that it lies below, values
 )
 RANKED = (("res", "attnres_n", "−0.84"), ("resln", "attnresln_n", "−0.54"))
 SEQUEL = ClaimGroup(
-    "mixing", "Appendix: mixing ratios (2021)",
+    "mixing",
+    "Appendix: mixing ratios (2021)",
     f"The sequel adds the residual connection and layer normalisation ({KOBAYASHI21}): most of a "
-    "token stays itself. There 12 % of the tokens were masked; here none are.", (
-        *(PaperClaim(f"mixing-{method}", "2021, Wikipedia means", f"Mixing ratio by "
-                     f"{METHODS[method]}", _mixing(method, upper), values, "%",
-                     f"surely below {METHODS[upper]}" if upper else "")
-          for method, upper, values in ORDERED),
-        *(PaperClaim(f"mixing-rank-{key}", "2021", f"Rank correlation of {METHODS[method]} with "
-                     "frequency rank", _rank_of_mixing(method), (Published(text),),
-                     direction="the interval lies below 0: frequent tokens take more from others")
-          for key, method, text in RANKED),
+    "token stays itself. There 12 % of the tokens were masked; here none are.",
+    (
+        *(
+            PaperClaim(
+                f"mixing-{method}",
+                "2021, Wikipedia means",
+                f"Mixing ratio by {METHODS[method]}",
+                _mixing(method, upper),
+                values,
+                "%",
+                f"surely below {METHODS[upper]}" if upper else "",
+            )
+            for method, upper, values in ORDERED
+        ),
+        *(
+            PaperClaim(
+                f"mixing-rank-{key}",
+                "2021",
+                f"Rank correlation of {METHODS[method]} with frequency rank",
+                _rank_of_mixing(method),
+                (Published(text),),
+                direction="the interval lies below 0: frequent tokens take more from others",
+            )
+            for key, method, text in RANKED
+        ),
     ),
     (PaperFigure("norms", "mixing"),),
-)  # fmt: skip
+)
 
 
 PAPER = Paper(
-    "kobayashi2020", "Attention is Not Only a Weight: Analyzing Transformers with Vector Norms",
-    KOBAYASHI20, BERT_UNCASED.id, (BERT_UNCASED,),
+    "kobayashi2020",
+    "Attention is Not Only a Weight: Analyzing Transformers with Vector Norms",
+    KOBAYASHI20,
+    BERT_UNCASED.id,
+    (BERT_UNCASED,),
     (DATA, DISPERSION, WEIGHTS, VECTORS, CANCELLATION, FREQUENCY, ALIGNMENT, SEQUEL),
-)  # fmt: skip
+)

@@ -86,15 +86,24 @@ def _errors(setting: str) -> tuple[tuple[str, Measure, str], ...]:
     of_heads = (_mean_of_heads, -1) if read else of_layers
     return (
         ("weights, layer mean", _error(mean[0]), ""),
-        ("weights, best layer", _error(best[0], *output, best_of=f"{setting} weight"),
-         "surely below that of AWO" if read else ""),
+        (
+            "weights, best layer",
+            _error(best[0], *output, best_of=f"{setting} weight"),
+            "surely below that of AWO" if read else "",
+        ),
         ("norms, layer mean", _error(mean[1], (mean[0], -1)), below),
         ("norms, best layer", _error(best[1], (best[0], -1), best_of=f"{setting} norm"), below),
-        ("layer of the highest mean norm", _error(layer, of_layers),
-         "surely below the mean of layers by norms" if read else above),
-        ("head of the highest mean norm", _error(head, of_heads),
-         "surely below the mean of heads by norms" if read else above),
-    )  # fmt: skip
+        (
+            "layer of the highest mean norm",
+            _error(layer, of_layers),
+            "surely below the mean of layers by norms" if read else above,
+        ),
+        (
+            "head of the highest mean norm",
+            _error(head, of_heads),
+            "surely below the mean of heads by norms" if read else above,
+        ),
+    )
 
 
 TABLE_3 = {
@@ -111,19 +120,43 @@ ROWS = [
     for row, text in zip(_errors(setting), texts, strict=True)
 ]
 ALIGNMENT = ClaimGroup(
-    "alignment", "Word alignment in translation",
+    "alignment",
+    "Word alignment in translation",
     "In a translation model, norms align words better than weights do. AWO: a link is of the word "
-    "that is generated, AWI: of the word that is read.", (
-        *(PaperClaim(f"alignment-{at}", "Table 3", f"Alignment error rate, {setting}: {what}",
-                     measure, (Published(text, "code", where="five seeds"),), "%", direction)
-          for at, (setting, what, measure, direction, text) in enumerate(ROWS)),
-        PaperClaim("alignment-input", "§5", "Best layer by norms: error rate of AWO less that of "
-                   "AWI", _input_better(), (), "points", "the interval lies above 0"),
-        *(PaperClaim(f"alignment-{setting}-{letter}", "NMT, heads", f"Error rate by norms against "
-                     f"mean norm over heads, {setting}: {letter}", _related(name, setting, sign),
-                     (Published(text, "code"),),
-                     direction=f"the interval lies {'above' if sign > 0 else 'below'} 0")
-          for setting, name, letter, sign, text in RELATED),
+    "that is generated, AWI: of the word that is read.",
+    (
+        *(
+            PaperClaim(
+                f"alignment-{at}",
+                "Table 3",
+                f"Alignment error rate, {setting}: {what}",
+                measure,
+                (Published(text, "code", where="five seeds"),),
+                "%",
+                direction,
+            )
+            for at, (setting, what, measure, direction, text) in enumerate(ROWS)
+        ),
+        PaperClaim(
+            "alignment-input",
+            "§5",
+            "Best layer by norms: error rate of AWO less that of AWI",
+            _input_better(),
+            (),
+            "points",
+            "the interval lies above 0",
+        ),
+        *(
+            PaperClaim(
+                f"alignment-{setting}-{letter}",
+                "NMT, heads",
+                f"Error rate by norms against mean norm over heads, {setting}: {letter}",
+                _related(name, setting, sign),
+                (Published(text, "code"),),
+                direction=f"the interval lies {'above' if sign > 0 else 'below'} 0",
+            )
+            for setting, name, letter, sign, text in RELATED
+        ),
     ),
     (PaperFigure("alignment", "alignment"),),
-)  # fmt: skip
+)

@@ -58,19 +58,40 @@ def _heterogeneous(run: PaperRun, _: str) -> Measured:
 
 HETEROGENEOUS = {"mrpc": "32", "qqp": "61"}
 CLASSES = ClaimGroup(
-    "classes", "Self-attention patterns (§4.1)",
+    "classes",
+    "Self-attention patterns (§4.1)",
     "Maps fall into five classes; only heterogeneous ones can depend much on what the words are. "
-    "The paper’s labels and network were never released: these are headscope’s own.", (
-        PaperClaim("classifier", "§4.1", "F1 of the classifier of maps", Measure((), _classifier),
-                   (Published("0.86"),)),
-        PaperClaim("vertical", "§4.1", "Labelled maps that are vertical", Measure((), _vertical),
-                   (Published("30"),), "%"),
-        *(PaperClaim(f"heterogeneous-{task}", "Figure 2", f"{NAMES[task]}: maps that are "
-                     "heterogeneous", _heterogeneous(task),
-                     (Published(HETEROGENEOUS.get(task, "32–61")),), "%") for task in TASKS),
+    "The paper’s labels and network were never released: these are headscope’s own.",
+    (
+        PaperClaim(
+            "classifier",
+            "§4.1",
+            "F1 of the classifier of maps",
+            Measure((), _classifier),
+            (Published("0.86"),),
+        ),
+        PaperClaim(
+            "vertical",
+            "§4.1",
+            "Labelled maps that are vertical",
+            Measure((), _vertical),
+            (Published("30"),),
+            "%",
+        ),
+        *(
+            PaperClaim(
+                f"heterogeneous-{task}",
+                "Figure 2",
+                f"{NAMES[task]}: maps that are heterogeneous",
+                _heterogeneous(task),
+                (Published(HETEROGENEOUS.get(task, "32–61")),),
+                "%",
+            )
+            for task in TASKS
+        ),
     ),
     tuple(PaperFigure(f"compare:{task}", "patterns", f"Figure 2, {NAMES[task]}") for task in TASKS),
-)  # fmt: skip
+)
 
 
 @quantities.reads("frames")
@@ -114,22 +135,48 @@ def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
 
 BY_CHANCE = "p < 0.05 against links moved to other places of the sentence, corrected for all heads"
 FRAMES = ClaimGroup(
-    "frames", "Relation-specific heads (§4.2)",
+    "frames",
+    "Relation-specific heads (§4.2)",
     "Two heads of the pre-trained model look from a frame element to the word that evokes the "
-    "frame.", (
-        PaperClaim("frames-sentences", "§4.2", "Sentences kept of FrameNet 1.7",
-                   quantities.example_count("frames"), (Published("473"),), data="frames"),
-        PaperClaim("frames-best", "§4.2", "Two heads link frame elements to their target (7-6, "
-                   "1-2): the best, mean of largest weights", _frame_head(0),
-                   (Published("0.209"),), direction=BY_CHANCE, data="frames"),
-        PaperClaim("frames-second", "§4.2", "The second best", _frame_head(1),
-                   (Published("0.201"),), direction=BY_CHANCE, data="frames"),
-        PaperClaim("frames-needed", "§4.2", "Neither head matters for any task when disabled",
-                   _frame_heads_do_not_matter(), direction="no task loses a point or more by "
-                   "either, by the intervals"),
+    "frame.",
+    (
+        PaperClaim(
+            "frames-sentences",
+            "§4.2",
+            "Sentences kept of FrameNet 1.7",
+            quantities.example_count("frames"),
+            (Published("473"),),
+            data="frames",
+        ),
+        PaperClaim(
+            "frames-best",
+            "§4.2",
+            "Two heads link frame elements to their target (7-6, "
+            "1-2): the best, mean of largest weights",
+            _frame_head(0),
+            (Published("0.209"),),
+            direction=BY_CHANCE,
+            data="frames",
+        ),
+        PaperClaim(
+            "frames-second",
+            "§4.2",
+            "The second best",
+            _frame_head(1),
+            (Published("0.201"),),
+            direction=BY_CHANCE,
+            data="frames",
+        ),
+        PaperClaim(
+            "frames-needed",
+            "§4.2",
+            "Neither head matters for any task when disabled",
+            _frame_heads_do_not_matter(),
+            direction="no task loses a point or more by either, by the intervals",
+        ),
     ),
     (PaperFigure("frames", "frames"),),
-)  # fmt: skip
+)
 
 
 @quantities.reads("compare:")
@@ -183,31 +230,56 @@ def _negligible(run: PaperRun, _: str, kinds: tuple[str, ...]) -> Measured:
     value, low, high = (x / sep for x in moved[most])
     detail = f"{most} {points(moved[most][0])}, [SEP] draws {percent_text(sep)}"
     verdict = within(value, low, high, NEGLIGIBLE)
-    return Measured(value, low, high, run.counted, verdict=verdict, detail=detail,
-                    elsewhere=TREES)  # fmt: skip
+    return Measured(value, low, high, run.counted, verdict=verdict, detail=detail, elsewhere=TREES)
 
 
 KINDS = {
-    "mrpc": ("noun", "object"), "rte": ("noun", "object"), "qqp": ("noun", "object"),
+    "mrpc": ("noun", "object"),
+    "rte": ("noun", "object"),
+    "qqp": ("noun", "object"),
     "qnli": ("negation",),
-}  # fmt: skip
+}
 FEATURES = ClaimGroup(
-    "features", "Attention to linguistic features (§4.4)",
-    "Words of a kind draw little more after fine-tuning; special tokens draw most.", (
-        *(PaperClaim(f"early-late-{task}", "§4.4", f"{NAMES[task]}: [CLS] is attended in early "
-                     "layers, [SEP] in later ones", _early_late(task),
-                     direction="[CLS] draws most in an earlier layer than [SEP]")
-          for task in TASKS),
-        PaperClaim("sst-sep", "§4.4", "[SEP] draws most on SST-2, whose inputs have one only",
-                   _sst_sep(), (), "%", "more than on any other task, by the intervals"),
-        *(PaperClaim(f"features-{task}", "§4.4", f"{NAMES[task]}: attention to "
-                     f"{' and '.join(kinds)} words hardly changes: the change, of attention to "
-                     "[SEP]", _negligible(task, kinds), (), "%",
-                     "below a tenth of what [SEP] draws")
-          for task, kinds in KINDS.items()),
+    "features",
+    "Attention to linguistic features (§4.4)",
+    "Words of a kind draw little more after fine-tuning; special tokens draw most.",
+    (
+        *(
+            PaperClaim(
+                f"early-late-{task}",
+                "§4.4",
+                f"{NAMES[task]}: [CLS] is attended in early layers, [SEP] in later ones",
+                _early_late(task),
+                direction="[CLS] draws most in an earlier layer than [SEP]",
+            )
+            for task in TASKS
+        ),
+        PaperClaim(
+            "sst-sep",
+            "§4.4",
+            "[SEP] draws most on SST-2, whose inputs have one only",
+            _sst_sep(),
+            (),
+            "%",
+            "more than on any other task, by the intervals",
+        ),
+        *(
+            PaperClaim(
+                f"features-{task}",
+                "§4.4",
+                f"{NAMES[task]}: attention to "
+                f"{' and '.join(kinds)} words hardly changes: the change, of attention to "
+                "[SEP]",
+                _negligible(task, kinds),
+                (),
+                "%",
+                "below a tenth of what [SEP] draws",
+            )
+            for task, kinds in KINDS.items()
+        ),
     ),
     tuple(PaperFigure(f"told:{task}", "features_by_layer", NAMES[task]) for task in TASKS),
-)  # fmt: skip
+)
 
 
 @quantities.reads("words")
@@ -242,23 +314,40 @@ def _last_cls(run: PaperRun, task: str) -> Measured:
 
 
 TOKENS = ClaimGroup(
-    "tokens", "Token to token, and the last [CLS] (§4.5)",
-    "Heads that link subject and verb are diagonal; the last [CLS] rests on [SEP] or "
-    "punctuation.", (
-        PaperClaim("pairs-diagonal", "§4.5", "Heads that link subject and verb are diagonal: "
-                   "diagonal maps of the best five", _pairs(), (), "%", "more than of all heads"),
-        *(PaperClaim(f"last-cls-{task}", "§4.5", f"{NAMES[task]}: the last layer’s [CLS] attends "
-                     f"most to {'punctuation' if task in PUNCTUATION_TASKS else '[SEP]'}",
-                     _last_cls(task),
-                     direction="the largest mean over heads of eight kinds of tokens")
-          for task in TASKS),
+    "tokens",
+    "Token to token, and the last [CLS] (§4.5)",
+    "Heads that link subject and verb are diagonal; the last [CLS] rests on [SEP] or punctuation.",
+    (
+        PaperClaim(
+            "pairs-diagonal",
+            "§4.5",
+            "Heads that link subject and verb are diagonal: diagonal maps of the best five",
+            _pairs(),
+            (),
+            "%",
+            "more than of all heads",
+        ),
+        *(
+            PaperClaim(
+                f"last-cls-{task}",
+                "§4.5",
+                f"{NAMES[task]}: the last layer’s [CLS] attends "
+                f"most to {'punctuation' if task in PUNCTUATION_TASKS else '[SEP]'}",
+                _last_cls(task),
+                direction="the largest mean over heads of eight kinds of tokens",
+            )
+            for task in TASKS
+        ),
     ),
     (PaperFigure("words", "pairs"),),
-)  # fmt: skip
+)
 
 
 PAPER = Paper(
-    "kovaleva2019", "Revealing the Dark Secrets of BERT", KOVALEVA,
-    BERT_UNCASED.id, (BERT_UNCASED,),
+    "kovaleva2019",
+    "Revealing the Dark Secrets of BERT",
+    KOVALEVA,
+    BERT_UNCASED.id,
+    (BERT_UNCASED,),
     (CLASSES, FRAMES, SCORES, CHANGE, FEATURES, TOKENS, DISABLING),
-)  # fmt: skip
+)

@@ -116,8 +116,13 @@ def _gain(runs: PaperRuns) -> Measured:
         raise Unmeasured(runs.absent.get("tuned:rte", needs))
     few = f"{len(gains)} of 7 tasks" if len(gains) < len(TASKS) else ""
     many = f"{len(gains)} task{'s' * (len(gains) > 1)}"
-    return Measured(float(np.mean(gains)), n="" if few else many, verdict=all_of(verdicts),
-                    detail=", ".join(points(gain) for gain in gains), elsewhere=few)  # fmt: skip
+    return Measured(
+        float(np.mean(gains)),
+        n="" if few else many,
+        verdict=all_of(verdicts),
+        detail=", ".join(points(gain) for gain in gains),
+        elsewhere=few,
+    )
 
 
 COLUMNS = (  # key, how the model came to be, its measure, the direction
@@ -126,17 +131,34 @@ COLUMNS = (  # key, how the model came to be, its measure, the direction
     ("tuned", "pre-trained, fine-tuned", _tuned, "above both others, by all intervals"),
 )
 SCORES = ClaimGroup(
-    "tasks", "Tasks, before and after fine-tuning (Table 1)",
-    "Fine-tuning helps on every task, and what was learned in pre-training is needed for it.", (
-        *(PaperClaim(f"table1-{task}-{metric}-{key}", "Table 1", f"{NAMES[task]}, {words}: {how}",
-                     measure(task, metric), (Published(text),),
-                      "" if metric == "pearson" else "%", direction)
-          for task, metric, words, values in TABLE_1
-          for (key, how, measure, direction), text in zip(COLUMNS, values, strict=True)),
-        PaperClaim("table1-gain", "§4.3", "Mean gain by fine-tuning", Measure((), _gain),
-                   (Published("35.9"),), "points", "a gain on every task"),
+    "tasks",
+    "Tasks, before and after fine-tuning (Table 1)",
+    "Fine-tuning helps on every task, and what was learned in pre-training is needed for it.",
+    (
+        *(
+            PaperClaim(
+                f"table1-{task}-{metric}-{key}",
+                "Table 1",
+                f"{NAMES[task]}, {words}: {how}",
+                measure(task, metric),
+                (Published(text),),
+                "" if metric == "pearson" else "%",
+                direction,
+            )
+            for task, metric, words, values in TABLE_1
+            for (key, how, measure, direction), text in zip(COLUMNS, values, strict=True)
+        ),
+        PaperClaim(
+            "table1-gain",
+            "§4.3",
+            "Mean gain by fine-tuning",
+            Measure((), _gain),
+            (Published("35.9"),),
+            "points",
+            "a gain on every task",
+        ),
     ),
-)  # fmt: skip
+)
 
 
 @quantities.reads("compare:")
@@ -163,15 +185,18 @@ def _last_layers(task: str) -> PaperClaim:
         words = "do not change most"
         direction = "they do not, in 95 % of corpora drawn anew"
     text = f"{NAMES[task]}: the last two layers {words}: their 1 − cosine above that of the others"
-    return PaperClaim(f"last-layers-{task}", "§4.3, Figure 5", text, _last_two(task),
-                      direction=direction)  # fmt: skip
+    return PaperClaim(
+        f"last-layers-{task}", "§4.3, Figure 5", text, _last_two(task), direction=direction
+    )
 
 
 CHANGE = ClaimGroup(
-    "change", "Change by fine-tuning (§4.3)",
-    "The last two layers change most, on all tasks but QQP.", tuple(map(_last_layers, TASKS)),
+    "change",
+    "Change by fine-tuning (§4.3)",
+    "The last two layers change most, on all tasks but QQP.",
+    tuple(map(_last_layers, TASKS)),
     tuple(PaperFigure(f"compare:{t}", "similarity", f"Figure 5, {NAMES[t]}") for t in TASKS),
-)  # fmt: skip
+)
 
 
 @quantities.reads("ablate:")
@@ -242,26 +267,64 @@ def _shared(run: PaperRun) -> Measured:
 GAINS = {"sts-b": "0.1", "mrpc": "1.2"}
 ABOVE_0 = "the interval lies above 0"
 DISABLING = ClaimGroup(
-    "disabling", "Disabling heads and layers (§4.6)",
-    "A head, or all heads of a layer, attends evenly instead. On some tasks that helps.", (
-        *(PaperClaim(f"best-head-{task}", "§4.6", f"{NAMES[task]}: some head helps by its absence: "
-                     "the largest gain", _best_head(task),
-                     (Published(GAINS.get(task, "0.1–1.2")),), "points",
-                     "at least one head, q < 0.05 after correction for all heads")
-          for task in TASKS),
-        *(PaperClaim(f"mean-head-{task}", "§4.6", f"{NAMES[task]}: a random head’s absence helps "
-                     "on average: mean over heads", _mean_head(task), (), "points", ABOVE_0)
-          for task in ("mrpc", "rte")),
-        PaperClaim("layer-1-rte", "§4.6", "RTE: layer 1 disabled", _layer("rte", 0),
-                   (Published("3.2"),), "points", ABOVE_0),
-        *(PaperClaim(f"layers-{task}", "§4.6", f"{NAMES[task]}: a layer disabled costs little: the "
-                     "largest loss", _worst_layer(task), (Published("−0.2"),), "points",
-                     "a loss, of all layers at once")
-          for task in ("qnli", "mnli")),
-        PaperClaim("shared-heads", "§4.6", "STS-B and RTE share heads that matter (4-1, 2-12): of "
-                   f"the {SHARED} that cost most, in both", _shared(),
-                   direction="more than chance, p < 0.05, and in the paper’s model 4-1 and "
-                   "2-12 among them"),
+    "disabling",
+    "Disabling heads and layers (§4.6)",
+    "A head, or all heads of a layer, attends evenly instead. On some tasks that helps.",
+    (
+        *(
+            PaperClaim(
+                f"best-head-{task}",
+                "§4.6",
+                f"{NAMES[task]}: some head helps by its absence: the largest gain",
+                _best_head(task),
+                (Published(GAINS.get(task, "0.1–1.2")),),
+                "points",
+                "at least one head, q < 0.05 after correction for all heads",
+            )
+            for task in TASKS
+        ),
+        *(
+            PaperClaim(
+                f"mean-head-{task}",
+                "§4.6",
+                f"{NAMES[task]}: a random head’s absence helps on average: mean over heads",
+                _mean_head(task),
+                (),
+                "points",
+                ABOVE_0,
+            )
+            for task in ("mrpc", "rte")
+        ),
+        PaperClaim(
+            "layer-1-rte",
+            "§4.6",
+            "RTE: layer 1 disabled",
+            _layer("rte", 0),
+            (Published("3.2"),),
+            "points",
+            ABOVE_0,
+        ),
+        *(
+            PaperClaim(
+                f"layers-{task}",
+                "§4.6",
+                f"{NAMES[task]}: a layer disabled costs little: the largest loss",
+                _worst_layer(task),
+                (Published("−0.2"),),
+                "points",
+                "a loss, of all layers at once",
+            )
+            for task in ("qnli", "mnli")
+        ),
+        PaperClaim(
+            "shared-heads",
+            "§4.6",
+            "STS-B and RTE share heads that matter (4-1, 2-12): of "
+            f"the {SHARED} that cost most, in both",
+            _shared(),
+            direction="more than chance, p < 0.05, and in the paper’s model 4-1 and "
+            "2-12 among them",
+        ),
     ),
     tuple(PaperFigure(f"ablate:{task}", "ablation", NAMES[task]) for task in TASKS),
-)  # fmt: skip
+)

@@ -13,8 +13,13 @@ from headscope.papers.quantities import Measured, PaperRun
 
 LEAST = 0.25  # ours, as of the label
 THIRD = "induction-head-detector, a third party’s code, with TransformerLens"
-PREFIX = (((5, 5), "0.932"), ((6, 9), "0.913"), ((7, 10), "0.910"), ((5, 1), "0.908"),
-          ((7, 2), "0.833"))  # fmt: skip
+PREFIX = (
+    ((5, 5), "0.932"),
+    ((6, 9), "0.913"),
+    ((7, 10), "0.910"),
+    ((5, 1), "0.908"),
+    ((7, 2), "0.833"),
+)
 
 
 def score_of(run: PaperRun, circuit: str, head: tuple[int, int], rank: int) -> Measured:
@@ -61,28 +66,62 @@ def _told_again(run: PaperRun) -> Measured:
 
 
 INDUCTION = ClaimGroup(
-    "induction", "Induction heads",
+    "induction",
+    "Induction heads",
     "On random tokens that come twice a head attends to what came after the same token before "
     "(prefix matching), and speaks for it (copying). Heads of GPT-2 small are called by layer and "
-    "head from 0, as there; in another model the five that do it most stand for them.", (
-        *(PaperClaim(f"prefix-{layer}-{head}", "GPT-2 small", f"Head {layer}.{head}: prefix "
-                     "matching", _prefix((layer, head), rank),
-                     (Published(text, "code", where=THIRD),), "share", "surely above 0.25")
-          for rank, ((layer, head), text) in enumerate(PREFIX)),
-        PaperClaim("copying", "Definition", "The head that matches most copies: of its "
-                   "attention to drawn tokens, on those that raise themselves most", _copied(),
-                   (), "%", "the interval lies above 50 %"),
-        PaperClaim("earlier", "Mechanism", "A head of the previous token stands before it: layers "
-                   "between the strongest two", _earlier(), direction="in an earlier layer"),
-        PaperClaim("told-again", "Behaviour", "The model tells what comes again: probability of "
-                   "the right token", _told_again(), (), "%", "the interval lies above 50 %"),
+    "head from 0, as there; in another model the five that do it most stand for them.",
+    (
+        *(
+            PaperClaim(
+                f"prefix-{layer}-{head}",
+                "GPT-2 small",
+                f"Head {layer}.{head}: prefix matching",
+                _prefix((layer, head), rank),
+                (Published(text, "code", where=THIRD),),
+                "share",
+                "surely above 0.25",
+            )
+            for rank, ((layer, head), text) in enumerate(PREFIX)
+        ),
+        PaperClaim(
+            "copying",
+            "Definition",
+            "The head that matches most copies: of its "
+            "attention to drawn tokens, on those that raise themselves most",
+            _copied(),
+            (),
+            "%",
+            "the interval lies above 50 %",
+        ),
+        PaperClaim(
+            "earlier",
+            "Mechanism",
+            "A head of the previous token stands before it: layers between the strongest two",
+            _earlier(),
+            direction="in an earlier layer",
+        ),
+        PaperClaim(
+            "told-again",
+            "Behaviour",
+            "The model tells what comes again: probability of the right token",
+            _told_again(),
+            (),
+            "%",
+            "the interval lies above 50 %",
+        ),
     ),
     (PaperFigure("repeated", "circuits"),),
-)  # fmt: skip
+)
 
 
 PAPER = Paper(
-    "olsson2022", "In-context Learning and Induction Heads", OLSSON, GPT2_SMALL.id, (GPT2_SMALL,),
-    (INDUCTION,), decoder=True,
+    "olsson2022",
+    "In-context Learning and Induction Heads",
+    OLSSON,
+    GPT2_SMALL.id,
+    (GPT2_SMALL,),
+    (INDUCTION,),
+    decoder=True,
     doubt="the paper’s own models were not released, but for GPT-2; it prints no score of a head",
-)  # fmt: skip
+)

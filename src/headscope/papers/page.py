@@ -136,8 +136,10 @@ def digits_of(outcome: ClaimOutcome) -> int:
     if printed:
         return max(printed)
     measured = outcome.measured or Measured()
-    ours = [published.scale_of(outcome.claim.unit) * end for end in (
-        measured.value, measured.low, measured.high)]  # fmt: skip
+    ours = [
+        published.scale_of(outcome.claim.unit) * end
+        for end in (measured.value, measured.low, measured.high)
+    ]
     there = [abs(number) for number in ours if math.isfinite(number)]
     if outcome.claim.unit in COUNTS and all(map(float.is_integer, there)):
         return 0
@@ -161,16 +163,24 @@ def render(outcome: PaperOutcome) -> str:
     styles = Styles()
     sections = [_section(outcome, group, styles) for group in outcome.paper.groups]
     return plain_page(
-        "reproduce", "headscope.papers", styles.css(),
-        paper=outcome.paper, source=SOURCES[outcome.paper.source],
-        model=title_name(printable(outcome.model["name"])), facts=_facts(outcome), own=outcome.own,
-        counts=_tally(outcome), outcomes=[(o.sign, o.kind, o, MEANINGS[o]) for o in Outcome],
+        "reproduce",
+        "headscope.papers",
+        styles.css(),
+        paper=outcome.paper,
+        source=SOURCES[outcome.paper.source],
+        model=title_name(printable(outcome.model["name"])),
+        facts=_facts(outcome),
+        own=outcome.own,
+        counts=_tally(outcome),
+        outcomes=[(o.sign, o.kind, o, MEANINGS[o]) for o in Outcome],
         reproduced=sum(bool(one.reproduced) for one in outcome.claims),
-        total=len(outcome.claims), sections=sections,
-        runs=[_run(outcome, name) for name in outcome.paper.runs], marks=published.MARKS,
+        total=len(outcome.claims),
+        sections=sections,
+        runs=[_run(outcome, name) for name in outcome.paper.runs],
+        marks=published.MARKS,
         command=printable(outcome.command),
         controlled=any(controls(run.tree) for run in outcome.runs.values()),
-    )  # fmt: skip
+    )
 
 
 def _tally(outcome: PaperOutcome) -> list[tuple[str, str, int, str]]:
@@ -193,12 +203,13 @@ def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[s
     letters = dict(zip(reasons, string.ascii_lowercase, strict=False))
     failed = {one.verdict.needs for one in outcomes if one.failed}
     return {
-        "group": group, "shared": shared,
+        "group": group,
+        "shared": shared,
         "rows": [_row(one, letters.get(one.verdict.needs, "*"), shared) for one in outcomes],
         "notes": [(letters.get(r, "*"), printable(r), r in failed) for r in reasons],
         "figures": _figures(outcome, group, styles),
         "absent": bool(outcomes) and all(one.outcome is Outcome.NOT_ASKED for one in outcomes),
-    }  # fmt: skip
+    }
 
 
 def _common(words: Iterable[str]) -> str:
@@ -216,18 +227,31 @@ def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[
     own = {"direction": claim.direction, "n": measured.n, "elsewhere": measured.elsewhere}
     own = {key: "" if text == shared[key] else text for key, text in own.items()}
     number = "its published number, too" if outcome.reproduced and measured.verdict else ""
-    words = (number, printable(measured.detail), own["n"], own["elsewhere"], also_text(outcome),
-             smallest_text(outcome))  # fmt: skip
+    words = (
+        number,
+        printable(measured.detail),
+        own["n"],
+        own["elsewhere"],
+        also_text(outcome),
+        smallest_text(outcome),
+    )
     return {
-        "claim": claim, "unit": "" if claim.unit == "share" else claim.unit,
-        "verdict": found, "sign": found.sign, "kind": found.kind,
-        "ours": ours, "interval": interval, "direction": own["direction"],
-        "published": [(p.text, _where(p, claim.place), difference)
-                      for p, difference in zip(claim.published, apart, strict=True)],
+        "claim": claim,
+        "unit": "" if claim.unit == "share" else claim.unit,
+        "verdict": found,
+        "sign": found.sign,
+        "kind": found.kind,
+        "ours": ours,
+        "interval": interval,
+        "direction": own["direction"],
+        "published": [
+            (p.text, _where(p, claim.place), difference)
+            for p, difference in zip(claim.published, apart, strict=True)
+        ],
         "words": [part for part in words if part],
         "note": letter if outcome.verdict.needs else "",
         "aside": bool(measured.elsewhere),  # the published values are of other data
-    }  # fmt: skip
+    }
 
 
 def _where(published: Published, place: str) -> str:
@@ -275,12 +299,16 @@ def _facts(outcome: PaperOutcome) -> list[tuple[str, str]]:
         ("Model", printable(model["name"])),
         ("Revision", printable(model["revision"])),
         ("Weights, sha256", printable(model["sha256"])),
-        ("Architecture", "{architecture}, {layers} layers × {heads} heads".format_map(model)
-         if model["architecture"] else ""),
+        (
+            "Architecture",
+            "{architecture}, {layers} layers × {heads} heads".format_map(model)
+            if model["architecture"]
+            else "",
+        ),
         ("The paper’s own", "; ".join(filter(None, (outcome.paper.model, outcome.paper.doubt)))),
         ("Data", "; ".join(data) or "none"),
         ("Limit", limit),
-    ]  # fmt: skip
+    ]
     return [(name, value) for name, value in rows if value]
 
 

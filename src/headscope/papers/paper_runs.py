@@ -51,9 +51,13 @@ SAMPLED = 1000  # examples of a task at most, Kovaleva et al. 2019, §4.1
 LENGTH = 128  # tokens of an example
 ADDRESS = "https://dl.fbaipublicfiles.com/glue/data"
 FILES = {
-    "sst-2": "SST-2.zip", "sts-b": "STS-B.zip", "rte": "RTE.zip", "qnli": "QNLIv2.zip",
-    "qqp": "QQP-clean.zip", "mnli": "MNLI.zip",
-}  # fmt: skip
+    "sst-2": "SST-2.zip",
+    "sts-b": "STS-B.zip",
+    "rte": "RTE.zip",
+    "qnli": "QNLIv2.zip",
+    "qqp": "QQP-clean.zip",
+    "mnli": "MNLI.zip",
+}
 
 
 # --- of the model and texts -----------------------------------------------------------------
@@ -143,9 +147,13 @@ def alignment(workspace: Workspace, name: str) -> Run:
     model = load_translator(str(translator.paths[0]), languages=gold.languages, **loading)
     with keeping_draws():
         return align(
-            model, gold, output=workspace.place(name), limit=workspace.limit,
-            execution=workspace.execution, **workspace.chance,
-        )  # fmt: skip
+            model,
+            gold,
+            output=workspace.place(name),
+            limit=workspace.limit,
+            execution=workspace.execution,
+            **workspace.chance,
+        )
 
 
 def split(workspace: Workspace, name: str) -> Run:
@@ -181,9 +189,13 @@ def tokens(workspace: Workspace, name: str) -> Run:
     if not inputs:
         raise Unmeasured("needs a text with an input that fits the model")
     return in_memory(
-        "tokens", inputs=inputs, tokens=int(sums[0]), separators=float(sums[1] / inputs),
-        punctuation_pairs=int(sums[2]), other_pairs=int(sums[3]),
-    )  # fmt: skip
+        "tokens",
+        inputs=inputs,
+        tokens=int(sums[0]),
+        separators=float(sums[1] / inputs),
+        punctuation_pairs=int(sums[2]),
+        other_pairs=int(sums[3]),
+    )
 
 
 def gradients(workspace: Workspace, name: str) -> Run:
@@ -207,14 +219,21 @@ def probes(workspace: Workspace, name: str) -> Run:
     train, test = (workspace.data.need(key) for key in ("probe_train", "probe_test"))
     settings = ProbeSettings(
         structural_layers=(layer_at(STRUCTURAL_LAYER, workspace.model.shape.layers),),
-        limit=workspace.limit, test_limit=workspace.limit, **workspace.chance,
-    )  # fmt: skip
+        limit=workspace.limit,
+        test_limit=workspace.limit,
+        **workspace.chance,
+    )
     words = workspace.data.get("words")
     run = probe(
-        workspace.model, train.paths, test.paths, words=words.paths[0] if words else None,
-        output=workspace.place(name), settings=settings,
-        execution=workspace.execution, tell=workspace.tell,
-    )  # fmt: skip
+        workspace.model,
+        train.paths,
+        test.paths,
+        words=words.paths[0] if words else None,
+        output=workspace.place(name),
+        settings=settings,
+        execution=workspace.execution,
+        tell=workspace.tell,
+    )
     learned = sum(int(run["probes"].attrs[f"{part}_sentences"]) for part in ("train", "dev"))
     if learned == workspace.limit:
         workspace.learned[name] = learned
@@ -265,9 +284,13 @@ def _compare(
     workspace: Workspace, name: str, second: Model, corpus: Any, settings: Settings, *analyses: str
 ) -> Run:
     return compare(
-        workspace.model, second, corpus, output=workspace.place(name),
-        settings=replace(settings, analyses=analyses), execution=workspace.execution,
-    )  # fmt: skip
+        workspace.model,
+        second,
+        corpus,
+        output=workspace.place(name),
+        settings=replace(settings, analyses=analyses),
+        execution=workspace.execution,
+    )
 
 
 def ablated(workspace: Workspace, name: str) -> Run:
@@ -275,9 +298,12 @@ def ablated(workspace: Workspace, name: str) -> Run:
     data = examples(workspace, _task(name))
     model = load_for_task(checkpoint(workspace, _task(name)), data.task, **workspace.loading)
     return ablate(
-        model, data, output=workspace.place(name), settings=AblationSettings(**workspace.chance),
+        model,
+        data,
+        output=workspace.place(name),
+        settings=AblationSettings(**workspace.chance),
         execution=workspace.execution,
-    )  # fmt: skip
+    )
 
 
 def checkpoint(workspace: Workspace, task: str, *, scratch: bool = False) -> Path:
@@ -295,9 +321,13 @@ def checkpoint(workspace: Workspace, task: str, *, scratch: bool = False) -> Pat
     weights = " from scratch" if scratch else ""
     workspace.tell(f"fine-tuning {workspace.model_name} for {task}{weights} …")
     start = load_for_task(
-        workspace.model_name, train.task, new_head=True, random_init=scratch, seed=workspace.seed,
+        workspace.model_name,
+        train.task,
+        new_head=True,
+        random_init=scratch,
+        seed=workspace.seed,
         **workspace.loading,
-    )  # fmt: skip
+    )
     place = workspace.folder / "checkpoints" / name
     teach(start, train, dev, place, seed=workspace.seed)
     return place

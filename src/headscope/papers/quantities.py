@@ -216,9 +216,15 @@ class PaperRun(Run):
         return Measured(float(statistic(draws[:1])[0]), low, high, **fields)
 
     def of_head(
-        self, draws: Float64, head: tuple[int, int], *, rank: int = 0, sign: int = 1,
-        over: float = 0.0, bounds: Bounds = ANY,
-    ) -> Measured:  # fmt: skip
+        self,
+        draws: Float64,
+        head: tuple[int, int],
+        *,
+        rank: int = 0,
+        sign: int = 1,
+        over: float = 0.0,
+        bounds: Bounds = ANY,
+    ) -> Measured:
         """The number of the paper's head (from 0), of draws [replicate + 1, layer, head].
 
         In another model that of the `rank`-th, the largest or with sign −1 the least first; as it

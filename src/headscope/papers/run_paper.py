@@ -64,15 +64,32 @@ PAPERS: dict[str, Paper] = {
     )
 }
 MAKERS: dict[str, RunMaker] = {
-    "tuned": paper_runs.tuned, "scratch": paper_runs.scratch, "compare": paper_runs.compared,
-    "told": paper_runs.feature_change, "ablate": paper_runs.ablated,
-    **{maker.__name__: maker for maker in (
-        paper_runs.surface, paper_runs.norms, paper_runs.tokens, paper_runs.dependency,
-        paper_runs.coreference, paper_runs.frames, paper_runs.words, paper_runs.split,
-        paper_runs.gradients, paper_runs.probes, paper_runs.alignment,
-        decoder_runs.repeated, decoder_runs.ioi, decoder_runs.bag, decoder_runs.needle,
-    )},
-}  # fmt: skip
+    "tuned": paper_runs.tuned,
+    "scratch": paper_runs.scratch,
+    "compare": paper_runs.compared,
+    "told": paper_runs.feature_change,
+    "ablate": paper_runs.ablated,
+    **{
+        maker.__name__: maker
+        for maker in (
+            paper_runs.surface,
+            paper_runs.norms,
+            paper_runs.tokens,
+            paper_runs.dependency,
+            paper_runs.coreference,
+            paper_runs.frames,
+            paper_runs.words,
+            paper_runs.split,
+            paper_runs.gradients,
+            paper_runs.probes,
+            paper_runs.alignment,
+            decoder_runs.repeated,
+            decoder_runs.ioi,
+            decoder_runs.bag,
+            decoder_runs.needle,
+        )
+    },
+}
 COLUMNS = (
     "key", "section", "place", "claim", "unit", "ours", "ci_low", "ci_high", "n", "published",
     "published_value", "mark", "difference", "agrees", "direction", "status", "reason", "smallest",
@@ -135,10 +152,20 @@ def reproduce(
     found = find_data(named, None if substitutes is None else Path(substitutes))
     which = find_paper(paper)
     workspace = Workspace(
-        model_name=str(model or which.model), data=found, folder=Path(output), limit=limit,
-        seed=seed, replicates=replicates, threads=threads, loading=loading, reports=reports,
-        overwrite=overwrite, keep_shards=keep_shards, control=control, tell=tell,
-    )  # fmt: skip
+        model_name=str(model or which.model),
+        data=found,
+        folder=Path(output),
+        limit=limit,
+        seed=seed,
+        replicates=replicates,
+        threads=threads,
+        loading=loading,
+        reports=reports,
+        overwrite=overwrite,
+        keep_shards=keep_shards,
+        control=control,
+        tell=tell,
+    )
     return reproduced(which, workspace, command=command)
 
 
@@ -149,10 +176,14 @@ def reproduced(paper: Paper, workspace: Workspace, *, command: str = "") -> Pape
             ModelError, RunStopped
     """
     spec = {
-        "paper": paper.name, "model": workspace.model_name, "limit": workspace.limit,
-        "seed": workspace.seed, "replicates": workspace.replicates,
-        "loading": dict(workspace.loading), "control": workspace.control,
-    }  # fmt: skip
+        "paper": paper.name,
+        "model": workspace.model_name,
+        "limit": workspace.limit,
+        "seed": workspace.seed,
+        "replicates": workspace.replicates,
+        "loading": dict(workspace.loading),
+        "control": workspace.control,
+    }
     folder = RunFolder(workspace.folder, parts="runs")
     workspace.decoder = paper.decoder
 
@@ -178,16 +209,32 @@ def _outcome(paper: Paper, workspace: Workspace, command: str) -> PaperOutcome:
         runs, absent, seconds = {}, dict.fromkeys(paper.runs, about.pop("absent")), {}
     sources = workspace.data.sources.values()
     others = {source.key: source.elsewhere for source in sources}
-    results = PaperRuns(runs, own=bool(own), model=own, absent=absent, others=others,
-                        limit=workspace.limit, learned=workspace.learned)  # fmt: skip
+    results = PaperRuns(
+        runs,
+        own=bool(own),
+        model=own,
+        absent=absent,
+        others=others,
+        limit=workspace.limit,
+        learned=workspace.learned,
+    )
     return PaperOutcome(
-        paper, workspace.folder, about, bool(own),
+        paper,
+        workspace.folder,
+        about,
+        bool(own),
         [_judged(claim, results, group.id) for group in paper.groups for claim in group.claims],
-        runs, absent,
-        [{"key": s.key, "name": s.name, "elsewhere": s.elsewhere}
-         for s in sources if s.key in workspace.data.used],
-        workspace.limit, seconds, command,
-    )  # fmt: skip
+        runs,
+        absent,
+        [
+            {"key": s.key, "name": s.name, "elsewhere": s.elsewhere}
+            for s in sources
+            if s.key in workspace.data.used
+        ],
+        workspace.limit,
+        seconds,
+        command,
+    )
 
 
 def _judged(claim: PaperClaim, runs: PaperRuns, group: str) -> ClaimOutcome:
@@ -210,10 +257,13 @@ def _about(paper: Paper, workspace: Workspace) -> tuple[dict[str, Any], str]:
         nothing = {"revision": "", "sha256": "", "architecture": "", "layers": 0, "heads": 0}
         return {"name": paper.model, **nothing, "absent": absent}, paper.model
     return {
-        "name": model.name, "revision": model.revision, "sha256": model.sha256,
-        "architecture": model.architecture, "layers": model.shape.layers,
+        "name": model.name,
+        "revision": model.revision,
+        "sha256": model.sha256,
+        "architecture": model.architecture,
+        "layers": model.shape.layers,
         "heads": model.shape.heads,
-    }, own_model(paper.own, model)  # fmt: skip
+    }, own_model(paper.own, model)
 
 
 def _check_data(workspace: Workspace, before: Sequence[Mapping[str, str]]) -> None:
@@ -233,15 +283,18 @@ def _check_data(workspace: Workspace, before: Sequence[Mapping[str, str]]) -> No
 
 def _outcome_record(outcome: PaperOutcome) -> Manifest:
     return {
-        "headscope": headscope.__version__, "command": outcome.command,
-        "model": dict(outcome.model), "own_model": outcome.own, "data": list(outcome.data),
+        "headscope": headscope.__version__,
+        "command": outcome.command,
+        "model": dict(outcome.model),
+        "own_model": outcome.own,
+        "data": list(outcome.data),
         "counts": outcome.counts,
         "runs": {
             name: {"fingerprint": run.manifest.get("fingerprint"), "seconds": outcome.seconds[name]}
             for name, run in outcome.runs.items()
         },
         "absent": dict(outcome.absent),
-    }  # fmt: skip
+    }
 
 
 def _write(outcome: PaperOutcome) -> None:
@@ -277,11 +330,15 @@ def _drawn_since(place: Path, run: Run) -> bool:
 def summary(paper: PaperOutcome) -> dict[str, Any]:
     """The model, how many claims have each verdict, and every claim."""
     return {
-        "paper": paper.paper.name, "model": dict(paper.model), "own_model": paper.own,
-        "limit": paper.limit, "data": list(paper.data), "counts": paper.counts,
+        "paper": paper.paper.name,
+        "model": dict(paper.model),
+        "own_model": paper.own,
+        "limit": paper.limit,
+        "data": list(paper.data),
+        "counts": paper.counts,
         "report": str(paper.folder / "report.html"),
         "lines": [claim_record(outcome) for outcome in paper.claims],
-    }  # fmt: skip
+    }
 
 
 def claim_record(outcome: ClaimOutcome) -> dict[str, Any]:
@@ -290,23 +347,37 @@ def claim_record(outcome: ClaimOutcome) -> dict[str, Any]:
     scale = published.scale_of(claim.unit)
     apart = claim_engine.differences(outcome) or [math.nan] * len(claim.published)
     return {
-        "key": claim.key, "section": outcome.group, "place": claim.place, "claim": claim.text,
-        "unit": claim.unit, "ours": json_number(scale * measured.value),
-        "ci_low": json_number(scale * measured.low), "ci_high": json_number(scale * measured.high),
+        "key": claim.key,
+        "section": outcome.group,
+        "place": claim.place,
+        "claim": claim.text,
+        "unit": claim.unit,
+        "ours": json_number(scale * measured.value),
+        "ci_low": json_number(scale * measured.low),
+        "ci_high": json_number(scale * measured.high),
         "n": measured.n,
         "published": [
-            {"text": p.text, "value": json_number(p.value), "mark": p.mark,
-             "tolerance": p.tolerance, "where": p.where, "agrees": p in outcome.reproduced,
-             "difference": json_number(difference)}
+            {
+                "text": p.text,
+                "value": json_number(p.value),
+                "mark": p.mark,
+                "tolerance": p.tolerance,
+                "where": p.where,
+                "agrees": p in outcome.reproduced,
+                "difference": json_number(difference),
+            }
             for p, difference in zip(claim.published, apart, strict=True)
         ],
-        "direction": claim.direction, "status": str(outcome.outcome),
-        "reason": outcome.verdict.needs, "failed": outcome.failed,
-        "smallest": json_number(scale * outcome.verdict.smallest), "shown": measured.detail,
+        "direction": claim.direction,
+        "status": str(outcome.outcome),
+        "reason": outcome.verdict.needs,
+        "failed": outcome.failed,
+        "smallest": json_number(scale * outcome.verdict.smallest),
+        "shown": measured.detail,
         "other_data": measured.elsewhere,
         "beyond_untrained": str(outcome.beyond.outcome) if outcome.verdict.holds else "",
         "untrained": claim_engine.untrained_record(outcome, scale=scale),
-    }  # fmt: skip
+    }
 
 
 def claims_csv(outcomes: Sequence[ClaimOutcome], *, own: bool) -> str:
@@ -315,15 +386,18 @@ def claims_csv(outcomes: Sequence[ClaimOutcome], *, own: bool) -> str:
     own  whether `published` is of the same model: else the column says so
     """
     rows = [
-        record | {
-            "published": published.get("text", ""), "mark": published.get("mark", ""),
-            "published_value": published.get("value"), "difference": published.get("difference"),
+        record
+        | {
+            "published": published.get("text", ""),
+            "mark": published.get("mark", ""),
+            "published_value": published.get("value"),
+            "difference": published.get("difference"),
             "agrees": published.get("agrees"),
             **claim_engine.untrained_columns(record["untrained"]),
         }
         for record in map(claim_record, outcomes)
         for published in record["published"] or [{}]
-    ]  # fmt: skip
+    ]
     table = pd.DataFrame(rows, columns=COLUMNS, dtype=object)
     table = table if own else table.rename(columns={"published": "published_other_model"})
     return table.to_csv(index=False, lineterminator="\n")

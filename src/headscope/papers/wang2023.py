@@ -55,53 +55,87 @@ def _lines(
 ) -> list[PaperClaim]:
     side = "above" if sign > 0 else "below"
     return [
-        PaperClaim(f"{key}-{layer}-{head}", "Figure 2", f"{words} {layer}.{head}",
-                   _answer(variable, (layer, head), rank, sign=sign),
-                   unit="%" if variable == "effect" else "logits",
-                   direction=f"surely {side} 0; in another model for all heads at once")
+        PaperClaim(
+            f"{key}-{layer}-{head}",
+            "Figure 2",
+            f"{words} {layer}.{head}",
+            _answer(variable, (layer, head), rank, sign=sign),
+            unit="%" if variable == "effect" else "logits",
+            direction=f"surely {side} 0; in another model for all heads at once",
+        )
         for rank, (layer, head) in enumerate(heads)
-    ]  # fmt: skip
+    ]
 
 
 def _nth(place: int) -> int:
     """How many heads of the same sign stand before it among those of WRITTEN."""
-    return sum(text.startswith("−") == WRITTEN[place][1].startswith("−")
-               for _, text in WRITTEN[:place])  # fmt: skip
+    return sum(
+        text.startswith("−") == WRITTEN[place][1].startswith("−") for _, text in WRITTEN[:place]
+    )
 
 
 ATTRIBUTION = ClaimGroup(
-    "attribution", "What heads write after one prompt",
+    "attribution",
+    "What heads write after one prompt",
     "“When John and Mary went to the shops, John gave the bag to”: logits for “ Mary” less those "
     "for “ John”, directly. Value biases are outside heads, as there. Of another model the heads "
     "with most stand for these, for and against, and no direction is stated.",
     tuple(
-        PaperClaim(f"writes-{layer}-{head}", "GPT-2 small", f"Head {layer}.{head} (from 0)",
-                   _written((layer, head), _nth(place), -1 if text.startswith("−") else 1),
-                   (Published(text, "code", where=DEMO),), "logits", "the same sign")
+        PaperClaim(
+            f"writes-{layer}-{head}",
+            "GPT-2 small",
+            f"Head {layer}.{head} (from 0)",
+            _written((layer, head), _nth(place), -1 if text.startswith("−") else 1),
+            (Published(text, "code", where=DEMO),),
+            "logits",
+            "the same sign",
+        )
         for place, ((layer, head), text) in enumerate(WRITTEN)
     ),
-)  # fmt: skip
+)
 
 CIRCUIT = ClaimGroup(
-    "circuit", "The heads of the circuit",
+    "circuit",
+    "The heads of the circuit",
     "Heads are called by layer and head from 0, as in the paper; in another model those that do it "
     "most stand for them. Prompts are ours, after its templates, each beside the one in which the "
-    "other gives; the paper corrupts with three new names, and finds heads by path patching.", (
-        PaperClaim("difference", "§2", "The model tells the name: its logit less that of who gives",
-                   _difference(), unit="logits", direction="the interval lies above 0"),
+    "other gives; the paper corrupts with three new names, and finds heads by path patching.",
+    (
+        PaperClaim(
+            "difference",
+            "§2",
+            "The model tells the name: its logit less that of who gives",
+            _difference(),
+            unit="logits",
+            direction="the interval lies above 0",
+        ),
         *_lines("mover", "Name mover: written for the name by", "direct", MOVERS),
         *_lines("negative", "Negative name mover: written by", "direct", NEGATIVE, sign=-1),
         *_lines("inhibiting", "S-inhibition: brought back by patching", "effect", INHIBITING),
-        *(PaperClaim(f"{kind.replace('_token', '')}-{layer}-{head}", "Figure 2", f"{words} head "
-                     f"{layer}.{head}: attention of random tokens to {target}",
-                     _pattern(kind, (layer, head), rank), (), "%", "surely above 25 %")
-          for kind, words, heads, target in PATTERNS for rank, (layer, head) in enumerate(heads)),
+        *(
+            PaperClaim(
+                f"{kind.replace('_token', '')}-{layer}-{head}",
+                "Figure 2",
+                f"{words} head {layer}.{head}: attention of random tokens to {target}",
+                _pattern(kind, (layer, head), rank),
+                (),
+                "%",
+                "surely above 25 %",
+            )
+            for kind, words, heads, target in PATTERNS
+            for rank, (layer, head) in enumerate(heads)
+        ),
     ),
     (PaperFigure("ioi", "circuits"),),
-)  # fmt: skip
+)
 
 
 PAPER = Paper(
-    "wang2023", "Interpretability in the Wild: a Circuit for Indirect Object Identification in "
-    "GPT-2 Small", WANG, GPT2_SMALL.id, (GPT2_SMALL,), (ATTRIBUTION, CIRCUIT), decoder=True,
-)  # fmt: skip
+    "wang2023",
+    "Interpretability in the Wild: a Circuit for Indirect Object Identification in GPT-2 Small",
+    WANG,
+    GPT2_SMALL.id,
+    (GPT2_SMALL,),
+    (ATTRIBUTION, CIRCUIT),
+    decoder=True,
+)

@@ -83,9 +83,11 @@ class Workspace:
     def execution(self) -> Execution:
         """How all runs are computed: stock linear maps give the same numbers on every machine."""
         return Execution(
-            threads=self.threads, linears="stock", overwrite=self.overwrite,
+            threads=self.threads,
+            linears="stock",
+            overwrite=self.overwrite,
             keep_shards=self.keep_shards,
-        )  # fmt: skip
+        )
 
     def place(self, name: str) -> Path:
         """The folder of a run."""
@@ -103,9 +105,14 @@ class Workspace:
         settings = replace(self.settings, analyses=analyses, **changes)
         with keeping_draws():
             return atlas(
-                self.model, corpus, output=self.place(name), settings=settings,
-                execution=self.execution, frequency=frequency, control=self.control,
-            )  # fmt: skip
+                self.model,
+                corpus,
+                output=self.place(name),
+                settings=settings,
+                execution=self.execution,
+                frequency=frequency,
+                control=self.control,
+            )
 
 
 RunMaker = Callable[[Workspace, str], Run]

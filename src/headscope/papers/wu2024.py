@@ -75,27 +75,57 @@ def _group(model: str) -> ClaimGroup:
     )
     key = model.rpartition("/")[2]
     return ClaimGroup(
-        key.lower().replace(".", "-"), key,
+        key.lower().replace(".", "-"),
+        key,
         "Steps of a written answer that attend most to a token of the needle and copy it, by the "
         "needle’s tokens; layer and head from 0. In another model those with most stand for "
-        "them.", (
-            *(PaperClaim(f"{key}-{layer}-{head}", key, f"Retrieval score of head {layer}.{head}",
-                         _score((layer, head), rank), _known(text), "share", "surely above 0.1",
-                         model=model)
-              for rank, ((layer, head), text) in enumerate(top)),
-            PaperClaim(f"{key}-sparse", "§3.1", f"{key}: heads that retrieve, 0.1 or more",
-                       _sparse(), (*sparse, Published("3–6")), "%",
-                       "some, and at most a tenth", model=model),
-            PaperClaim(f"{key}-never", "§3.1", f"{key}: heads that never do, exactly 0", _never(),
-                       (*never, Published("45–73")), "%", "45 % or more", model=model),
+        "them.",
+        (
+            *(
+                PaperClaim(
+                    f"{key}-{layer}-{head}",
+                    key,
+                    f"Retrieval score of head {layer}.{head}",
+                    _score((layer, head), rank),
+                    _known(text),
+                    "share",
+                    "surely above 0.1",
+                    model=model,
+                )
+                for rank, ((layer, head), text) in enumerate(top)
+            ),
+            PaperClaim(
+                f"{key}-sparse",
+                "§3.1",
+                f"{key}: heads that retrieve, 0.1 or more",
+                _sparse(),
+                (*sparse, Published("3–6")),
+                "%",
+                "some, and at most a tenth",
+                model=model,
+            ),
+            PaperClaim(
+                f"{key}-never",
+                "§3.1",
+                f"{key}: heads that never do, exactly 0",
+                _never(),
+                (*never, Published("45–73")),
+                "%",
+                "45 % or more",
+                model=model,
+            ),
         ),
-    )  # fmt: skip
+    )
 
 
 PAPER = Paper(
-    "wu2024", "Retrieval Head Mechanistically Explains Long-Context Factuality", WU,
-    next(iter(MODELS)), tuple(OwnModel(name, *one[:2]) for name, one in MODELS.items()),
-    tuple(map(_group, MODELS)), decoder=True,
+    "wu2024",
+    "Retrieval Head Mechanistically Explains Long-Context Factuality",
+    WU,
+    next(iter(MODELS)),
+    tuple(OwnModel(name, *one[:2]) for name, one in MODELS.items()),
+    tuple(map(_group, MODELS)),
+    decoder=True,
     doubt="needles and questions are the authors’; haystacks are shorter and fewer (theirs: 1,000 "
     "to 50,000 tokens, 600 runs), of your text or the bundled one",
-)  # fmt: skip
+)

@@ -100,8 +100,15 @@ def _said(claim: Claim, per_layer: int) -> str:
 
 # The files make one script: each may use only what stands before it.
 SCRIPTS = (
-    "page.js", "fold.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js"
-)  # fmt: skip
+    "page.js",
+    "fold.js",
+    "grid.js",
+    "map.js",
+    "table.js",
+    "look.js",
+    "card_maps.js",
+    "card.js",
+)
 Beside = Sequence[tuple[str, str]]
 _TAG = re.compile(r"<[^>]*>")
 STYLES = ("report.css", "card.css")
@@ -200,13 +207,21 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore, beside: B
         else [Finding("", words) for words in opening.findings]
     )
     return render_page(
-        template("report.html.j2"), style="\n".join([style_of(*STYLES), _size(tree), styles.css()]),
-        script=script_of(SCRIPTS), framed=examples.framed, **_content(tree, manifest),
-        opening=opening, whole=whole, findings=told, beside=beside,
+        template("report.html.j2"),
+        style="\n".join([style_of(*STYLES), _size(tree), styles.css()]),
+        script=script_of(SCRIPTS),
+        framed=examples.framed,
+        **_content(tree, manifest),
+        opening=opening,
+        whole=whole,
+        findings=told,
+        beside=beside,
         sections=_by_themselves(plans, made, whole=whole),
-        language=_language(plans, made, manifest), examples=examples,
-        island=island({**heads.data(tree), "cards": cards(tree)}), views=island(examples.data),
-    )  # fmt: skip
+        language=_language(plans, made, manifest),
+        examples=examples,
+        island=island({**heads.data(tree), "cards": cards(tree)}),
+        views=island(examples.data),
+    )
 
 
 def _size(tree: xr.DataTree) -> str:
@@ -255,9 +270,13 @@ def _opening(
     parts = [made[one.id] for _, one in plans if one.chapter == FINDINGS and one.id in made]
     tables = [table for make in plan.tables if (table := make(tree, manifest)) is not None]
     return Opening(
-        plan, list(plan.heading(tree)), plan.lede(tree), plan.findings(tree),
-        tables, [one for one in parts if one.blocks or (plan.atlas and one.absent)],
-    )  # fmt: skip
+        plan,
+        list(plan.heading(tree)),
+        plan.lede(tree),
+        plan.findings(tree),
+        tables,
+        [one for one in parts if one.blocks or (plan.atlas and one.absent)],
+    )
 
 
 def _used_terms(tree: xr.DataTree, body: str) -> dict[str, Term]:
@@ -289,18 +308,28 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
     return {
         "model": model_name(tree),
         "title": printable(tree.attrs.get("title", "headscope atlas")),
-        "counted": counted(tree), "layers": layers, "heads": per_layer,
-        "facts": run_facts.facts(tree, manifest), **run_facts.details(manifest),
+        "counted": counted(tree),
+        "layers": layers,
+        "heads": per_layer,
+        "facts": run_facts.facts(tree, manifest),
+        **run_facts.details(manifest),
         "telling": heads.telling(tree),
-        "kinds": heads.data_kinds(tree), "cells": heads.cells(tree), "nothing": heads.nothing(tree),
-        "shown": heads.shown(tree), "intervals": heads.intervals(head_metrics(tree)),
+        "kinds": heads.data_kinds(tree),
+        "cells": heads.cells(tree),
+        "nothing": heads.nothing(tree),
+        "shown": heads.shown(tree),
+        "intervals": heads.intervals(head_metrics(tree)),
         "of_words": heads.of_words(tree),
         "unheld": "" if _some_interval(tree) else INTERVALS,
-        "columns": heads.columns(tree), "bracketed": heads.intervals(heads.columns(tree)),
-        "rows": heads.rows(tree), "n": over(tree),
+        "columns": heads.columns(tree),
+        "bracketed": heads.intervals(heads.columns(tree)),
+        "rows": heads.rows(tree),
+        "n": over(tree),
         "ids": heads.card_ids(tree),
         "headline": headline(tree),
-        "terms": terms(), "used_terms": partial(_used_terms, tree),
-        "sources": SOURCES, "unit_label": unit_label,
+        "terms": terms(),
+        "used_terms": partial(_used_terms, tree),
+        "sources": SOURCES,
+        "unit_label": unit_label,
         "version": printable(tree.attrs.get("headscope_version", "")),
-    }  # fmt: skip
+    }

@@ -88,9 +88,14 @@ def render_card(tree: xr.DataTree, card: HeadCard) -> str:
     layers, per_layer = shape(tree)
     chosen = {"map": None, "cards": cards(tree), "card": card.layer * per_layer + card.head}
     return render_page(
-        template("card.html.j2"), style=style_of("report.css", "card.css"),
-        script=script_of(SCRIPTS), model=model_name(tree), layers=layers, heads=per_layer,
-        n=over(tree), version=printable(tree.attrs.get("headscope_version", "")),
+        template("card.html.j2"),
+        style=style_of("report.css", "card.css"),
+        script=script_of(SCRIPTS),
+        model=model_name(tree),
+        layers=layers,
+        heads=per_layer,
+        n=over(tree),
+        version=printable(tree.attrs.get("headscope_version", "")),
         fingerprint=printable(tree.attrs.get("spec_fingerprint", ""))[:12],
         island=island(heads.data(tree) | chosen),
-    )  # fmt: skip
+    )

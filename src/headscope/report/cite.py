@@ -53,10 +53,11 @@ def cite(run: Run | str | Path) -> Citation:
     sources = sources_of(run)
     every = {one for of_group in sources.values() for one in of_group}
     own = {
-        "author": "{headscope developers}", "title": "{headscope}",
+        "author": "{headscope developers}",
+        "title": "{headscope}",
         "version": printable(run.tree.attrs.get("headscope_version", "")),
         "year": str(run.manifest.get("created", ""))[:4],
-    }  # fmt: skip
+    }
     entries = [_entry("software", OURS, own), *map(_paper, sorted(every & SOURCES.keys()))]
     with naming_layers(run.tree):
         text = " ".join(filter(None, _sentences(run, sources)))
@@ -99,12 +100,18 @@ def key_of(name: str) -> str:
 
 def _paper(name: str) -> str:
     one = SOURCES[name]
-    return _entry(one.kind, key_of(name), {
-        "author": tex(one.authors).replace(", and others", ", others").replace(", ", " and "),
-        "title": f"{{{tex(one.title)}}}",
-        VENUES.get(one.kind, "howpublished"): tex(one.venue.partition(";")[0]),
-        "volume": str(one.volume or ""), "year": str(one.year), "url": one.link,
-    })  # fmt: skip
+    return _entry(
+        one.kind,
+        key_of(name),
+        {
+            "author": tex(one.authors).replace(", and others", ", others").replace(", ", " and "),
+            "title": f"{{{tex(one.title)}}}",
+            VENUES.get(one.kind, "howpublished"): tex(one.venue.partition(";")[0]),
+            "volume": str(one.volume or ""),
+            "year": str(one.year),
+            "url": one.link,
+        },
+    )
 
 
 def _entry(kind: str, key: str, fields: Mapping[str, str]) -> str:
@@ -119,11 +126,12 @@ def _sentences(run: Run, sources: Mapping[str, list[str]]) -> Iterator[str]:
     spec, base = manifest_part(manifest, "spec"), manifest_part(manifest, "base")
     revision, version = known.get("Revision"), printable(tree.attrs.get("headscope_version", ""))
     yield _told(
-        f"{model_name(tree)} was analysed with headscope {version}", known["Architecture"],
+        f"{model_name(tree)} was analysed with headscope {version}",
+        known["Architecture"],
         printable(manifest_part(spec, "model").get("dtype", "")),
         f"revision {revision}" * bool(revision),
         _hashed("weights", known.get("Weights, sha256")),
-    )  # fmt: skip
+    )
     if base:
         before = f"It was compared with {title_name(printable(base.get('name')))}"
         yield _told(before, _hashed("weights", base.get("sha256")))

@@ -88,9 +88,13 @@ def example_views(tree: xr.DataTree, *, model: str) -> ExampleViews:
     texts = [printable(one.text) for one in kept]
     views = ExampleViews(texts, looks, [(style, script)], chosen=chosen, changed=_changed(kept))
     views.data.update(
-        style=style, script=script, pages=pages, names=views.names, labels=run_labels(tree),
+        style=style,
+        script=script,
+        pages=pages,
+        names=views.names,
+        labels=run_labels(tree),
         looks=[list(look) for look in looks],
-    )  # fmt: skip
+    )
     return views
 
 

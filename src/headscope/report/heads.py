@@ -52,14 +52,23 @@ def data(tree: xr.DataTree) -> dict[str, object]:
     if opens is not None:
         first = int(np.nanargmax(np.abs(opens.estimate.value)))
     return {
-        "layers": layers, "heads": heads, "countsFrom": head_names.first(), "rampSteps": RAMP_STEPS,
+        "layers": layers,
+        "heads": heads,
+        "countsFrom": head_names.first(),
+        "rampSteps": RAMP_STEPS,
         "layerSteps": [layer_step(layer, layers) for layer in range(layers)],
-        "kind": kind_of(tree), "kinds": data_kinds(tree), "first": first,
-        "counted": counted(tree), "shown": opens.key if opens else "", "nothing": nothing(tree),
-        "verdicts": remarks(tree), **labels(tree),
+        "kind": kind_of(tree),
+        "kinds": data_kinds(tree),
+        "first": first,
+        "counted": counted(tree),
+        "shown": opens.key if opens else "",
+        "nothing": nothing(tree),
+        "verdicts": remarks(tree),
+        **labels(tree),
         **({"numbers": layer_numbers(tree)} if layer_numbers(tree) else {}),
-        "metrics": [_metric(tree, metric) for metric in head_metrics(tree)], "map": _places(tree),
-    }  # fmt: skip
+        "metrics": [_metric(tree, metric) for metric in head_metrics(tree)],
+        "map": _places(tree),
+    }
 
 
 def shown(tree: xr.DataTree) -> HeadMetric | None:
@@ -130,13 +139,15 @@ def cells(tree: xr.DataTree) -> list[list[dict[str, str]]]:
     of, labelled = kind_of(tree), list(head_labels(tree).values())
     row = [
         {
-            "id": card_id(unit, heads), "name": head_name(unit, heads), **_kind(kinds[of[unit]]),
+            "id": card_id(unit, heads),
+            "name": head_name(unit, heads),
+            **_kind(kinds[of[unit]]),
             "layer": layer_name(unit // heads),
             "text": "; ".join([*(one.label for one in labelled[unit].labels), *remarked[unit]])
             or nothing(tree),
         }
         for unit in range(len(of))
-    ]  # fmt: skip
+    ]
     return [row[at : at + heads] for at in range(0, len(row), heads)]
 
 
@@ -147,9 +158,12 @@ def data_kinds(tree: xr.DataTree) -> list[dict[str, Any]]:
 
 def _kind(kind: LabelKind) -> dict[str, Any]:
     return {
-        "title": kind.title, "hue": kind.hue, "outline": OUTLINES[kind.marker],
-        "look": kind.look if kind.claims else "none", "count": kind.count,
-    }  # fmt: skip
+        "title": kind.title,
+        "hue": kind.hue,
+        "outline": OUTLINES[kind.marker],
+        "look": kind.look if kind.claims else "none",
+        "count": kind.count,
+    }
 
 
 def columns(tree: xr.DataTree) -> list[HeadMetric]:
@@ -174,12 +188,14 @@ def rows(tree: xr.DataTree) -> list[dict[str, Any]]:
     heads, chosen, words = shape(tree)[1], columns(tree), remarks(tree)
     return [
         {
-            "unit": unit, "id": card_id(unit, heads), "name": head_name(unit, heads),
+            "unit": unit,
+            "id": card_id(unit, heads),
+            "name": head_name(unit, heads),
             "labels": [*(label.label for label in one.labels), *words[unit]],
             "cells": [_cell(metric, unit) for metric in chosen],
         }
         for unit, one in enumerate(head_labels(tree).values())
-    ]  # fmt: skip
+    ]
 
 
 def card_id(unit: int, heads: int) -> str:
@@ -211,11 +227,17 @@ def _telling(tree: xr.DataTree, claim: Claim) -> dict[str, Any]:
     parts = {"value": claim.value, "low": ends[0], "high": ends[1], "reference": claim.reference}
     shares = {name: round(100 * min(max(part, 0.0), 1.0), 2) for name, part in parts.items()}
     return {
-        "unit": unit, "id": card_id(unit, heads), "name": head_name(unit, heads),
-        "sentence": claim.sentence, "same": same, "more": [*filter(None, [same]), *further],
-        "hue": kinds_of(tree)[kind_of(tree)[unit]].hue, "effect": f"{claim.effect:.2f}",
-        "surprise": f"{claim.surprise:.1f}", **shares,
-    }  # fmt: skip
+        "unit": unit,
+        "id": card_id(unit, heads),
+        "name": head_name(unit, heads),
+        "sentence": claim.sentence,
+        "same": same,
+        "more": [*filter(None, [same]), *further],
+        "hue": kinds_of(tree)[kind_of(tree)[unit]].hue,
+        "effect": f"{claim.effect:.2f}",
+        "surprise": f"{claim.surprise:.1f}",
+        **shares,
+    }
 
 
 def _same(claims: list[Claim], heads: int) -> str:
@@ -244,14 +266,21 @@ def _metric(tree: xr.DataTree, metric: HeadMetric) -> dict[str, object]:
     end = fixed(top, decimals(3, top)) if small else plain(top, metric.unit)
     end = fixed(top, 0) if _counts(metric) else end
     return {
-        "key": metric.key, "group": title_of(metric.key.partition(".")[0]), "label": metric.label,
-        "n": metric.n, "signed": signed, "top": _rounded(top),
-        "topText": f"{end} {unit}".strip(), "reach": _rounded(reach),
-        "value": _flat(parts.value), "low": _flat(parts.low), "high": _flat(parts.high),
+        "key": metric.key,
+        "group": title_of(metric.key.partition(".")[0]),
+        "label": metric.label,
+        "n": metric.n,
+        "signed": signed,
+        "top": _rounded(top),
+        "topText": f"{end} {unit}".strip(),
+        "reach": _rounded(reach),
+        "value": _flat(parts.value),
+        "low": _flat(parts.low),
+        "high": _flat(parts.high),
         "text": [_words(metric, unit) for unit in range(parts.value.size)],
         "rank": _ranks(parts.value.ravel()),  # [unit]
         **({"control": list(map(_rounded, untrained))} if untrained else {}),
-    }  # fmt: skip
+    }
 
 
 def _ranks(values: Floats) -> list[int]:

@@ -78,12 +78,14 @@ def run_summary(tree: xr.DataTree, manifest: Manifest) -> str:
     opening = heads.opening_of(tree)
     return template("summary.html.j2").render(
         title=printable(tree.attrs.get("title", "headscope atlas")),
-        model=printable(tree.attrs.get("model", "a model")), size=rows["Architecture"],
-        n=over(tree), headline=headline(tree) if opening is None else opening.lede(tree),
+        model=printable(tree.attrs.get("model", "a model")),
+        size=rows["Architecture"],
+        n=over(tree),
+        headline=headline(tree) if opening is None else opening.lede(tree),
         analyses=rows.get("Analyses", ""),
         findings=[] if opening is None else opening.findings(tree),
         telling=heads.telling(tree, count=SUMMED_UP),
-    )  # fmt: skip
+    )
 
 
 def _coded(rows: Iterable[tuple[object, object]]) -> list[Fact]:

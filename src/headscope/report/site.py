@@ -67,13 +67,18 @@ def index_page(run: Run, views: Sequence[tuple[str, str]], place: Path) -> str:
     with derived_once(), naming_layers(run.tree):
         layers, per_layer = shape(run.tree)
         return render_page(
-            template("site.html.j2"), style=style_of("report.css", "card.css"),
-            model=model_name(run.tree), n=over(run.tree), layers=layers, heads=per_layer,
+            template("site.html.j2"),
+            style=style_of("report.css", "card.css"),
+            model=model_name(run.tree),
+            n=over(run.tree),
+            layers=layers,
+            heads=per_layer,
             title=printable(run.tree.attrs.get("title", "headscope atlas")),
-            telling=heads.telling(run.tree, count=OPENED), views=views,
+            telling=heads.telling(run.tree, count=OPENED),
+            views=views,
             lists=[(what.capitalize(), _by_name(place / what)) for what in ("figures", "tables")],
             methods=cite(run).text,
-        )  # fmt: skip
+        )
 
 
 def cards_page(run: Run) -> str:

@@ -39,11 +39,17 @@ if TYPE_CHECKING:
     from headscope.model.lags import Diagonals
 
 # What an analysis may need of the model, and of the annotations of the corpus.
-MODEL_NEEDS = frozenset({
-    "attention", "values", "projection", "residual", "queries_keys",
-    "whole_rows",  # rows of attention sum to 1: no weight is left for no token
-    "every_layer",  # all layers mix tokens by attention
-})  # fmt: skip
+MODEL_NEEDS = frozenset(
+    {
+        "attention",
+        "values",
+        "projection",
+        "residual",
+        "queries_keys",
+        "whole_rows",  # rows of attention sum to 1: no weight is left for no token
+        "every_layer",  # all layers mix tokens by attention
+    }
+)
 CORPUS_NEEDS = frozenset(ANNOTATIONS)
 NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 # Measures of a linguistic analysis, and what each needs beside attention (Kobayashi et al. 2020).

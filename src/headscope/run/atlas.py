@@ -131,16 +131,28 @@ def atlas(
     corpus, folder = corpus_of(corpus), folder_of(output, execution, divided=True)
     with taking_part(Path(output or "."), execution.shard) as own:
         return _atlas(
-            load(model), corpus, folder, settings, execution,
-            frequency=frequency, control=control, own=own,
-        )  # fmt: skip
+            load(model),
+            corpus,
+            folder,
+            settings,
+            execution,
+            frequency=frequency,
+            control=control,
+            own=own,
+        )
 
 
 def _atlas(
-    model: Model, corpus: Corpus, folder: RunFolder | None, settings: Settings,
-    execution: Execution, *, frequency: str | Path | None, control: str | Path | None,
+    model: Model,
+    corpus: Corpus,
+    folder: RunFolder | None,
+    settings: Settings,
+    execution: Execution,
+    *,
+    frequency: str | Path | None,
+    control: str | Path | None,
     own: TakingPart | None,
-) -> Run:  # fmt: skip
+) -> Run:
     engine = engine_of(execution, model)
     possible, held_against = possible_analyses(model, settings), control_of(model, control)
     if own is None:
@@ -160,12 +172,18 @@ def _atlas(
 
     def manifest() -> Manifest:
         return new_manifest(
-            spec, model, corpus=corpus.describe(), counts=plan.counted(),
-            shards=len(plan.shards), analyses=names,
+            spec,
+            model,
+            corpus=corpus.describe(),
+            counts=plan.counted(),
+            shards=len(plan.shards),
+            analyses=names,
             linears=fastest_linears(model, longest_inputs(plan, settings), asked=execution.linears),
-            threads=execution.threads_each, command=execution.command, engine=execution.engine,
+            threads=execution.threads_each,
+            command=execution.command,
+            engine=execution.engine,
             long=long_in_words(wanted, names, model, plan, settings),
-        )  # fmt: skip
+        )
 
     with (
         threads_of(execution.threads_each),
@@ -173,11 +191,18 @@ def _atlas(
         run_in_progress(folder, spec, manifest, overwrite=execution.overwrite, own=own) as run,
     ):
         job = ShardJob(
-            corpus, settings, scope, tuple(names), model.shape.stack, run.linears,
-            execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
-            long=is_long(model, plan, settings), reads=reads_of(names, plan),
+            corpus,
+            settings,
+            scope,
+            tuple(names),
+            model.shape.stack,
+            run.linears,
+            execution.threads_each,
+            {k: dict(v) for k, v in settings.options.items()},
+            long=is_long(model, plan, settings),
+            reads=reads_of(names, plan),
             bands={kind: reading.bands for kind, reading in plan.readings.items()},
-        )  # fmt: skip
+        )
         try:
             return _computed(run, model, job, plan, execution, engine=engine, control=held_against)
         except WrittenElsewhereError:
@@ -314,12 +339,19 @@ def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any
     """What the analyses of a run know before the first batch; `ranks` as `frequency_ranks`."""
     places = len(set(plan.listed.values()))  # few: each document is a group of its own
     return Scope(
-        layers=model.shape.layers, heads=model.shape.heads, documents=plan.counted()["documents"],
-        special_tokens=model.special_tokens, frequency_rank=ranks,
-        relations=plan.annotations.labels, seed=settings.seed, neurons=model.shape.neurons,
-        replicates=places or settings.replicates, listed=plan.listed, sinks=model.shape.sinks,
+        layers=model.shape.layers,
+        heads=model.shape.heads,
+        documents=plan.counted()["documents"],
+        special_tokens=model.special_tokens,
+        frequency_rank=ranks,
+        relations=plan.annotations.labels,
+        seed=settings.seed,
+        neurons=model.shape.neurons,
+        replicates=places or settings.replicates,
+        listed=plan.listed,
+        sinks=model.shape.sinks,
         first_token=model.shape.stack == "decoder" and "cls" not in model.special_tokens,
-    )  # fmt: skip
+    )
 
 
 def longest_inputs(plan: Plan, settings: Settings) -> list[Example]:
@@ -329,9 +361,15 @@ def longest_inputs(plan: Plan, settings: Settings) -> list[Example]:
 
 
 def _computed(
-    run: RunInProgress, model: Model, job: ShardJob, plan: Plan, execution: Execution, *,
-    engine: Engine | None, control: Control | None,
-) -> Run:  # fmt: skip
+    run: RunInProgress,
+    model: Model,
+    job: ShardJob,
+    plan: Plan,
+    execution: Execution,
+    *,
+    engine: Engine | None,
+    control: Control | None,
+) -> Run:
     meter = Meter(len(plan.shards), execution.progress)
     finished = run.finished()
     meter.advance(len(run.done) if finished is None else meter.total)

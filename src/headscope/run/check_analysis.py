@@ -207,14 +207,30 @@ def _copy_of_inputs(views: list[LayerView], batch: Batch) -> State:
     seen: dict[str, Any] = {
         f"batch's {name}": getattr(batch, name)
         for name in (
-            "input_ids", "segment_ids", "mask", "groups", "lengths", "is_cls", "is_sep",
-            "is_punctuation", "categories", "query_classes",
+            "input_ids",
+            "segment_ids",
+            "mask",
+            "groups",
+            "lengths",
+            "is_cls",
+            "is_sep",
+            "is_punctuation",
+            "categories",
+            "query_classes",
         )
-    }  # fmt: skip
+    }
     for view in views:
         where = f"of layer {view.index}"
-        for name in ("attention", "queries", "keys", "values", "residual", "output", "value_norm",
-                     "gram"):  # fmt: skip
+        for name in (
+            "attention",
+            "queries",
+            "keys",
+            "values",
+            "residual",
+            "output",
+            "value_norm",
+            "gram",
+        ):
             seen[f"{name} {where}"] = getattr(view, name)
         seen[f"projection {where}"] = view.projection.weight
         seen[f"entropy {where}"] = view.entropy(batch)
@@ -226,10 +242,18 @@ def _copy_of_inputs(views: list[LayerView], batch: Batch) -> State:
 
 
 CHECKS: tuple[Callable[[Bench], None], ...] = (
-    check_it_is_described, check_state_is_the_whole_state, check_result_is_labelled,
-    check_intervals_are_in_order, check_inputs_are_not_changed, check_batch_size_does_not_matter,
-    check_order_does_not_matter, check_padding_does_not_matter, check_shards_do_not_matter,
-    check_no_example_gives_no_number, check_one_document_has_no_interval,
-    check_float64_gives_the_same, check_long_inputs_give_the_same,
+    check_it_is_described,
+    check_state_is_the_whole_state,
+    check_result_is_labelled,
+    check_intervals_are_in_order,
+    check_inputs_are_not_changed,
+    check_batch_size_does_not_matter,
+    check_order_does_not_matter,
+    check_padding_does_not_matter,
+    check_shards_do_not_matter,
+    check_no_example_gives_no_number,
+    check_one_document_has_no_interval,
+    check_float64_gives_the_same,
+    check_long_inputs_give_the_same,
     check_state_of_another_shape_is_refused,
-)  # fmt: skip
+)

@@ -61,9 +61,12 @@ class ShardJob:
     def of_bands(self) -> dict[str, dict[str, OfBand]]:
         """New ones for each band of lengths, which know what claims compare alone."""
         few = replace(
-            self.scope, replicates=min(self.scope.replicates, GROUPS), control=True,
-            stored_inputs=(), stored_tokens=(),
-        )  # fmt: skip
+            self.scope,
+            replicates=min(self.scope.replicates, GROUPS),
+            control=True,
+            stored_inputs=(),
+            stored_tokens=(),
+        )
         apart = dict[str, dict[str, OfBand]]()
         for name in banded(self.names):
             for band in self.bands.get(self.reads.get(name, ""), ()):
@@ -107,9 +110,11 @@ class Computer:
         self.model, self.job = model, job
         self.reader = Reader(model, job.corpus, job.settings)
         self.instrument = Instrument(
-            model.network, observers=[self._observe], stacks=[job.stack],
+            model.network,
+            observers=[self._observe],
+            stacks=[job.stack],
             whole=job.settings.whole_maps if job.long else None,
-        )  # fmt: skip
+        )
         self._analyses, self._of_bands = job.new_analyses(), job.of_bands()
         self._sums = dict[str, BandSums]()  # by kind of inputs
         self._showing: Showing | None = None
@@ -155,10 +160,13 @@ class Computer:
         # Longest first: buffers that grow a little each time would leave a hole in memory each.
         for rows in reversed(list(batches(examples, budget=job.settings.batch_tokens))):
             batch = Batch.of(
-                [examples[row] for row in rows], self.model.vocabulary,
-                replicates=job.scope.replicates, seed=job.scope.seed, listed=job.scope.listed,
+                [examples[row] for row in rows],
+                self.model.vocabulary,
+                replicates=job.scope.replicates,
+                seed=job.scope.seed,
+                listed=job.scope.listed,
                 device=self.model.device,
-            )  # fmt: skip
+            )
             self._showing = Showing(job, batch, analyses)
             with memory_told(partial(self._advice, self._showing)):
                 self._showing.read_by(self.model, self.instrument)

@@ -46,13 +46,17 @@ class Bench:
         self._measured: dict[int, xr.Dataset] = {}
         listed = {name: place for place, name in enumerate("abcde")}
         self.scope = Scope(
-            LAYERS, HEADS, documents=len(listed), listed=listed, replicates=len(listed),
+            LAYERS,
+            HEADS,
+            documents=len(listed),
+            listed=listed,
+            replicates=len(listed),
             special_tokens={"cls": "[CLS]", "sep": "[SEP]"},
             frequency_rank=np.random.default_rng(1).permutation(TOKENS) + 1,
             relations=Annotations.of(self.examples).labels,
             stored_inputs=tuple(e for e in self.examples if e.words)[:2],
             neurons=WIDTH // HEADS,
-        )  # fmt: skip
+        )
 
     def fresh(self, **changes: Any) -> Analysis:
         """A new instance that has seen nothing; `changes` are fields of its scope."""
@@ -192,9 +196,13 @@ def tiny_network(dtype: torch.dtype) -> BertModel:
     Freshly initialised attention is almost uniform, which hides mistakes.
     """
     config = BertConfig(
-        vocab_size=TOKENS, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-        intermediate_size=32, max_position_embeddings=32,
-    )  # fmt: skip
+        vocab_size=TOKENS,
+        hidden_size=WIDTH,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=32,
+        max_position_embeddings=32,
+    )
     network: Any = BertModel(config)
     generator = torch.Generator().manual_seed(0)
     for parameter in network.parameters():

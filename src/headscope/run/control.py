@@ -139,9 +139,10 @@ def control_results(
     examples = [example for sample in samples for example in sample]
     job = _job(job, examples, whole=whole)
     counts = {
-        "documents": len(set(unit_names(examples, job.scope.listed))), "examples": len(examples),
+        "documents": len(set(unit_names(examples, job.scope.listed))),
+        "examples": len(examples),
         "tokens": sum(map(len, examples)),
-    }  # fmt: skip
+    }
     yield CONTROL, xr.Dataset(attrs={"kind": control.kind, "tidy": 0, **counts})
     step = 1 if whole else STEP
     every = [example for sample in samples for example in sample[::step]]
@@ -149,11 +150,14 @@ def control_results(
     for name, names in control.asked(job.names).items():
         model, few = control.networks[name](), name in control.pairs and not whole
         own = {
-            "model": name, "layers": job.scope.layers, "heads": job.scope.heads,
+            "model": name,
+            "layers": job.scope.layers,
+            "heads": job.scope.heads,
             "stack": job.stack,
             "cls_token": model.special_tokens.get("cls", ""),
-            "sep_token": model.special_tokens.get("sep", ""), "seed": job.scope.seed,
-        }  # fmt: skip
+            "sep_token": model.special_tokens.get("sep", ""),
+            "seed": job.scope.seed,
+        }
         yield f"{CONTROL}/{name}", xr.Dataset(attrs={**own, **counts})
         with evaluating(model.network):
             computer = Computer(model, replace(job, names=names))
@@ -191,10 +195,13 @@ def _job(job: ShardJob, examples: Sequence[Example], *, whole: bool) -> ShardJob
         for example, unit in zip(examples, units, strict=True)
     }
     scope = replace(
-        job.scope, stored_inputs=(), stored_tokens=(), documents=len(documents),
+        job.scope,
+        stored_inputs=(),
+        stored_tokens=(),
+        documents=len(documents),
         replicates=len(documents) if few else job.scope.replicates,
         listed=places if few else {},
-    )  # fmt: skip
+    )
     return replace(job, scope=scope)
 
 
@@ -335,11 +342,13 @@ def _maker(model: Model, make: Callable[[PreTrainedModel], PreTrainedModel]) -> 
 def _check_shape(model: Model, other: Model, place: str) -> None:
     one, two = (
         {
-            "layers": each.shape.layers, "heads": each.shape.heads, "stack": each.shape.stack,
+            "layers": each.shape.layers,
+            "heads": each.shape.heads,
+            "stack": each.shape.stack,
             "neurons of a query": each.shape.neurons,
         }
         for each in (model, other)
-    )  # fmt: skip
+    )
     differ = [name for name in one if one[name] != two[name]]
     if differ:
         found, wanted = (", ".join(f"{name} {of[name]}" for name in differ) for of in (two, one))

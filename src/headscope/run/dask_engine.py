@@ -36,9 +36,15 @@ IN_FLIGHT = 2  # shards per worker that are computed or wait to be fetched
 
 
 def compute_on_dask(
-    again: Callable[[], Model], job: ShardJob, shards: Sequence[Shard],
-    keep: Callable[[int, State], None], *, scheduler: str | None, workers: int, gpu: bool = False,
-) -> Iterator[Shard]:  # fmt: skip
+    again: Callable[[], Model],
+    job: ShardJob,
+    shards: Sequence[Shard],
+    keep: Callable[[int, State], None],
+    *,
+    scheduler: str | None,
+    workers: int,
+    gpu: bool = False,
+) -> Iterator[Shard]:
     """Compute shards on a cluster, each worker with its own copy of the model.
 
     again      loads the model in a worker
@@ -89,9 +95,14 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Client]:
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")  # of a port in use, in whose place another is taken
             start = partial(
-                LocalCluster, n_workers=workers, threads_per_worker=1, host="127.0.0.1",
-                dashboard_address=None, silence_logs=logging.CRITICAL, memory_limit=0,
-            )  # fmt: skip
+                LocalCluster,
+                n_workers=workers,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+                memory_limit=0,
+            )
             try:
                 with shielded():  # Ctrl-C is for this process alone
                     cluster = _patiently(start)

@@ -128,10 +128,13 @@ def of_task(data: TaskData) -> dict[str, Any]:
     """A task's data as `ExperimentRequest.corpus`."""
     file = {"name": data.source, "sha256": data.sha256}
     return {
-        "kind": f"task {data.task.name}", "files": [file], "counted": "examples",
-        "rows_sha256": data.rows_sha256, "labels": list(data.task.labels),
+        "kind": f"task {data.task.name}",
+        "files": [file],
+        "counted": "examples",
+        "rows_sha256": data.rows_sha256,
+        "labels": list(data.task.labels),
         "notes": list(data.notes),
-    }  # fmt: skip
+    }
 
 
 def _spec(request: ExperimentRequest) -> dict[str, Any]:
@@ -161,10 +164,16 @@ def _manifest(request: ExperimentRequest, spec: dict[str, Any], execution: Execu
     batch = [middle] * max(1, request.batch_tokens // len(middle))
     linears = fastest_linears(request.model, batch, asked=execution.linears)
     manifest = new_manifest(
-        spec, request.model, corpus=request.corpus, shards=0,
-        counts={**counts, "lengths": lengths, "cut": request.cut, **request.counts}, analyses=[],
-        linears=linears, threads=torch.get_num_threads(), command=execution.command,
-    )  # fmt: skip
+        spec,
+        request.model,
+        corpus=request.corpus,
+        shards=0,
+        counts={**counts, "lengths": lengths, "cut": request.cut, **request.counts},
+        analyses=[],
+        linears=linears,
+        threads=torch.get_num_threads(),
+        command=execution.command,
+    )
     return manifest | {"history": training_history(request.model.name)}
 
 
@@ -174,7 +183,9 @@ def digest_of(examples: Sequence[Example]) -> str:
         part
         for one in examples
         for part in (
-            f"{one.id}\x1f{one.document}\x1f", one.input_ids.tobytes(), "\x1e",
+            f"{one.id}\x1f{one.document}\x1f",
+            one.input_ids.tobytes(),
+            "\x1e",
             one.segment_ids.tobytes(),
         )
-    )  # fmt: skip
+    )

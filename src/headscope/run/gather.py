@@ -39,9 +39,15 @@ Engine = Callable[[Callable[[], Model], ShardJob, Sequence[Shard], Keep], Iterat
 
 
 def gather(
-    run: RunInProgress, model: Model, job: ShardJob, plan: Plan, meter: Meter, *, workers: int,
+    run: RunInProgress,
+    model: Model,
+    job: ShardJob,
+    plan: Plan,
+    meter: Meter,
+    *,
+    workers: int,
     engine: Engine | None = None,
-) -> Mapping[str, Analysis]:  # fmt: skip
+) -> Mapping[str, Analysis]:
     """Compute the missing shards and merge all of them, in the tree of their numbers.
 
     run      keeps every finished shard; one in memory lets it go once it is merged
@@ -141,9 +147,13 @@ def merge_shard(merged: Mapping[str, Analysis], part: Mapping[str, Analysis], st
 
 
 def _computed(  # noqa: PLR0917
-    model: Model, job: ShardJob, todo: Sequence[Shard], keep: Keep, advance: Advance,
+    model: Model,
+    job: ShardJob,
+    todo: Sequence[Shard],
+    keep: Keep,
+    advance: Advance,
     engine: Engine | None,
-) -> Iterator[Shard]:  # fmt: skip
+) -> Iterator[Shard]:
     if engine is not None:
         if model.load_options is None:
             raise InputError(

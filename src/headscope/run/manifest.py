@@ -51,11 +51,14 @@ def identity_of(model: Model) -> dict[str, Any]:
     """What a spec says of a model: everything of it that decides the numbers."""
     config = json.loads(model.network.config.to_json_string(use_diff=True))
     return {
-        "sha256": model.sha256, "architecture": model.architecture, "dtype": dtype_of(model),
-        "stack": model.shape.stack, "device": model.device.type,
+        "sha256": model.sha256,
+        "architecture": model.architecture,
+        "dtype": dtype_of(model),
+        "stack": model.shape.stack,
+        "device": model.device.type,
         "config": {key: value for key, value in config.items() if key not in _BESIDE_NUMBERS},
         "tokenizer_sha256": _tokenizer_sha256(model),
-    }  # fmt: skip
+    }
 
 
 def new_manifest(
@@ -83,10 +86,15 @@ def new_manifest(
         "fingerprint": fingerprint(spec),
         "versions": versions(),
         "model": {
-            "name": model.name, "revision": model.revision, "sha256": model.sha256,
-            "architecture": model.architecture, "layers": model.shape.layers,
-            "heads": model.shape.heads, "stack": model.shape.stack,
-            "special_tokens": model.special_tokens, **precision_of(dtype_of(model)),
+            "name": model.name,
+            "revision": model.revision,
+            "sha256": model.sha256,
+            "architecture": model.architecture,
+            "layers": model.shape.layers,
+            "heads": model.shape.heads,
+            "stack": model.shape.stack,
+            "special_tokens": model.special_tokens,
+            **precision_of(dtype_of(model)),
             **({"size": model.shape.size} if model.shape.others else {}),
             **({"layer_numbers": list(model.shape.numbers)} if model.shape.numbers else {}),
         },
@@ -102,7 +110,7 @@ def new_manifest(
         "command": shlex.join(command),
         **({"long": long} if long else {}),
         "created": datetime.now(UTC).strftime("%Y-%m-%d"),
-    }  # fmt: skip
+    }
 
 
 def label(
@@ -118,18 +126,23 @@ def label(
     m, c = manifest["model"], manifest["counts"]
     attrs = {
         "title": title,
-        "model": m["name"], "revision": m["revision"], "model_sha256": m["sha256"],
-        "architecture": m["architecture"], "layers": m["layers"], "heads": m["heads"],
+        "model": m["name"],
+        "revision": m["revision"],
+        "model_sha256": m["sha256"],
+        "architecture": m["architecture"],
+        "layers": m["layers"],
+        "heads": m["heads"],
         "stack": m["stack"],
         "cls_token": m["special_tokens"].get("cls", ""),
         "sep_token": m["special_tokens"].get("sep", ""),
         "corpus": _one_line(manifest["corpus"]),
         **{k: c[k] for k in ("documents", "examples", "tokens", "skipped", "windowed")},
-        "seed": manifest["seed"], "replicates": manifest["replicates"],
+        "seed": manifest["seed"],
+        "replicates": manifest["replicates"],
         "headscope_version": manifest["versions"]["headscope"],
         "spec_fingerprint": manifest["fingerprint"],
         "indexing": "layers and heads count from 0; query attends to key",
-    }  # fmt: skip
+    }
     if numbers := m.get("layer_numbers"):
         results = {name: own_layers(one, numbers) for name, one in results.items()}
         attrs["layer_numbers"] = " ".join(map(str, numbers))
@@ -175,14 +188,24 @@ def training_history(checkpoint: str) -> dict[str, Any] | None:
         task, data, metrics = record["task"], record["data"], record["metrics"]
         metric = str(task["metrics"][0])
         return {
-            "base": str(record["model"]["name"]), "start": str(record["model"]["start"]),
-            "task": str(task["name"]), "metric": metric, "learned": int(data["train"]["examples"]),
+            "base": str(record["model"]["name"]),
+            "start": str(record["model"]["start"]),
+            "task": str(task["name"]),
+            "metric": metric,
+            "learned": int(data["train"]["examples"]),
             "scored": int(data["dev"]["examples"]),
             "settings": {k: record["settings"][k] for k in _TRAINING if k in record["settings"]},
             **{when: _score(metrics[when], metric) for when in ("before", "after")},
-        }  # fmt: skip
-    except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError,
-            ValueError):  # fmt: skip
+        }
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        OSError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ):
         return None  # the report lacks a row; commands that need the record say what is wrong
 
 
@@ -197,10 +220,13 @@ def versions() -> dict[str, str]:
     import transformers
 
     return {
-        "headscope": headscope.__version__, "python": platform.python_version(),
-        "torch": torch.__version__, "transformers": transformers.__version__,
-        "numpy": np.__version__, "xarray": xr.__version__,
-    }  # fmt: skip
+        "headscope": headscope.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "numpy": np.__version__,
+        "xarray": xr.__version__,
+    }
 
 
 def deciding_versions() -> dict[str, str]:

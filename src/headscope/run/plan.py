@@ -140,11 +140,16 @@ def encoder_for(model: Model, settings: Settings) -> Encoder:
         limited_by = f"the default of max_length; it may be up to {limit}, {limited_by}"
         limit = USUAL_LIMIT
     return Encoder(
-        model.tokenizer, model_limit=limit, limited_by=limited_by, has_segments=model.has_segments,
-        max_length=settings.max_length, seed=settings.seed,
-        long=settings.long, segment_ids=settings.segment_ids,  # type: ignore[arg-type]
+        model.tokenizer,
+        model_limit=limit,
+        limited_by=limited_by,
+        has_segments=model.has_segments,
+        max_length=settings.max_length,
+        seed=settings.seed,
+        long=settings.long,
+        segment_ids=settings.segment_ids,  # type: ignore[arg-type]
         word_tokens=settings.word_tokens,  # type: ignore[arg-type]
-    )  # fmt: skip
+    )
 
 
 def encoded(model: Model, text: str, text_pair: str | None) -> Example:

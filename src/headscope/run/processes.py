@@ -41,8 +41,13 @@ ENDED = ("done", "failed", "refused", "stopped")  # states of a process that com
 _KINDS: dict[str, type] = {
     **dict.fromkeys(("name", "shard", "host", "processor", "state", "doing", "error"), str),
     "started": str,
-    "machine": str, "pid": int, "shards": int, "parts": int, "seconds": float, "versions": dict,
-}  # fmt: skip
+    "machine": str,
+    "pid": int,
+    "shards": int,
+    "parts": int,
+    "seconds": float,
+    "versions": dict,
+}
 FINISH = "finish"  # the lease on merging all and writing the results
 
 
@@ -76,10 +81,17 @@ class TakingPart:
         self.place = folder / PROCESSES
         self.file = self.place / (self.name + RECORD)
         self.told: dict[str, Any] = {
-            "name": self.name, "shard": f"{number}/{of}", "host": platform.node(),
-            "processor": processor(), "begun": time.strftime("%Y-%m-%d %H:%M:%S"),
-            "state": "planning", "shards": 0, "seconds": 0.0, "error": "", **_identity(os.getpid()),
-        }  # fmt: skip
+            "name": self.name,
+            "shard": f"{number}/{of}",
+            "host": platform.node(),
+            "processor": processor(),
+            "begun": time.strftime("%Y-%m-%d %H:%M:%S"),
+            "state": "planning",
+            "shards": 0,
+            "seconds": 0.0,
+            "error": "",
+            **_identity(os.getpid()),
+        }
         try:
             self.place.mkdir(parents=True, exist_ok=True)
             handle = os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)

@@ -55,9 +55,10 @@ class Reading:
     def new(cls, vocabulary: int, *, seed: int) -> Reading:
         """Nothing read yet."""
         return cls(
-            np.zeros(vocabulary, np.int64), StoredInputChoice(seed=seed),
+            np.zeros(vocabulary, np.int64),
+            StoredInputChoice(seed=seed),
             InputSample(seed=seed, most=MOST_SAMPLED),
-        )  # fmt: skip
+        )
 
     def add(self, examples: Sequence[Example]) -> None:
         """Take all inputs of one document into account, but their ids."""

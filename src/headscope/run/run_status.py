@@ -101,9 +101,10 @@ def run_status(path: str | Path) -> RunStatus:
     shards = shards or max((one.get("parts", 0) for one in processes), default=0) or None
     holder = holder_of(folder.path)
     rates = [
-        one["shards"] / one["seconds"] for one in processes
+        one["shards"] / one["seconds"]
+        for one in processes
         if one["state"] in ALIVE and one.get("shards") and one.get("seconds")
-    ]  # fmt: skip
+    ]
     alive = holder or any(one["state"] in ALIVE for one in processes)
     written = folder.has_results(manifest.get("results_sha256"))
     if written or (manifest.get("models") and not alive):  # a zoo has no results of its own

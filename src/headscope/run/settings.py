@@ -77,9 +77,14 @@ class Settings(SettingsTable):
 
 # Whole numbers and the least allowed; limit and max_length may also be None.
 _LEAST = {
-    "batch_tokens": 1, "shard_tokens": 1, "replicates": 0, "seed": 0, "limit": 1, "max_length": 1,
+    "batch_tokens": 1,
+    "shard_tokens": 1,
+    "replicates": 0,
+    "seed": 0,
+    "limit": 1,
+    "max_length": 1,
     "whole_maps": 1,
-}  # fmt: skip
+}
 
 
 class SettingsFields(TypedDict, total=False):

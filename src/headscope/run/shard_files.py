@@ -237,9 +237,10 @@ def pack(state: State) -> bytes:
             if there.size * _RARE < flat.size:
                 del arrays[name]
                 arrays |= {
-                    name + _PLACES: there, name + _COUNTS: flat[there],
+                    name + _PLACES: there,
+                    name + _COUNTS: flat[there],
                     name + _SHAPE: np.array(array.shape),
-                }  # fmt: skip
+                }
     return zlib.compress(save(arrays), level=1)
 
 

@@ -121,10 +121,15 @@ class KeptParts:
         return self.kept(number)
 
     def parts(
-        self, numbers: Collection[int], make: Callable[[int], State],
-        told: Callable[[int], object], *, what: str = "shard", last: bool = False,
+        self,
+        numbers: Collection[int],
+        make: Callable[[int], State],
+        told: Callable[[int], object],
+        *,
+        what: str = "shard",
+        last: bool = False,
         member: type[Member] | None = None,
-    ) -> Iterator[State]:  # fmt: skip
+    ) -> Iterator[State]:
         """Several parts, in their order, as `part` gives them one by one.
 
         Of several processes each computes some of them first, until all are there.
@@ -144,10 +149,15 @@ class KeptParts:
                 told(number)
 
     def together(
-        self, numbers: Collection[int], make: Callable[[int], State],
-        told: Callable[[int], object], *, what: str = "shard", last: bool = False,
+        self,
+        numbers: Collection[int],
+        make: Callable[[int], State],
+        told: Callable[[int], object],
+        *,
+        what: str = "shard",
+        last: bool = False,
         member: type[Member] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Compute several parts with other processes until all are there; as `parts`."""
         assert self.own is not None
         if what in COUNTED:

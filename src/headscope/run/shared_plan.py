@@ -50,10 +50,15 @@ def shared_plan(model: Model, corpus: Corpus, settings: Settings, own: TakingPar
     partitions = partitions_of(corpus)
     if len(partitions) == 1 or settings.limit is not None:
         return make_plan(model, corpus, settings)
-    key = fingerprint({
-        "versions": deciding_versions(), "model": identity_of(model), "corpus": corpus.describe(),
-        "partitions": [[one.name, one.size] for one in partitions], "settings": settings.as_dict(),
-    })  # fmt: skip
+    key = fingerprint(
+        {
+            "versions": deciding_versions(),
+            "model": identity_of(model),
+            "corpus": corpus.describe(),
+            "partitions": [[one.name, one.size] for one in partitions],
+            "settings": settings.as_dict(),
+        }
+    )
     encoder = encoder_for(model, settings)
     parts = _PlanParts(ShardFiles(own.place / f"{PLAN}{key[:16]}"), key, own)
     count = len(partitions)
@@ -88,17 +93,20 @@ class _PlanParts(KeptParts):
 def state_of_part(part: PlanPart) -> State:
     """What a partition gives to the plan, as arrays for a file."""
     told = {
-        "counts": part.counts.as_dict(), "listed": [*part.listed], "digests": part.digests,
+        "counts": part.counts.as_dict(),
+        "listed": [*part.listed],
+        "digests": part.digests,
         "readings": {kind: _told(reading) for kind, reading in part.readings.items()},
-    }  # fmt: skip
+    }
     text = np.frombuffer(json.dumps(told).encode(), np.uint8)
     shards = [[getattr(shard, name) for name in _COUNTED] for shard in part.shards]
     digests = bytes.fromhex("".join(shard.digest for shard in part.shards))
     return {
-        "told": text, **{kind: one.token_counts for kind, one in part.readings.items()},
+        "told": text,
+        **{kind: one.token_counts for kind, one in part.readings.items()},
         "shards": np.array(shards, np.int64).reshape(-1, len(_COUNTED)),
         "shard_digests": np.frombuffer(digests, np.uint8).reshape(-1, 32),  # of sha256
-    }  # fmt: skip
+    }
 
 
 def part_of_state(state: State, settings: Settings) -> PlanPart:
@@ -123,20 +131,25 @@ def part_of_state(state: State, settings: Settings) -> PlanPart:
 
 def _told(reading: Reading) -> dict[str, Any]:
     return {
-        "counts": reading.counts, "longest": reading.longest, "lengths": reading.lengths,
-        "annotated": reading.annotations.documents, "relations": reading.annotations.relations,
+        "counts": reading.counts,
+        "longest": reading.longest,
+        "lengths": reading.lengths,
+        "annotated": reading.annotations.documents,
+        "relations": reading.annotations.relations,
         "stored": [_plain(example) for example in reading.stored_inputs.held],
         "sample": [_plain(example) for example in reading.sample.held],
-        "below": reading.sample.below, "equal": reading.equal.state(),
-    }  # fmt: skip
+        "below": reading.sample.below,
+        "equal": reading.equal.state(),
+    }
 
 
 def _reading(told: dict[str, Any], token_counts: Ints, *, seed: int) -> Reading:
     reading = Reading.new(0, seed=seed)
     reading.token_counts, reading.sample.below = token_counts, told["below"]
     for choice, examples in (
-        (reading.stored_inputs, told["stored"]), (reading.sample, told["sample"])
-    ):  # fmt: skip
+        (reading.stored_inputs, told["stored"]),
+        (reading.sample, told["sample"]),
+    ):
         for one in examples:
             choice.consider(_example(one))
     reading.annotations = Annotations(Counter(told["annotated"]), Counter(told["relations"]))

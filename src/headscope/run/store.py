@@ -42,9 +42,16 @@ if TYPE_CHECKING:
 MANIFEST, RESULTS = "manifest.json", "atlas.nc"
 # Of what kind the parts of a manifest are that anything reads; and of a run that has results.
 _KINDS: dict[str, Any] = {
-    "spec": dict, "fingerprint": str, "versions": dict, "corpus": dict, "analyses": list,
-    "command": str, "model": dict, "counts": dict, "shards": int,
-}  # fmt: skip
+    "spec": dict,
+    "fingerprint": str,
+    "versions": dict,
+    "corpus": dict,
+    "analyses": list,
+    "command": str,
+    "model": dict,
+    "counts": dict,
+    "shards": int,
+}
 _COUNTS = ("documents", "examples", "tokens", "skipped", "windowed")
 _KINDS_OF_RESULTS: dict[str, Any] = {
     "model": {"name": str, "sha256": str, "layers": int, "heads": int},

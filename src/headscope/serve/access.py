@@ -140,6 +140,9 @@ def notice(title: str, *lines: str, back: str = "") -> str:
     back  address of the live page; "" where no link leads there
     """
     return render_page(
-        template("notice.html.j2", *PACKAGES), style=style_of("report.css", "card.css"),
-        title=title, lines=lines, back=back,
-    )  # fmt: skip
+        template("notice.html.j2", *PACKAGES),
+        style=style_of("report.css", "card.css"),
+        title=title,
+        lines=lines,
+        back=back,
+    )

@@ -41,10 +41,14 @@ class Read:
 
 
 def told(
-    kind: str, places: Sequence[int], before: Array | None, after: Array | None,
+    kind: str,
+    places: Sequence[int],
+    before: Array | None,
+    after: Array | None,
     *,
-    name: Callable[[int], str], moved: Sequence[float] | None,
-) -> Outcome:  # fmt: skip
+    name: Callable[[int], str],
+    moved: Sequence[float] | None,
+) -> Outcome:
     """What the model answered, as plain values.
 
     places  tokens at which it tells a token
@@ -58,13 +62,15 @@ def told(
         other = one if after is None else after[row]
         order = np.argsort(-np.maximum(one, other), kind="stable")[:MOST_TOLD]
         shown = sorted(order.tolist(), key=lambda number: -one[number])
-        rows.append({
-            "place": int(places[row]) if places else None,
-            "told": [
-                [name(at), _short(one[at]), None if after is None else _short(other[at])]
-                for at in shown
-            ],
-        })  # fmt: skip
+        rows.append(
+            {
+                "place": int(places[row]) if places else None,
+                "told": [
+                    [name(at), _short(one[at]), None if after is None else _short(other[at])]
+                    for at in shown
+                ],
+            }
+        )
     return {"kind": kind, "rows": rows, "moved": None if moved is None else list(moved)}
 
 

@@ -56,9 +56,10 @@ class LiveApp:
     def starlette(self) -> Starlette:
         """The routes, without anything that guards them."""
         routes = [
-            Route("/", self.live), Route("/read", self.read, methods=["POST"]),
+            Route("/", self.live),
+            Route("/read", self.read, methods=["POST"]),
             Route("/head", self.head, methods=["POST"]),
-        ]  # fmt: skip
+        ]
         if self.pages is not None:
             routes.append(Route("/run/{name:path}", self.of_run))
         handlers: Any = dict.fromkeys(HANDLED, _refused)
@@ -171,9 +172,15 @@ async def _refused(_: Request, error: Exception) -> Response:
 # --- of a model, or of a run and its model ---------------------------------------------------
 
 NO_MODEL: dict[str, Any] = {
-    "name": "no model", "size": "", "answers": "vectors", "longest": 0, "decodes": False,
-    "pairs": False, "changes": False, "mask": None,
-}  # fmt: skip
+    "name": "no model",
+    "size": "",
+    "answers": "vectors",
+    "longest": 0,
+    "decodes": False,
+    "pairs": False,
+    "changes": False,
+    "mask": None,
+}
 
 
 def is_run(name: str) -> bool:
@@ -183,9 +190,14 @@ def is_run(name: str) -> bool:
 
 
 def live_app(
-    name: str, *, longest: int, text: str | None = None, pair: str = "", clients: int = 32,
+    name: str,
+    *,
+    longest: int,
+    text: str | None = None,
+    pair: str = "",
+    clients: int = 32,
     **loading: Any,
-) -> LiveApp:  # fmt: skip
+) -> LiveApp:
     """What serves a model, or a run's pages and its model.
 
     name     of a model, or a run folder

@@ -87,12 +87,15 @@ class LiveModel:
     def about(self) -> dict[str, Any]:
         """What a page says of the model before it has read anything."""
         return {
-            "name": Path(self.model.name).name, "size": self.model.shape.size,
-            "answers": self.opened.answers, "longest": self.longest, "decodes": self._decodes,
+            "name": Path(self.model.name).name,
+            "size": self.model.shape.size,
+            "answers": self.opened.answers,
+            "longest": self.longest,
+            "decodes": self._decodes,
             "pairs": self._decodes or self.model.has_segments,
             "changes": not self.model.fallback,
             "mask": self.model.tokenizer.mask_token if self.opened.answers == MASK else None,
-        }  # fmt: skip
+        }
 
     def read(self, asked: ReadRequest, stop: Check) -> Read:
         """What the model does with a text, and beside it what the changed model does.

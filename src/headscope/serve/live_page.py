@@ -54,16 +54,27 @@ class LivePage:
         policy = content_policy(style=style, script=script) + "; connect-src 'self'"
         text = EXAMPLES[self.about["answers"]] if self.text is None else self.text
         data = {
-            "version": 0, "countsFrom": first(), "sides": [], "stacks": [],
+            "version": 0,
+            "countsFrom": first(),
+            "sides": [],
+            "stacks": [],
             "live": {
                 **self.about,
-                "text": text.replace("{mask}", str(self.about["mask"])), "pair": self.pair,
+                "text": text.replace("{mask}", str(self.about["mask"])),
+                "pair": self.pair,
             },
-        }  # fmt: skip
+        }
         links = [("report", "run/report.html"), ("cards", "run/heads.html"), ("all pages", "run/")]
         page = template("live.html.j2", OWN, PACKAGE).render(
-            policy=policy, style=Markup(style), script=Markup(script), island=island(data),
-            about=self.about, title=f"{self.about['name']}, live", precision=" ",
-            links=links if self.run else [], characters=MOST_CHARACTERS, absent=self.absent,
-        )  # fmt: skip
+            policy=policy,
+            style=Markup(style),
+            script=Markup(script),
+            island=island(data),
+            about=self.about,
+            title=f"{self.about['name']}, live",
+            precision=" ",
+            links=links if self.run else [],
+            characters=MOST_CHARACTERS,
+            absent=self.absent,
+        )
         return page, f"{policy}; frame-ancestors 'none'"

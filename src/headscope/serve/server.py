@@ -102,11 +102,17 @@ class LiveServer:
         self.guard = Guard(app.starlette(), host=host, port=self.port, token=token)
         self.web = _Web(
             uvicorn.Config(
-                self.guard, log_config=None, access_log=False, ws="none", http="h11",
-                lifespan="off", server_header=False, timeout_graceful_shutdown=2 * SECONDS_TO_END,
+                self.guard,
+                log_config=None,
+                access_log=False,
+                ws="none",
+                http="h11",
+                lifespan="off",
+                server_header=False,
+                timeout_graceful_shutdown=2 * SECONDS_TO_END,
                 limit_concurrency=MOST_CONNECTIONS,
             )
-        )  # fmt: skip
+        )
         self.web.line = app.line
 
     @property

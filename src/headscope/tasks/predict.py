@@ -69,9 +69,12 @@ def encode(model: TaskModel, data: TaskData, *, max_length: int = MAX_LENGTH) ->
 
 def _examples(tokenizer: Any, rows: Sequence[TaskExample], limit: int) -> list[Example]:
     encoded = _call(
-        tokenizer, rows, truncation="longest_first", max_length=limit,
+        tokenizer,
+        rows,
+        truncation="longest_first",
+        max_length=limit,
         return_special_tokens_mask=True,
-    )  # fmt: skip
+    )
     # Where the tokenizer gives no segment ids, the network has learned without them.
     segments = encoded.get("token_type_ids") or [[0] * len(ids) for ids in encoded["input_ids"]]
     columns = (encoded["input_ids"], segments, encoded["special_tokens_mask"])

@@ -183,10 +183,13 @@ def _read(source: Checkpoint, dtype: str, where: Placement, *, new_head: bool) -
 
 def _random(source: Checkpoint) -> PreTrainedModel:
     network: PreTrainedModel = checkpoint.attempt(
-        source.name, AutoModelForSequenceClassification.from_config, source.config,
-        attn_implementation="eager", dtype=torch.float32,
+        source.name,
+        AutoModelForSequenceClassification.from_config,
+        source.config,
+        attn_implementation="eager",
+        dtype=torch.float32,
         trust_remote_code=source.options["trust_remote_code"],
-    )  # fmt: skip
+    )
     return network
 
 

@@ -88,9 +88,12 @@ class TaskFields(LoadingFields, total=False):
 
 
 def task_named(
-    name: str, request: TaskRequest, checkpoint: str | Path | None = None,
-    *, revision: str | None = None,
-) -> Task | str:  # fmt: skip
+    name: str,
+    request: TaskRequest,
+    checkpoint: str | Path | None = None,
+    *,
+    revision: str | None = None,
+) -> Task | str:
     """The task of that name; a name alone where its labels will tell.
 
     checkpoint  its configuration knows the classes of a task of the user's
@@ -118,9 +121,13 @@ def task_named(
 
 
 def examples_of(
-    task: TaskData | Task | str, request: TaskRequest, *, seed: int,
-    checkpoint: str | Path | None = None, revision: str | None = None,
-) -> TaskData:  # fmt: skip
+    task: TaskData | Task | str,
+    request: TaskRequest,
+    *,
+    seed: int,
+    checkpoint: str | Path | None = None,
+    revision: str | None = None,
+) -> TaskData:
     """The examples that are asked for; those that are read already stay as they are."""
     if isinstance(task, TaskData):
         if request != TaskRequest():
@@ -129,15 +136,24 @@ def examples_of(
     if isinstance(task, str):
         task = task_named(task, request, checkpoint, revision=revision)
     return read_task(
-        task, request.data, split=request.split, columns=request.columns, limit=request.limit,
+        task,
+        request.data,
+        split=request.split,
+        columns=request.columns,
+        limit=request.limit,
         seed=seed,
-    )  # fmt: skip
+    )
 
 
 def train_and_dev(
-    task: Task | str, request: TaskRequest, *, train: str | Path | None, dev: str | Path | None,
-    dev_limit: int | None, seed: int,
-) -> tuple[TaskData, TaskData]:  # fmt: skip
+    task: Task | str,
+    request: TaskRequest,
+    *,
+    train: str | Path | None,
+    dev: str | Path | None,
+    dev_limit: int | None,
+    seed: int,
+) -> tuple[TaskData, TaskData]:
     """Examples to learn from and to be scored on; classes of a task of one's own are read off
     the first. InputError where both are the same file.
     """
@@ -155,9 +171,13 @@ def train_and_dev(
 
 
 def model_and_examples(
-    model: TaskModel | str | Path, task: TaskData | Task | str, request: TaskRequest,
-    loading: Loading, *, seed: int,
-) -> tuple[TaskModel, TaskData]:  # fmt: skip
+    model: TaskModel | str | Path,
+    task: TaskData | Task | str,
+    request: TaskRequest,
+    loading: Loading,
+    *,
+    seed: int,
+) -> tuple[TaskModel, TaskData]:
     """A checkpoint with its head for a task, and the examples that it is asked.
 
     raises  InputError, CorpusError or ModelError: as `read_task` and `load_for_task`

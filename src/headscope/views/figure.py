@@ -47,10 +47,17 @@ def figure_of(
         if not 0 <= chosen < len(rows):
             raise InputError(f"found the token {chosen}; wanted 0 to {len(rows) - 1}")
         return attention_neurons(
-            tokens, vectors.queries[place], vectors.keys[place], stack.attention[place],
-            query=chosen, scaling=float(vectors.scaling[place[0]]), softcap=vectors.softcap,
-            bias=None if vectors.bias is None else vectors.bias[place], name=name, **look,
-        )  # fmt: skip
+            tokens,
+            vectors.queries[place],
+            vectors.keys[place],
+            stack.attention[place],
+            query=chosen,
+            scaling=float(vectors.scaling[place[0]]),
+            softcap=vectors.softcap,
+            bias=None if vectors.bias is None else vectors.bias[place],
+            name=name,
+            **look,
+        )
     maps = _maps(stack, measure)
     if measure == "weighted_norm":
         look |= {"label": "weighted norm ‖αf(x)‖", "unit": "1"}

@@ -132,14 +132,24 @@ def _key_places(names: Sequence[str], width: float) -> list[tuple[float, float]]
 def _draw_tokens(axes: Axes, layout: _LinesLayout, sides: Sides) -> None:
     above = layout.first - layout.pitch / 2 - HEADING / 2
     both = zip(
-        (layout.left - GAP, layout.right + GAP), ("right", "left"), ("from", "to"), layout.words,
-        (token_axes.shades(sides.query_special), token_axes.shades(sides.key_special)), strict=True,
-    )  # fmt: skip
+        (layout.left - GAP, layout.right + GAP),
+        ("right", "left"),
+        ("from", "to"),
+        layout.words,
+        (token_axes.shades(sides.query_special), token_axes.shades(sides.key_special)),
+        strict=True,
+    )
     for x, side, heading, words, hues in both:
         axes.text(
-            x, above, heading, ha=side, va="center_baseline", fontsize=KEY_SIZE,
-            color=color("muted"), style="italic",
-        )  # fmt: skip
+            x,
+            above,
+            heading,
+            ha=side,
+            va="center_baseline",
+            fontsize=KEY_SIZE,
+            color=color("muted"),
+            style="italic",
+        )
         for at, (word, hue) in enumerate(zip(words, hues, strict=True)):
             y = layout.first + at * layout.pitch
             axes.text(x, y, word, ha=side, va="center_baseline", fontsize=layout.size, color=hue)
@@ -165,8 +175,10 @@ def _lines(
         list(np.stack([x, y], axis=-1)),  # [line][end, axis]
         colors=[to_rgba(hue, seen) for hue, seen in zip(hues, opacity.tolist(), strict=True)],
         linestyles=[dash for _, dash in looks] or "-",
-        linewidths=_width(drawn), capstyle="butt", zorder=2,
-    )  # fmt: skip
+        linewidths=_width(drawn),
+        capstyle="butt",
+        zorder=2,
+    )
 
 
 def _draw_scale(axes: Axes, layout: _LinesLayout, values: Sequence[str], label: str) -> None:

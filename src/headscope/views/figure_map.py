@@ -99,8 +99,11 @@ class _MapLayout:
         """The map as shares of the page: left, lower, width, height."""
         across, down = (self.pitch * len(words) for words in reversed(self.words))
         return (
-            self.left / self.width, FOOT / self.height, across / self.width, down / self.height,
-        )  # fmt: skip
+            self.left / self.width,
+            FOOT / self.height,
+            across / self.width,
+            down / self.height,
+        )
 
 
 def _layout(sides: Sides, width: float, *, named: bool) -> _MapLayout:
@@ -133,7 +136,10 @@ def _write(figure: Figure, layout: _MapLayout, *, name: str, label: str) -> None
     figure.text(right, (y + 1.2 * size) / height, "to →", ha="right", **corner)
     figure.text(right, y / height, "from ↓", ha="right", **corner)
     figure.text(
-        EDGE / width, (FOOT + KEY_BELOW) / height,
-        fitted(label, size=SIZE, room=LABEL_ROOM * width), fontsize=SIZE, va="center_baseline",
+        EDGE / width,
+        (FOOT + KEY_BELOW) / height,
+        fitted(label, size=SIZE, room=LABEL_ROOM * width),
+        fontsize=SIZE,
+        va="center_baseline",
         color=color("muted"),
-    )  # fmt: skip
+    )

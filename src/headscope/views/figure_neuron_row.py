@@ -68,11 +68,17 @@ def neuron_row(
             "the text, or draw a map of the head"
         )
     return NeuronRow(
-        token=sides.queries[query], query=q, keys=[sides.keys[key] for key in seen.tolist()],
-        special=sides.key_special[seen], vectors=np.asarray(keys, dtype=np.float64)[seen],
-        products=products[seen], parts={part: values[seen] for part, values in parts.items()},
-        score=score[seen], weight=weight[seen], scaling=scaling,
-    )  # fmt: skip
+        token=sides.queries[query],
+        query=q,
+        keys=[sides.keys[key] for key in seen.tolist()],
+        special=sides.key_special[seen],
+        vectors=np.asarray(keys, dtype=np.float64)[seen],
+        products=products[seen],
+        parts={part: values[seen] for part, values in parts.items()},
+        score=score[seen],
+        weight=weight[seen],
+        scaling=scaling,
+    )
 
 
 def scaling_words(scaling: float) -> str:

@@ -170,8 +170,11 @@ def detail_of(
         "bias": vectors is not None and vectors.bias is not None,
         "scaling": short(vectors.scaling) if vectors else [],
         "softcap": vectors.softcap if vectors else None,
-        "bits": bits, "importance": importance, "why": why, "blocks": blocks,
-    }  # fmt: skip
+        "bits": bits,
+        "importance": importance,
+        "why": why,
+        "blocks": blocks,
+    }
 
 
 def _chosen(

@@ -118,13 +118,24 @@ def build_page(tree: xr.DataTree) -> bytes:
         size = f":root{{--layers:{layers};--heads:{heads}}}"
         styles = style_of("report.css", "card.css"), asset("prompt.css", PACKAGE), size
         page = render_page(
-            template("prompt.html.j2", PACKAGE), title=title, lede=lede, layers=layers,
+            template("prompt.html.j2", PACKAGE),
+            title=title,
+            lede=lede,
+            layers=layers,
             style="\n".join(styles),
-            script="\n".join([script_of(("page.js",)), asset("prompt_graph.js", PACKAGE),
-                              asset("prompt.js", PACKAGE)]),
-            heads=heads, model=model_name(tree), island=island(payload(tree, dataset, named)),
-            paths=dataset.sizes.get("sender", 0), after=needed(tree, "writes").attrs["logits"],
-        )  # fmt: skip
+            script="\n".join(
+                [
+                    script_of(("page.js",)),
+                    asset("prompt_graph.js", PACKAGE),
+                    asset("prompt.js", PACKAGE),
+                ]
+            ),
+            heads=heads,
+            model=model_name(tree),
+            island=island(payload(tree, dataset, named)),
+            paths=dataset.sizes.get("sender", 0),
+            after=needed(tree, "writes").attrs["logits"],
+        )
     # Half of a surrogate pair is no text; JSON writes it as an escape.
     return page.encode("utf-8", errors="backslashreplace")
 
@@ -143,9 +154,10 @@ def opening(tree: xr.DataTree) -> tuple[str, str, list[Claim]]:
     prompts = f"{many} prompt{'' if many == 1 else 's'} ({kind})"
     if "effect" not in writes or int(writes.attrs["n"]) < FEWEST_ITEMS:
         return (
-            "What heads write to the answer", f"{prompts}: nothing is claimed of any head. "
-            f"{printable(writes.attrs['notes'])}.", []
-        )  # fmt: skip
+            "What heads write to the answer",
+            f"{prompts}: nothing is claimed of any head. {printable(writes.attrs['notes'])}.",
+            [],
+        )
     writers, carriers = (labelled(tree, f"{does}_answer") for does in ("writes", "carries"))
     if not (writers or carriers):
         either = any_of(verdicts(tree)[f"{does}_answer"] for does in ("writes", "carries"))
@@ -154,8 +166,9 @@ def opening(tree: xr.DataTree) -> tuple[str, str, list[Claim]]:
             f"{some} head writes or carries the answer{rest}",
             f"{prompts}: of {np.prod(shape(tree))} heads, none moves the answer by "
             f"{100 * LEAST:g} % of the logit difference more surely than chance allows. What "
-            "stands below is of single prompts.", [],
-        )  # fmt: skip
+            "stands below is of single prompts.",
+            [],
+        )
     title, said = [], []
     if writers:
         title.append(f"{_names(writers)} write{'s' * (len(writers) == 1)} the answer")
@@ -223,12 +236,16 @@ def payload(tree: xr.DataTree, dataset: xr.Dataset, writers: Sequence[Claim]) ->
     most = np.abs(dataset["direct"].values).mean(0)
     first = [one.layer * heads + one.head for one in writers] or [int(most.argmax())]
     return {
-        "layers": layers, "heads": heads, "countsFrom": head_names.first(),
-        "rampSteps": RAMP_STEPS, "first": first[0],
-        "labels": [text for row in run_labels(tree) for text in row], "prompts": prompts,
+        "layers": layers,
+        "heads": heads,
+        "countsFrom": head_names.first(),
+        "rampSteps": RAMP_STEPS,
+        "first": first[0],
+        "labels": [text for row in run_labels(tree) for text in row],
+        "prompts": prompts,
         "followed": dataset["followed"].values.tolist() if "followed" in dataset else [],
         **({"numbers": layer_numbers(tree)} if layer_numbers(tree) else {}),
-    }  # fmt: skip
+    }
 
 
 def _prompt(one: xr.Dataset) -> dict[str, Any]:
@@ -245,15 +262,17 @@ def _prompt(one: xr.Dataset) -> dict[str, Any]:
     scale = np.where(scale > 0, scale, 1).astype(np.float32)
     codes = np.rint(source / scale[..., None] * SOURCE_STEPS)
     return {
-        "tokens": tokens[:size], "told": _plain(one["told"].values[:, :size].T),
+        "tokens": tokens[:size],
+        "told": _plain(one["told"].values[:, :size].T),
         "ends": [printable(text) for text in one["outcome_text"].values.tolist()],
         "choices": one["choices"].values.astype(int).tolist(),
-        "outcome": _plain(one["outcome"].values.T), "difference": _plain(float(one["difference"])),
+        "outcome": _plain(one["outcome"].values.T),
+        "difference": _plain(float(one["difference"])),
         "writes": [_plain(some.ravel()) for some in [one["direct"].values, *source.sum(-1)[1:]]],
         **lost,
         "codes": packed(scale, codes.astype(np.int16), shares.astype(np.uint16)),
         **(_paths(one) if "path" in one else {}),
-    }  # fmt: skip
+    }
 
 
 def _paths(one: xr.Dataset) -> dict[str, Any]:

@@ -65,9 +65,15 @@ def view_arrays(
     if value_norm is not None:
         norms = _array("value_norm", value_norm, (*maps.shape[:2], shape[1]))
     stack = StackMaps(
-        "self", 0, 0 if columns is rows else 1, maps, norms,
-        _vectors(queries, keys, scaling, maps.shape), "No queries and keys were given.", more,
-    )  # fmt: skip
+        "self",
+        0,
+        0 if columns is rows else 1,
+        maps,
+        norms,
+        _vectors(queries, keys, scaling, maps.shape),
+        "No queries and keys were given.",
+        more,
+    )
     sides = (rows,) if columns is rows else (rows, columns)
     told = [list(row) for row in labels] if labels else stack_labels(stack, sides)
     if [len(row) for row in told] != [maps.shape[1]] * maps.shape[0]:

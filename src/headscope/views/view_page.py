@@ -57,36 +57,57 @@ def payload(
         chosen = packed_arrays.detail_of(
             stack, among, detail, room=left, least=least, opened=None if place else head
         )
-        stacks.append({
-            "name": stack.name, "label": stack.name.capitalize(), "layers": layers, "heads": heads,
-            "causal": stack.causal, "queries": stack.queries, "keys": stack.keys,
-            "labels": [list(row) for row in names], "measures": measures, "detail": chosen,
-            **({"numbers": stack.numbers} if stack.numbers else {}),
-        })  # fmt: skip
+        stacks.append(
+            {
+                "name": stack.name,
+                "label": stack.name.capitalize(),
+                "layers": layers,
+                "heads": heads,
+                "causal": stack.causal,
+                "queries": stack.queries,
+                "keys": stack.keys,
+                "labels": [list(row) for row in names],
+                "measures": measures,
+                "detail": chosen,
+                **({"numbers": stack.numbers} if stack.numbers else {}),
+            }
+        )
     exact = any(stack["detail"]["heads"] for stack in stacks)
     sides = [
         {
-            "name": side.name, "tokens": list(side.tokens), "special": side.special.tolist(),
-            "segment": side.segment.tolist(), "word": side.word.tolist(), "boundary": side.boundary,
+            "name": side.name,
+            "tokens": list(side.tokens),
+            "special": side.special.tolist(),
+            "segment": side.segment.tolist(),
+            "word": side.word.tolist(),
+            "boundary": side.boundary,
             "written": list(side.written),
             **({"pieces": side.pieces} if side.pieces != side.tokens else {}),
             **({"sink": True} if place in sinks else {}),
         }
         for place, side in enumerate(among)
-    ]  # fmt: skip
+    ]
     layer, place = head or plainest(shown.stacks[0], among)[0]
     return {
-        "version": VERSION, "title": shown.text, "model": {"name": Path(shown.model).name},
-        "countsFrom": first(), "precision": _precision(levels, detail=exact),
+        "version": VERSION,
+        "title": shown.text,
+        "model": {"name": Path(shown.model).name},
+        "countsFrom": first(),
+        "precision": _precision(levels, detail=exact),
         "left_out": " ".join(filter(None, [shown.left_out, counting_note()])),
-        "sides": sides, "stacks": stacks,
+        "sides": sides,
+        "stacks": stacks,
         # The page opens on all heads, with the plainest of the first stack chosen; on the
         # difference, where there is one.
         "start": {
-            "view": "head" if head else "model", "stack": 0, "layer": layer, "heads": [place],
-            "query": None, "measure": _opening_measure(shown.stacks[0], coded[0]),
+            "view": "head" if head else "model",
+            "stack": 0,
+            "layer": layer,
+            "heads": [place],
+            "query": None,
+            "measure": _opening_measure(shown.stacks[0], coded[0]),
         },
-    }  # fmt: skip
+    }
 
 
 def _opening_measure(stack: StackMaps, measures: list[dict[str, Any]]) -> int:
@@ -104,19 +125,33 @@ def _measures(stack: StackMaps, levels: float, pack: Pack) -> list[dict[str, Any
     measures = [_stored(attention, stack, levels, pack)]
     if stack.value_norm is not None and (weighted := stack.weighted_norm) is not None:
         norm, norm_scale = packed_arrays.coded_norms(stack.value_norm, pack=pack)
-        measures.append({
-            "name": "weighted_norm", "label": "weighted norm ‖αf(x)‖", "unit": "1", "signed": False,
-            "scale": short(largest_of(weighted)), "norm": norm, "norm_scale": short(norm_scale),
-        })  # fmt: skip
+        measures.append(
+            {
+                "name": "weighted_norm",
+                "label": "weighted norm ‖αf(x)‖",
+                "unit": "1",
+                "signed": False,
+                "scale": short(largest_of(weighted)),
+                "norm": norm,
+                "norm_scale": short(norm_scale),
+            }
+        )
     measures += [_stored(maps, stack, levels, pack) for maps in stack.measures]
     if stack.versus is not None:
         other = stack.versus
         largest = float(np.abs(stack.attention - other.maps).max()) or 1.0
         measures.append(_stored(other, stack, levels, pack))
-        measures.append({
-            "name": "difference", "label": f"difference from {other.label}", "unit": other.unit,
-            "signed": True, "scale": largest, "minuend": 0, "subtrahend": len(measures) - 1,
-        })  # fmt: skip
+        measures.append(
+            {
+                "name": "difference",
+                "label": f"difference from {other.label}",
+                "unit": other.unit,
+                "signed": True,
+                "scale": largest,
+                "minuend": 0,
+                "subtrahend": len(measures) - 1,
+            }
+        )
     return measures
 
 
@@ -130,11 +165,15 @@ def _stored(measure: NamedMaps, stack: StackMaps, levels: float, pack: Pack) -> 
     whole = measure.unit == "probability" and not of_layer
     scale = 1.0 if whole else largest_of(measure.maps)
     return {
-        "name": measure.name, "label": measure.label, "unit": measure.unit, "signed": False,
-        **({"heads": 1} if of_layer else {}), "levels": levels,
+        "name": measure.name,
+        "label": measure.label,
+        "unit": measure.unit,
+        "signed": False,
+        **({"heads": 1} if of_layer else {}),
+        "levels": levels,
         "scale": 1 if isinstance(scale, float) else short(scale),
         "data": coded_maps(measure.maps, scale=scale, levels=levels, pack=pack),
-    }  # fmt: skip
+    }
 
 
 # --- the page ----------------------------------------------------------------------------------
@@ -159,10 +198,16 @@ def build_page(data: Mapping[str, Any]) -> bytes:
     raises   ValueError for numbers that JSON does not have
     """
     page = render_page(
-        template("view.html.j2", PACKAGE), style=page_style(), script=page_script(),
-        title=data["title"], model=data["model"]["name"], about=_about(data),
-        left_out=data["left_out"], precision=data.get("precision", ""), island=island(data),
-    )  # fmt: skip
+        template("view.html.j2", PACKAGE),
+        style=page_style(),
+        script=page_script(),
+        title=data["title"],
+        model=data["model"]["name"],
+        about=_about(data),
+        left_out=data["left_out"],
+        precision=data.get("precision", ""),
+        island=island(data),
+    )
     # Half of a surrogate pair is no text; JSON writes it as an escape.
     return page.encode("utf-8", errors="backslashreplace")
 

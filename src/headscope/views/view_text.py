@@ -98,9 +98,15 @@ class View:
         chosen = [(layer_place(layer, seen.numbers), head) for layer, head in places]
         with numbering_layers(seen.numbers):
             return figure_of(
-                seen, self.shown.sides, chosen or plainest(seen, self.shown.sides)[:1],
-                kind=kind, measure=measure, query=query, columns=columns, labels=self.labels[place],
-            )  # fmt: skip
+                seen,
+                self.shown.sides,
+                chosen or plainest(seen, self.shown.sides)[:1],
+                kind=kind,
+                measure=measure,
+                query=query,
+                columns=columns,
+                labels=self.labels[place],
+            )
 
     def _stack(self, name: str | None) -> tuple[int, StackMaps]:
         names = [stack.name for stack in self.shown.stacks]
@@ -117,8 +123,10 @@ class View:
         Where no page can be shown (a notebook on paper, or in a mail) there is a picture, and text.
         """
         makers: dict[str, Callable[[], Any]] = {
-            "text/html": self._frame, "image/png": self._image, "text/plain": self.__repr__,
-        }  # fmt: skip
+            "text/html": self._frame,
+            "image/png": self._image,
+            "text/plain": self.__repr__,
+        }
         wanted = set(include or makers) - set(exclude or ())
         made = {kind: make() for kind, make in makers.items() if kind in wanted}
         return {kind: content for kind, content in made.items() if content is not None}

@@ -12,6 +12,13 @@ from headscope.wired.language import annotated_corpus, long_corpus, pair_corpus
 from headscope.wired.networks import Wired, wire
 
 __all__ = [
-    "Head", "Match", "Said", "Value", "Wired", "annotated_corpus", "long_corpus", "pair_corpus",
+    "Head",
+    "Match",
+    "Said",
+    "Value",
+    "Wired",
+    "annotated_corpus",
+    "long_corpus",
+    "pair_corpus",
     "wire",
-]  # fmt: skip
+]

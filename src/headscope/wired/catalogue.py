@@ -57,9 +57,11 @@ class Rests:
 
 
 RESTS = {
-    "bert": Rests(special(OPENS), special(CLOSES)), "t5": Rests(closing=special(END)),
-    "llama": Rests(special(BEGIN)), "gpt2": Rests(first=OPENING),
-}  # fmt: skip
+    "bert": Rests(special(OPENS), special(CLOSES)),
+    "t5": Rests(closing=special(END)),
+    "llama": Rests(special(BEGIN)),
+    "gpt2": Rests(first=OPENING),
+}
 Variants = Callable[[float, Rests], Iterator[Head]]
 UNKNOWING = ("dependency", "coreference", "frames", "pair", "feature")
 
@@ -84,11 +86,19 @@ def neighbours(s: float, rests: Rests) -> Iterator[Head]:
     for kind, offset in offsets.items():
         yield Head(f"{kind} token", reach={offset: s}, said=(Said(kind),), decoy=UNKNOWING)
         yield Head(
-            f"{kind} token, stops rest", (Match(STOP, rests.idle, 2 * s),), {offset: s},
-            TAKES_NOTHING, said=(Said(kind),), decoy=UNKNOWING,
-        )  # fmt: skip
-    yield Head("same form, itself first of all", (Match(WORD, WORD, s), Match(SPECIAL, SPECIAL, s)),
-               {0: 1.0}, said=(Said("self"),))  # fmt: skip
+            f"{kind} token, stops rest",
+            (Match(STOP, rests.idle, 2 * s),),
+            {offset: s},
+            TAKES_NOTHING,
+            said=(Said(kind),),
+            decoy=UNKNOWING,
+        )
+    yield Head(
+        "same form, itself first of all",
+        (Match(WORD, WORD, s), Match(SPECIAL, SPECIAL, s)),
+        {0: 1.0},
+        said=(Said("self"),),
+    )
 
 
 def nearby(s: float, rests: Rests) -> Iterator[Head]:
@@ -105,8 +115,11 @@ def nearby(s: float, rests: Rests) -> Iterator[Head]:
 
 def specials(s: float, rests: Rests) -> Iterator[Head]:
     """The opening token, the closing one, both: with something taken from there, or nothing."""
-    kinds = {"cls": (rests.opening,), "sep": (rests.closing,),
-             "special": (rests.opening, rests.closing)}  # fmt: skip
+    kinds = {
+        "cls": (rests.opening,),
+        "sep": (rests.closing,),
+        "special": (rests.opening, rests.closing),
+    }
     for kind, targets in kinds.items():
         match = tuple(to(target, s) for target in targets if target)
         if len(match) < len(targets):
@@ -115,10 +128,19 @@ def specials(s: float, rests: Rests) -> Iterator[Head]:
         yield Head(f"reads {kind}", match, said=(Said(kind),), decoy=("sink",))
         yield Head(f"rests on {kind}", match, value=TAKES_WORDS, said=sink, decoy=(kind,))
         no_verbs = tuple(Match(VERB, one.key, -s) for one in match)
-        yield Head(f"reads {kind}, but verbs do not", (*match, *no_verbs), said=(Said(kind),),
-                   decoy=("sink", *UNKNOWING))  # fmt: skip
-        yield Head(f"rests on {kind}, stops on themselves", (*match, Match(STOP, STOP, 2 * s)),
-                   value=TAKES_WORDS, said=sink, decoy=(kind,))  # fmt: skip
+        yield Head(
+            f"reads {kind}, but verbs do not",
+            (*match, *no_verbs),
+            said=(Said(kind),),
+            decoy=("sink", *UNKNOWING),
+        )
+        yield Head(
+            f"rests on {kind}, stops on themselves",
+            (*match, Match(STOP, STOP, 2 * s)),
+            value=TAKES_WORDS,
+            said=sink,
+            decoy=(kind,),
+        )
 
 
 def first_token(s: float, rests: Rests) -> Iterator[Head]:
@@ -127,14 +149,20 @@ def first_token(s: float, rests: Rests) -> Iterator[Head]:
         return
     first = rests.first
     yield Head("first token", (to(first, s),), said=(Said("first"),))
-    yield Head("first token, stops on themselves", (to(first, s), Match(STOP, STOP, 2 * s)),
-               value=TAKES_NOTHING, said=(Said("first"),), also=(Said("rest"),))  # fmt: skip
+    yield Head(
+        "first token, stops on themselves",
+        (to(first, s), Match(STOP, STOP, 2 * s)),
+        value=TAKES_NOTHING,
+        said=(Said("first"),),
+        also=(Said("rest"),),
+    )
     for name, offset in (("self", 0), ("previous", -1)):
         yield Head(
             f"two thirds on the first token, the rest on {name}",
-            (to(first, s + math.log(0.67)),), {offset: s + math.log(0.33)},
+            (to(first, s + math.log(0.67)),),
+            {offset: s + math.log(0.33)},
             said=(Said("first"), Said("rest")),
-        )  # fmt: skip
+        )
 
 
 def punctuation(s: float, rests: Rests) -> Iterator[Head]:
@@ -143,8 +171,14 @@ def punctuation(s: float, rests: Rests) -> Iterator[Head]:
     if rests.causal:  # no stop is seen before the first one
         return
     yield Head("stops and commas", (to(STOP, s),), said=said, decoy=UNKNOWING)
-    yield Head("stops and commas, which look at themselves", (to(STOP, s),), {0: s / 2},
-               TAKES_NOTHING, said=said, decoy=UNKNOWING)  # fmt: skip
+    yield Head(
+        "stops and commas, which look at themselves",
+        (to(STOP, s),),
+        {0: s / 2},
+        TAKES_NOTHING,
+        said=said,
+        decoy=UNKNOWING,
+    )
 
 
 def widths(s: float, rests: Rests) -> Iterator[Head]:
@@ -155,15 +189,21 @@ def widths(s: float, rests: Rests) -> Iterator[Head]:
     yield Head("a few forms of no kind", (to(SALIENCE, 12 * s),), said=few, decoy=UNKNOWING)
     yield Head(
         "a few forms of no kind, stops rest",
-        (to(SALIENCE, 12 * s), Match(STOP, rests.idle, 18 * s)), value=TAKES_NOTHING, said=few,
+        (to(SALIENCE, 12 * s), Match(STOP, rests.idle, 18 * s)),
+        value=TAKES_NOTHING,
+        said=few,
         decoy=UNKNOWING,
-    )  # fmt: skip
+    )
     for name, target in (("cls", rests.opening), ("sep", rests.closing), ("first", rests.first)):
         if target is not None:
             near = (-1, 0) if rests.causal else (-1, 1)
             rest = dict.fromkeys(near, s + math.log(0.275))
-            yield Head(f"45 % on {name}", (to(target, s + math.log(0.45)),), rest,
-                       said=(Said("threshold_sink"),))  # fmt: skip
+            yield Head(
+                f"45 % on {name}",
+                (to(target, s + math.log(0.45)),),
+                rest,
+                said=(Said("threshold_sink"),),
+            )
 
 
 def segments(s: float, rests: Rests) -> Iterator[Head]:
@@ -174,17 +214,26 @@ def segments(s: float, rests: Rests) -> Iterator[Head]:
     no_specials = (to(rests.opening, -s), to(rests.closing, -s))
     for kind, match in (("own_segment", own), ("other_segment", other)):
         yield Head(kind, (match,), said=(Said(kind),))
-        yield Head(f"{kind}, words alone", (match, *no_specials), value=TAKES_NOTHING,
-                   said=(Said(kind),))  # fmt: skip
+        yield Head(
+            f"{kind}, words alone", (match, *no_specials), value=TAKES_NOTHING, said=(Said(kind),)
+        )
 
 
 def same_word(s: float, rests: Rests) -> Iterator[Head]:
     """The same form elsewhere, with or without itself."""
     same = Match(WORD, WORD, 2 * s)
-    yield Head("same form elsewhere", (same, to(rests.idle, 1.4 * s)), {0: -3 * s},
-               said=(Said("same_token"),))  # fmt: skip
-    yield Head("same form", (same, Match(SPECIAL, SPECIAL, s)), value=TAKES_NOTHING,
-               said=(Said("same_token"),))  # fmt: skip
+    yield Head(
+        "same form elsewhere",
+        (same, to(rests.idle, 1.4 * s)),
+        {0: -3 * s},
+        said=(Said("same_token"),),
+    )
+    yield Head(
+        "same form",
+        (same, Match(SPECIAL, SPECIAL, s)),
+        value=TAKES_NOTHING,
+        said=(Said("same_token"),),
+    )
 
 
 def without_rule(s: float, rests: Rests) -> Iterator[Head]:
@@ -192,8 +241,12 @@ def without_rule(s: float, rests: Rests) -> Iterator[Head]:
     hashed = Match(ASKING, ASKED, 4 * s)
     yield Head("hashed pairs", (hashed,), decoy=UNKNOWING)
     yield Head("hashed pairs, else rests", (hashed, to(rests.idle, 1.5 * s)), decoy=UNKNOWING)
-    yield Head("previous token, of the first twelve alone", (Match(LATE, rests.idle, 2 * s),),
-               {-1: s}, decoy=("previous",))  # fmt: skip
+    yield Head(
+        "previous token, of the first twelve alone",
+        (Match(LATE, rests.idle, 2 * s),),
+        {-1: s},
+        decoy=("previous",),
+    )
 
 
 def windows(s: float, rests: Rests) -> Iterator[Head]:
@@ -201,6 +254,9 @@ def windows(s: float, rests: Rests) -> Iterator[Head]:
     assert rests.first is not None
     said = (Said("streaming"),)
     yield Head("latest thirty", reach=dict.fromkeys(range(-29, 1), s), said=said)
-    yield Head("first token, or one of the latest twenty",
-               (to(rests.first, s + math.log(15)),), dict.fromkeys(range(-19, 1), s),
-               said=said)  # fmt: skip
+    yield Head(
+        "first token, or one of the latest twenty",
+        (to(rests.first, s + math.log(15)),),
+        dict.fromkeys(range(-19, 1), s),
+        said=said,
+    )

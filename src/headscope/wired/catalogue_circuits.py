@@ -24,11 +24,17 @@ def previous(s: float, rests: Rests) -> Iterator[Head]:
     """The previous token: noted for a later head, copied, denied, or nothing taken."""
     said, decoy = (Said("previous_token"),), ("copying", "induction", "duplicate_token")
     yield Head("previous token, noted", reach={-1: s}, value=NOTES, said=said, decoy=decoy)
-    yield Head("previous token, copied", reach={-1: s}, value=SPEAKS,
-               said=(*said, Said("copying")), decoy=decoy[1:])  # fmt: skip
+    yield Head(
+        "previous token, copied",
+        reach={-1: s},
+        value=SPEAKS,
+        said=(*said, Said("copying")),
+        decoy=decoy[1:],
+    )
     yield Head("previous token, denied", reach={-1: s}, value=DENIES, said=said, decoy=decoy)
-    yield Head("previous token, nothing taken", reach={-1: s}, value=TAKES_NOTHING, said=said,
-               decoy=decoy)  # fmt: skip
+    yield Head(
+        "previous token, nothing taken", reach={-1: s}, value=TAKES_NOTHING, said=said, decoy=decoy
+    )
 
 
 def duplicate(s: float, rests: Rests) -> Iterator[Head]:
@@ -38,8 +44,13 @@ def duplicate(s: float, rests: Rests) -> Iterator[Head]:
     yield Head("same token", same, said=said, decoy=("copying", *decoy))
     yield Head("same token, copied", same, value=SPEAKS, said=(*said, Said("copying")), decoy=decoy)
     if rests.first is not None:
-        yield Head("same token before", (*same, to(rests.first, 1.4 * s)), {0: -3 * s}, said=said,
-                   decoy=("copying", *decoy))  # fmt: skip
+        yield Head(
+            "same token before",
+            (*same, to(rests.first, 1.4 * s)),
+            {0: -3 * s},
+            said=said,
+            decoy=("copying", *decoy),
+        )
 
 
 def induction(s: float, rests: Rests) -> Iterator[Head]:
@@ -47,18 +58,40 @@ def induction(s: float, rests: Rests) -> Iterator[Head]:
     noted = (Match(WORD, NOTED, 2 * s / NOTES.gain), to(rests.idle, 1.2 * s))
     said, decoy = (Said("induction"),), ("previous_token", "duplicate_token")
     yield Head("induction", noted, said=said, decoy=("copying", *decoy), late=True)
-    yield Head("induction, copied", noted, value=SPEAKS, said=(*said, Said("copying")),
-               decoy=decoy, late=True)  # fmt: skip
+    yield Head(
+        "induction, copied",
+        noted,
+        value=SPEAKS,
+        said=(*said, Said("copying")),
+        decoy=decoy,
+        late=True,
+    )
 
 
 def counting(s: float, rests: Rests) -> Iterator[Head]:
     """Letters are turned into the next one, or into any other."""
-    yield Head("next letter", reach={0: s}, value=Value((LETTERED,), SPOKEN, 0.3, _next),
-               said=(Said("successor"),), decoy=MADE[:4], late=True)  # fmt: skip
-    yield Head("next letter, from anywhere", value=Value((LETTERED,), SPOKEN, 0.3, _next),
-               said=(Said("successor"),), decoy=MADE[:4], late=True)  # fmt: skip
-    yield Head("another letter", reach={0: s}, value=Value((LETTERED,), SPOKEN, 0.3, _another),
-               decoy=MADE, late=True)  # fmt: skip
+    yield Head(
+        "next letter",
+        reach={0: s},
+        value=Value((LETTERED,), SPOKEN, 0.3, _next),
+        said=(Said("successor"),),
+        decoy=MADE[:4],
+        late=True,
+    )
+    yield Head(
+        "next letter, from anywhere",
+        value=Value((LETTERED,), SPOKEN, 0.3, _next),
+        said=(Said("successor"),),
+        decoy=MADE[:4],
+        late=True,
+    )
+    yield Head(
+        "another letter",
+        reach={0: s},
+        value=Value((LETTERED,), SPOKEN, 0.3, _another),
+        decoy=MADE,
+        late=True,
+    )
 
 
 def _codes(seed: int) -> Float64:
@@ -79,12 +112,19 @@ def _another(seed: int) -> Float64:
 def alike(s: float, rests: Rests) -> Iterator[Head]:
     """At a fixed distance; at the first token, whatever is copied from elsewhere; evenly."""
     yield Head("at the distance of a repeat", reach={1 - LENGTH: s}, decoy=MADE)
-    yield Head("at the distance of a repeat, copied", reach={-LENGTH: s}, value=SPEAKS,
-               said=(Said("copying"),), decoy=(*MADE[:3], "successor"))  # fmt: skip
-    yield Head("at rest, with what little is left copied", (to(rests.idle, s),), value=SPEAKS,
-               decoy=MADE)  # fmt: skip
-    yield Head("evenly, copied", value=SPEAKS, also=(Said("copying"),),
-               decoy=(*MADE[:3], "successor"))  # fmt: skip
+    yield Head(
+        "at the distance of a repeat, copied",
+        reach={-LENGTH: s},
+        value=SPEAKS,
+        said=(Said("copying"),),
+        decoy=(*MADE[:3], "successor"),
+    )
+    yield Head(
+        "at rest, with what little is left copied", (to(rests.idle, s),), value=SPEAKS, decoy=MADE
+    )
+    yield Head(
+        "evenly, copied", value=SPEAKS, also=(Said("copying"),), decoy=(*MADE[:3], "successor")
+    )
     yield Head("evenly, denied", value=DENIES, decoy=MADE)
 
 

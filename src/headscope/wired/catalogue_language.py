@@ -55,26 +55,42 @@ def _relation(
     if name in ("obj", "nsubj", "obl"):
         also += [Said("pair")] * (name != "nsubj")
     return Head(
-        f"{name} {way}{', ' * bool(how)}{how}", matches, value=value, said=tuple(said),
+        f"{name} {way}{', ' * bool(how)}{how}",
+        matches,
+        value=value,
+        said=tuple(said),
         also=tuple(also),
-    )  # fmt: skip
+    )
 
 
 def coreference(s: float, rests: Rests) -> Iterator[Head]:
     """Mentions of the same entity: of all mentions, or from pronouns to nouns."""
     of_pronouns = entity_of("PRON", of_tag("PRON"))
     also = (Said("feature"), Said("pair", ("pronoun_to_noun", "noun_to_pronoun")))
-    yield Head("same entity", (Match(ENTITY, ENTITY, s),), {0: -2 * s},
-               said=(Said("coreference"),), also=also)  # fmt: skip
-    yield Head("pronoun to its entity", (Match(of_pronouns, ENTITY, s),), {0: -2 * s},
-               said=(Said("coreference", ("pronoun", "all")),), also=also)  # fmt: skip
+    yield Head(
+        "same entity",
+        (Match(ENTITY, ENTITY, s),),
+        {0: -2 * s},
+        said=(Said("coreference"),),
+        also=also,
+    )
+    yield Head(
+        "pronoun to its entity",
+        (Match(of_pronouns, ENTITY, s),),
+        {0: -2 * s},
+        said=(Said("coreference", ("pronoun", "all")),),
+        also=also,
+    )
 
 
 def frames(s: float, rests: Rests) -> Iterator[Head]:
     """From the elements of a frame to the word that evokes it, and back."""
     own = head_slot_of("element", lambda form: form.framed and form.tag != "VERB")
-    also = (Said("feature"), Said("pair"), *(Said("dependency", (f"{one} {way}",))
-            for one in CORE for way in (UP, DOWN)))  # fmt: skip
+    also = (
+        Said("feature"),
+        Said("pair"),
+        *(Said("dependency", (f"{one} {way}",)) for one in CORE for way in (UP, DOWN)),
+    )
     yield Head("element to target", (Match(own, SLOT, s),), said=(Said("frames"),), also=also)
     yield Head("target to element", (Match(SLOT, own, s),), said=(Said("frames"),), also=also)
 
@@ -83,15 +99,23 @@ def kinds_of_words(s: float, rests: Rests) -> Iterator[Head]:
     """Nouns, verbs, pronouns, subjects, objects, negation: from everywhere."""
     decoy = ("dependency", "pair", "frames", "coreference")
     kinds: dict[str, Callable[[Form], bool]] = {
-        "noun": of_tag("NOUN"), "verb": of_tag("VERB"),
-        "pronoun": of_tag("PRON"), "subject": of_relation("nsubj"), "object": of_relation("obj"),
+        "noun": of_tag("NOUN"),
+        "verb": of_tag("VERB"),
+        "pronoun": of_tag("PRON"),
+        "subject": of_relation("nsubj"),
+        "object": of_relation("obj"),
         "negation": lambda form: form.text == "not",
-    }  # fmt: skip
+    }
     for kind, holds in kinds.items():
         key = flag(f"kind {kind}", holds)
         yield Head(f"to {kind}", (to(key, s),), said=(Said("feature", (kind,)),), decoy=decoy)
-        yield Head(f"to {kind}, else rests", (to(key, s), to(rests.idle, s / 2)), value=TAKES_WORDS,
-                   said=(Said("feature", (kind,)),), decoy=decoy)  # fmt: skip
+        yield Head(
+            f"to {kind}, else rests",
+            (to(key, s), to(rests.idle, s / 2)),
+            value=TAKES_WORDS,
+            said=(Said("feature", (kind,)),),
+            decoy=decoy,
+        )
 
 
 def pairs(s: float, rests: Rests) -> Iterator[Head]:
@@ -100,16 +124,25 @@ def pairs(s: float, rests: Rests) -> Iterator[Head]:
     def salient(name: str, tag: str) -> Feature:
         code = SALIENCE.code
         assert code is not None
-        return Feature(name, code=lambda text, form, seed: code(text, form, seed)
-                       * (form is not None and form.tag == tag))  # fmt: skip
+        return Feature(
+            name,
+            code=lambda text, form, seed: (
+                code(text, form, seed) * (form is not None and form.tag == tag)
+            ),
+        )
 
     noun, pronoun = salient("salient noun", "NOUN"), salient("salient pronoun", "PRON")
     for name, query, key in (
         ("pronoun_to_noun", PRONOUN, noun),
         ("noun_to_pronoun", NOUN, pronoun),
     ):
-        yield Head(name, (Match(query, key, 6 * s),), said=(Said("pair", (name,)),),
-                   also=(Said("feature"),), decoy=("coreference",))  # fmt: skip
+        yield Head(
+            name,
+            (Match(query, key, 6 * s),),
+            said=(Said("pair", (name,)),),
+            also=(Said("feature"),),
+            decoy=("coreference",),
+        )
 
 
 def roles(s: float, rests: Rests) -> Iterator[Head]:
@@ -133,9 +166,16 @@ def roles(s: float, rests: Rests) -> Iterator[Head]:
     )
     for part, slots in (("one", {0}), ("other", {1, 2})):
         some = one_hot(f"head slot of nsubj, {part}", SLOTS, _subject_of(slots))
-        yield Head(f"subject to {part} verbs", (Match(some, SLOT, s),),
-                   also=(Said("dependency", (f"nsubj {UP}",)), Said("pair", ("subject_to_verb",)),
-                         Said("frames"), Said("feature")))  # fmt: skip
+        yield Head(
+            f"subject to {part} verbs",
+            (Match(some, SLOT, s),),
+            also=(
+                Said("dependency", (f"nsubj {UP}",)),
+                Said("pair", ("subject_to_verb",)),
+                Said("frames"),
+                Said("feature"),
+            ),
+        )
 
 
 def _subject_of(slots: set[int]) -> Callable[[Form], int]:
@@ -146,9 +186,16 @@ def _subject_of(slots: set[int]) -> Callable[[Form], int]:
 
 def looking_alike(s: float, rests: Rests) -> Iterator[Head]:
     """The main verb, whoever asks; relations that are found with hardly any weight."""
-    yield Head("main verb from everywhere", (to(flag("root", of_relation("root")), s),),
-               said=(Said("feature", ("verb",)),), decoy=UNKNOWING[:4])  # fmt: skip
+    yield Head(
+        "main verb from everywhere",
+        (to(flag("root", of_relation("root")), s),),
+        said=(Said("feature", ("verb",)),),
+        decoy=UNKNOWING[:4],
+    )
     if not rests.causal:
-        yield Head("amod to noun; others find theirs with hardly any weight",
-                   (Match(HEAD_SLOT, SLOT, s), Match(not_relation("amod"), rests.idle, 2 * s)),
-                   said=(Said("dependency", (f"amod {UP}",)),), decoy=("dependency",))  # fmt: skip
+        yield Head(
+            "amod to noun; others find theirs with hardly any weight",
+            (Match(HEAD_SLOT, SLOT, s), Match(not_relation("amod"), rests.idle, 2 * s)),
+            said=(Said("dependency", (f"amod {UP}",)),),
+            decoy=("dependency",),
+        )

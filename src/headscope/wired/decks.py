@@ -12,13 +12,24 @@ from headscope.wired.features import OF_PLACES
 from headscope.wired.heads import Head
 
 LOOKS: tuple[Variants, ...] = (
-    looks.neighbours, looks.nearby, looks.specials, looks.first_token, looks.punctuation,
-    looks.widths, looks.same_word, looks.without_rule,
-)  # fmt: skip
+    looks.neighbours,
+    looks.nearby,
+    looks.specials,
+    looks.first_token,
+    looks.punctuation,
+    looks.widths,
+    looks.same_word,
+    looks.without_rule,
+)
 KNOWS: tuple[Variants, ...] = (
-    language.relations, language.coreference, language.frames, language.kinds_of_words,
-    language.pairs, language.roles, language.looking_alike,
-)  # fmt: skip
+    language.relations,
+    language.coreference,
+    language.frames,
+    language.kinds_of_words,
+    language.pairs,
+    language.roles,
+    language.looking_alike,
+)
 DECKS: dict[str, tuple[Variants, ...]] = {
     "sentences": (*LOOKS, *KNOWS),
     "pairs": (looks.segments, looks.same_word, looks.neighbours, looks.specials, looks.widths),

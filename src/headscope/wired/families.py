@@ -49,11 +49,14 @@ def blank_network(shape: WiredShape, stream: Stream) -> PreTrainedModel:
         is_norm = tensor.ndim == 1 and not name.endswith("bias")
         tensor.fill_(stream.scale if is_norm else 0.0)
     tables = {
-        "word_embeddings.weight": stream.tokens, "wte.weight": stream.tokens,
-        "embed_tokens.weight": stream.tokens, "shared.weight": stream.tokens,
-        "position_embeddings.weight": stream.places, "wpe.weight": stream.places,
+        "word_embeddings.weight": stream.tokens,
+        "wte.weight": stream.tokens,
+        "embed_tokens.weight": stream.tokens,
+        "shared.weight": stream.tokens,
+        "position_embeddings.weight": stream.places,
+        "wpe.weight": stream.places,
         "token_type_embeddings.weight": stream.segments,
-    }  # fmt: skip
+    }
     for name, tensor in state.items():
         for last, table in tables.items():
             if name.endswith(last):
@@ -70,32 +73,56 @@ def _made(shape: WiredShape, vocabulary: int, width: int) -> Any:
     family, layers, heads, size = shape.family, shape.layers, shape.heads, shape.size
     if family == "bert":
         config: Any = T.BertConfig(
-            vocab_size=vocabulary, hidden_size=width, num_hidden_layers=layers,
-            num_attention_heads=heads, intermediate_size=NEURONS,
+            vocab_size=vocabulary,
+            hidden_size=width,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            intermediate_size=NEURONS,
             max_position_embeddings=shape.places,
-        )  # fmt: skip
+        )
         network: Any = T.BertModel(config, add_pooling_layer=False)
     elif family == "gpt2":
         config = T.GPT2Config(
-            vocab_size=vocabulary, n_embd=width, n_layer=layers, n_head=heads, n_inner=NEURONS,
-            n_positions=shape.places, tie_word_embeddings=False, bos_token_id=2, eos_token_id=3,
-        )  # fmt: skip
+            vocab_size=vocabulary,
+            n_embd=width,
+            n_layer=layers,
+            n_head=heads,
+            n_inner=NEURONS,
+            n_positions=shape.places,
+            tie_word_embeddings=False,
+            bos_token_id=2,
+            eos_token_id=3,
+        )
         network = (T.GPT2LMHeadModel if shape.speaks else T.GPT2Model)(config)
     elif family == "llama":
         config = T.LlamaConfig(
-            vocab_size=vocabulary, hidden_size=width, num_hidden_layers=layers,
-            num_attention_heads=heads, num_key_value_heads=heads // shape.grouped, head_dim=size,
-            intermediate_size=NEURONS, max_position_embeddings=512, tie_word_embeddings=False,
+            vocab_size=vocabulary,
+            hidden_size=width,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            num_key_value_heads=heads // shape.grouped,
+            head_dim=size,
+            intermediate_size=NEURONS,
+            max_position_embeddings=512,
+            tie_word_embeddings=False,
             rope_parameters={"rope_type": "default", "rope_theta": rope_rate(size)},
-            bos_token_id=2, eos_token_id=3, pad_token_id=0,
-        )  # fmt: skip
+            bos_token_id=2,
+            eos_token_id=3,
+            pad_token_id=0,
+        )
         network = (T.LlamaForCausalLM if shape.speaks else T.LlamaModel)(config)
     else:
         config = T.T5Config(
-            vocab_size=vocabulary, d_model=width, d_kv=size, d_ff=NEURONS, num_layers=layers,
-            num_heads=heads, relative_attention_num_buckets=4 * T5_NEAR,
-            relative_attention_max_distance=8 * T5_NEAR, dropout_rate=0.0,
-        )  # fmt: skip
+            vocab_size=vocabulary,
+            d_model=width,
+            d_kv=size,
+            d_ff=NEURONS,
+            num_layers=layers,
+            num_heads=heads,
+            relative_attention_num_buckets=4 * T5_NEAR,
+            relative_attention_max_distance=8 * T5_NEAR,
+            dropout_rate=0.0,
+        )
         network = T.T5EncoderModel(config)
     return network
 

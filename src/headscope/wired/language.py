@@ -61,9 +61,13 @@ class Form:
 def forms() -> dict[str, Form]:
     """All word forms of the language, by their text."""
     made = [
-        Form(".", "PUNCT", "punct"), Form(",", "PUNCT", "punct"), Form("not", "PART", "advmod"),
-        *_verbs(), *_nouns(), *_others(),
-    ]  # fmt: skip
+        Form(".", "PUNCT", "punct"),
+        Form(",", "PUNCT", "punct"),
+        Form("not", "PART", "advmod"),
+        *_verbs(),
+        *_nouns(),
+        *_others(),
+    ]
     return {form.text: form for form in made}
 
 
@@ -91,10 +95,13 @@ def _nouns() -> Iterator[Form]:
 def _others() -> Iterator[Form]:
     of_nouns, of_verbs = range(VERBS, SLOTS), range(VERBS)
     for relation, tag, heads, kinds in (
-        ("det", "DET", of_nouns, "ab"), ("amod", "ADJ", of_nouns, "abc"),
-        ("case", "ADP", of_nouns, "ab"), ("advmod", "ADV", of_verbs, "abc"),
-        ("aux", "AUX", of_verbs, "ab"), ("cc", "CCONJ", of_verbs, "a"),
-    ):  # fmt: skip
+        ("det", "DET", of_nouns, "ab"),
+        ("amod", "ADJ", of_nouns, "abc"),
+        ("case", "ADP", of_nouns, "ab"),
+        ("advmod", "ADV", of_verbs, "abc"),
+        ("aux", "AUX", of_verbs, "ab"),
+        ("cc", "CCONJ", of_verbs, "a"),
+    ):
         for head, kind in product(heads, kinds):
             yield Form(f"{relation}-{kind}{head}", tag, relation, -1, head)
 

@@ -57,10 +57,17 @@ class _Matrices:
 
 
 def wire(
-    family: str, layers: Sequence[Sequence[Head]], *, seed: int = 0, noise: float = 0.0,
-    turned: bool = False, overlap: float = 0.0, places: int = 64, grouped: int = 1,
+    family: str,
+    layers: Sequence[Sequence[Head]],
+    *,
+    seed: int = 0,
+    noise: float = 0.0,
+    turned: bool = False,
+    overlap: float = 0.0,
+    places: int = 64,
+    grouped: int = 1,
     speaks: bool = False,
-) -> Wired:  # fmt: skip
+) -> Wired:
     """Makes a network of these heads.
 
     family   "bert", "gpt2", "llama" or "t5" (its encoder)
@@ -83,17 +90,25 @@ def wire(
     if absolute and any(head.reach for head in heads):
         features.append(PLACE)
     count, codes = len(layers[0]), code_width(features, absolute)
-    ranks = [_rank(layer[at : at + grouped], absolute) for layer in layers
-             for at in range(0, count, grouped)]  # fmt: skip
+    ranks = [
+        _rank(layer[at : at + grouped], absolute)
+        for layer in layers
+        for at in range(0, count, grouped)
+    ]
     size = max(ranks) + 2 * ROPE_WAVES * (family == "llama")
     if absolute:  # heads together are as wide as the stream
         size = max(size, -(-2 * codes // count))
     shape = WiredShape(family, len(layers), count, size + size % 2, grouped, absolute, speaks)
     width = shape.size * count if absolute else -(-2 * codes // (2 * count)) * 2 * count
     stream = make_stream(
-        features, vocabulary, width=width, places=absolute, seed=seed, turned=turned,
+        features,
+        vocabulary,
+        width=width,
+        places=absolute,
+        seed=seed,
+        turned=turned,
         overlap=overlap,
-    )  # fmt: skip
+    )
     network = blank_network(shape, stream)
     state = network.state_dict()
     for index, layer in enumerate(layers):

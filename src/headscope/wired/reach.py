@@ -48,9 +48,13 @@ def rope_kernel(reach: tuple[tuple[int, float], ...]) -> tuple[Float64, Float64]
     inside = np.isin(behind, list(weights))
     signed = np.hstack([basis, -basis])
     found = linprog(
-        np.ones(signed.shape[1]), A_ub=signed[~inside], b_ub=np.zeros((~inside).sum()),
-        A_eq=signed[inside], b_eq=[weights[at] for at in behind[inside]], bounds=(0, None),
-    )  # fmt: skip
+        np.ones(signed.shape[1]),
+        A_ub=signed[~inside],
+        b_ub=np.zeros((~inside).sum()),
+        A_eq=signed[inside],
+        b_eq=[weights[at] for at in behind[inside]],
+        bounds=(0, None),
+    )
     if found.x is None:
         raise ValueError(f"found no waves for the offsets {list(weights)}: {found.message}")
     both = found.x[: basis.shape[1]] - found.x[basis.shape[1] :]

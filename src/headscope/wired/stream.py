@@ -78,9 +78,15 @@ def code_width(features: Iterable[Feature], places: int) -> int:
 
 
 def make_stream(
-    features: Iterable[Feature], vocabulary: Sequence[str], *, width: int, places: int, seed: int,
-    turned: bool, overlap: float,
-) -> Stream:  # fmt: skip
+    features: Iterable[Feature],
+    vocabulary: Sequence[str],
+    *,
+    width: int,
+    places: int,
+    seed: int,
+    turned: bool,
+    overlap: float,
+) -> Stream:
     """Gives each feature its place, and each token its code.
 
     vocabulary  token texts by id

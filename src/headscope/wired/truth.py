@@ -45,9 +45,12 @@ class Judged:
 
 
 def judge(
-    tree: xr.DataTree, wired: Wired, shown: Mapping[tuple[int, int], set[str]], *,
+    tree: xr.DataTree,
+    wired: Wired,
+    shown: Mapping[tuple[int, int], set[str]],
+    *,
     strict: bool = False,
-) -> list[Judged]:  # fmt: skip
+) -> list[Judged]:
     """Each head of a run's results.
 
     shown   (layer, head) -> kinds that are plainly true of its maps, as `plain_truths`
@@ -61,10 +64,12 @@ def judge(
         right = tuple(must for must in head.said if any(must.fits(*label) for label in said))
         instead = {kind for kind, _ in said if kind in plain}  # it is said in another way
         missed = tuple(
-            must for must in head.said
-            if must not in right and not instead.intersection(rules[must.kind].unless)
+            must
+            for must in head.said
+            if must not in right
+            and not instead.intersection(rules[must.kind].unless)
             and (strict or f"no {must.kind}" not in plain)
-        )  # fmt: skip
+        )
         false = tuple(
             claim
             for claim, label in zip(one.labels, said, strict=True)
@@ -178,12 +183,13 @@ def _shares(maps: Float64, tokens: Sequence[str], segments: np.ndarray) -> dict[
         "previous": (maps * (offset == -1)).sum((-1, -2)) / size,
         "next": (maps * (offset == 1)).sum((-1, -2)) / size,
         "nearby": (maps * (abs(offset) <= NEARBY)).sum((-1, -2)) / size,
-        "first": column[..., 0], "cls": column[..., np.isin(texts, CLS)].sum(-1),
+        "first": column[..., 0],
+        "cls": column[..., np.isin(texts, CLS)].sum(-1),
         "sep": column[..., np.isin(texts, SEP)].sum(-1),
         "special": column[..., special].sum(-1),
         "punctuation": column[..., np.isin(texts, [".", ","])].sum(-1),
         "spread": nats / max(uniform, 1e-9),
-    }  # fmt: skip
+    }
     left = np.maximum(1 - maps[..., 1:, 0], 1e-9).sum(-1)  # of what the first token leaves
     for kind, back in ("self", 0), ("previous", -1):
         shares[f"rest {kind}"] = (maps * (offset == back))[..., 1:, 1:].sum((-1, -2)) / left

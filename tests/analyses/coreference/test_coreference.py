@@ -45,8 +45,13 @@ MEASURES = ("attention", "weighted_norm")
 # --- stories and heads ----------------------------------------------------------------------
 
 
-def m(entity: str, first: int, last: int | None = None, head: int | None = None,
-      kind: str | None = "nominal") -> Mention:  # fmt: skip
+def m(
+    entity: str,
+    first: int,
+    last: int | None = None,
+    head: int | None = None,
+    kind: str | None = "nominal",
+) -> Mention:
     """A mention of one word, or of several with the last as its head."""
     last = first if last is None else last
     return Mention(entity, first, last, last if head is None else head, kind)
@@ -155,8 +160,10 @@ def test_a_mention_before_its_name_is_its_antecedent_and_one_behind_is_not() -> 
     result = found([story(text, *mentions)], looking(*heads))
     assert of_heads(result) == of_heads(result, "accuracy_strict") == [1, 0, 0]
     assert result["count"].sel(mention_type=["all", "pronoun", "proper"]).values.tolist() == [
-        1, 0, 1,
-    ]  # fmt: skip
+        1,
+        0,
+        1,
+    ]
 
 
 def test_strictly_a_mention_of_the_entity_behind_is_wrong() -> None:
@@ -229,8 +236,11 @@ def test_each_type_is_scored_alone_and_an_unknown_one_counts_in_all_only() -> No
     look = {1: {0: 1}, 2: {"cls": 1}, 3: {0: 1}, 4: {"cls": 1}, 5: {2: 1}}
     result = found([story(text + " Bea", *mentions, other)], looking(look))
     assert dict(zip(MENTION_TYPES, result["count"].values.tolist(), strict=True)) == {
-        "all": 5, "pronoun": 2, "proper": 1, "nominal": 1,
-    }  # fmt: skip
+        "all": 5,
+        "pronoun": 2,
+        "proper": 1,
+        "nominal": 1,
+    }
     assert [of_heads(result, kind=k)[0] for k in MENTION_TYPES] == [0.6, 0.5, 1, 0]
 
 
@@ -246,8 +256,13 @@ def test_a_type_that_never_occurs_has_no_number() -> None:
 def test_each_window_is_an_input_and_every_mention_is_counted_once() -> None:
     text = "Ann saw her . The old dog slept . She saw it . It woke"
     mentions = (
-        m("ann", 0), m("ann", 2), m("dog", 4, 6), m("ann", 9), m("dog", 11), m("dog", 13),
-    )  # fmt: skip
+        m("ann", 0),
+        m("ann", 2),
+        m("dog", 4, 6),
+        m("ann", 9),
+        m("dog", 11),
+        m("dog", 13),
+    )
     everywhere = {w: {0: 1.0} for w in (2, 9, 11, 13)}
     whole = found([story(text, *mentions)], looking(everywhere))
     assert left_out(whole) == {"no_antecedent": 2}
@@ -336,10 +351,17 @@ def test_the_same_words_come_before_the_same_head_word() -> None:
 @pytest.mark.parametrize(
     ("pronoun", "wanted"),
     [
-        ("him", 2), ("HERSELF", 4), ("itself", 7), ("they", 6), ("I", 1), ("your", 5), ("us", 0),
-        ("this", 7), ("those", 6),
+        ("him", 2),
+        ("HERSELF", 4),
+        ("itself", 7),
+        ("they", 6),
+        ("I", 1),
+        ("your", 5),
+        ("us", 0),
+        ("this", 7),
+        ("those", 6),
     ],
-)  # fmt: skip
+)
 def test_pronouns_agree_in_person_number_and_gender(pronoun: str, wanted: int) -> None:
     forms = f"we me he x she you them its {pronoun}"
     places = (0, 1, 2, 4, 5, 6, 7)
@@ -354,8 +376,10 @@ def test_what_is_unknown_agrees_with_everything() -> None:
     kim, me = m("kim", 0, kind="proper"), m("me", 2, kind="pronoun")
     assert answers(text, kim, me, m("kim", 4, kind="pronoun"))["rule_based"] == 0
     assert answers(text.replace("she", "wer"), kim, me, m("kim", 4, kind="pronoun")) == {
-        "nearest": 2, "head_match": None, "rule_based": 2,
-    }  # fmt: skip
+        "nearest": 2,
+        "head_match": None,
+        "rule_based": 2,
+    }
 
 
 def test_every_pronoun_of_the_readers_has_the_features_of_the_reference() -> None:
@@ -368,8 +392,12 @@ def test_every_pronoun_of_the_readers_has_the_features_of_the_reference() -> Non
 def test_a_noun_phrase_is_third_person_and_where_nothing_agrees_the_nearest_is_taken() -> None:
     kim, me = m("kim", 0, kind="proper"), m("me", 2, kind="pronoun")
     assert answers("Kim saw me and the mine left", kim, me, m("kim", 4, 5))["rule_based"] == 0
-    assert answers("you saw me and she left", m("you", 0, kind="pronoun"), me,
-                   m("you", 4, kind="pronoun"))["rule_based"] == 2  # fmt: skip
+    assert (
+        answers(
+            "you saw me and she left", m("you", 0, kind="pronoun"), me, m("you", 4, kind="pronoun")
+        )["rule_based"]
+        == 2
+    )
 
 
 def test_a_head_that_looks_at_the_nearest_mention_scores_as_nearest_does_in_every_replicate(
@@ -439,8 +467,21 @@ def test_a_head_that_is_always_right_beats_the_rules_beyond_the_interval() -> No
 # --- beside the reference -------------------------------------------------------------------
 
 FORMS = (
-    "Ann", "ann", "he", "him", "she", "it", "they", "I", "you", "Bea", "dog", "the", "THE", "old",
-)  # fmt: skip
+    "Ann",
+    "ann",
+    "he",
+    "him",
+    "she",
+    "it",
+    "they",
+    "I",
+    "you",
+    "Bea",
+    "dog",
+    "the",
+    "THE",
+    "old",
+)
 
 
 def random_story(rng: np.random.Generator, index: int) -> Example:

@@ -39,9 +39,11 @@ def test_numbers_and_their_intervals_are_those_of_the_result():
     tree = recorded(3, 4, groups=LANGUAGE)
     table, dataset = best_heads(tree), tree["dependency"]
     for column, variable in (
-        ("accuracy", "best_accuracy"), ("held_out", "held_out"), ("baseline", "baseline"),
+        ("accuracy", "best_accuracy"),
+        ("held_out", "held_out"),
+        ("baseline", "baseline"),
         ("advantage", "advantage"),
-    ):  # fmt: skip
+    ):
         for end in ("", "_ci_low", "_ci_high"):
             np.testing.assert_array_equal(table[column + end], dataset[variable + end].values)
 

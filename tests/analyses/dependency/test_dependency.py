@@ -99,10 +99,13 @@ JOHN = (("John", 2, "poss"), ("'s", 0, "possessive"), ("dog", -1, "root"))
 @pytest.mark.parametrize(
     ("relation", "possessive", "expected"),
     [
-        ("poss", "stanford", 1), ("poss", "universal", 1), ("poss", "off", 0),
-        ("nmod:poss", "stanford", 0), ("nmod:poss", "universal", 1),
+        ("poss", "stanford", 1),
+        ("poss", "universal", 1),
+        ("poss", "off", 0),
+        ("nmod:poss", "stanford", 0),
+        ("nmod:poss", "universal", 1),
     ],
-)  # fmt: skip
+)
 def test_the_clitic_answers_for_the_possessor(relation, possessive, expected):
     example = sentence(("John", 2, relation), *JOHN[1:])
     found = scored([example], [{1: 2, 0: 1}], possessive=possessive)

@@ -29,8 +29,11 @@ from headscope.run.contract_bench import COMMA, STOP, tiny_examples, tiny_networ
 from reference import features as reference
 
 OPTIONS = (
-    {}, {"absent": "zero"}, {"measure": "weighted_norm"}, {"language": "de", "negation": "not"},
-)  # fmt: skip
+    {},
+    {"absent": "zero"},
+    {"measure": "weighted_norm"},
+    {"language": "de", "negation": "not"},
+)
 
 
 def found(**how: object) -> dict[str, float]:

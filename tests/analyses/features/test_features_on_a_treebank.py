@@ -82,9 +82,12 @@ def test_a_treebank_gives_what_its_own_lines_give(demo: Model, two, told, tmp_pa
     (tmp_path / "two.conllu").write_text(two, "utf-8")
     corpus = hs.TreebankCorpus(tmp_path / "two.conllu")
     found = hs.atlas(
-        demo, corpus, analyses=("features", "cls_attention", "pairs"), replicates=0,
+        demo,
+        corpus,
+        analyses=("features", "cls_attention", "pairs"),
+        replicates=0,
         execution=hs.Execution(linears="stock", threads=1),
-    )  # fmt: skip
+    )
     for kind in found["features"].feature.values:
         one = found["features"].sel(feature=kind)
         assert one["count"] == sum(bool(tokens[kind]) for tokens in kinds) > 0

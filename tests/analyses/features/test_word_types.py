@@ -35,9 +35,12 @@ def test_the_words_of_a_sentence_are_what_was_told_by_hand(at: int, kind: str) -
 def test_with_penn_tags_the_universal_ones_do_not_matter() -> None:
     """Be is a verb, a modal is none; "someone" is a noun, "which" no pronoun."""
     words = [
-        Word("is", "AUX", "VBZ"), Word("can", "AUX", "MD"), Word("someone", "PRON", "NN"),
-        Word("which", "PRON", "WDT"), Word("it", "PRON", "PRP"),
-    ]  # fmt: skip
+        Word("is", "AUX", "VBZ"),
+        Word("can", "AUX", "MD"),
+        Word("someone", "PRON", "NN"),
+        Word("which", "PRON", "WDT"),
+        Word("it", "PRON", "PRP"),
+    ]
     assert of_type("verb", *words) == [0]
     assert of_type("noun", *words) == [2]
     assert of_type("pronoun", *words) == [4]
@@ -54,9 +57,11 @@ def test_without_language_specific_tags_the_universal_ones_decide() -> None:
 def test_tags_of_another_tagset_are_not_mistaken_for_penns() -> None:
     """PRP is a preposition in the tagset of the Portuguese treebanks."""
     words = [
-        Word("de", "ADP", "PRP"), Word("casas", "NOUN", "N"), Word("ver", "VERB", "V"),
+        Word("de", "ADP", "PRP"),
+        Word("casas", "NOUN", "N"),
+        Word("ver", "VERB", "V"),
         Word("ela", "PRON", "PERS"),
-    ]  # fmt: skip
+    ]
     assert of_type("pronoun", *words) == [3]
     assert of_type("noun", *words) == [1]
     assert of_type("verb", *words) == [2]

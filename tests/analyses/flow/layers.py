@@ -25,9 +25,11 @@ def families_layers(name: str) -> tuple[list[LayerView], Batch]:
     batch = Batch.of(examples, VOCABULARY, replicates=0)
     width = given["input_ids"].shape[1]
     batch = replace(
-        batch, input_ids=batch.input_ids[:, :width], segment_ids=batch.segment_ids[:, :width],
+        batch,
+        input_ids=batch.input_ids[:, :width],
+        segment_ids=batch.segment_ids[:, :width],
         mask=batch.mask[:, :width],
-    )  # fmt: skip
+    )
     assert torch.equal(batch.mask, mask)
     stacks = FAMILIES[name].stacks
     views: list[LayerView] = []

@@ -195,9 +195,10 @@ def test_p_values_are_those_of_other_random_places(statistic: str) -> None:
     for way, reverse in WAYS.items():
         draws = list(plain.permuted(expected, times=1000, seed=1, reverse=reverse))
         wanted = plain.p_values(
-            plain.score(expected, reverse=reverse), draws,
+            plain.score(expected, reverse=reverse),
+            draws,
             standardise=statistic == "standardised",
-        )  # fmt: skip
+        )
         assert wanted.min() < 0.5 < wanted.max()
         np.testing.assert_allclose(found[f"p_value{way}"], wanted, atol=0.09)
 
@@ -348,12 +349,15 @@ def test_a_link_is_moved_as_a_whole_and_never_onto_special_tokens() -> None:
     (link,) = links_of(example, pairing="product")
     places = places_of(link, example)
     assert [place.T.tolist() for place in places] == [
-        [[1, 4], [2, 4]], [[2, 5], [3, 5]], [[3, 6], [4, 6]],
-    ]  # fmt: skip
+        [[1, 4], [2, 4]],
+        [[2, 5], [3, 5]],
+        [[3, 6], [4, 6]],
+    ]
     example.special[5] = True
     assert [place.T.tolist() for place in places_of(link, example)] == [
-        [[1, 4], [2, 4]], [[3, 6], [4, 6]],
-    ]  # fmt: skip
+        [[1, 4], [2, 4]],
+        [[3, 6], [4, 6]],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -391,9 +395,13 @@ def test_a_run_over_a_release_gives_frames(demo: Model, tmp_path: Path) -> None:
     ]
     release = write_release(tmp_path, [Unit(5, "feel.v", sentences=sentences)])
     made = hs.atlas(
-        demo, hs.FramesCorpus(release), analyses=("frames",), replicates=10,
-        options={"frames": {"permutations": 20}}, execution=hs.Execution(linears="stock"),
-    )  # fmt: skip
+        demo,
+        hs.FramesCorpus(release),
+        analyses=("frames",),
+        replicates=10,
+        options={"frames": {"permutations": 20}},
+        execution=hs.Execution(linears="stock"),
+    )
     found = made["frames"]
     assert int(found.sentences) == 2
     assert bool((found.score > 0).all())

@@ -20,9 +20,15 @@ from headscope.page.svg import Styles, inline_panel
 from recorded import ALONE, DECODER, LANGUAGE, by_norm, changed, hostile, recorded
 
 FIGURES = (
-    "best_heads", "dependency_heads", "example_sentences", "coreference", "frames",
-    "features_by_layer", "cls_attention", "pairs",
-)  # fmt: skip
+    "best_heads",
+    "dependency_heads",
+    "example_sentences",
+    "coreference",
+    "frames",
+    "features_by_layer",
+    "cls_attention",
+    "pairs",
+)
 SMALL = {"layers": 3, "heads": 4}
 VARIANTS = {
     "one document": SMALL | {"kind": ALONE},

@@ -19,10 +19,12 @@ def numbers(share: float, above: float, reference: float = 0.3) -> xr.Dataset:
     for name, value in values.items():
         arrays |= {f"{name}_ci_low": value - 0.02, f"{name}_ci_high": value + 0.02}
     dims = ("layer", "head", "kind")
-    return xr.Dataset({
-        name: (dims, np.full((1, 1, 2), value))
-        for name, value in (arrays | {"reference": reference}).items()
-    })  # fmt: skip
+    return xr.Dataset(
+        {
+            name: (dims, np.full((1, 1, 2), value))
+            for name, value in (arrays | {"reference": reference}).items()
+        }
+    )
 
 
 def claims(dataset: xr.Dataset) -> list:

@@ -36,9 +36,16 @@ from model.families.tiny import tiny
 from reference import extraction, neurons
 
 NAMES = (
-    "effective", "relative_score", "position_overlap", "top_share", "neuron_importance",
-    "separation", "separation_score", "separation_effective", "own_segment_overlap",
-)  # fmt: skip
+    "effective",
+    "relative_score",
+    "position_overlap",
+    "top_share",
+    "neuron_importance",
+    "separation",
+    "separation_score",
+    "separation_effective",
+    "own_segment_overlap",
+)
 TEXT = (
     ("The river had risen in the night, and nobody crossed it.", None),
     ("She put the letter back. Nothing in it was new!", "He had read it twice before."),
@@ -69,9 +76,13 @@ def found(demo: Model, wide: Any, text: list[Example]) -> xr.Dataset:
     """The analysis on real text, in float64 and one padded batch."""
     special = demo.special_tokens
     return run(
-        {"neurons": {}}, network=wide, examples=text, size=3, vocabulary=demo.vocabulary,
+        {"neurons": {}},
+        network=wide,
+        examples=text,
+        size=3,
+        vocabulary=demo.vocabulary,
         special=special,
-    )["neurons"]  # fmt: skip
+    )["neurons"]
 
 
 def seen_alone(network: Any, example: Example) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -362,8 +373,9 @@ def test_bags_of_words_agree_with_the_reference(
         alone.append(np.reshape(bags, attention.shape[:2]))
     np.testing.assert_allclose(found.bag_of_words, np.nanmean(alone, 0), rtol=1e-5, atol=1e-6)
     for quantity, name in (
-        ("effective", "separation_effective"), ("position_overlap", "own_segment_overlap"),
-    ):  # fmt: skip
+        ("effective", "separation_effective"),
+        ("position_overlap", "own_segment_overlap"),
+    ):
         numbers = found[name]
         if "contrast" in numbers.dims:
             numbers = numbers.sel(contrast="own_segment")
@@ -411,9 +423,12 @@ def test_heads_are_ranked_beside_what_they_attend_to(
 ) -> None:
     """By the attention that `surface` finds, and scipy."""
     surface = run(
-        {"surface": {}}, network=wide, examples=text, vocabulary=demo.vocabulary,
+        {"surface": {}},
+        network=wide,
+        examples=text,
+        vocabulary=demo.vocabulary,
         special=demo.special_tokens,
-    )["surface"].attention  # fmt: skip
+    )["surface"].attention
     for quantity in ("effective", "position_overlap"):
         for target in ("sep", "next", "previous"):
             share = surface.sel(target=target).values.ravel()

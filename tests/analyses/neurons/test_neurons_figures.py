@@ -41,10 +41,15 @@ def make_neurons(*, rho=None, half=0.02, seed=0):
     split = rng.normal(size=(HEADS, 3, 4, 4))
     _ends(made, "embedding_separation", ("head", "contrast", "part", "part_other"), split, half)
     return made.assign_coords(
-        quantity=["effective", "position_overlap"], target=TARGETS, contrast=CONTRASTS,
-        part=PARTS, part_other=PARTS, layer=range(LAYERS), head=range(HEADS),
+        quantity=["effective", "position_overlap"],
+        target=TARGETS,
+        contrast=CONTRASTS,
+        part=PARTS,
+        part_other=PARTS,
+        layer=range(LAYERS),
+        head=range(HEADS),
         neuron=range(WIDTH),
-    )  # fmt: skip
+    )
 
 
 def make(neurons=None, **options):
@@ -113,11 +118,12 @@ def test_without_attention_there_is_no_panel_of_it():
         ([[-0.05, 0.05, 0.05], [0.05, -0.05, -0.05]], 0.01, ["neither way"] * 6),
         ([[-0.5, 0.5, 0.5], [0.5, -0.5, -0.5]], np.nan, ["not decided without an interval"] * 6),
         (
-            [[-0.5, -0.5, 0.5], [0.5, 0.5, -0.5]], 0.02,
+            [[-0.5, -0.5, 0.5], [0.5, 0.5, -0.5]],
+            0.02,
             ["yes", "yes", "no, the opposite", "no, the opposite", "yes", "yes"],
         ),
     ],
-)  # fmt: skip
+)
 def test_the_verdict_follows_from_the_correlations(rho, half, answers):
     caption = pictures()["neurons"].caption(make(make_neurons(rho=rho, half=half)))
     found = re.findall(r"(?:few|many|fixed|changing) (?:neurons|ones): ([^(]+) \(ρ", caption)

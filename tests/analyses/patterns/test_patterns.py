@@ -168,8 +168,9 @@ def test_another_classifier_is_used_and_named(tmp_path) -> None:
 def test_large_weights_are_kept_to_half_a_step_of_their_output_channel(tmp_path) -> None:
     """The step is 1/127 of the channel's largest weight; smaller tensors are halves of a float."""
     for network, files, read in (
-        (Classifier(), FILES, read_classifier), (MarkedClassifier(), MARKED, read_marked)
-    ):  # fmt: skip
+        (Classifier(), FILES, read_classifier),
+        (MarkedClassifier(), MARKED, read_marked),
+    ):
         for weight in network.parameters():
             torch.nn.init.normal_(weight)
         files.write(network, {}, tmp_path)

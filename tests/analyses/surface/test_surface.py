@@ -50,8 +50,11 @@ def test_planted_heads_come_out_as_such_and_in_the_right_direction() -> None:
     def at(layer: int, head: int, target: str) -> float:
         return float(found.sel(layer=layer, head=head, target=target))
 
-    for layer, head, there, back in ((0, 0, "previous", "next"), (0, 1, "next", "previous"),
-                                     (1, 2, "previous", "next")):  # fmt: skip
+    for layer, head, there, back in (
+        (0, 0, "previous", "next"),
+        (0, 1, "next", "previous"),
+        (1, 2, "previous", "next"),
+    ):
         assert at(layer, head, there) == pytest.approx(share, abs=1e-12)
         assert at(layer, head, back) == 0
         assert at(layer, head, "self") == pytest.approx(one, abs=1e-12)
@@ -190,9 +193,9 @@ def test_a_head_that_looks_elsewhere_from_far_is_said_to(monkeypatch) -> None:
         f"attention_by_place_ci_{end}": shares + by for end, by in (("low", -0.1), ("high", 0.1))
     }
     dims = ("layer", "head", "goal", "query_band")
-    dataset = xr.Dataset({
-        name: (dims, values) for name, values in ({"attention_by_place": shares} | ends).items()
-    }).assign_coords(goal=list(GOALS), query_band=list(NAMES))  # fmt: skip
+    dataset = xr.Dataset(
+        {name: (dims, values) for name, values in ({"attention_by_place": shares} | ends).items()}
+    ).assign_coords(goal=list(GOALS), query_band=list(NAMES))
     dataset["attention"] = (("layer", "head", "target"), np.full((1, 2, 1), np.nan))
     dataset = dataset.assign_coords(target=["cls"])
     tree = xr.DataTree.from_dict({"surface": dataset})

@@ -55,15 +55,19 @@ def test_the_parser_decides_where_sentences_of_running_text_end(write):
 @pytest.mark.parametrize(
     ("lines", "parsed"),
     [
-        (["= A title =", "It slept. It ate.", "And left."],
-         ["= A title =", "It slept. It ate. And left."]),
-        (["The old cat sat", "on the mat beside", "Mary and then it", "slept."],
-         ["The old cat sat on the mat beside Mary and then it slept."]),
+        (
+            ["= A title =", "It slept. It ate.", "And left."],
+            ["= A title =", "It slept. It ate. And left."],
+        ),
+        (
+            ["The old cat sat", "on the mat beside", "Mary and then it", "slept."],
+            ["The old cat sat on the mat beside Mary and then it slept."],
+        ),
         (["Milk", "Two eggs", "Bread"], ["Milk", "Two eggs", "Bread"]),
-        (["He said \"no.\"", "She left."], ["He said \"no.\" She left."]),
+        (['He said "no."', "She left."], ['He said "no." She left.']),
     ],
     ids=["a heading stands alone", "wrapped text goes on", "items", "a quote ends a sentence"],
-)  # fmt: skip
+)
 def test_lines_are_parsed_together_or_alone(write, lines, parsed):
     list(AnnotatedCorpus(TextCorpus(write("\n".join(lines))), Chain()))
     assert parsed == SEEN
@@ -137,8 +141,10 @@ def test_what_stays_is_counted_by_the_encoder(bert):
     examples = [e.id for document in corpus for e in encoder.encode(document)]
     assert examples == ["tree", "coref", "ready"]
     assert {name: r.total for name, r in encoder.counts.reasons.items()} == {
-        "malformed": 1, "empty": 2, "not valid Unicode": 1,
-    }  # fmt: skip
+        "malformed": 1,
+        "empty": 2,
+        "not valid Unicode": 1,
+    }
 
 
 def test_the_description_names_the_parser_and_its_version(write):

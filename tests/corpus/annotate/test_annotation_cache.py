@@ -66,11 +66,15 @@ def test_any_words_are_the_same_after_a_round_through_the_file(tmp_path_factory,
     root = data.draw(st.integers(0, size - 1))
     tree = tuple(
         Word(
-            data.draw(FORM), data.draw(TAG), data.draw(TAG), -1 if n == root else root,
-            "root" if n == root else data.draw(TAG), data.draw(st.booleans()),
+            data.draw(FORM),
+            data.draw(TAG),
+            data.draw(TAG),
+            -1 if n == root else root,
+            "root" if n == root else data.draw(TAG),
+            data.draw(st.booleans()),
         )
         for n in range(size)
-    )  # fmt: skip
+    )
     path = tmp_path_factory.mktemp("round") / "x.conllu"
     name = data.draw(st.text())
     write_cache(path, "key", [("first", [[]]), (name, [[tree], [], [tree, tree]])])

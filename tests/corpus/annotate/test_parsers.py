@@ -51,9 +51,13 @@ def factories():
         labels = ["ROOT" if first else "Dep:Sub" for first in new]
         tags = ["_SP" if token.is_space else "TAG" for token in doc]
         return Doc(
-            doc.vocab, words=[t.text for t in doc], spaces=[bool(t.whitespace_) for t in doc],
-            heads=heads, deps=labels, tags=tags,
-        )  # fmt: skip
+            doc.vocab,
+            words=[t.text for t in doc],
+            spaces=[bool(t.whitespace_) for t in doc],
+            heads=heads,
+            deps=labels,
+            tags=tags,
+        )
 
     @Language.component("call_it_done")
     def done(doc):
@@ -166,10 +170,17 @@ def test_a_pipeline_that_asks_for_an_unknown_component_is_refused(pipeline):
 def test_english_gets_penn_tags_and_clearnlp_labels(english):
     ((tree,),) = english(["The cat didn't chase the dog's ball."])
     assert [(w.form, w.xpos, w.relation) for w in tree] == [
-        ("The", "DT", "det"), ("cat", "NN", "nsubj"), ("did", "VBD", "aux"), ("n't", "RB", "neg"),
-        ("chase", "VB", "root"), ("the", "DT", "det"), ("dog", "NN", "poss"), ("'s", "POS", "case"),
-        ("ball", "NN", "dobj"), (".", ".", "punct"),
-    ]  # fmt: skip
+        ("The", "DT", "det"),
+        ("cat", "NN", "nsubj"),
+        ("did", "VBD", "aux"),
+        ("n't", "RB", "neg"),
+        ("chase", "VB", "root"),
+        ("the", "DT", "det"),
+        ("dog", "NN", "poss"),
+        ("'s", "POS", "case"),
+        ("ball", "NN", "dobj"),
+        (".", ".", "punct"),
+    ]
     assert [w.head for w in tree] == [1, 4, 4, 4, -1, 6, 8, 6, 4, 4]
     assert [w.upos for w in tree][:5] == ["DET", "NOUN", "AUX", "PART", "VERB"]
     assert "".join(w.form + " " * w.space_after for w in tree) == (
@@ -350,10 +361,14 @@ def test_stanzas_words_keep_their_tree_and_know_what_was_glued(stanza, tmp_path)
     ((tree,), nothing) = annotator.load()(["Il can't du parc.", "  "])
     assert nothing == []
     assert [(w.form, w.head, w.relation, w.space_after) for w in tree] == [
-        ("Il", 1, "nsubj", True), ("ca", -1, "root", False), ("n't", 1, "advmod:neg", True),
-        ("de", 5, "case", True), ("le", 5, "det", True), ("parc", 1, "obl", False),
+        ("Il", 1, "nsubj", True),
+        ("ca", -1, "root", False),
+        ("n't", 1, "advmod:neg", True),
+        ("de", 5, "case", True),
+        ("le", 5, "det", True),
+        ("parc", 1, "obl", False),
         (".", 1, "punct", True),
-    ]  # fmt: skip
+    ]
     assert made["download_method"] is None, "nothing may be fetched"
     assert made["language"] == "fr"
 

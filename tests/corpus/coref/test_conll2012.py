@@ -140,7 +140,7 @@ BAD = {
     "parse with two leaves": (PARSED.replace("*))", "**))"), 1, "tree"),
     "parse too deep": (ROW.replace("_", "(S" * 9999 + "*" + ")" * 9999, 2) + "\n\n", 1, "tree"),
     "no row": ("\n", 0, "found no row in this document; wanted"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "line", "reason"), BAD.values(), ids=BAD)
@@ -164,10 +164,14 @@ UNCLOSED = GOOD.replace("#end document\n", "")
 FRAMES = {
     "end missing before the next": (UNCLOSED + GOOD, 1, "no '#end document'", [False, True]),
     "end missing at the end": (GOOD + UNCLOSED, 5, "no '#end document'", [True, False]),
-    "begin missing": (GOOD + GOOD.partition("\n")[2] + GOOD, 5, "no '#begin document'",
-                      [True, False, True]),
+    "begin missing": (
+        GOOD + GOOD.partition("\n")[2] + GOOD,
+        5,
+        "no '#begin document'",
+        [True, False, True],
+    ),
     "rows behind the end": (GOOD + litbank("(1)"), 5, "no '#begin document'", [True, False]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "line", "reason", "good"), FRAMES.values(), ids=FRAMES)

@@ -18,8 +18,10 @@ def test_files_of_three_formats_are_one_corpus_whatever_their_names(write):
     files = [write(CONLL, "a.txt"), write("\n# x\n" + COREFUD, "b.tsv"), write(GAP, "c.conll")]
     corpus = CorefCorpus(files)
     assert [(d.id, len(d.passages[0].mentions)) for d in corpus] == [
-        ("c part 0", 1), ("u", 1), ("g", 3),
-    ]  # fmt: skip
+        ("c part 0", 1),
+        ("u", 1),
+        ("g", 3),
+    ]
     assert list(corpus) == list(corpus)
 
 

@@ -50,8 +50,9 @@ def test_words_count_through_the_document(write):
 def test_newdoc_starts_documents_and_entities_are_their_own(write):
     text = "".join(entities("(e1-x-1-)", comments=[f"# newdoc id = {name}"]) for name in "ab")
     assert [(d.id, len(d.passages[0].mentions)) for d in CorefCorpus(write(text))] == [
-        ("a", 1), ("b", 1),
-    ]  # fmt: skip
+        ("a", 1),
+        ("b", 1),
+    ]
 
 
 def test_without_newdoc_the_file_is_one_document(write):

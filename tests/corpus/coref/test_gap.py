@@ -12,10 +12,18 @@ TEXT = "Zoë O'Hara's aunt, Jean-Luc and I don't know; she left the U.N."
 def row(*, text=TEXT, pronoun="she", a="Zoë O'Hara", b="Jean-Luc", name="x-1", **changed):
     """One row whose offsets fit, unless they are given."""
     fields = {
-        "ID": name, "Text": text, "Pronoun": pronoun, "Pronoun-offset": text.find(pronoun),
-        "A": a, "A-offset": text.find(a), "A-coref": "TRUE",
-        "B": b, "B-offset": text.find(b), "B-coref": "FALSE", "URL": "http://x",
-    } | {key.replace("_", "-"): value for key, value in changed.items()}  # fmt: skip
+        "ID": name,
+        "Text": text,
+        "Pronoun": pronoun,
+        "Pronoun-offset": text.find(pronoun),
+        "A": a,
+        "A-offset": text.find(a),
+        "A-coref": "TRUE",
+        "B": b,
+        "B-offset": text.find(b),
+        "B-coref": "FALSE",
+        "URL": "http://x",
+    } | {key.replace("_", "-"): value for key, value in changed.items()}
     return "\t".join(map(str, fields.values())) + "\n"
 
 
@@ -42,9 +50,25 @@ def test_a_row_is_a_document_with_three_mentions(write):
 def test_words_are_cut_at_clitics_and_marks_but_not_at_hyphens_and_apostrophes(write):
     words = only(write(table(row()))).words
     assert [w.form for w in words] == [
-        "Zoë", "O'Hara", "'s", "aunt", ",", "Jean-Luc", "and", "I", "don't", "know", ";", "she",
-        "left", "the", "U", ".", "N", ".",
-    ]  # fmt: skip
+        "Zoë",
+        "O'Hara",
+        "'s",
+        "aunt",
+        ",",
+        "Jean-Luc",
+        "and",
+        "I",
+        "don't",
+        "know",
+        ";",
+        "she",
+        "left",
+        "the",
+        "U",
+        ".",
+        "N",
+        ".",
+    ]
     text = "".join(w.form + " " * w.space_after for w in words)
     assert text.rstrip() == TEXT
     assert all(w.upos is w.xpos is w.relation is None for w in words)
@@ -136,9 +160,10 @@ def test_every_row_of_gap_is_read(shared):
         text = "".join(w.form + " " * w.space_after for w in passage.words)
         assert text.split() == fields[1].split()
         for mention, name in zip(
-            passage.mentions, sorted([(int(fields[i + 1]), fields[i]) for i in (2, 4, 7)]),
+            passage.mentions,
+            sorted([(int(fields[i + 1]), fields[i]) for i in (2, 4, 7)]),
             strict=True,
-        ):  # fmt: skip
+        ):
             words = passage.words[mention.first : mention.last + 1]
             found = "".join(w.form for w in words)
             assert "".join(name[1].split()) in found

@@ -126,9 +126,10 @@ PARTS = {
     "a possessive pronoun": ("(NP (PRP$ *her) (NN car))", "her"),
     "a verb": ("(VP (VBD *grew) (ADVP (RB fast)))", "grew"),
     "no constituent": (
-        "(VP (VBD saw) (NP (DT the) (NN *man)) (PP (IN in) (NP (NN town))))", "the man in town",
+        "(VP (VBD saw) (NP (DT the) (NN *man)) (PP (IN in) (NP (NN town))))",
+        "the man in town",
     ),
-}  # fmt: skip
+}
 
 
 def check(brackets, mention=None):
@@ -199,9 +200,16 @@ def test_the_head_lies_within_the_mention_and_is_a_word_if_there_is_one_before_t
         assert words[head] in ("man", "Ann", "red")
 
 
-@given(st.recursive(st.sampled_from(["NN", "DT", "VBD", ",", "POS"]), lambda node: st.tuples(
-    st.sampled_from(["NP", "VP", "QP", "S"]), st.lists(node, min_size=1, max_size=4)
-), max_leaves=12), st.data())  # fmt: skip
+@given(
+    st.recursive(
+        st.sampled_from(["NN", "DT", "VBD", ",", "POS"]),
+        lambda node: st.tuples(
+            st.sampled_from(["NP", "VP", "QP", "S"]), st.lists(node, min_size=1, max_size=4)
+        ),
+        max_leaves=12,
+    ),
+    st.data(),
+)
 def test_in_any_tree_the_head_lies_within_the_mention(drawn, data):
     tags = []
 
@@ -263,8 +271,11 @@ def test_without_tags_a_capital_within_a_sentence_is_a_name():
 
 def test_a_capital_at_the_beginning_is_none_unless_the_word_has_it_elsewhere():
     assert kinds(["Dogs bark", "Emma left", "Then Emma slept"])[::2] == [
-        "nominal", "proper", "nominal", "nominal",
-    ]  # fmt: skip
+        "nominal",
+        "proper",
+        "nominal",
+        "nominal",
+    ]
 
 
 def test_quotation_marks_do_not_hide_the_beginning():

@@ -38,11 +38,14 @@ def examples(*lengths: int, seed: int = 0) -> list[Example]:
     rng = np.random.default_rng(seed)
     return [
         Example(
-            str(at), str(at), rng.integers(5, VOCABULARY, n), np.zeros(n, np.int64),
+            str(at),
+            str(at),
+            rng.integers(5, VOCABULARY, n),
+            np.zeros(n, np.int64),
             np.zeros(n, bool),
         )
         for at, n in enumerate(lengths)
-    ]  # fmt: skip
+    ]
 
 
 def batch(*lengths: int, seed: int = 0) -> Batch:

@@ -31,8 +31,11 @@ def ablated(mood, tmp_path_factory):
         groups=(((0, 1), (1, 2)),), pairs=2, replicates=50, batch_tokens=200
     )
     run = ablate(
-        load_for_task(mood, MOOD), data(40), settings=settings, execution=STOCK,
+        load_for_task(mood, MOOD),
+        data(40),
+        settings=settings,
+        execution=STOCK,
         output=tmp_path_factory.mktemp("ablated") / "run",
-    )  # fmt: skip
+    )
     run.report()
     return run

@@ -124,8 +124,16 @@ def test_the_tables_tell_every_answer_that_changed(ablated):
     effects = pd.read_csv(folder / "ablation_effects.csv")
     lost = flips[(flips["name"] == "L1·H2") & (flips["change"] == "lost")]
     assert effects.set_index("name").loc["L1·H2", "lost"] == len(lost)
-    assert list(effects["name"][:8]) == ["L1·H1", "L1·H2", "L1·H3", "L2·H1", "L2·H2", "L2·H3",
-                                         "L1", "L2"]  # fmt: skip
+    assert list(effects["name"][:8]) == [
+        "L1·H1",
+        "L1·H2",
+        "L1·H3",
+        "L2·H1",
+        "L2·H2",
+        "L2·H3",
+        "L1",
+        "L2",
+    ]
 
 
 def test_the_table_of_a_regression_tells_large_changes(amount, tmp_path):
@@ -236,9 +244,11 @@ def test_progress_goes_up_to_all_examples_once_for_heads_and_once_for_pairs(mood
     model, rows = load_for_task(mood, MOOD), data(30)
     told = []
     ablate(
-        model, rows, settings=replace(FEW, pairs=2),
+        model,
+        rows,
+        settings=replace(FEW, pairs=2),
         execution=replace(STOCK, progress=lambda *x: told.append(x)),
-    )  # fmt: skip
+    )
     assert [done for done, _ in told] == sorted({done for done, _ in told})
     assert told[-1] == (60, 60)
     assert (30, 60) in told

@@ -157,15 +157,21 @@ def test_the_written_checkpoint_answers_in_stock_transformers_as_if_the_heads_ga
             network(
                 input_ids=torch.from_numpy(e.input_ids)[None],
                 token_type_ids=torch.from_numpy(e.segment_ids)[None],
-            ).logits[0].numpy()
+            )
+            .logits[0]
+            .numpy()
             for e in encoded.examples
-        ]  # fmt: skip
+        ]
     np.testing.assert_allclose(np.array(found), wanted, atol=1e-5)
     again = load_for_task(folder, MOOD)
     np.testing.assert_allclose(outputs(again, encode(again, asked.scoring)), wanted, atol=1e-5)
     assert {p.name for p in folder.iterdir()} >= {
-        "config.json", "model.safetensors", "pruned.json", "pruned.svg", "pruned.png",
-    }  # fmt: skip
+        "config.json",
+        "model.safetensors",
+        "pruned.json",
+        "pruned.svg",
+        "pruned.png",
+    }
 
 
 def test_the_model_that_was_pruned_keeps_its_heads(asked, run, tmp_path):
@@ -257,9 +263,13 @@ def test_a_folder_that_is_not_ours_is_left_alone(mood, tmp_path):
 
 def test_what_cannot_be_is_refused():
     for wrong in (
-        {"orders": ()}, {"orders": ("random",)}, {"orders": ("best",)}, {"allowance": -1.0},
-        {"step": 0}, {"draws": 0},
-    ):  # fmt: skip
+        {"orders": ()},
+        {"orders": ("random",)},
+        {"orders": ("best",)},
+        {"allowance": -1.0},
+        {"step": 0},
+        {"draws": 0},
+    ):
         with pytest.raises(InputError):
             PruningSettings(**wrong)
 

@@ -25,12 +25,19 @@ SENTENCES = (
     ("hunde .", "dogs ."),
     ("der hund sieht der katze nicht .", "the dog does not see the cat ."),
 )
-LINKS = ("1-1 2-2 3p3 4-4 5-5", "1-2 1p1 2-5 3-6 4-4 4p3 5-7", "1p1 1-4 2-2 3-3 4-5", "1-1 2-2",
-         "1-1 2-2 3-5 4-6 5-7 6-4 6p3 7-8")  # fmt: skip
+LINKS = (
+    "1-1 2-2 3p3 4-4 5-5",
+    "1-2 1p1 2-5 3-6 4-4 4p3 5-7",
+    "1p1 1-4 2-2 3-3 4-5",
+    "1-1 2-2",
+    "1-1 2-2 3-5 4-6 5-7 6-4 6p3 7-8",
+)
 NETWORKS = {
-    "Marian": "MarianMTModel", "BART": "BartForConditionalGeneration",
-    "mBART": "MBartForConditionalGeneration", "T5": "T5ForConditionalGeneration",
-}  # fmt: skip
+    "Marian": "MarianMTModel",
+    "BART": "BartForConditionalGeneration",
+    "mBART": "MBartForConditionalGeneration",
+    "T5": "T5ForConditionalGeneration",
+}
 
 
 def fast() -> PreTrainedTokenizerFast:
@@ -79,9 +86,13 @@ class Slow(PreTrainedTokenizer):
 def network_of(name: str) -> T.PreTrainedModel:
     """A tiny random one of NETWORKS, sharp in its attention."""
     options: dict[str, Any] = {
-        **FAMILIES[name].options, "vocab_size": len(VOCABULARY), "pad_token_id": 0,
-        "eos_token_id": 2, "decoder_start_token_id": 0, "attn_implementation": "eager",
-    }  # fmt: skip
+        **FAMILIES[name].options,
+        "vocab_size": len(VOCABULARY),
+        "pad_token_id": 0,
+        "eos_token_id": 2,
+        "decoder_start_token_id": 0,
+        "attn_implementation": "eager",
+    }
     if "decoder_vocab_size" in options:
         options["decoder_vocab_size"] = len(VOCABULARY)
     config = getattr(T, f"{FAMILIES[name].name}Config")(**options)

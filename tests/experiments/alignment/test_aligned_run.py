@@ -23,13 +23,32 @@ from tasks.made import checkpoint
 
 GRID, BOTH = ("layer", "head"), ("setting", "measure")
 CONTRACT = {
-    "aer": (*GRID, *BOTH), "layer_aer": ("layer", *BOTH), "mean_layer_aer": BOTH, "best_aer": BOTH,
-    "held_out": BOTH, "highest_norm_layer_aer": ("setting",), "highest_norm_head_aer": ("setting",),
-    "mean_norm": GRID, "spearman": ("setting",), "pearson": ("setting",),
-}  # fmt: skip
+    "aer": (*GRID, *BOTH),
+    "layer_aer": ("layer", *BOTH),
+    "mean_layer_aer": BOTH,
+    "best_aer": BOTH,
+    "held_out": BOTH,
+    "highest_norm_layer_aer": ("setting",),
+    "highest_norm_head_aer": ("setting",),
+    "mean_norm": GRID,
+    "spearman": ("setting",),
+    "pearson": ("setting",),
+}
 # Typed from our notes on the paper's code, not from ours: AWO, then AWI.
-TYPED = ("68.4", "47.7", "62.9", "41.4", "83.0", "87.1",
-         "68.5", "29.8", "60.4", "25.0", "25.0", "35.5")  # fmt: skip
+TYPED = (
+    "68.4",
+    "47.7",
+    "62.9",
+    "41.4",
+    "83.0",
+    "87.1",
+    "68.5",
+    "29.8",
+    "60.4",
+    "25.0",
+    "25.0",
+    "35.5",
+)
 
 
 @pytest.fixture(scope="module")
@@ -114,21 +133,43 @@ def test_a_model_that_is_no_encoder_decoder_is_refused(name, tmp_path):
 
 @pytest.fixture(scope="module")
 def lines(desk):
-    result = CliRunner().invoke(group, [
-        "reproduce", "kobayashi2020", "--model", str(desk / "bert"), "--data",
-        f"text={desk / 'text.txt'}", "--data", f"alignment={desk / 'DeEn'}", "--data",
-        f"translator={desk / 'translator'}", "--replicates", "20", "--threads", "1", "--json",
-        "--no-report", "-o", str(desk / "out"),
-    ])  # fmt: skip
+    result = CliRunner().invoke(
+        group,
+        [
+            "reproduce",
+            "kobayashi2020",
+            "--model",
+            str(desk / "bert"),
+            "--data",
+            f"text={desk / 'text.txt'}",
+            "--data",
+            f"alignment={desk / 'DeEn'}",
+            "--data",
+            f"translator={desk / 'translator'}",
+            "--replicates",
+            "20",
+            "--threads",
+            "1",
+            "--json",
+            "--no-report",
+            "-o",
+            str(desk / "out"),
+        ],
+    )
     assert result.exit_code == 0, result.output
     return {line["key"]: line for line in json.loads(result.stdout)["lines"]}
 
 
 def test_lines_read_the_numbers_of_the_run(lines, translator, gold):
     found = align(translator, gold, replicates=20)["alignment"]
-    variables = [("mean_layer_aer", "weight"), ("best_aer", "weight"), ("mean_layer_aer", "norm"),
-                 ("best_aer", "norm"), ("highest_norm_layer_aer", None),
-                 ("highest_norm_head_aer", None)]  # fmt: skip
+    variables = [
+        ("mean_layer_aer", "weight"),
+        ("best_aer", "weight"),
+        ("mean_layer_aer", "norm"),
+        ("best_aer", "norm"),
+        ("highest_norm_layer_aer", None),
+        ("highest_norm_head_aer", None),
+    ]
     for at, text in enumerate(TYPED):
         variable, measure = variables[at % 6]
         choice = {"setting": ("AWO", "AWI")[at // 6]} | ({"measure": measure} if measure else {})

@@ -33,10 +33,12 @@ def drawn():
         found = links[at] = some(int(rng.integers(1, 6)))
         counts[at] = len(found), len(found & possible[at[0]]), len(found & sure[at[0]])
     state = {
-        "head": counts[:, :, :-1], "layer": counts[:, :, -1],
-        "norm": rng.random((PAIRS, LAYERS, HEADS)) * 30, "cells": rng.integers(4, 20, PAIRS),
+        "head": counts[:, :, :-1],
+        "layer": counts[:, :, -1],
+        "norm": rng.random((PAIRS, LAYERS, HEADS)) * 30,
+        "cells": rng.integers(4, 20, PAIRS),
         "wanted": np.array([len(s) for s in sure]),
-    }  # fmt: skip
+    }
     return sure, possible, links, state
 
 
@@ -110,9 +112,12 @@ def test_a_held_out_layer_is_chosen_on_one_half_and_scored_on_the_other(drawn, s
     half = halves(IDS, seed=SEED)
     for setting, measure in np.ndindex(2, 2):
         by_half = [
-            [rate(sure, possible, links[:, layer, HEADS, setting, measure], half == which)
-             for layer in range(LAYERS)] for which in (0, 1)
-        ]  # fmt: skip
+            [
+                rate(sure, possible, links[:, layer, HEADS, setting, measure], half == which)
+                for layer in range(LAYERS)
+            ]
+            for which in (0, 1)
+        ]
         chosen = [int(np.argmin(rates)) for rates in by_half]
         wanted = (by_half[1][chosen[0]] + by_half[0][chosen[1]]) / 2
         assert scores.held_out[0, setting, measure] == pytest.approx(wanted, abs=1e-12)

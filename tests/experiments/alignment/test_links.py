@@ -38,13 +38,25 @@ def test_tokens_know_their_words_with_a_fast_and_with_a_slow_tokenizer(tokenizer
 
 
 def test_a_sign_for_a_space_that_stands_alone_is_of_the_word_behind_it():
-    vocabulary = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁a", -1.0), ("▁", -2.0),
-                  ("b", -1.5), ("▁c", -1.0)]  # fmt: skip
+    vocabulary = [
+        ("<pad>", 0.0),
+        ("</s>", 0.0),
+        ("<unk>", 0.0),
+        ("▁a", -1.0),
+        ("▁", -2.0),
+        ("b", -1.5),
+        ("▁c", -1.0),
+    ]
     t5 = translator("T5", T.T5Tokenizer(vocab=vocabulary, extra_ids=0))
     one = encode(t5, SentencePair("1", ("a", "bb", "c"), ("b",), frozenset(), frozenset()))
     assert t5.tokenizer.convert_ids_to_tokens(one.source.ids.tolist()) == [
-        "▁a", "▁", "b", "b", "▁c", "</s>",
-    ]  # fmt: skip
+        "▁a",
+        "▁",
+        "b",
+        "b",
+        "▁c",
+        "</s>",
+    ]
     assert one.source.word.tolist() == [0, 1, 1, 1, 2, -1]
 
 
@@ -100,13 +112,13 @@ def test_links_of_the_word_read_are_those_of_the_word_generated_one_row_later():
 
 
 def test_a_row_that_looks_at_a_token_of_no_word_gives_no_link():
-    maps = np.array([[.4, .6, 0, 0], [0, .2, .5, .3], [.2, .2, .2, .4]])  # fmt: skip
+    maps = np.array([[0.4, 0.6, 0, 0], [0, 0.2, 0.5, 0.3], [0.2, 0.2, 0.2, 0.4]])
     found = links_of(maps, side(-1, 0, 1, -1), side(0, 1, 2), later=False)
     assert found.tolist() == [0, 1, -1]
 
 
 def test_words_without_tokens_have_no_links_and_the_first_of_equals_is_taken():
-    maps = np.array([[.5, .5, 0], [.5, .25, .25]])  # fmt: skip
+    maps = np.array([[0.5, 0.5, 0], [0.5, 0.25, 0.25]])
     assert links_of(maps, side(0, 2, -1), side(0, 2), later=False).tolist() == [0, -1, 0]
 
 
@@ -119,8 +131,9 @@ def stock(model, one):
     with torch.no_grad():
         out = model.network(
             input_ids=torch.from_numpy(one.source.ids)[None],
-            decoder_input_ids=torch.from_numpy(one.decoder_ids)[None], output_attentions=True,
-        )  # fmt: skip
+            decoder_input_ids=torch.from_numpy(one.decoder_ids)[None],
+            output_attentions=True,
+        )
     decoder = model.network.get_decoder()
     vectors = []
     for block in getattr(decoder, "block", None) or decoder.layers:
@@ -169,8 +182,10 @@ def test_links_and_norms_are_those_of_the_stock_model_by_plain_loops(name, pairs
         for layer, (alpha, f) in enumerate(zip(weights, vectors, strict=True)):
             weighted = [a[:, :, None] * v[None] for a, v in zip(alpha, f, strict=True)]
             norms = [np.linalg.norm(v, axis=-1) for v in weighted]
-            maps = {"weight": [*alpha, np.mean(alpha, 0)],
-                    "norm": [*norms, np.linalg.norm(sum(weighted), axis=-1)]}  # fmt: skip
+            maps = {
+                "weight": [*alpha, np.mean(alpha, 0)],
+                "norm": [*norms, np.linalg.norm(sum(weighted), axis=-1)],
+            }
             np.testing.assert_allclose(
                 state["norm"][row, layer], [n.sum() for n in norms], rtol=1e-4
             )
@@ -181,8 +196,11 @@ def test_links_and_norms_are_those_of_the_stock_model_by_plain_loops(name, pairs
                         whole = head == len(alpha)
                         counts = state["layer" if whole else "head"][row, layer]
                         counts = counts[s, m] if whole else counts[head, s, m]
-                        wanted = [len(links), len(links & one.pair.possible),
-                                  len(links & one.pair.sure)]  # fmt: skip
+                        wanted = [
+                            len(links),
+                            len(links & one.pair.possible),
+                            len(links & one.pair.sure),
+                        ]
                         assert counts.tolist() == wanted
                         different += wanted[1] > 0
         assert state["cells"][row] == alpha[0].size

@@ -22,9 +22,22 @@ from model.families.tiny import FAMILIES, UNLISTED, VOCABULARY, sharpened
 
 # Layers that add attention and an MLP to the residual stream, before it or after, side by side too.
 ADDING = [
-    "GPT-2", "GPT-NeoX", "OPT", "Llama", "Mistral", "Qwen2", "Qwen3", "Gemma", "Gemma2", "Gemma3",
-    "Phi3", "SmolLM3", "OLMo 2", "Cohere", "Starcoder 2",
-]  # fmt: skip
+    "GPT-2",
+    "GPT-NeoX",
+    "OPT",
+    "Llama",
+    "Mistral",
+    "Qwen2",
+    "Qwen3",
+    "Gemma",
+    "Gemma2",
+    "Gemma3",
+    "Phi3",
+    "SmolLM3",
+    "OLMo 2",
+    "Cohere",
+    "Starcoder 2",
+]
 
 
 def words() -> T.PreTrainedTokenizerFast:
@@ -99,10 +112,13 @@ def english() -> T.PreTrainedTokenizerFast:
     text = re.sub(r"\{\w*\}|[,.]", " ", " ".join(forms)) + " , . 0 1 2 3 4 5 6 7 8 9"
     known = {word: at for at, word in enumerate(dict.fromkeys(["[PAD]", "[UNK]", *text.split()]))}
     core = Tokenizer(models.WordLevel(known, unk_token="[UNK]"))
-    core.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation(),
-        pre_tokenizers.Digits(individual_digits=True),
-    ])  # fmt: skip
+    core.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.WhitespaceSplit(),
+            pre_tokenizers.Punctuation(),
+            pre_tokenizers.Digits(individual_digits=True),
+        ]
+    )
     return T.PreTrainedTokenizerFast(tokenizer_object=core, pad_token="[PAD]", unk_token="[UNK]")
 
 

@@ -24,9 +24,11 @@ LENGTH = 12  # tokens that come twice
 PLACES = 96
 SIZE = len(WORDS)
 TOKEN, PLACE, BEFORE, OUT = (
-    slice(0, SIZE), slice(SIZE, SIZE + PLACES), slice(SIZE + PLACES, 2 * SIZE + PLACES),
+    slice(0, SIZE),
+    slice(SIZE, SIZE + PLACES),
+    slice(SIZE + PLACES, 2 * SIZE + PLACES),
     slice(2 * SIZE + PLACES, 3 * SIZE + PLACES),
-)  # fmt: skip
+)
 DIM = SIZE + PLACES + 1  # a head compares words, places, and knows the first place
 WIDTH = 2 * DIM
 READ = 40.0
@@ -46,16 +48,30 @@ def small(kind: str = "GPT2", *, seed: int = 0, sharp: float = 0.3, layers: int 
     """A random decoder of that vocabulary: GPT-2 or Llama with grouped keys."""
     if kind == "GPT2":
         config: Any = T.GPT2Config(
-            vocab_size=SIZE, n_positions=PLACES, n_embd=32, n_layer=layers, n_head=4,
-            resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0,
+            vocab_size=SIZE,
+            n_positions=PLACES,
+            n_embd=32,
+            n_layer=layers,
+            n_head=4,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            bos_token_id=0,
+            eos_token_id=0,
             tie_word_embeddings=False,
-        )  # fmt: skip
+        )
     else:
         config = T.LlamaConfig(
-            vocab_size=SIZE, max_position_embeddings=PLACES, hidden_size=32, intermediate_size=48,
-            num_hidden_layers=layers, num_attention_heads=4, num_key_value_heads=2, bos_token_id=0,
+            vocab_size=SIZE,
+            max_position_embeddings=PLACES,
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=layers,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            bos_token_id=0,
             eos_token_id=0,
-        )  # fmt: skip
+        )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         network = getattr(T, f"{kind}{'LMHeadModel' if kind == 'GPT2' else 'ForCausalLM'}")(config)
@@ -89,10 +105,20 @@ def wired() -> Any:
     own embedding.
     """
     config = T.GPT2Config(
-        vocab_size=SIZE, n_positions=PLACES, n_embd=WIDTH, n_layer=2, n_head=2, n_inner=SIZE,
-        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0,
-        tie_word_embeddings=False, activation_function="relu",
-    )  # fmt: skip
+        vocab_size=SIZE,
+        n_positions=PLACES,
+        n_embd=WIDTH,
+        n_layer=2,
+        n_head=2,
+        n_inner=SIZE,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=0,
+        eos_token_id=0,
+        tie_word_embeddings=False,
+        activation_function="relu",
+    )
     network: Any = T.GPT2LMHeadModel(config).eval()
     for parameter in network.parameters():
         parameter.zero_()

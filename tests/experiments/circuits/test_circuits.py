@@ -268,9 +268,11 @@ def test_copying_by_weights_is_of_the_eigenvalues_of_the_whole_matrix():
     maps = list(weights.layers())
     found = head_scores.copying(maps, weights)
     whole = (
-        weights.embedding.double() @ maps[1].value[2] @ maps[1].output[2]
+        weights.embedding.double()
+        @ maps[1].value[2]
+        @ maps[1].output[2]
         @ weights.unembedding.double().T
-    )  # fmt: skip
+    )
     values = np.linalg.eigvals(whole.numpy())
     assert found[1, 2] == pytest.approx(values.sum().real / np.abs(values).sum(), abs=1e-6)
 
@@ -280,11 +282,14 @@ def test_composition_is_the_norm_of_the_product_and_random_rotations_spread_as_i
     draw = torch.Generator().manual_seed(0)
     width, dim = 12, 3
     maps = [
-        HeadMatrices(*(
-            torch.randn(shape, generator=draw, dtype=torch.float64)
-            for shape in ((1, width, dim),) * 3 + ((1, dim, width),)
-        )) for _ in range(2)
-    ]  # fmt: skip
+        HeadMatrices(
+            *(
+                torch.randn(shape, generator=draw, dtype=torch.float64)
+                for shape in ((1, width, dim),) * 3 + ((1, dim, width),)
+            )
+        )
+        for _ in range(2)
+    ]
     score, above = head_scores.composition(maps)
     writes = maps[0].value[0] @ maps[0].output[0]
     qk = maps[1].query[0] @ maps[1].key[0].T

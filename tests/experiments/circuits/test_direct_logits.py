@@ -64,11 +64,16 @@ def written_by_hand(model, example, right, wrong):
     for at, (z, module) in enumerate(zip(given, maps, strict=True)):
         matrix = module.weight if gpt2 else module.weight.T  # [head · dim, model]
         after = z @ matrix
-        parts = torch.stack([
-            one @ rows for one, rows in zip(
-                z.view(out.shape[1], -1), matrix.reshape(out.shape[1], -1, len(after)), strict=True
-            )
-        ])  # fmt: skip
+        parts = torch.stack(
+            [
+                one @ rows
+                for one, rows in zip(
+                    z.view(out.shape[1], -1),
+                    matrix.reshape(out.shape[1], -1, len(after)),
+                    strict=True,
+                )
+            ]
+        )
         if config.model_type == "gemma2":  # attention is normed, then added
             own = gain(layers[at].post_attention_layernorm)
             parts = torch.stack(
@@ -109,9 +114,12 @@ def test_a_source_token_counts_by_its_weight_and_its_vector():
         ahead = net.lm_head.weight[asked.right[0][0]] - net.lm_head.weight[asked.wrong[0][0]]
         vectors = torch.einsum("khd,hdm->hkm", values, block.c_proj.weight.view(4, 8, 32))
         parts = normed(
-            vectors * maps[..., None], final, last.weight, centred=True,
+            vectors * maps[..., None],
+            final,
+            last.weight,
+            centred=True,
             epsilon=net.config.layer_norm_epsilon,
-        )  # fmt: skip
+        )
     np.testing.assert_allclose(told.sources[0][1], (parts @ ahead).numpy(), atol=1e-6)
 
 

@@ -16,9 +16,13 @@ from headscope.run.store import RunFolder
 
 TEXT = " ".join(["cat dog tree house"] * 10)
 PLAIN = {
-    "sequences": 10, "length": 4, "replicates": 10, "control": "none", "composition": False,
+    "sequences": 10,
+    "length": 4,
+    "replicates": 10,
+    "control": "none",
+    "composition": False,
     "successors": False,
-}  # fmt: skip
+}
 STREAMED = np.array([[0.9, 0.7, 0.8, 0.8], [0.5, 0.1, 0.4, 1]])
 SCORES = np.array([[0.1, 0.3, 0.5, 0.7], [0, 0.2, 1, 0]])
 

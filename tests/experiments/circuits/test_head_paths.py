@@ -74,9 +74,13 @@ def test_a_path_is_what_the_receiver_makes_of_the_sender_alone():
                 for v, via in enumerate(VIA):
                     if receiver[0] > sender[0]:
                         after = path_by_hand(
-                            net, projections(net), (clean, other, right, wrong), sender, receiver,
+                            net,
+                            projections(net),
+                            (clean, other, right, wrong),
+                            sender,
+                            receiver,
                             via,
-                        )  # fmt: skip
+                        )
                         changes[s, r, v] += after - before
     there = np.array([[r[0] > s[0] for r in receivers] for s in senders])
     np.testing.assert_allclose(found.values[there], (changes / gap)[there], atol=2e-4)

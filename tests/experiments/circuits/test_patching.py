@@ -41,16 +41,25 @@ def by_hand(model, prompts, *, at=slice(None), share=1.0):
         before = difference(net, other, right, wrong)
         gap += difference(net, clean, right, wrong) - before
         own = head_inputs_of_all(net, maps, other)
-        changes = changes + np.array([
+        changes = changes + np.array(
             [
-                patched(
-                    net, maps[layer], other, (right, wrong), head, heads, at,
-                    own[layer] + share * (source[layer] - own[layer]),
-                ) - before
-                for head in range(heads)
+                [
+                    patched(
+                        net,
+                        maps[layer],
+                        other,
+                        (right, wrong),
+                        head,
+                        heads,
+                        at,
+                        own[layer] + share * (source[layer] - own[layer]),
+                    )
+                    - before
+                    for head in range(heads)
+                ]
+                for layer in range(len(maps))
             ]
-            for layer in range(len(maps))
-        ])  # fmt: skip
+        )
     return changes, gap
 
 

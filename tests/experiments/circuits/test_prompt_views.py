@@ -63,14 +63,21 @@ def test_what_is_lost_without_a_head_is_what_w_o_makes_of_zeros_or_its_mean(seen
         whole = difference(net, clean, right, wrong)
         wanted = [
             [
-                whole - patched(
-                    net, one, clean, (right, wrong), head, heads, slice(None),
+                whole
+                - patched(
+                    net,
+                    one,
+                    clean,
+                    (right, wrong),
+                    head,
+                    heads,
+                    slice(None),
                     (mean * (name == "lost_mean")).expand(len(clean), -1),
                 )
                 for head in range(heads)
             ]
             for one, mean in zip(maps, means, strict=True)
-        ]  # fmt: skip
+        ]
         np.testing.assert_allclose(found[name][at], wanted, atol=2e-5)
         assert np.abs(wanted).max() > 0.01
         assert float(found["difference"][at]) == pytest.approx(whole, abs=1e-5)
@@ -99,8 +106,9 @@ def test_what_heads_write_to_the_answer_alone_lies_above_the_mean_of_all_tokens(
         ):
             own = one.weight.view(len(one.weight), heads, -1)  # [model, head, dim]
             parts = torch.einsum("mhd,hd->hm", own, z.view(heads, -1))
-            parts = normed(parts, kept[-1][0, -1], norm.weight, centred=False,
-                           epsilon=norm.variance_epsilon)  # fmt: skip
+            parts = normed(
+                parts, kept[-1][0, -1], norm.weight, centred=False, epsilon=norm.variance_epsilon
+            )
             told = found["to_answer"][at, layer].sum("token")
             np.testing.assert_allclose(told, (parts @ ahead[right]).detach(), atol=1e-5)
     hook.remove()

@@ -61,8 +61,9 @@ def test_scores_are_those_of_loops_over_eager_maps(whole, monkeypatch):
         steps = range(len(ids) - len(right), len(ids))
         sentence = range(places[0] - told.sentence[run], places[-1] + 2)
         nothing = [*hay, 1]  # the tokenizer's word for what it does not know
-        every = zip(eager(network, ids), eager(network, nothing), values(network, ids, heads),
-                    strict=True)  # fmt: skip
+        every = zip(
+            eager(network, ids), eager(network, nothing), values(network, ids, heads), strict=True
+        )
         for layer, (maps, null, value) in enumerate(every):
             output = network.model.layers[layer].self_attn.o_proj.weight.detach().double()
             for head in range(heads):

@@ -74,8 +74,9 @@ def test_a_head_that_writes_the_answer_is_labelled_so_and_one_that_carries_it_so
     kinds = {place: [c.kind for c in one.labels] for place, one in head_labels(tree).items()}
     asked = {place: [k for k in some if k in RULES] for place, some in kinds.items()}
     assert {place: some for place, some in asked.items() if some} == {
-        (0, 1): ["carries_answer"], (1, 2): ["writes_answer"]
-    }  # fmt: skip
+        (0, 1): ["carries_answer"],
+        (1, 2): ["writes_answer"],
+    }
     told = findings(tree)
     assert "Patching one head brings most of it: L1·H2 40 % [30, 50], L2·H3 30 % [20, 40]." in told
     assert "Most of it is written by: L2·H3 35 % [25, 45]." in told

@@ -16,10 +16,15 @@ from headscope.model.model import Model
 from tasks.made import checkpoint, tokenizer
 
 TEXTS = [
-    "The cat a b . The cats , a b .", "A cat .", "b a the a , the cat b", "the cats . b , a a b .",
-    ("a b the cat .", "the cats , b a"), "b b b , a cat . the cat a the cats . b", "a . b",
+    "The cat a b . The cats , a b .",
+    "A cat .",
+    "b a the a , the cat b",
+    "the cats . b , a a b .",
+    ("a b the cat .", "the cats , b a"),
+    "b b b , a cat . the cat a the cats . b",
+    "a . b",
     ("the cat", "a cat . the b , b a the cats"),
-]  # fmt: skip
+]
 
 
 def corpus() -> hs.MemoryCorpus:
@@ -89,6 +94,10 @@ def compared(folder: Path, *, record: bool = True, **options: Any) -> hs.Run:
         analyses=("surface", "entropy", "norms", "features"), replicates=100, **options
     )
     return compare(
-        one, hs.load(place), tagged(), output=folder / "run", settings=settings,
+        one,
+        hs.load(place),
+        tagged(),
+        output=folder / "run",
+        settings=settings,
         execution=hs.Execution(linears="stock", threads=1),
-    )  # fmt: skip
+    )

@@ -160,16 +160,21 @@ def test_differences_know_how_much_each_document_weighs(tmp_path: Path) -> None:
     """Documents of 1 to 9 inputs: the interval of their difference is that of such documents."""
     one, other = base(tmp_path), perturbed(tmp_path, layers=(0, 1))
     weights = [9, 1, 1, 4, 1, 1, 2, 1]
-    unequal = hs.MemoryCorpus([
-        Document(str(at), tuple(
-            Passage(
-                f"{at}-{part}",
-                text=" ".join(["cats"] * at + ["the cat a b ."] * (1 + (at + part) % 5)),
+    unequal = hs.MemoryCorpus(
+        [
+            Document(
+                str(at),
+                tuple(
+                    Passage(
+                        f"{at}-{part}",
+                        text=" ".join(["cats"] * at + ["the cat a b ."] * (1 + (at + part) % 5)),
+                    )
+                    for part in range(count)
+                ),
             )
-            for part in range(count)
-        ))
-        for at, count in enumerate(weights)
-    ])  # fmt: skip
+            for at, count in enumerate(weights)
+        ]
+    )
     with keeping_draws():
         before, after = (
             hs.atlas(model, unequal, settings=QUICK, execution=STOCK)["surface"]

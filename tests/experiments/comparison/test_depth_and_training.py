@@ -79,10 +79,15 @@ def test_chance_is_unknown_where_nothing_differs() -> None:
 
 def record(folder: Path, *layers: int | None, **changes: object) -> Path:
     rows = [
-        {"part": "layer", "layer": at, "rate": 2e-5, "gradient_norm": 3.0 - (at or 0),
-         "relative_change": 0.01 * (1 + (at or 0))}
+        {
+            "part": "layer",
+            "layer": at,
+            "rate": 2e-5,
+            "gradient_norm": 3.0 - (at or 0),
+            "relative_change": 0.01 * (1 + (at or 0)),
+        }
         for at in layers
-    ]  # fmt: skip
+    ]
     (folder / "finetuned.json").write_text(json.dumps({"layers": rows} | changes))
     return folder
 

@@ -41,8 +41,7 @@ def corpus():
 
 
 def read(models, control, **more):
-    return compare(*models, corpus(), settings=SETTINGS, execution=STOCK, control=control,
-                   **more)  # fmt: skip
+    return compare(*models, corpus(), settings=SETTINGS, execution=STOCK, control=control, **more)
 
 
 @pytest.fixture(scope="module")

@@ -40,14 +40,22 @@ ROOT = Path(__file__).resolve().parents[2]
 FAST = {"epochs": 2, "batch": 8, "rate": 1e-3}
 TRAIN, DEV = data(40), data(30, seed=1)
 SIZES = {
-    "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
     "max_position_embeddings": 40,
-}  # fmt: skip
+}
 GPT2_TOKENS = partial(bytes_bpe, eos_token="<|end|>")
 ROBERTA_TOKENS = partial(
-    bytes_bpe, template=("<s> $A </s>", "<s> $A </s> </s> $B </s>"), bos_token="<s>",
-    eos_token="</s>", cls_token="<s>", sep_token="</s>", pad_token="<pad>",
-)  # fmt: skip
+    bytes_bpe,
+    template=("<s> $A </s>", "<s> $A </s> </s> $B </s>"),
+    bos_token="<s>",
+    eos_token="</s>",
+    cls_token="<s>",
+    sep_token="</s>",
+    pad_token="<pad>",
+)
 MARKS = (TRAINING_RECORD,)
 STILL = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
@@ -89,9 +97,12 @@ def test_a_task_is_learned_and_the_checkpoint_says_what_the_record_says(base, tm
 def test_the_checkpoint_is_safetensors_with_its_classes_and_its_record(base, tmp_path):
     record = teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
     assert {path.name for path in (tmp_path / "ckpt").iterdir()} == {
-        "config.json", "finetuned.json", "model.safetensors", "tokenizer.json",
+        "config.json",
+        "finetuned.json",
+        "model.safetensors",
+        "tokenizer.json",
         "tokenizer_config.json",
-    }  # fmt: skip
+    }
     assert [path.name for path in tmp_path.iterdir()] == ["ckpt"]  # nothing is left beside it
     assert json.loads((tmp_path / "ckpt/finetuned.json").read_text()) == record
     network = AutoModelForSequenceClassification.from_pretrained(tmp_path / "ckpt")
@@ -217,9 +228,16 @@ def test_layer_decay_makes_each_layer_step_as_far_as_its_rate(tmp_path):
     start = started(base)
     before = {name: p.detach().clone() for name, p in start.model.network.named_parameters()}
     record = teach(
-        start, TRAIN, DEV, tmp_path / "ckpt",
-        epochs=1, batch=40, rate=8e-3, layer_decay=0.5, warm_up=0.0,
-    )  # fmt: skip
+        start,
+        TRAIN,
+        DEV,
+        tmp_path / "ckpt",
+        epochs=1,
+        batch=40,
+        rate=8e-3,
+        layer_decay=0.5,
+        warm_up=0.0,
+    )
     after = weights(tmp_path / "ckpt")
     rates = {"classifier.bias": 8e-3, "encoder.layer.1.output.dense.bias": 4e-3}
     rates |= {"encoder.layer.0.output.dense.bias": 2e-3, "bert.embeddings.LayerNorm.bias": 1e-3}
@@ -327,9 +345,13 @@ def resumed(base: Path, output: Path, *, step: int, whole) -> None:
     """The same command again goes on from the state before that step, and ends as `whole`."""
     seen: list[tuple[int, int]] = []
     record = teach(
-        started(base), TRAIN, DEV, output,
-        progress=lambda done, total: seen.append((done, total)), **FAST,
-    )  # fmt: skip
+        started(base),
+        TRAIN,
+        DEV,
+        output,
+        progress=lambda done, total: seen.append((done, total)),
+        **FAST,
+    )
     assert seen[0] == (step, 10)
     assert same(weights(output), whole[1])
     for key in ("metrics", "layers", "loss", "settings", "fingerprint"):
@@ -589,9 +611,13 @@ def test_a_loss_that_is_no_number_ends_the_training_at_once(base, tmp_path):
     seen = []
     with pytest.raises(HeadscopeError, match=r"the loss is nan in step 2; wanted a number"):
         teach(
-            started(base), TRAIN, DEV, tmp_path / "ckpt",
-            progress=lambda done, total: seen.append(done), **FAST | {"rate": 1e30, "warm_up": 0.0},
-        )  # fmt: skip
+            started(base),
+            TRAIN,
+            DEV,
+            tmp_path / "ckpt",
+            progress=lambda done, total: seen.append(done),
+            **FAST | {"rate": 1e30, "warm_up": 0.0},
+        )
     assert len(seen) < 10
 
 

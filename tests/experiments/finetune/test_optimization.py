@@ -20,9 +20,12 @@ from tasks.made import config
 
 SMALL = {"vocab_size": 50, "num_labels": 2, "pad_token_id": 0}
 BERT = SMALL | {
-    "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 16,
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
     "max_position_embeddings": 32,
-}  # fmt: skip
+}
 FAMILIES = {
     "Bert": (BERT, 3),
     "Roberta": (BERT, 3),

@@ -23,18 +23,24 @@ def mood(tmp_path_factory):
 def ablated(mood, tmp_path_factory):
     """Its heads switched off."""
     return ablation.ablate(
-        load_for_task(mood, MOOD), data(40), execution=STOCK,
+        load_for_task(mood, MOOD),
+        data(40),
+        execution=STOCK,
         settings=ablation.AblationSettings(replicates=20, replacement="zero"),
         output=tmp_path_factory.mktemp("ablated") / "run",
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="session")
 def found(mood, ablated, tmp_path_factory):
     """A finished run with all methods, held against the ablation, and its report."""
     run = importance(
-        load_for_task(mood, MOOD), data(40), settings=ImportanceSettings(replicates=50, steps=4),
-        ablation=ablated, execution=STOCK, output=tmp_path_factory.mktemp("importance") / "run",
-    )  # fmt: skip
+        load_for_task(mood, MOOD),
+        data(40),
+        settings=ImportanceSettings(replicates=50, steps=4),
+        ablation=ablated,
+        execution=STOCK,
+        output=tmp_path_factory.mktemp("importance") / "run",
+    )
     run.report()
     return run

@@ -17,8 +17,15 @@ from reference.importance import attribution
 
 LENGTHS = (9, 4, 7)
 CAUSAL_OR_WINDOWED = set(NAMES) - {
-    "BERT", "RoBERTa", "XLM-R XL", "DistilBERT", "ALBERT", "ALBERT groups", "ELECTRA", "ERNIE",
-}  # fmt: skip
+    "BERT",
+    "RoBERTa",
+    "XLM-R XL",
+    "DistilBERT",
+    "ALBERT",
+    "ALBERT groups",
+    "ELECTRA",
+    "ERNIE",
+}
 OBJECTIVE = TaskLoss(Task("made", ("a", "b", "c"), ("accuracy",)), np.array([0, 2, 1]))
 
 
@@ -54,9 +61,12 @@ def test_attributions_are_those_of_the_paper_written_out():
     for row, example in enumerate(made.examples):
         right = int(OBJECTIVE.labels[row])
         wanted = attribution(
-            network, example.input_ids, probability(right), modules,
+            network,
+            example.input_ids,
+            probability(right),
+            modules,
             steps=100,
-        )  # fmt: skip
+        )
         largest = torch.stack([w.amax((1, 2)) for w in wanted]).numpy()
         total = torch.stack([w.sum((1, 2)) for w in wanted]).numpy()
         np.testing.assert_allclose(found["attribution"][row], largest, atol=1e-4)

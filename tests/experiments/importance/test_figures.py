@@ -39,8 +39,9 @@ def test_titles_tell_rho_and_names_count_from_one(found):
     for axes, method in zip(panels, METHODS, strict=True):
         rho = float(found["importance"]["rho"].sel({"variant": method, "effect": "loss"}))
         assert f"ρ = {rho:.2f}".replace("-", "−") in axes.get_title("left")
-        named = {f"L{unit // 3 + 1}·H{unit % 3 + 1}"
-                 for unit in named_units(found["importance"], method)}  # fmt: skip
+        named = {
+            f"L{unit // 3 + 1}·H{unit % 3 + 1}" for unit in named_units(found["importance"], method)
+        }
         assert set(texts(axes)) == named
 
 
@@ -114,9 +115,7 @@ def test_every_way_of_the_benchmark_gives_the_same_gradients():
 
     shape = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 48}
     with ExitStack() as stack:
-        rows, ways = benchmark.pipelines(
-            fixed(4, length=32), stack, intermediate_size=64, **shape
-        )  # fmt: skip
+        rows, ways = benchmark.pipelines(fixed(4, length=32), stack, intermediate_size=64, **shape)
         for row in rows:
             row.run()
     assert benchmark.disagreement(ways) < benchmark.AGREE

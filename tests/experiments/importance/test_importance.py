@@ -147,8 +147,11 @@ def test_a_group_has_its_variables_dims_and_units(found, group):
 
 
 def test_every_number_has_an_interval_around_it(found):
-    for group, name in (("gradients", "magnitude"), ("gradients", "layer_attention"),
-                        ("importance", "head_importance")):  # fmt: skip
+    for group, name in (
+        ("gradients", "magnitude"),
+        ("gradients", "layer_attention"),
+        ("importance", "head_importance"),
+    ):
         value, low, high = (found[group][f"{name}{end}"] for end in ("", "_ci_low", "_ci_high"))
         assert bool((low <= value).all())
         assert bool((value <= high).all())
@@ -324,10 +327,12 @@ def test_tables_have_a_row_per_head_method_and_effect(found):
 def test_the_report_tells_what_was_found(found):
     page = (found.path / "report.html").read_text("utf-8")
     for words in (
-        "Where do gradients go?", "Which heads does the loss depend on?",
-        "Is that what happens when heads are switched off?", "Rank correlation over 6 heads",
+        "Where do gradients go?",
+        "Which heads does the loss depend on?",
+        "Is that what happens when heads are switched off?",
+        "Rank correlation over 6 heads",
         "when a head adds nothing",
-    ):  # fmt: skip
+    ):
         assert words in page
     for name in ("gradients", "importance", "importance_against_ablation"):
         assert (found.path / f"figures/{name}.svg").is_file()

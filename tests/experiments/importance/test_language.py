@@ -97,8 +97,9 @@ def test_a_causal_models_loss_is_the_mean_over_all_tokens_but_the_first(name, ki
     objective = causal(list(shown.examples)).objective
     with torch.no_grad():
         with objective.asking(network, [0, 1]):
-            found = objective.losses(run_network(network, shown.input_ids, shown.mask).logits,
-                                     [0, 1])  # fmt: skip
+            found = objective.losses(
+                run_network(network, shown.input_ids, shown.mask).logits, [0, 1]
+            )
         for row, example in enumerate(shown.examples):
             ids = torch.from_numpy(example.input_ids)[None]
             wanted = network(ids, labels=ids).loss
@@ -131,9 +132,12 @@ def test_a_masked_models_loss_is_the_mean_over_the_asked_tokens(language):
 def test_a_run_on_text_holds_gradients_without_a_task(language, text, tmp_path):
     settings = ImportanceSettings(replicates=10, batch_tokens=64)
     run = importance_to_text(
-        language, TextCorpus([text]), settings=settings, execution=Execution(linears="stock"),
+        language,
+        TextCorpus([text]),
+        settings=settings,
+        execution=Execution(linears="stock"),
         output=tmp_path / "run",
-    )  # fmt: skip
+    )
     assert list(run["importance"]["variant"].values) == list(QUICK)
     found = run["gradients"]
     assert found.attrs["loss_name"] == "masked-language-model loss"
@@ -142,9 +146,11 @@ def test_a_run_on_text_holds_gradients_without_a_task(language, text, tmp_path):
     page = run.report().read_text("utf-8")
     assert "Where do gradients go?" in page
     attattr = importance_to_text(
-        language, TextCorpus([text]), execution=Execution(linears="stock"),
+        language,
+        TextCorpus([text]),
+        execution=Execution(linears="stock"),
         settings=ImportanceSettings(methods=("attattr",), replicates=0, steps=2, limit=1),
-    )["importance"]  # fmt: skip
+    )["importance"]
     assert float(attattr["completeness_error"].max()) > 0.05  # a sharp random model, and few steps
     assert "more than 2 steps are wanted" in integral_note(attattr)
 

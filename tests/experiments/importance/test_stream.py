@@ -226,9 +226,12 @@ def test_michel_is_the_gradient_of_a_mask_on_each_head():
     projections = [layer.attention.output.dense for layer in network.bert.encoder.layer]
     for row, example in enumerate(made.examples):
         wanted = with_a_mask_on_heads(
-            network, example.input_ids,
-            loss_of(row), projections, heads=heads,
-        )  # fmt: skip
+            network,
+            example.input_ids,
+            loss_of(row),
+            projections,
+            heads=heads,
+        )
         np.testing.assert_allclose(gather.product[row], wanted, rtol=1e-9, atol=1e-12)
 
 

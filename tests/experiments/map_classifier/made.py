@@ -21,11 +21,18 @@ def make_drawn(count, *, names=SECRETS):
     model, text, document, example = names
     return [
         Drawn(
-            model, "f" * 64, text, document, example, layer=n % 6, head=n % 12,
-            boundary=-1 if n % 2 else 4, map=make_map(n, 10 + n % 7),
+            model,
+            "f" * 64,
+            text,
+            document,
+            example,
+            layer=n % 6,
+            head=n % 12,
+            boundary=-1 if n % 2 else 4,
+            map=make_map(n, 10 + n % 7),
         )
         for n in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def make_example(name, length, *, second=None, seed=0):

@@ -27,9 +27,13 @@ def opened(watched):
         # A page that still asks for the next map would complain of the server's end.
         more = {} if outlives else {"closing": server.leaving.append}
         page = watched(
-            server.address, within=(server.address,), width=width, height=height,
-            color_scheme=scheme, **more,
-        )  # fmt: skip
+            server.address,
+            within=(server.address,),
+            width=width,
+            height=height,
+            color_scheme=scheme,
+            **more,
+        )
         page.set_default_timeout(20_000)
         page.wait_for_selector("body[data-shown]")
         return page

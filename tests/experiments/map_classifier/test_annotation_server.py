@@ -136,28 +136,49 @@ def test_every_server_has_its_own_long_secret(session, serve):
         assert ask(other, path_of(one))[0] == 404
 
 
-@pytest.mark.parametrize("change", [
-    lambda s: "/", lambda s: s[:-2] + "/", lambda s: s[:-1], lambda s: s + "/",
-    lambda s: s.upper(), lambda s: "/x" + s, lambda s: "//", lambda s: s.replace("/", "/%00", 1),
-    lambda s: "/é/",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: "/",
+        lambda s: s[:-2] + "/",
+        lambda s: s[:-1],
+        lambda s: s + "/",
+        lambda s: s.upper(),
+        lambda s: "/x" + s,
+        lambda s: "//",
+        lambda s: s.replace("/", "/%00", 1),
+        lambda s: "/é/",
+    ],
+)
 def test_without_the_secret_there_is_nothing(server, change):
     asked = change(path_of(server))
     answer = raw(server, f"GET {asked} HTTP/1.0\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n")
     assert answer.split(b" ", 2)[1] in (b"404", b"400")
     assert b"<html" not in answer
     answer = ask(
-        server, (asked.encode("ascii", "replace").decode() or "/") + "label",
-        method="POST", body=GOOD, headers=JSON,
-    )  # fmt: skip
+        server,
+        (asked.encode("ascii", "replace").decode() or "/") + "label",
+        method="POST",
+        body=GOOD,
+        headers=JSON,
+    )
     assert answer[0] == 404
     assert labels(server) == {}
 
 
 @pytest.mark.parametrize(
-    "host", ["example.org", "example.org:{port}", "127.0.0.1", "127.0.0.1:1",
-             "127.0.0.1.nip.io:{port}", "", "[::1]:{port}", "LOCALHOST.evil:{port}"],
-)  # fmt: skip
+    "host",
+    [
+        "example.org",
+        "example.org:{port}",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "127.0.0.1.nip.io:{port}",
+        "",
+        "[::1]:{port}",
+        "LOCALHOST.evil:{port}",
+    ],
+)
 def test_a_page_whose_name_points_here_gets_nothing(server, host):
     headers = {**JSON, "Host": host.format(port=server.server_port)}
     assert ask(server, path_of(server), headers=headers)[0] == 403
@@ -182,8 +203,11 @@ def test_a_page_of_another_origin_cannot_label(server, origin):
 
 
 def test_localhost_and_the_page_itself_may_label(server):
-    own = {**JSON, "Origin": f"http://localhost:{server.server_port}",
-           "Host": f"localhost:{server.server_port}"}  # fmt: skip
+    own = {
+        **JSON,
+        "Origin": f"http://localhost:{server.server_port}",
+        "Host": f"localhost:{server.server_port}",
+    }
     answer = ask(server, path_of(server, "label"), method="POST", body=GOOD, headers=own)
     assert answer[0] == 200
     assert labels(server) == {2: "block"}
@@ -220,8 +244,10 @@ def test_a_body_too_large_is_refused_before_it_is_read(server):
     assert answer[0] == 200
 
 
-@pytest.mark.parametrize("length", ["", "Content-Length: -1\r\n", "Content-Length: x\r\n",
-                                    "Transfer-Encoding: chunked\r\n"])  # fmt: skip
+@pytest.mark.parametrize(
+    "length",
+    ["", "Content-Length: -1\r\n", "Content-Length: x\r\n", "Transfer-Encoding: chunked\r\n"],
+)
 def test_a_body_without_a_length_is_refused(server, length):
     text = f"POST {path_of(server, 'label')} HTTP/1.0\r\nHost: 127.0.0.1:{server.server_port}\r\n"
     text += f"Content-Type: application/json\r\n{length}\r\n"
@@ -230,13 +256,26 @@ def test_a_body_without_a_length_is_refused(server, length):
 
 @pytest.mark.parametrize(
     "body",
-    ["", "[]", "null", "{", '{"number": 2}', '{"label": "block"}', "\xff",
-     '{"number": 2, "label": "undo"}', '{"number": 6, "label": "block"}',
-     '{"number": -1, "label": "block"}', '{"number": "2", "label": "block"}',
-     '{"number": 2.0, "label": "block"}', '{"number": true, "label": "block"}',
-     '{"number": 1e999, "label": "block"}', '{"number": 2, "label": ["block"]}',
-     '{"number": 2, "label": "block\\n3,block"}', "[" * 900],
-)  # fmt: skip
+    [
+        "",
+        "[]",
+        "null",
+        "{",
+        '{"number": 2}',
+        '{"label": "block"}',
+        "\xff",
+        '{"number": 2, "label": "undo"}',
+        '{"number": 6, "label": "block"}',
+        '{"number": -1, "label": "block"}',
+        '{"number": "2", "label": "block"}',
+        '{"number": 2.0, "label": "block"}',
+        '{"number": true, "label": "block"}',
+        '{"number": 1e999, "label": "block"}',
+        '{"number": 2, "label": ["block"]}',
+        '{"number": 2, "label": "block\\n3,block"}',
+        "[" * 900,
+    ],
+)
 def test_what_is_no_label_is_refused_and_not_written(server, body):
     data = body.encode("latin-1")
     answer = ask(server, path_of(server, "label"), method="POST", body=data, headers=JSON)
@@ -246,11 +285,31 @@ def test_what_is_no_label_is_refused_and_not_written(server, body):
 
 @pytest.mark.parametrize(
     "asked",
-    ["maps/../../session/provenance.csv", "../provenance.csv", "provenance.csv", "maps.npz",
-     "maps/", "maps/6", "maps/-1", "maps/1.0", "maps/01x", "maps/%31", "maps/1/", "maps/1?x",
-     "maps", "..%2f..%2fetc%2fpasswd", "maps/../maps/1", "/etc/passwd", "%2e%2e/",
-     "maps/" + "9" * 400, "labels-a.csv", "assets/annotate.js", "favicon.ico", "maps/١"],
-)  # fmt: skip
+    [
+        "maps/../../session/provenance.csv",
+        "../provenance.csv",
+        "provenance.csv",
+        "maps.npz",
+        "maps/",
+        "maps/6",
+        "maps/-1",
+        "maps/1.0",
+        "maps/01x",
+        "maps/%31",
+        "maps/1/",
+        "maps/1?x",
+        "maps",
+        "..%2f..%2fetc%2fpasswd",
+        "maps/../maps/1",
+        "/etc/passwd",
+        "%2e%2e/",
+        "maps/" + "9" * 400,
+        "labels-a.csv",
+        "assets/annotate.js",
+        "favicon.ico",
+        "maps/١",
+    ],
+)
 def test_no_path_leads_to_a_file(server, asked):
     text = f"GET {path_of(server)}".encode() + asked.encode() + b" HTTP/1.0\r\n"
     text += f"Host: 127.0.0.1:{server.server_port}\r\n\r\n".encode()

@@ -80,11 +80,13 @@ def test_what_was_interrupted_while_it_was_made_is_no_session_and_is_made_anew(
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("maps.npz", b"PK\x03\x04 and nothing else"), ("maps.npz", b""),
-        ("provenance.csv", b"number\n0\n"), ("provenance.csv", b""),
+        ("maps.npz", b"PK\x03\x04 and nothing else"),
+        ("maps.npz", b""),
+        ("provenance.csv", b"number\n0\n"),
+        ("provenance.csv", b""),
         ("provenance.csv", b"\xff\xfe"),
     ],
-)  # fmt: skip
+)
 def test_damaged_files_of_maps_are_an_error_that_names_the_session(session, name, content):
     (session.folder / name).write_bytes(content)
     with pytest.raises(InputError, match=str(session.folder)):
@@ -112,8 +114,10 @@ def test_shuffling_keeps_every_map_and_follows_the_seed():
 def test_nothing_that_was_answered_is_lost_when_the_process_is_killed(session):
     process = subprocess.Popen(
         [sys.executable, "-c", LABELLING, str(session.folder)],
-        stdout=subprocess.PIPE, text=True, env=environment(),
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
     killer = threading.Timer(60, process.kill)
     killer.start()
     answered = -1
@@ -197,9 +201,22 @@ def test_only_maps_of_the_session_are_labelled(session, number):
 
 @pytest.mark.parametrize(
     "line",
-    ["1", "1,blok", "1,block,2", "6,block", "-1,block", "one,block", "9" * 5000 + ",block",
-     "²,block", "1,bl", '"1","block"', "1;block", "\x00", "number,label"],
-)  # fmt: skip
+    [
+        "1",
+        "1,blok",
+        "1,block,2",
+        "6,block",
+        "-1,block",
+        "one,block",
+        "9" * 5000 + ",block",
+        "²,block",
+        "1,bl",
+        '"1","block"',
+        "1;block",
+        "\x00",
+        "number,label",
+    ],
+)
 def test_a_damaged_line_is_an_error_with_its_place(session, line):
     path = write(session, f"0,block\n{line}\n2,vertical\n")
     with pytest.raises(InputError) as error:
@@ -260,8 +277,12 @@ def test_a_file_may_be_written_by_hand(session):
     session.label("a", 4, "diagonal")  # its last line had no end
     session.label("a", 5, "block")
     assert session.labels("a") == {
-        0: "vertical", 2: "block", 3: "heterogeneous", 4: "diagonal", 5: "block",
-    }  # fmt: skip
+        0: "vertical",
+        2: "block",
+        3: "heterogeneous",
+        4: "diagonal",
+        5: "block",
+    }
 
 
 def test_what_csv_wrote_is_read(session):

@@ -40,8 +40,12 @@ def test_maps_are_numbered_as_in_the_session_and_no_name_is_on_the_sheet():
     *numbers, key = said(figure)
     assert numbers == [str(n) for n in range(40, 47)]
     assert [part.strip() for part in re.split("[1-5]", key)[1:]] == [
-        "Vertical", "Diagonal", "Vertical + diagonal", "Block", "Heterogeneous",
-    ]  # fmt: skip
+        "Vertical",
+        "Diagonal",
+        "Vertical + diagonal",
+        "Block",
+        "Heterogeneous",
+    ]
     svg = picture_bytes(figure, "svg").decode()
     assert not [name for name in SECRETS if name in svg]
 

@@ -104,9 +104,18 @@ def test_what_cannot_be_learned_from_is_refused(headscope, tmp_path, args, told)
 def test_apply_tells_every_model_on_every_file(headscope, tiny_place, tmp_path):
     (tmp_path / "tale.txt").write_text("The girl walked to the market with her old brown dog.\n")
     done = headscope(
-        "apply", tiny_place, "--demo", "--text", "tale.txt", "--limit", 2, "--replicates", 3, "-o",
+        "apply",
+        tiny_place,
+        "--demo",
+        "--text",
+        "tale.txt",
+        "--limit",
+        2,
+        "--replicates",
+        3,
+        "-o",
         "o",
-    )  # fmt: skip
+    )
     assert done.code == 0, done.err
     assert "model on demo: vertical " in done.out
     table = pd.read_csv(tmp_path / "o/patterns.csv")
@@ -116,18 +125,39 @@ def test_apply_tells_every_model_on_every_file(headscope, tiny_place, tmp_path):
     np.testing.assert_allclose(ours, run.share.values.ravel())
     assert (tmp_path / "o/patterns.png").stat().st_size > 10_000
     again = headscope(
-        "apply", tiny_place, "--demo", "--text", "tale.txt", "--limit", 2, "--replicates", 3, "-o",
-        "o", "--json",
-    )  # fmt: skip
+        "apply",
+        tiny_place,
+        "--demo",
+        "--text",
+        "tale.txt",
+        "--limit",
+        2,
+        "--replicates",
+        3,
+        "-o",
+        "o",
+        "--json",
+    )
     assert len(json.loads(again.out)["runs"]) == 2
 
 
 def test_apply_takes_another_classifier(headscope, session, tiny_place, tmp_path):
     headscope(*TRAIN, "--no-scores", "--columns", "any")
     done = headscope(
-        "apply", tiny_place, "--demo", "--limit", 2, "--replicates", 3, "--classifier", "c", "-o",
-        "o", "--columns", "any",
-    )  # fmt: skip
+        "apply",
+        tiny_place,
+        "--demo",
+        "--limit",
+        2,
+        "--replicates",
+        3,
+        "--classifier",
+        "c",
+        "-o",
+        "o",
+        "--columns",
+        "any",
+    )
     assert done.code == 0, done.err
     run = hs.open_run(tmp_path / "o/runs/model--demo")["patterns"]
     assert run.attrs["classifier_sha256"] == read_classifier(tmp_path / "c")[1]
@@ -146,9 +176,18 @@ def test_train_and_apply_take_marked_columns_unless_told_otherwise(
     with np.load(tmp_path / "c/held_out.npz") as kept:
         np.testing.assert_allclose(kept["held_out_maps"].sum(1), 1, atol=1e-6)
     done = headscope(
-        "apply", tiny_place, "--demo", "--limit", 2, "--replicates", 3, "--classifier", "c", "-o",
+        "apply",
+        tiny_place,
+        "--demo",
+        "--limit",
+        2,
+        "--replicates",
+        3,
+        "--classifier",
+        "c",
+        "-o",
         "o",
-    )  # fmt: skip
+    )
     assert done.code == 0, done.err
     run = hs.open_run(tmp_path / "o/runs/model--demo")["patterns"]
     assert run.attrs["classifier_sha256"] == read_marked(tmp_path / "c")[1]

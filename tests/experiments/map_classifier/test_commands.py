@@ -59,9 +59,21 @@ def made(tmp_path):
 
 def test_a_session_is_drawn_from_models_and_files_alike(headscope, files):
     done = headscope(
-        "annotate", "demo", "--text", "tales.txt", "--segments", "pairs.jsonl", "--demo",
-        "--maps", 54, "--seed", 3, "-o", "s", "--no-browser",
-    )  # fmt: skip
+        "annotate",
+        "demo",
+        "--text",
+        "tales.txt",
+        "--segments",
+        "pairs.jsonl",
+        "--demo",
+        "--maps",
+        54,
+        "--seed",
+        3,
+        "-o",
+        "s",
+        "--no-browser",
+    )
     assert done.code == 0, done.err
     assert done.out.startswith(
         "session: s, 0 of 54 maps labelled by a\nlabelling: http://127.0.0.1:"
@@ -82,8 +94,9 @@ def test_a_session_is_drawn_from_models_and_files_alike(headscope, files):
 
 def test_the_same_command_gives_the_same_session_and_another_seed_another(headscope):
     def names(seed, folder):
-        done = headscope("annotate", "demo", "--demo", "--limit", 3, "--maps", 12, "--seed", seed,
-                         "-o", folder)  # fmt: skip
+        done = headscope(
+            "annotate", "demo", "--demo", "--limit", 3, "--maps", 12, "--seed", seed, "-o", folder
+        )
         assert done.code == 0, done.err
         return [tuple(row.values()) for row in Session(folder).provenance]
 
@@ -95,12 +108,28 @@ def test_files_of_one_name_stay_two_kinds_of_text(headscope, tmp_path):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.txt").write_text(TEXT)
     (tmp_path / "demo").write_text(TEXT)
-    done = headscope("annotate", "demo", "--text", "x/a.txt", "y/a.txt", "demo", "--demo",
-                     "--limit", 3, "--maps", 8, "-o", "s")  # fmt: skip
+    done = headscope(
+        "annotate",
+        "demo",
+        "--text",
+        "x/a.txt",
+        "y/a.txt",
+        "demo",
+        "--demo",
+        "--limit",
+        3,
+        "--maps",
+        8,
+        "-o",
+        "s",
+    )
     assert done.code == 0, done.err
     assert {row["text"] for row in Session("s").provenance} == {
-        "text x/a.txt", "text y/a.txt", "text demo", "demo",
-    }  # fmt: skip
+        "text x/a.txt",
+        "text y/a.txt",
+        "text demo",
+        "demo",
+    }
 
 
 def test_long_inputs_are_read_in_windows_that_the_eye_can_take(headscope, tmp_path):

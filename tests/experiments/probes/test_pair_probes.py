@@ -54,9 +54,13 @@ def test_the_probe_on_attention_and_words_is_its_definition(look: ProbeInput, sh
     torch.nn.init.normal_(probe.bias)
     dense = np.concatenate([double(probe.dependent), double(probe.candidate)])
     wanted = reference.attention_words_scores(
-        double(look.maps), double(look.vectors), dense, double(probe.bias), double(probe.root),
+        double(look.maps),
+        double(look.vectors),
+        dense,
+        double(probe.bias),
+        double(probe.root),
         shift=shift,
-    )  # fmt: skip
+    )
     np.testing.assert_allclose(probe(look).detach(), wanted, atol=1e-4)
 
 
@@ -66,9 +70,12 @@ def test_the_probe_on_distances_and_words_is_its_definition(look: ProbeInput, sh
     torch.nn.init.normal_(probe.bias)
     dense = [double(part) for part in (probe.place, probe.dependent, probe.candidate)]
     wanted = reference.distances_words_scores(
-        double(look.vectors), np.concatenate(dense), double(probe.bias), double(probe.out),
+        double(look.vectors),
+        np.concatenate(dense),
+        double(probe.bias),
+        double(probe.out),
         shift=shift,
-    )  # fmt: skip
+    )
     np.testing.assert_allclose(probe(look).detach(), wanted, atol=1e-4)
     assert probe.place.shape[0] == 8
     assert probe.out.shape == (256,)

@@ -53,22 +53,35 @@ def run(model, desk: Path, **more):
     files = {name: [desk / f"{name}.conllu"] for name in ("train", "test")}
     execution = Execution(linears="stock", progress=more.pop("progress", None))
     return probe(
-        model, more.pop("train", files["train"]), more.pop("test", files["test"]),
-        settings=settings, execution=execution, **more,
-    )  # fmt: skip
+        model,
+        more.pop("train", files["train"]),
+        more.pop("test", files["test"]),
+        settings=settings,
+        execution=execution,
+        **more,
+    )
 
 
 @pytest.fixture(scope="module")
 def everything(model, desk):
     settings = {
-        "probes": None, "epochs": 2, "seeds": 2, "curve": (10, 20), "tree": True,
+        "probes": None,
+        "epochs": 2,
+        "seeds": 2,
+        "curve": (10, 20),
+        "tree": True,
         "structural_epochs": 2,
-    }  # fmt: skip
+    }
     told = []
     found = run(
-        model, desk, settings=settings, words=desk / "vectors.txt", output=desk / "run",
-        labels=[["first", "", ""], ["", "", "next"]], progress=lambda *at: told.append(at),
-    )  # fmt: skip
+        model,
+        desk,
+        settings=settings,
+        words=desk / "vectors.txt",
+        output=desk / "run",
+        labels=[["first", "", ""], ["", "", "next"]],
+        progress=lambda *at: told.append(at),
+    )
     return found, told
 
 
@@ -162,13 +175,21 @@ def test_features_are_gone_at_the_end_and_progress_ends_at_all(everything) -> No
 def test_a_finished_run_is_opened_and_not_computed_again(everything, model, desk, monkeypatch):
     monkeypatch.setattr(feature_files.word_features, "attention_of", None)
     settings = {
-        "probes": None, "epochs": 2, "seeds": 2, "curve": (10, 20), "tree": True,
+        "probes": None,
+        "epochs": 2,
+        "seeds": 2,
+        "curve": (10, 20),
+        "tree": True,
         "structural_epochs": 2,
-    }  # fmt: skip
+    }
     again = run(
-        model, desk, settings=settings, words=desk / "vectors.txt", output=desk / "run",
+        model,
+        desk,
+        settings=settings,
+        words=desk / "vectors.txt",
+        output=desk / "run",
         labels=[["first", "", ""], ["", "", "next"]],
-    )  # fmt: skip
+    )
     assert again["probes"].identical(everything[0]["probes"])
 
 
@@ -204,8 +225,12 @@ def test_a_curve_beyond_the_training_set_is_refused(model, desk) -> None:
 
 def test_a_model_without_special_tokens_learns_roots_score(desk) -> None:
     decoder = load(family("GPT-2"), tokenizer=bytes_bpe(pad_token="<pad>"))
-    found = run(decoder, desk, settings={"probes": ("attention", "random_words")},
-                words=desk / "vectors.txt")["probes"]  # fmt: skip
+    found = run(
+        decoder,
+        desk,
+        settings={"probes": ("attention", "random_words")},
+        words=desk / "vectors.txt",
+    )["probes"]
     assert found.attrs["root"] == "a learned constant"
     assert found["uas"].notnull().all()
     assert "one learned number" in root_note(found)

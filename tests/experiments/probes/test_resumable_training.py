@@ -34,9 +34,13 @@ def trained(folder: Path, schedule: ProbeSchedule, stop_after: int | None = None
     line = Line()
     stop = None if stop_after is None else [stop_after]
     train(
-        line, (lambda items: loss_of(line, items, stop), lambda items: loss_of(line, items)),
-        (9, 3), schedule, state=folder / "state", key="k",
-    )  # fmt: skip
+        line,
+        (lambda items: loss_of(line, items, stop), lambda items: loss_of(line, items)),
+        (9, 3),
+        schedule,
+        state=folder / "state",
+        key="k",
+    )
     return line
 
 
@@ -61,9 +65,13 @@ def test_the_state_of_another_training_is_not_taken(tmp_path: Path, monkeypatch)
     line = Line()
     steps = []
     train(
-        line, (lambda items: steps.append(1) or loss_of(line, items), lambda items: None),
-        (9, 0), ProbeSchedule(1, 1, 0.1), state=tmp_path / "state", key="another",
-    )  # fmt: skip
+        line,
+        (lambda items: steps.append(1) or loss_of(line, items), lambda items: None),
+        (9, 0),
+        ProbeSchedule(1, 1, 0.1),
+        state=tmp_path / "state",
+        key="another",
+    )
     assert len(steps) == 9
 
 
@@ -76,10 +84,13 @@ def test_training_ends_when_dev_gets_no_better_and_keeps_the_best(tmp_path: Path
         return torch.tensor(next(losses))
 
     train(
-        line, (lambda items: loss_of(line, items), dev), (4, 1),
+        line,
+        (lambda items: loss_of(line, items), dev),
+        (4, 1),
         ProbeSchedule(9, 1, 0.1, patience=2),
-        state=tmp_path / "s", key="k",
-    )  # fmt: skip
+        state=tmp_path / "s",
+        key="k",
+    )
     assert len(epochs) == 4
     assert line.slope.item() == epochs[1]
 
@@ -87,18 +98,26 @@ def test_training_ends_when_dev_gets_no_better_and_keeps_the_best(tmp_path: Path
 def test_one_epoch_asks_nothing_of_dev(tmp_path: Path) -> None:
     line = Line()
     train(
-        line, (lambda items: loss_of(line, items), lambda items: 1 / 0), (4, 2),
-        ProbeSchedule(1, 1, 0.1), state=tmp_path / "s", key="k",
-    )  # fmt: skip
+        line,
+        (lambda items: loss_of(line, items), lambda items: 1 / 0),
+        (4, 2),
+        ProbeSchedule(1, 1, 0.1),
+        state=tmp_path / "s",
+        key="k",
+    )
     assert line.slope.item() != 3
 
 
 def test_a_loss_that_is_no_number_is_told(tmp_path: Path) -> None:
     with pytest.raises(HeadscopeError, match="lower --rate"):
         train(
-            Line(), (lambda items: torch.tensor(np.nan), lambda items: None), (4, 0),
-            ProbeSchedule(1, 1, 0.1), state=tmp_path / "s", key="k",
-        )  # fmt: skip
+            Line(),
+            (lambda items: torch.tensor(np.nan), lambda items: None),
+            (4, 0),
+            ProbeSchedule(1, 1, 0.1),
+            state=tmp_path / "s",
+            key="k",
+        )
 
 
 def test_drawing_by_a_seed_leaves_the_callers_chance_alone() -> None:

@@ -30,13 +30,21 @@ def model(desk):
 
 def probed(model, desk, output, **execution):
     settings = ProbeSettings(
-        replicates=5, probes=("attention", "random_words", "structural"), structural_epochs=1,
-        batch_tokens=60, structural_layers=(0,),
-    )  # fmt: skip
+        replicates=5,
+        probes=("attention", "random_words", "structural"),
+        structural_epochs=1,
+        batch_tokens=60,
+        structural_layers=(0,),
+    )
     return probe(
-        model, desk / "train.conllu", desk / "test.conllu", words=desk / "vectors.txt",
-        output=output, settings=settings, execution=Execution(linears="stock", **execution),
-    )  # fmt: skip
+        model,
+        desk / "train.conllu",
+        desk / "test.conllu",
+        words=desk / "vectors.txt",
+        output=output,
+        settings=settings,
+        execution=Execution(linears="stock", **execution),
+    )
 
 
 @pytest.fixture

@@ -101,11 +101,16 @@ def test_training_brings_the_tree_out_of_noise(sentences, tmp_path: Path) -> Non
     data = HiddenStates(sentences, [state.astype(np.float16) for state in states].__getitem__)
     scores = [
         structural_scores(
-            (data, data, data), rank=None, epochs=epochs, seed=0, state=tmp_path / str(epochs),
-            key="k", progress=lambda count: None,
+            (data, data, data),
+            rank=None,
+            epochs=epochs,
+            seed=0,
+            state=tmp_path / str(epochs),
+            key="k",
+            progress=lambda count: None,
         )
         for epochs in (1, 80)
-    ]  # fmt: skip
+    ]
     before, after = (np.nanmean(found["distance"]) for found in scores)
     assert after > before + 0.05
 

@@ -38,9 +38,11 @@ def test_words_whose_head_is_in_another_window_are_not_asked_for(model, tmp_path
     assert [s.head.tolist() for s in split.sentences] == [[0, 1, 2, -1], [4, 4, 4, -1]]
     assert [s.depth.tolist() for s in split.sentences] == [[0, 1, 2, 2], [2, 2, 2, 1]]
     skipped = split_of(
-        model, written(tmp_path, path.read_text() + rows(["a", "b"], [0, 1])),
-        max_length=6, long="skip",
-    )  # fmt: skip
+        model,
+        written(tmp_path, path.read_text() + rows(["a", "b"], [0, 1])),
+        max_length=6,
+        long="skip",
+    )
     assert (len(skipped.sentences), skipped.counts.skipped) == (1, 1)
 
 

@@ -71,9 +71,12 @@ def test_absent_special_tokens_have_no_attention(model, sentences) -> None:
     example = sentences[0].example
     inner = slice(1, -1)
     bare = replace(
-        example, input_ids=example.input_ids[inner], segment_ids=example.segment_ids[inner],
-        special=example.special[inner], word_index=example.word_index[inner],
-    )  # fmt: skip
+        example,
+        input_ids=example.input_ids[inner],
+        segment_ids=example.segment_ids[inner],
+        special=example.special[inner],
+        word_index=example.word_index[inner],
+    )
     sentence = sentence_of(bare)
     (maps,) = attention_of(model, "mean")([sentence])
     assert maps.shape[:2] == (5, 5)

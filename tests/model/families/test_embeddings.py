@@ -11,9 +11,16 @@ from headscope.model.layer import LayerView
 from model.families.tiny import FAMILIES, inputs, make, seen_by, tiny
 
 KNOWN = (
-    "BERT", "BERT decoder", "RoBERTa", "XLM-R", "CamemBERT", "DistilBERT", "ALBERT", "ELECTRA",
+    "BERT",
+    "BERT decoder",
+    "RoBERTa",
+    "XLM-R",
+    "CamemBERT",
+    "DistilBERT",
+    "ALBERT",
+    "ELECTRA",
     "GPT-2",
-)  # fmt: skip
+)
 
 
 def first_layer(name: str) -> tuple[LayerView, torch.Tensor, torch.Tensor, torch.Tensor]:

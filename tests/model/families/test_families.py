@@ -23,7 +23,7 @@ from model.families.tiny import (
     make,
     seen_by,
     tiny,
-)  # fmt: skip
+)
 
 every_family = pytest.mark.parametrize("name", FAMILIES)
 _ON_REGISTRY = [name for name, family in FAMILIES.items() if family.on_registry]

@@ -18,9 +18,20 @@ from headscope.model.layer import LayerView
 from model.families.tiny import sharpened
 
 WITH_VALUES = [
-    "XLM", "RoFormer", "RemBERT", "GPT-1", "GPT-Neo", "BLOOM", "MPT", "GPT-J", "MVP", "Falcon",
-    "DeBERTa v1", "CodeGen", "FSMT",
-]  # fmt: skip
+    "XLM",
+    "RoFormer",
+    "RemBERT",
+    "GPT-1",
+    "GPT-Neo",
+    "BLOOM",
+    "MPT",
+    "GPT-J",
+    "MVP",
+    "Falcon",
+    "DeBERTa v1",
+    "CodeGen",
+    "FSMT",
+]
 WITHIN_WINDOWS = ["Longformer", "LED"]
 WITHOUT = ["XLNet", "SqueezeBERT", "ConvBERT"]
 
@@ -199,8 +210,11 @@ def test_fused_attention_of_a_family_is_read_eagerly() -> None:
 def test_two_towers_are_two_stacks_with_their_names() -> None:
     views = seen("CLIP")[0]
     assert {(view.stack, view.index) for view in views} == {
-        ("text", 0), ("text", 1), ("vision", 0), ("vision", 1),
-    }  # fmt: skip
+        ("text", 0),
+        ("text", 1),
+        ("vision", 0),
+        ("vision", 1),
+    }
     assert {view.attention.shape[-1] for view in views if view.stack == "vision"} == {17}
     network = made("CLIP")
     only: list[LayerView] = []

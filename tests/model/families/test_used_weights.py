@@ -176,9 +176,12 @@ def test_a_stored_weight_that_is_not_the_one_used_is_found_on_loading() -> None:
     assert one.sizes == two.sizes
     for name in one:
         torch.testing.assert_close(
-            torch.from_numpy(one[name].values), torch.from_numpy(two[name].values),
-            atol=1e-4, rtol=1e-3, equal_nan=True,
-        )  # fmt: skip
+            torch.from_numpy(one[name].values),
+            torch.from_numpy(two[name].values),
+            atol=1e-4,
+            rtol=1e-3,
+            equal_nan=True,
+        )
 
 
 def test_norms_are_refused_by_name_where_something_changes_what_the_heads_add_up_to() -> None:

@@ -54,38 +54,73 @@ class Family:
 
 _NO_DROPOUT = dict.fromkeys(
     [
-        "hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout",
-        "dropout_rate", "activation_dropout", "hidden_dropout", "embd_pdrop", "attn_pdrop",
-        "resid_pdrop", "embedding_dropout", "mlp_dropout",
+        "hidden_dropout_prob",
+        "attention_probs_dropout_prob",
+        "dropout",
+        "attention_dropout",
+        "dropout_rate",
+        "activation_dropout",
+        "hidden_dropout",
+        "embd_pdrop",
+        "attn_pdrop",
+        "resid_pdrop",
+        "embedding_dropout",
+        "mlp_dropout",
     ],
     0.0,
-)  # fmt: skip
+)
 _BERT = {
-    "vocab_size": VOCABULARY, "hidden_size": WIDTH, "num_hidden_layers": LAYERS,
-    "num_attention_heads": HEADS, "intermediate_size": 48, "max_position_embeddings": 64,
-}  # fmt: skip
+    "vocab_size": VOCABULARY,
+    "hidden_size": WIDTH,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": HEADS,
+    "intermediate_size": 48,
+    "max_position_embeddings": 64,
+}
 _GROUPED = {**_BERT, "num_key_value_heads": 2, "head_dim": 8, "pad_token_id": 0}
 _BART = {
-    "vocab_size": VOCABULARY, "d_model": WIDTH, "encoder_layers": LAYERS, "decoder_layers": 3,
-    "encoder_attention_heads": HEADS, "decoder_attention_heads": HEADS, "encoder_ffn_dim": 48,
-    "decoder_ffn_dim": 48, "max_position_embeddings": 64, "pad_token_id": 1,
-    "decoder_start_token_id": 2,
-}  # fmt: skip
-_T5 = {
-    "vocab_size": VOCABULARY, "d_model": WIDTH, "d_kv": 8, "num_layers": LAYERS,
-    "num_decoder_layers": 3, "num_heads": HEADS, "d_ff": 48, "relative_attention_num_buckets": 8,
-    "relative_attention_max_distance": 16,
-}  # fmt: skip
-_OPT = {
-    "vocab_size": VOCABULARY, "hidden_size": WIDTH, "word_embed_proj_dim": WIDTH,
-    "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "ffn_dim": 48,
+    "vocab_size": VOCABULARY,
+    "d_model": WIDTH,
+    "encoder_layers": LAYERS,
+    "decoder_layers": 3,
+    "encoder_attention_heads": HEADS,
+    "decoder_attention_heads": HEADS,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
     "max_position_embeddings": 64,
-}  # fmt: skip
+    "pad_token_id": 1,
+    "decoder_start_token_id": 2,
+}
+_T5 = {
+    "vocab_size": VOCABULARY,
+    "d_model": WIDTH,
+    "d_kv": 8,
+    "num_layers": LAYERS,
+    "num_decoder_layers": 3,
+    "num_heads": HEADS,
+    "d_ff": 48,
+    "relative_attention_num_buckets": 8,
+    "relative_attention_max_distance": 16,
+}
+_OPT = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": WIDTH,
+    "word_embed_proj_dim": WIDTH,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": HEADS,
+    "ffn_dim": 48,
+    "max_position_embeddings": 64,
+}
 _DEBERTA = {
-    **_BERT, "relative_attention": True, "pos_att_type": ["c2p", "p2c"], "position_buckets": 4,
-    "max_relative_positions": 16, "position_biased_input": False, "norm_rel_ebd": "layer_norm",
+    **_BERT,
+    "relative_attention": True,
+    "pos_att_type": ["c2p", "p2c"],
+    "position_buckets": 4,
+    "max_relative_positions": 16,
+    "position_biased_input": False,
+    "norm_rel_ebd": "layer_norm",
     "share_att_key": True,
-}  # fmt: skip
+}
 _DECODER = {"decoder": LAYERS}
 _BOTH = {"encoder": LAYERS, "decoder": 3, "cross": 3}
 
@@ -108,8 +143,12 @@ FAMILIES: dict[str, Family] = {
     "DistilBERT": _post(
         "DistilBert",
         {
-            "vocab_size": VOCABULARY, "dim": WIDTH, "n_layers": LAYERS, "n_heads": HEADS,
-            "hidden_dim": 48, "max_position_embeddings": 64,
+            "vocab_size": VOCABULARY,
+            "dim": WIDTH,
+            "n_layers": LAYERS,
+            "n_heads": HEADS,
+            "hidden_dim": 48,
+            "max_position_embeddings": 64,
         },
     ),
     "ALBERT": _post("Albert", {**_BERT, "embedding_size": 16}),
@@ -118,16 +157,24 @@ FAMILIES: dict[str, Family] = {
     "ModernBERT": Family(
         "ModernBert",
         {
-            **_BERT, "pad_token_id": 0, "global_attn_every_n_layers": 2, "local_attention": 4,
-            "num_hidden_layers": 3, "attention_bias": True,
+            **_BERT,
+            "pad_token_id": 0,
+            "global_attn_every_n_layers": 2,
+            "local_attention": 4,
+            "num_hidden_layers": 3,
+            "attention_bias": True,
         },
         stacks={"encoder": 3},
     ),
     "GPT-2": _decoder(
         "GPT2",
         {
-            "vocab_size": VOCABULARY, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS,
-            "n_positions": 64, "scale_attn_by_inverse_layer_idx": True,
+            "vocab_size": VOCABULARY,
+            "n_embd": WIDTH,
+            "n_layer": LAYERS,
+            "n_head": HEADS,
+            "n_positions": 64,
+            "scale_attn_by_inverse_layer_idx": True,
         },
     ),
     "GPT-NeoX": _decoder("GPTNeoX", _BERT),
@@ -168,7 +215,7 @@ FAMILIES: dict[str, Family] = {
     "Marian": _post("Marian", {**_BART, "decoder_vocab_size": VOCABULARY}, stacks=_BOTH),
     "MPNet": _post("MPNet", {**_BERT, "pad_token_id": 1}, on_registry=False),
     "DeBERTa v2": _post("DebertaV2", _DEBERTA, on_registry=False),
-}  # fmt: skip
+}
 
 # Families without a weight from each token to each token: refused by name.
 REFUSED: dict[str, Family] = {

@@ -143,10 +143,12 @@ def test_a_model_without_separator_is_not_asked_and_gets_no_zero():
 def test_a_decoder_is_not_asked_for_what_it_cannot_see():
     flat = np.full(12, 1.0)
     decoder = model_run(
-        stack="decoder", cls="<s>", sep="",
+        stack="decoder",
+        cls="<s>",
+        sep="",
         surface=surface(next=0.0, first=0.5, cls=0.5, punctuation=0),
         entropy=entropy(flat, 0 * flat),
-    )  # fmt: skip
+    )
     for name in ("next_heads", "opening_last"):
         found = answer(BY_NAME[name], decoder)
         assert found.outcome is NOT_ASKED

@@ -31,10 +31,16 @@ def desk(tmp_path_factory):
 
 def zoo_of(desk, output, shard=None, begin=lambda label: None):
     return zoo(
-        [str(desk / name) for name in MODELS], MemoryCorpus(["a b .", "b a , b ."]), output=output,
-        replicates=2, analyses=("surface",), reports=False, begin=begin, control="none",
+        [str(desk / name) for name in MODELS],
+        MemoryCorpus(["a b .", "b a , b ."]),
+        output=output,
+        replicates=2,
+        analyses=("surface",),
+        reports=False,
+        begin=begin,
+        control="none",
         execution=Execution(threads=1, linears="stock", shard=shard),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")

@@ -27,8 +27,12 @@ from tasks.made import checkpoint
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 EXECUTION = Execution(threads=1, linears="stock")
-ROWS = ("_\tDET\t_\t_\t2\tdet", "_\tNOUN\t_\t_\t3\tobj", "_\tVERB\t_\t_\t0\troot",
-        "_\tPUNCT\t_\t_\t3\tpunct")  # fmt: skip
+ROWS = (
+    "_\tDET\t_\t_\t2\tdet",
+    "_\tNOUN\t_\t_\t3\tobj",
+    "_\tVERB\t_\t_\t0\troot",
+    "_\tPUNCT\t_\t_\t3\tpunct",
+)
 WORDS = ("a", "b", "the", "cat")
 
 
@@ -74,9 +78,12 @@ def found(desk):
     """A finished zoo of them, one of which is not there, with its page."""
     made = zoo(
         [desk / "bert", str(desk / "nothing"), desk / HOSTILE, desk / "gpt"],
-        TreebankCorpus([desk / "trees.conllu"]), output=desk / "out", replicates=20,
-        execution=EXECUTION, reports=False,
-    )  # fmt: skip
+        TreebankCorpus([desk / "trees.conllu"]),
+        output=desk / "out",
+        replicates=20,
+        execution=EXECUTION,
+        reports=False,
+    )
     made.report()
     return made
 
@@ -112,10 +119,15 @@ def test_a_model_that_fails_is_one_line_and_the_others_go_on(found):
 def held_against(desk, name, control):
     """A zoo of one model with a control, and its table."""
     held = zoo(
-        [desk / "bert"], TreebankCorpus([desk / "trees.conllu"]), output=desk / name,
-        replicates=20, execution=EXECUTION, reports=False, control=control,
+        [desk / "bert"],
+        TreebankCorpus([desk / "trees.conllu"]),
+        output=desk / name,
+        replicates=20,
+        execution=EXECUTION,
+        reports=False,
+        control=control,
         analyses=("surface", "entropy", "norms"),
-    )  # fmt: skip
+    )
     held.report()
     table = pd.read_csv(held.path / "claims.csv", keep_default_na=False).set_index("claim")
     return held, table
@@ -229,9 +241,13 @@ def test_a_second_time_nothing_is_computed_and_a_model_may_be_added(desk, found)
     results = found.path / "models/bert/atlas.nc"
     before = results.stat().st_mtime_ns
     again = zoo(
-        [desk / "bert", desk / "gpt"], TreebankCorpus([desk / "trees.conllu"]),
-        output=found.path, replicates=20, execution=EXECUTION, reports=False,
-    )  # fmt: skip
+        [desk / "bert", desk / "gpt"],
+        TreebankCorpus([desk / "trees.conllu"]),
+        output=found.path,
+        replicates=20,
+        execution=EXECUTION,
+        reports=False,
+    )
     assert results.stat().st_mtime_ns == before
     assert list(again.runs) == ["bert", "gpt"]
     assert again.claims.query("model == 'bert'")["value"].tolist() == pytest.approx(
@@ -244,9 +260,15 @@ def test_a_stopped_zoo_goes_on_where_it_was(desk, tmp_path, monkeypatch):
 
     def once():
         return zoo(
-            [desk / "bert", desk / "gpt"], corpus, output=tmp_path / "out", replicates=2,
-            analyses=("surface",), execution=EXECUTION, reports=False, begin=asked.append,
-        )  # fmt: skip
+            [desk / "bert", desk / "gpt"],
+            corpus,
+            output=tmp_path / "out",
+            replicates=2,
+            analyses=("surface",),
+            execution=EXECUTION,
+            reports=False,
+            begin=asked.append,
+        )
 
     whole = run_zoo.atlas
 
@@ -280,18 +302,26 @@ def test_a_folder_of_another_spec_is_refused_and_emptied_on_demand(desk, found, 
 def test_the_same_weights_under_two_names_are_told(desk, tmp_path):
     checkpoint(tmp_path / "copy", num_hidden_layers=3)
     made = zoo(
-        [desk / "bert", tmp_path / "copy"], MemoryCorpus(["a b ."]), output=tmp_path / "out",
-        analyses=("surface",), replicates=2, execution=EXECUTION, reports=False,
-    )  # fmt: skip
+        [desk / "bert", tmp_path / "copy"],
+        MemoryCorpus(["a b ."]),
+        output=tmp_path / "out",
+        analyses=("surface",),
+        replicates=2,
+        execution=EXECUTION,
+        reports=False,
+    )
     assert made.failed == {"copy": "has the same weights as bert"}
 
 
 def test_what_no_model_allows_is_the_error_itself(desk, tmp_path):
     with pytest.raises(InputError, match="none of dependency can be asked of"):
         zoo(
-            [desk / "bert"], MemoryCorpus(["a b ."]), output=tmp_path / "out",
-            analyses=("dependency",), execution=EXECUTION,
-        )  # fmt: skip
+            [desk / "bert"],
+            MemoryCorpus(["a b ."]),
+            output=tmp_path / "out",
+            analyses=("dependency",),
+            execution=EXECUTION,
+        )
     with pytest.raises(HeadscopeError, match=r"none of the 2 models could be read: x: .*; y: "):
         zoo(["./x", "./y"], MemoryCorpus(["a b ."]), output=tmp_path / "out", execution=EXECUTION)
 
@@ -340,9 +370,12 @@ def test_names_on_the_page_count_from_0_if_asked(desk, found):
     def page():
         again = zoo(
             [desk / "bert", str(desk / "nothing"), desk / HOSTILE, desk / "gpt"],
-            TreebankCorpus([desk / "trees.conllu"]), output=found.path, replicates=20,
-            execution=EXECUTION, reports=False,
-        )  # fmt: skip
+            TreebankCorpus([desk / "trees.conllu"]),
+            output=found.path,
+            replicates=20,
+            execution=EXECUTION,
+            reports=False,
+        )
         pages.append(render(again))
         return pages[-1]
 

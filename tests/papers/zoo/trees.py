@@ -59,9 +59,17 @@ def norms(weight, norm, cancellation=(-0.3, -0.7, -0.2, 0.0), frequency=(0.7, 0.
 def model_run(*, layers=12, heads=2, stack="encoder", cls="[CLS]", sep="[SEP]", **groups) -> Run:
     """A run of these groups."""
     attrs = {
-        "layers": layers, "heads": heads, "stack": stack, "cls_token": cls, "sep_token": sep,
-        "documents": DOCUMENTS, "tokens": 500, "replicates": 201, "seed": 0, "model": "made",
-    }  # fmt: skip
+        "layers": layers,
+        "heads": heads,
+        "stack": stack,
+        "cls_token": cls,
+        "sep_token": sep,
+        "documents": DOCUMENTS,
+        "tokens": 500,
+        "replicates": 201,
+        "seed": 0,
+        "model": "made",
+    }
     root = xr.Dataset(attrs=attrs)
     return Run(xr.DataTree.from_dict({"/": root, **{f"/{k}": v for k, v in groups.items()}}), {})
 

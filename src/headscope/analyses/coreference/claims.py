@@ -11,22 +11,28 @@ from headscope.core.terms import CLARK, OURS
 from headscope.core.wording import percent
 
 MENTIONS = {
-    "all": "mentions", "pronoun": "pronouns", "proper": "proper names",
+    "all": "mentions",
+    "pronoun": "pronouns",
+    "proper": "proper names",
     "nominal": "common noun phrases",
-}  # fmt: skip
+}
 NAME = "coreference"
 LEAST_MENTIONS = 50  # ours
 RULES = {
     "coreference": LabelRule(
         "coreference",
-        number="mentions whose antecedent gets the most attention", least=0.0,
-        source=f"{OURS}, after {CLARK}, §4.3", words=True,
+        number="mentions whose antecedent gets the most attention",
+        least=0.0,
+        source=f"{OURS}, after {CLARK}, §4.3",
+        words=True,
         asks=SPECIFIC.format(
             rivals="all rules, what the nearest words find that are no mentions, and what it finds "
-            "of other kinds of mention", cells="kinds",
-        ) + f"; {LEAST_MENTIONS} mentions or more; it attends to antecedents more than those do",
+            "of other kinds of mention",
+            cells="kinds",
+        )
+        + f"; {LEAST_MENTIONS} mentions or more; it attends to antecedents more than those do",
     ),
-}  # fmt: skip
+}
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:

@@ -36,8 +36,11 @@ from headscope.draw.style import DOUBLE, color
 from headscope.page.tabulate import Cell, Column, Rows, Table, ends, head_of, records, share
 
 TYPES = {
-    "all": "all mentions", "pronoun": "pronouns", "proper": "proper nouns", "nominal": "nominals",
-}  # fmt: skip
+    "all": "all mentions",
+    "pronoun": "pronouns",
+    "proper": "proper nouns",
+    "nominal": "nominals",
+}
 SYSTEMS = {"nearest": "nearest", "head_match": "head match", "rule_based": "rules"}
 COLUMNS = {"mentions": -40.0, "head": -4.0}  # points; see `beside`
 APART = 0.4  # rows between the marks of one type
@@ -53,13 +56,18 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     grid = estimate(coreference, "accuracy", mention_type=kinds[0]).value
     return [
         row_panel(
-            "Best heads by mention", COLUMNS, (TYPES[kind] for kind in kinds),
-            partial(_draw, coreference, kinds), count=count,
-            height=rows_height(count, width=DOUBLE / 2), label="mentions whose antecedent is found",
-            entries=[("best_head", "best head"), *SYSTEMS.items()], right=1,
+            "Best heads by mention",
+            COLUMNS,
+            (TYPES[kind] for kind in kinds),
+            partial(_draw, coreference, kinds),
+            count=count,
+            height=rows_height(count, width=DOUBLE / 2),
+            label="mentions whose antecedent is found",
+            entries=[("best_head", "best head"), *SYSTEMS.items()],
+            right=1,
         ),
         grid_panel(f"All heads, {TYPES[kinds[0]]}", grid, unit="probability"),
-    ]  # fmt: skip
+    ]
 
 
 def _caption(tree: xr.DataTree) -> str:
@@ -232,11 +240,16 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame | tuple[pd.DataFrame, st
 
 
 SECTIONS = language_section(
-    "coreference", asked="mention", finding=_finding, id="coreference",
+    "coreference",
+    asked="mention",
+    finding=_finding,
+    id="coreference",
     title="Coreference: who finds the antecedent?",
     text="Of the mentions before it, the one whose head word a mention’s head word attends to "
     "most is taken for its antecedent, and is right if it is of the same entity, however far "
     "back.",
-    pictures=("coreference",), tables=(coreference_table,),
-    wanted="coreference (mentions: --coref)", chooses=True,
-)  # fmt: skip
+    pictures=("coreference",),
+    tables=(coreference_table,),
+    wanted="coreference (mentions: --coref)",
+    chooses=True,
+)

@@ -287,9 +287,12 @@ class Coreference(Analysis, question=QUESTION):
         elsewhere = ratio(of_all - found, of_count - count[:, None, None], absent=0)
         systems = baseline[:, :, None, None].swapaxes(0, 1)  # [system, replicate + 1, 1, 1, type]
         variables |= against_rivals(
-            accuracy[..., 0, :], (*systems, from_others, elsewhere), EVERY, RIVALS,
+            accuracy[..., 0, :],
+            (*systems, from_others, elsewhere),
+            EVERY,
+            RIVALS,
             asked=count[:, None, None],
-        )  # fmt: skip
+        )
         if self.options["measure"] == "attention":  # norms are on no common scale
             beyond = ratio(self.weight_above.sums, count[:, None, None])
             variables |= weight_above(beyond, EVERY, sizes=count[:, None, None])

@@ -20,15 +20,19 @@ from headscope.core.wording import percent
 RULES = {
     "dependency": LabelRule(
         "syntactic relation",
-        number="words of a relation whose head, or dependent, gets the most attention", least=0.0,
-        source=f"{OURS}, after {CLARK}, §4.2", words=True,
+        number="words of a relation whose head, or dependent, gets the most attention",
+        least=0.0,
+        source=f"{OURS}, after {CLARK}, §4.2",
+        words=True,
         asks=SPECIFIC.format(
             rivals="the best fixed offset, what the words beside find, and what it finds of all "
-            "other relations", cells="relations",
-        ) + f"; {LEAST_WORDS} words or more; it attends to the word more than words beside do; of "
+            "other relations",
+            cells="relations",
+        )
+        + f"; {LEAST_WORDS} words or more; it attends to the word more than words beside do; of "
         "all words together it finds more than half",
     ),
-}  # fmt: skip
+}
 NAME = "dependency"
 GRID = ("layer", "head", "direction", "relation")
 GENERAL = "all_but_root_and_punctuation"
@@ -143,11 +147,17 @@ def relations_of_heads(tree: xr.DataTree) -> dict[tuple[int, int], list[HeadRela
             every, ends = accuracy.value[..., way], at(accuracy, layer, head, way)
             relations.setdefault((layer, head), []).append(
                 HeadRelation(
-                    label, names[way], arrow(printable(label), names[way]), *ends, baseline,
-                    int((every > ends[0]).sum()) + 1, int(np.isfinite(every).sum()),
-                    int(here["count"]), held_out if ends[0] >= best else math.nan,
+                    label,
+                    names[way],
+                    arrow(printable(label), names[way]),
+                    *ends,
+                    baseline,
+                    int((every > ends[0]).sum()) + 1,
+                    int(np.isfinite(every).sum()),
+                    int(here["count"]),
+                    held_out if ends[0] >= best else math.nan,
                 )
-            )  # fmt: skip
+            )
     for of_head in relations.values():
         of_head.sort(key=lambda relation: (relation.baseline - relation.value, relation.relation))
     return relations
@@ -180,6 +190,10 @@ def _numbers(tree: xr.DataTree, layer: int, head: int) -> list[str]:
 
 
 CARD = CardPart(
-    place=10, title="Best relations, above the best fixed offset",
-    lines=_lines, data=_data, page=_page, numbers=_numbers,
-)  # fmt: skip
+    place=10,
+    title="Best relations, above the best fixed offset",
+    lines=_lines,
+    data=_data,
+    page=_page,
+    numbers=_numbers,
+)

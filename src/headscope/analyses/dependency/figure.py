@@ -50,12 +50,17 @@ def _best_head_panels(tree: xr.DataTree) -> list[Panel]:
     rows = over_all + single
     return [
         row_panel(
-            "Best heads by relation", COLUMNS, map(_label, rows), partial(_draw, over_all, single),
-            count=len(rows) + 0.6 * bool(over_all), height=rows_height(len(rows) + 1),
+            "Best heads by relation",
+            COLUMNS,
+            map(_label, rows),
+            partial(_draw, over_all, single),
+            count=len(rows) + 0.6 * bool(over_all),
+            height=rows_height(len(rows) + 1),
             label="words whose head is found",
-            entries=[("best_head", "best head"), ("offset", "best fixed offset")], right=1,
+            entries=[("best_head", "best head"), ("offset", "best fixed offset")],
+            right=1,
         )
-    ]  # fmt: skip
+    ]
 
 
 def _best_head_caption(tree: xr.DataTree) -> str:
@@ -163,15 +168,24 @@ def _title(best: RelationHead) -> str:
 
 FIGURES = (
     Picture(
-        "best_heads", "The best heads", ("dependency",), _best_head_panels, _best_head_caption,
+        "best_heads",
+        "The best heads",
+        ("dependency",),
+        _best_head_panels,
+        _best_head_caption,
         columns=1,
     ),
     Picture(
-        "dependency_heads", "Which heads find which relation", ("dependency",), _heat_maps,
-        _heat_map_caption, columns=4, sheets=sheets,
+        "dependency_heads",
+        "Which heads find which relation",
+        ("dependency",),
+        _heat_maps,
+        _heat_map_caption,
+        columns=4,
+        sheets=sheets,
     ),
     figure_sentences.PICTURE,
-)  # fmt: skip
+)
 
 
 def _finding(tree: xr.DataTree) -> str:
@@ -186,11 +200,17 @@ def _finding(tree: xr.DataTree) -> str:
 
 
 SECTIONS = language_section(
-    "dependency", asked="word", finding=_finding, opens=True,
-    id="syntax", title="Syntax: who finds a word’s syntactic head?",
+    "dependency",
+    asked="word",
+    finding=_finding,
+    opens=True,
+    id="syntax",
+    title="Syntax: who finds a word’s syntactic head?",
     text="Of all other words of the sentence, the one that a word attends to most is taken for "
     "its syntactic head (direct object → verb), or the one that attends most to it (verb → its "
     "direct object). The baseline needs no model: the best fixed offset, say, the next word.",
-    pictures=("best_heads", "dependency_heads", "example_sentences"), tables=(syntax_table,),
-    wanted="syntax (trees: --treebank, or --annotate with --text)", chooses=True,
-)  # fmt: skip
+    pictures=("best_heads", "dependency_heads", "example_sentences"),
+    tables=(syntax_table,),
+    wanted="syntax (trees: --treebank, or --annotate with --text)",
+    chooses=True,
+)

@@ -134,10 +134,15 @@ def _below(
         width = THIN + (THICK - THIN) * min(arc.weight / (top or 1.0), 1)
         strokes.append(
             Stroke(
-                arc.source, arc.target, label, hues[best.relation], width,
-                dashed=not arc.right, plain=not arc.largest,
+                arc.source,
+                arc.target,
+                label,
+                hues[best.relation],
+                width,
+                dashed=not arc.right,
+                plain=not arc.largest,
             )
-        )  # fmt: skip
+        )
     return strokes
 
 
@@ -154,6 +159,11 @@ def _draw_key(axes: Axes, key: list[tuple[str, str]], x: float, y: float) -> Non
 
 
 PICTURE = Picture(
-    "example_sentences", "The best heads at work", ("dependency", "examples"), _panels, _caption,
-    columns=1, wide=True,
-)  # fmt: skip
+    "example_sentences",
+    "The best heads at work",
+    ("dependency", "examples"),
+    _panels,
+    _caption,
+    columns=1,
+    wide=True,
+)

@@ -79,9 +79,15 @@ class Dependency(Analysis, question=QUESTION):
     whole_maps: ClassVar[bool] = False
 
     def __init__(
-        self, scope: Scope, *, relations: str = "", subtypes: str = "keep",
-        possessive: str = "stanford", pieces: str = "mean", measure: str = "attention",
-    ) -> None:  # fmt: skip
+        self,
+        scope: Scope,
+        *,
+        relations: str = "",
+        subtypes: str = "keep",
+        possessive: str = "stanford",
+        pieces: str = "mean",
+        measure: str = "attention",
+    ) -> None:
         super().__init__(scope)
         self.options = self.checked(
             measure=measure, pieces=pieces, subtypes=subtypes, possessive=possessive
@@ -129,9 +135,10 @@ class Dependency(Analysis, question=QUESTION):
         beside = np.stack([right(heads.beside[..., side]) for side in (0, 1)])
         beside &= np.stack([noticed[:, :, 2:4], noticed[:, :, 4:6]])
         sums = (
-            (self.noticed, found & noticed[:, :, :2]), (self.from_others, beside.mean(0)),
+            (self.noticed, found & noticed[:, :, :2]),
+            (self.from_others, beside.mean(0)),
             (self.weight_above, weight[:, :, :2] - (weight[:, :, 2:4] + weight[:, :, 4:6]) / 2),
-        )  # fmt: skip
+        )
         for of_layer, values in sums:
             of_layer.add(_count(values, member), batch.groups, at=(layer.index,))
 
@@ -190,15 +197,20 @@ class Dependency(Analysis, question=QUESTION):
         accuracy = ratio(correct.sum(1), questions)
         from_others = ratio(self.from_others.sums, questions)
         rows = {
-            "accuracy": (accuracy, every), "from_others": (from_others, every),
+            "accuracy": (accuracy, every),
+            "from_others": (from_others, every),
             "offset_accuracy": (ratio(offsets.sum(1), both[:, None]), ("offset", *one)),
             "count": (both[0].astype(np.int64), one),
             "left_out": (self.left_out.total.astype(np.int64), ("reason",)),
-            "best_layer": (layer, one), "best_head": (head, one),
-            "best_direction": (direction, one), "best_offset": (offset, one),
-            "best_accuracy": (heads.chosen, one), "baseline": (baseline.chosen, one),
-            "held_out": (heads.held_out, one), "advantage": (heads.held_out - baseline.chosen, one),
-        }  # fmt: skip
+            "best_layer": (layer, one),
+            "best_head": (head, one),
+            "best_direction": (direction, one),
+            "best_offset": (offset, one),
+            "best_accuracy": (heads.chosen, one),
+            "baseline": (baseline.chosen, one),
+            "held_out": (heads.held_out, one),
+            "advantage": (heads.held_out - baseline.chosen, one),
+        }
         if self.scope.control:  # of what no claim compares, the value alone
             rows |= {
                 name: (values[0], dims)
@@ -217,9 +229,11 @@ class Dependency(Analysis, question=QUESTION):
             beyond = ratio(self.weight_above.sums, questions)
             variables |= weight_above(beyond, every, sizes=questions)
         coords = {
-            "direction": DIRECTIONS, "relation": self.columns, "offset": OFFSETS,
+            "direction": DIRECTIONS,
+            "relation": self.columns,
+            "offset": OFFSETS,
             "reason": LEFT_OUT,
-        }  # fmt: skip
+        }
         return labelled(variables, coords=coords).assign_attrs(self.options)
 
     def _elsewhere(self, found: Float64, asked: Float64) -> Float64:
@@ -287,10 +301,15 @@ class SyntacticHeads:
         shape = batch.words.number.shape
         own = np.tile(np.arange(shape[1]), (shape[0], 1))
         heads_of_batch = cls(
-            np.zeros(shape, bool), np.zeros(shape, bool), np.full(shape, -2),
-            np.zeros(shape, np.int64), own, np.stack([own, own], -1),
-            np.zeros((*shape, len(OFFSETS)), bool), np.zeros((shape[0], 2), np.int64),
-        )  # fmt: skip
+            np.zeros(shape, bool),
+            np.zeros(shape, bool),
+            np.full(shape, -2),
+            np.zeros(shape, np.int64),
+            own,
+            np.stack([own, own], -1),
+            np.zeros((*shape, len(OFFSETS)), bool),
+            np.zeros((shape[0], 2), np.int64),
+        )
         index = {name: at for at, name in enumerate(relations)}
         for row, (example, place) in enumerate(zip(batch.examples, batch.words.place, strict=True)):
             if has_tree(example):

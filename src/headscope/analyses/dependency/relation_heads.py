@@ -77,11 +77,14 @@ def relation_heads(
             numbers = ("held_out", "best_accuracy", "baseline", "advantage")
             scored.append(
                 RelationHead(
-                    str(dependency["relation"].values[place]), int(here["count"]), (layer, head),
-                    str(dependency["direction"].values[direction]), offset,
+                    str(dependency["relation"].values[place]),
+                    int(here["count"]),
+                    (layer, head),
+                    str(dependency["direction"].values[direction]),
+                    offset,
                     *(estimate(here, name) for name in numbers),
                 )
-            )  # fmt: skip
+            )
     return scored
 
 

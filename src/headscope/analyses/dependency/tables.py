@@ -39,10 +39,15 @@ def syntax_table(tree: xr.DataTree) -> Table:
         if len(rows)
     ]
     columns = [
-        Column("Relation"), Column("n", "words"), Column("Head"), Column("Accuracy", "%"),
-        Column("Baseline", "%", "baseline"), Column("Offset", "words"),
-        Column("Held out", "%", "held_out"), Column("Ahead", "points", "advantage"),
-    ]  # fmt: skip
+        Column("Relation"),
+        Column("n", "words"),
+        Column("Head"),
+        Column("Accuracy", "%"),
+        Column("Baseline", "%", "baseline"),
+        Column("Offset", "words"),
+        Column("Held out", "%", "held_out"),
+        Column("Ahead", "points", "advantage"),
+    ]
     rare = int((table["count"].iloc[len(TOTALS) :] < LEAST_WORDS).sum())
     stand = "relation stands" if rare == 1 else "relations stand"
     left = f" {rare} rarer {stand} in tables/best_heads.csv." if rare else ""
@@ -66,12 +71,15 @@ def _relation_row(tree: xr.DataTree, row: dict[str, Any]) -> list[Cell]:
     if relation in TOTALS:
         name = relation.replace("_", " ")
     return [
-        Cell(name, words, code=relation not in TOTALS), Cell(f"{int(row['count']):,}"),
-        Cell(head_of(tree, row)), shares["accuracy"], shares["baseline"],
+        Cell(name, words, code=relation not in TOTALS),
+        Cell(f"{int(row['count']):,}"),
+        Cell(head_of(tree, row)),
+        shares["accuracy"],
+        shares["baseline"],
         Cell(MISSING if pd.isna(offset) else f"{int(offset):+d}".replace("-", "−")),
         shares["held_out"],
         points(*ends(row, "advantage"), mark=BEATS if row["beats_baseline"] is True else ""),
-    ]  # fmt: skip
+    ]
 
 
 def best_heads(tree: xr.DataTree) -> pd.DataFrame:

@@ -20,16 +20,25 @@ def windows_of(name: str, text: str) -> list[tuple[int, int]]:
 
 
 QUESTION = Question(
-    name="distance", package=__name__, title="Distance", place=22, measure="measure:Distance",
+    name="distance",
+    package=__name__,
+    title="Distance",
+    place=22,
+    measure="measure:Distance",
     summary="how far heads look, and how much first and latest tokens get together",
-    source=f"{OURS}; first and latest tokens: {XIAO}", needs=frozenset({"attention"}),
+    source=f"{OURS}; first and latest tokens: {XIAO}",
+    needs=frozenset({"attention"}),
     options={"windows": Option(WINDOWS, check_value=windows_of)},
-    figures="figure:FIGURES", section="figure:SECTIONS", terms="claims:TERMS",
+    figures="figure:FIGURES",
+    section="figure:SECTIONS",
+    terms="claims:TERMS",
     labels="claims:LABELS",
     shown={
         "card": ("nearby", "streaming.4+64"),
         "change": ("mean_distance", "nearby"),
     },
-    compared="How far they look", claims="claims:claims", rules="claims:RULES",
+    compared="How far they look",
+    claims="claims:claims",
+    rules="claims:RULES",
     common=True,
-)  # fmt: skip
+)

@@ -14,45 +14,76 @@ STREAMING = 0.95  # ours: of the attention of queries that see more than twice a
 LONG = 10  # ours: inputs with such queries; of fewer no head is said to need no more
 
 TERMS = {
-    **terms_of(OURS, {
-        "profile": ("attention by distance", "What tokens give to others so many tokens away, "
-            "before or behind; each bin reaches from one power of two to below the next."),
-        "nearby": ("nearby tokens", "Attention to tokens at most 3 away, before or behind, the "
-            "token itself among them."),
-        "mean_distance": ("mean distance", "How many tokens away stands what a token attends "
-            "to, mean over its attention; compare it in inputs of one length only, as longer ones "
-            "have farther tokens."),
-        "distance_quantile": ("reach", "The distance within which half, or nine tenths, of a "
-            "head’s attention stays, found in each input and averaged over inputs."),
-        "uniform_distance": ("distance of uniform attention", "The mean distance of a head that "
-            "gives every token that may be seen the same: (n − 1/n) / 3 of n tokens, "
-            "(n − 1) / 4 where the future is hidden."),
-        "before": ("tokens before", "What an encoder’s tokens give to all those before them, "
-            "special ones among them; the rest is of those behind and of the token itself."),
-    }),
-    "streaming": Term("streaming share", "What the first few and the latest tokens of a decoder’s "
+    **terms_of(
+        OURS,
+        {
+            "profile": (
+                "attention by distance",
+                "What tokens give to others so many tokens away, "
+                "before or behind; each bin reaches from one power of two to below the next.",
+            ),
+            "nearby": (
+                "nearby tokens",
+                "Attention to tokens at most 3 away, before or behind, the "
+                "token itself among them.",
+            ),
+            "mean_distance": (
+                "mean distance",
+                "How many tokens away stands what a token attends "
+                "to, mean over its attention; compare it in inputs of one length only, as longer ones "
+                "have farther tokens.",
+            ),
+            "distance_quantile": (
+                "reach",
+                "The distance within which half, or nine tenths, of a "
+                "head’s attention stays, found in each input and averaged over inputs.",
+            ),
+            "uniform_distance": (
+                "distance of uniform attention",
+                "The mean distance of a head that "
+                "gives every token that may be seen the same: (n − 1/n) / 3 of n tokens, "
+                "(n − 1) / 4 where the future is hidden.",
+            ),
+            "before": (
+                "tokens before",
+                "What an encoder’s tokens give to all those before them, "
+                "special ones among them; the rest is of those behind and of the token itself.",
+            ),
+        },
+    ),
+    "streaming": Term(
+        "streaming share",
+        "What the first few and the latest tokens of a decoder’s "
         "input get together, from tokens that see more than twice as many; 4+64 are the first 4 "
         "and the latest 64. A head with all of it here loses little where the rest is forgotten.",
-        f"{XIAO}; {XIAO25}; the measure is ours"),
-}  # fmt: skip
+        f"{XIAO}; {XIAO25}; the measure is ours",
+    ),
+}
 LABELS = {
     "streaming": "first and latest tokens, {choice}",
     "distance_quantile": "distance that holds {choice} of the attention",
-}  # fmt: skip
+}
 _PLAIN = (SELF, *NEIGHBOURS, "first", "sink", *SPECIALS)
 RULES = {
     "nearby": LabelRule(
-        "nearby tokens", number="attention within 3 tokens", least=POSITION,
-        source=f"{OURS}, as for a position", unless=_PLAIN, variable="nearby",
+        "nearby tokens",
+        number="attention within 3 tokens",
+        least=POSITION,
+        source=f"{OURS}, as for a position",
+        unless=_PLAIN,
+        variable="nearby",
     ),
     "streaming": LabelRule(
         "first and latest tokens",
         number="attention to the first and latest tokens, from a decoder’s tokens that see more "
-        "than twice as many", least=STREAMING, source=OURS,
-        asks=f"{LONG} inputs or more that have such tokens", unless=("nearby", *_PLAIN),
+        "than twice as many",
+        least=STREAMING,
+        source=OURS,
+        asks=f"{LONG} inputs or more that have such tokens",
+        unless=("nearby", *_PLAIN),
         variable="streaming",
     ),
-}  # fmt: skip
+}
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
@@ -69,9 +100,15 @@ def claims(tree: xr.DataTree) -> list[Claim]:
             return f"nearby tokens {words}", f"gives {words} of its attention within 3 tokens"
 
         made += claims_where(
-            near, float(np.nanmean(near.value)), RULES["nearby"], nearby, kind="nearby",
-            name="nearby tokens", n=documents(tree, dataset["nearby"]), analysis=NAME,
-        )  # fmt: skip
+            near,
+            float(np.nanmean(near.value)),
+            RULES["nearby"],
+            nearby,
+            kind="nearby",
+            name="nearby tokens",
+            n=documents(tree, dataset["nearby"]),
+            analysis=NAME,
+        )
     if "streaming_inputs" not in dataset:  # of a run of an older version
         return made
     inputs = dataset["streaming_inputs"]
@@ -95,6 +132,12 @@ def _streaming(tree: xr.DataTree, dataset: xr.Dataset, window: str) -> list[Clai
         )
 
     return claims_where(
-        share, uniform, RULES["streaming"], say, kind="streaming", name="first and latest tokens",
-        n=documents(tree, dataset["streaming"]), analysis=NAME,
-    )  # fmt: skip
+        share,
+        uniform,
+        RULES["streaming"],
+        say,
+        kind="streaming",
+        name="first and latest tokens",
+        n=documents(tree, dataset["streaming"]),
+        analysis=NAME,
+    )

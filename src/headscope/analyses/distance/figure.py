@@ -90,9 +90,11 @@ def _finding(tree: xr.DataTree) -> str:
 SECTIONS = (
     SectionPlan(
         finding=_finding,
-        id="distance", title="How far heads look", pictures=("distance",),
+        id="distance",
+        title="How far heads look",
+        pictures=("distance",),
         text="Some heads work within a phrase, others reach over the whole input. A head whose "
         "attention is near, or rests on the first tokens, needs little of the input; a layer whose "
         "line is below the dashed one looks farther than uniform attention.",
     ),
-)  # fmt: skip
+)

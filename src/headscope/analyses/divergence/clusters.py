@@ -105,11 +105,16 @@ def clusters(tree: xr.DataTree) -> list[Cluster]:
         layers, whole = _core((units // shape(tree)[1]).tolist())
         made.append(
             Cluster(
-                cluster, _name(tree, labels, numbers, own), tuple(units.tolist()),
-                int(divergence["medoid"].values[cluster]), layers, whole, at(silhouette, cluster),
+                cluster,
+                _name(tree, labels, numbers, own),
+                tuple(units.tolist()),
+                int(divergence["medoid"].values[cluster]),
+                layers,
+                whole,
+                at(silhouette, cluster),
                 float(divergence["jaccard"].values[cluster]),
             )
-        )  # fmt: skip
+        )
     return made
 
 
@@ -253,15 +258,20 @@ def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
     own = cluster_of(tree, layer, head)
     nearest = [
         {
-            "layer": layer_number(near.layer), "head": near.head,
-            "name": place_name(near.layer, near.head), **named_ends((near.js, near.low, near.high)),
+            "layer": layer_number(near.layer),
+            "head": near.head,
+            "name": place_name(near.layer, near.head),
+            **named_ends((near.js, near.low, near.high)),
         }
         for near in nearest_heads(tree, layer, head)
-    ]  # fmt: skip
+    ]
     cluster = own and {
-        "cluster": own.number, "name": own.name, "size": len(own.units),
-        "silhouette": named_ends(own.silhouette), "jaccard": own.jaccard,
-    }  # fmt: skip
+        "cluster": own.number,
+        "name": own.name,
+        "size": len(own.units),
+        "silhouette": named_ends(own.silhouette),
+        "jaccard": own.jaccard,
+    }
     return {"nearest": nearest, "cluster": cluster}
 
 
@@ -282,9 +292,12 @@ def _page(tree: xr.DataTree) -> dict[str, Any]:
 
 
 CARD = CardPart(
-    place=30, title="Nearest heads, Jensen–Shannon divergence in nats",
-    lines=_lines, data=_data, page=_page,
-)  # fmt: skip
+    place=30,
+    title="Nearest heads, Jensen–Shannon divergence in nats",
+    lines=_lines,
+    data=_data,
+    page=_page,
+)
 
 
 def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
@@ -296,15 +309,23 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     titles = {unit: kind.title for kind in label_kinds(tree) for unit in kind.units}
     for one in clusters(tree):
         counts = Counter(titles[unit] for unit in one.units).most_common()
-        rows.append({
-            "model": str(tree.attrs.get("model", "")),
-            "revision": str(tree.attrs.get("revision", "")), "cluster": one.number,
-            "size": len(one.units), "what": one.what, "name": one.name,
-            "first_layer": layer_number(one.layers[0]), "last_layer": layer_number(one.layers[1]),
-            "medoid": head_name(one.medoid, heads), "silhouette": one.silhouette[0],
-            "silhouette_ci_low": one.silhouette[1], "silhouette_ci_high": one.silhouette[2],
-            "jaccard": one.jaccard,
-            "labels": "; ".join(f"{many} {title}" for title, many in counts),
-            "heads": " ".join(head_name(unit, heads) for unit in one.units),
-        })  # fmt: skip
+        rows.append(
+            {
+                "model": str(tree.attrs.get("model", "")),
+                "revision": str(tree.attrs.get("revision", "")),
+                "cluster": one.number,
+                "size": len(one.units),
+                "what": one.what,
+                "name": one.name,
+                "first_layer": layer_number(one.layers[0]),
+                "last_layer": layer_number(one.layers[1]),
+                "medoid": head_name(one.medoid, heads),
+                "silhouette": one.silhouette[0],
+                "silhouette_ci_low": one.silhouette[1],
+                "silhouette_ci_high": one.silhouette[2],
+                "jaccard": one.jaccard,
+                "labels": "; ".join(f"{many} {title}" for title, many in counts),
+                "heads": " ".join(head_name(unit, heads) for unit in one.units),
+            }
+        )
     return {"clusters": pd.DataFrame(rows)}

@@ -119,9 +119,13 @@ def places(tree: xr.DataTree) -> Floats | None:
 
 MAP = Picture("divergence_map", "The map of heads", ("divergence",), _map_panels, _map_caption)
 MATRIX = Picture(
-    "divergence_matrix", "How far heads differ", ("divergence",), _matrix_panels, _matrix_caption,
+    "divergence_matrix",
+    "How far heads differ",
+    ("divergence",),
+    _matrix_panels,
+    _matrix_caption,
     columns=1,
-)  # fmt: skip
+)
 FIGURES = (
     MAP,
     MATRIX,
@@ -151,27 +155,36 @@ def _sentence_of(verdict: Callable[[xr.DataTree], str]) -> Callable[[xr.DataTree
 SECTIONS = (
     SectionPlan(
         finding=_finding,
-        id="clusters", title="Heads that attend alike", pictures=("clusters",),
+        id="clusters",
+        title="Heads that attend alike",
+        pictures=("clusters",),
         text="Which heads do the same thing, whatever it is? Clusters are made from attention "
         "alone, and named afterwards by what their heads do; a cluster that no label fits is "
         "mixed.",
     ),
     SectionPlan(
         finding=_sentence_of(figure_cluster_checks.verdict),
-        id="cluster-number", title="How sure are the clusters?", pictures=("cluster_number",),
+        id="cluster-number",
+        title="How sure are the clusters?",
+        pictures=("cluster_number",),
         text="Clusters can be made of anything. These are worth their names as far as heads are "
         "nearer to their own cluster than to the next, more so than in a cloud without "
         "clusters, and as far as other heads drawn from these give the same.",
     ),
     SectionPlan(
         finding=_sentence_of(figure_layers.layers_verdict),
-        id="layers-alike", title="Are the heads of a layer alike?", pictures=("layers_alike",),
+        id="layers-alike",
+        title="Are the heads of a layer alike?",
+        pictures=("layers_alike",),
         text="On the map of BERT, Clark et al. (2019) saw heads of a layer near each other. If "
         "that holds, divergence is least within a layer and grows with the distance of layers.",
     ),
     SectionPlan(
-        id="map", title="The map of heads", map_caption=_map_caption, place=180,
+        id="map",
+        title="The map of heads",
+        map_caption=_map_caption,
+        place=180,
         text="Heads that distribute their attention alike lie close together, whatever their "
         "layer.",
     ),
-)  # fmt: skip
+)

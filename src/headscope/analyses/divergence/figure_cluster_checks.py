@@ -148,9 +148,14 @@ def _silhouettes(divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) 
     places = spread(np.array(middles), np.full(len(groups), room), height)
     for one, place in zip(groups, places.tolist(), strict=True):
         axes.text(
-            -0.015, place, str(one.number + 1), fontsize=6, va="center", ha="right",
+            -0.015,
+            place,
+            str(one.number + 1),
+            fontsize=6,
+            va="center",
+            ha="right",
             transform=axes.get_yaxis_transform(),
-        )  # fmt: skip
+        )
     axes.axvline(0, color=color("muted"), lw=0.6)
     axes.set(ylim=(height, 0), yticks=[])
     axes.spines["left"].set_visible(False)
@@ -163,9 +168,15 @@ def _stability(divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) ->
     for one in groups:
         others = [unit for unit in one.units if unit != one.medoid]
         axes.plot(
-            stays[others], np.full(len(others), one.number), "|", color=color("muted"), ms=6,
-            mew=0.6, alpha=0.6, zorder=2,
-        )  # fmt: skip
+            stays[others],
+            np.full(len(others), one.number),
+            "|",
+            color=color("muted"),
+            ms=6,
+            mew=0.6,
+            alpha=0.6,
+            zorder=2,
+        )
         hue = color(HUES[one.number % len(HUES)])
         face = color("page") if one.number >= len(HUES) else hue
         axes.plot(one.jaccard, one.number, "o", color=hue, mfc=face, ms=5, mew=1.0, zorder=4)
@@ -177,9 +188,13 @@ def _stability(divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) ->
 
 
 NUMBER_PICTURE = Picture(
-    "cluster_number", "How many clusters, and how sure", ("divergence",), _number_panels,
-    _number_caption, columns=3,
-)  # fmt: skip
+    "cluster_number",
+    "How many clusters, and how sure",
+    ("divergence",),
+    _number_panels,
+    _number_caption,
+    columns=3,
+)
 
 
 def _tree_panels(tree: xr.DataTree) -> list[Panel]:
@@ -220,9 +235,13 @@ def _draw_tree(tree: xr.DataTree, divergence: xr.Dataset, axes: Axes) -> None:
     order, count = np.array(joined["leaves"]), len(distances)
     top = most(distances**2)
     axes.imshow(
-        distances[np.ix_(order, order)] ** 2, cmap=ramp_map(), vmin=0, vmax=top,
-        interpolation="nearest", extent=(0, count, count, 0),
-    )  # fmt: skip
+        distances[np.ix_(order, order)] ** 2,
+        cmap=ramp_map(),
+        vmin=0,
+        vmax=top,
+        interpolation="nearest",
+        extent=(0, count, count, 0),
+    )
     width, space = STRIP * count, SPACE * count
     number = divergence["cluster"].values.astype(int)[order]
     _cluster_strip(axes, number, at=-width - space, width=width)
@@ -248,12 +267,23 @@ def _cluster_strip(axes: Axes, number: Ints, *, at: float, width: float) -> None
         ink = mark_cluster(axes, int(number[start]), (at, start), (width, stop - start))
         if stop - start >= MOST_NUMBERS * len(number) / 144:
             axes.text(
-                at + width / 2, (start + stop) / 2, str(number[start] + 1), fontsize=5,
-                va="center", ha="center", color=ink, zorder=6,
-            )  # fmt: skip
+                at + width / 2,
+                (start + stop) / 2,
+                str(number[start] + 1),
+                fontsize=5,
+                va="center",
+                ha="center",
+                color=ink,
+                zorder=6,
+            )
 
 
 TREE_PICTURE = Picture(
-    "cluster_tree", "The tree of heads", ("divergence",), _tree_panels, _tree_caption, columns=1,
+    "cluster_tree",
+    "The tree of heads",
+    ("divergence",),
+    _tree_panels,
+    _tree_caption,
+    columns=1,
     wide=True,
-)  # fmt: skip
+)

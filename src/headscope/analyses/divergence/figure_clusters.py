@@ -182,15 +182,22 @@ def _words(axes: Axes, groups: Sequence[Cluster], count: int) -> None:
         start = ends[at] + 1.5 * STRIP * count
         bend = max(start, left - 0.08 * count)
         axes.plot(
-            [start, bend, left - 0.012 * count], [middle, middle, level], color=color("rule"),
-            lw=0.6, zorder=1,
-        )  # fmt: skip
+            [start, bend, left - 0.012 * count],
+            [middle, middle, level],
+            color=color("rule"),
+            lw=0.6,
+            zorder=1,
+        )
         axes.text(left, level, str(at + 1), fontsize=7, fontweight="bold", va="center")
         for row, words in enumerate(texts[at]):
             axes.text(
-                left + 0.045 * count, level + row * line, words, va="center",
-                fontsize=6.5 if row else 7, color=color("muted" if row else "ink"),
-            )  # fmt: skip
+                left + 0.045 * count,
+                level + row * line,
+                words,
+                va="center",
+                fontsize=6.5 if row else 7,
+                color=color("muted" if row else "ink"),
+            )
 
 
 def spread(wanted: Floats, heights: Floats, room: float) -> Floats:

@@ -49,9 +49,11 @@ def cluster_results(
     layer = (np.arange(units) // heads).astype(np.int64)
     variables = _clusters(draws, layer, seed=seed) | _layers(draws[0], layer, seed=seed, unit=unit)
     coords = {
-        "k": clustering.counts_for(units), "variant": clustering.METHODS,
-        "where": WHERE, "pairs": ("same_layer", "other_layers"),
-    }  # fmt: skip
+        "k": clustering.counts_for(units),
+        "variant": clustering.METHODS,
+        "where": WHERE,
+        "pairs": ("same_layer", "other_layers"),
+    }
     return variables, coords
 
 
@@ -64,10 +66,12 @@ def control_results(pairs: Float64, *, seed: int) -> dict[str, Variable]:
     if units < clustering.FEWEST_UNITS or not np.isfinite(pairs).all() or not pairs.any():
         return {}
     distances, counts = distances_of(pairs), clustering.counts_for(units)
-    each = np.stack([
-        clustering.silhouettes(distances, labels)
-        for labels in clustering.labels_by("k_medoids", distances, counts)
-    ])  # [k, unit]  # fmt: skip
+    each = np.stack(
+        [
+            clustering.silhouettes(distances, labels)
+            for labels in clustering.labels_by("k_medoids", distances, counts)
+        ]
+    )  # [k, unit]
     references = clustering.reference_curves(distances, counts, seed=seed, draws=FEW_REFERENCES)
     best, p = clustering.choose(each.mean(-1), references)
     return _variables(
@@ -93,43 +97,59 @@ def distances_of(pairs: Float64) -> Float64:
 def _clusters(draws: Float64, layer: Ints, *, seed: int) -> dict[str, Variable]:
     """How many clusters, how sure; and which heads are in which (`_members`)."""
     distances, counts = distances_of(draws[0]), clustering.counts_for(len(layer))
-    labels = np.stack([
-        clustering.labels_by(method, distances, counts) for method in clustering.METHODS
-    ])  # [variant, k, unit]  # fmt: skip
-    each = np.array([
-        [clustering.silhouettes(distances, one) for one in of_method] for of_method in labels
-    ])  # [variant, k, unit]  # fmt: skip
+    labels = np.stack(
+        [clustering.labels_by(method, distances, counts) for method in clustering.METHODS]
+    )  # [variant, k, unit]
+    each = np.array(
+        [[clustering.silhouettes(distances, one) for one in of_method] for of_method in labels]
+    )  # [variant, k, unit]
     references = clustering.reference_curves(distances, counts, seed=seed)
     best, p = clustering.choose(each[0].mean(-1), references)
     drawn = clustering.heads_anew(len(layer), seed)
     again = [_on_some(distances, some, counts, best) for some in drawn]
     curves = np.stack([curve for _, curve in again])  # [draw, k]
     others = np.stack([labels for labels, _ in again])  # [draw, variant, unit]
-    stability = np.stack([
-        [clustering.agreement(own, one) for own, one in zip(labels[:, best], other, strict=True)]
-        for other in others
-    ]).mean(0)  # [variant]  # fmt: skip
+    stability = np.stack(
+        [
+            [
+                clustering.agreement(own, one)
+                for own, one in zip(labels[:, best], other, strict=True)
+            ]
+            for other in others
+        ]
+    ).mean(0)  # [variant]
     share = "share of draws of heads that choose this number of clusters"
-    return _variables({
-        "cluster_count": (float(counts[best]), (), "number of clusters of heads", OURS),
-        "cluster_p": (p, (), "p that heads without clusters stand out as much", OURS),
-        "silhouette_by_k": (
-            estimate(left_one_out(np.moveaxis(each, -1, 0)), bounds=CORRELATION), ("variant", "k"),
-            "mean silhouette", SILHOUETTE,
-        ),
-        "reference_silhouette": (
-            references, ("draw", "k"), "mean silhouette of points without clusters", OURS,
-        ),
-        "k_share": (_picked(curves, references), ("k",), share, OURS, "probability"),
-        "stability": (
-            stability, ("variant",), "adjusted Rand index with the clusters of draws of heads",
-            RAND,
-        ),
-        "method_agreement": (
-            clustering.agreement(*labels[:, best]), (),
-            "adjusted Rand index of k-medoids and average linkage", RAND,
-        ),
-    }) | _members(draws, labels[0, best], layer, others[:, 0])  # fmt: skip
+    return _variables(
+        {
+            "cluster_count": (float(counts[best]), (), "number of clusters of heads", OURS),
+            "cluster_p": (p, (), "p that heads without clusters stand out as much", OURS),
+            "silhouette_by_k": (
+                estimate(left_one_out(np.moveaxis(each, -1, 0)), bounds=CORRELATION),
+                ("variant", "k"),
+                "mean silhouette",
+                SILHOUETTE,
+            ),
+            "reference_silhouette": (
+                references,
+                ("draw", "k"),
+                "mean silhouette of points without clusters",
+                OURS,
+            ),
+            "k_share": (_picked(curves, references), ("k",), share, OURS, "probability"),
+            "stability": (
+                stability,
+                ("variant",),
+                "adjusted Rand index with the clusters of draws of heads",
+                RAND,
+            ),
+            "method_agreement": (
+                clustering.agreement(*labels[:, best]),
+                (),
+                "adjusted Rand index of k-medoids and average linkage",
+                RAND,
+            ),
+        }
+    ) | _members(draws, labels[0, best], layer, others[:, 0])
 
 
 def _on_some(
@@ -176,24 +196,38 @@ def _members(draws: Float64, labels: Ints, layer: Ints, others: Ints) -> dict[st
     by_head, by_cluster = ("unit",), ("cluster_number",)
     share = "share of draws of heads in which the head is with its cluster’s medoid"
     again = "overlap with the most similar cluster of a draw of heads"
-    return _variables({
-        "cluster": (number.astype(float), by_head, "cluster of the head, from 0", MEDOIDS),
-        "silhouette": (
-            estimate(each, bounds=CORRELATION), by_head, "silhouette of the head", SILHOUETTE,
-        ),
-        "stays": (
-            clustering.stays(number, medoids, others), by_head, share, HENNIG, "probability",
-        ),
-        "medoid": (medoids.astype(float), by_cluster, "unit of the most typical head", MEDOIDS),
-        "cluster_size": (
-            member.sum(0).astype(float), by_cluster, "heads in the cluster", MEDOIDS,
-        ),
-        "cluster_silhouette": (
-            estimate(means, bounds=CORRELATION), by_cluster, "mean silhouette of the cluster",
-            SILHOUETTE,
-        ),
-        "jaccard": (clustering.jaccard(number, others), by_cluster, again, HENNIG),
-    })  # fmt: skip
+    return _variables(
+        {
+            "cluster": (number.astype(float), by_head, "cluster of the head, from 0", MEDOIDS),
+            "silhouette": (
+                estimate(each, bounds=CORRELATION),
+                by_head,
+                "silhouette of the head",
+                SILHOUETTE,
+            ),
+            "stays": (
+                clustering.stays(number, medoids, others),
+                by_head,
+                share,
+                HENNIG,
+                "probability",
+            ),
+            "medoid": (medoids.astype(float), by_cluster, "unit of the most typical head", MEDOIDS),
+            "cluster_size": (
+                member.sum(0).astype(float),
+                by_cluster,
+                "heads in the cluster",
+                MEDOIDS,
+            ),
+            "cluster_silhouette": (
+                estimate(means, bounds=CORRELATION),
+                by_cluster,
+                "mean silhouette of the cluster",
+                SILHOUETTE,
+            ),
+            "jaccard": (clustering.jaccard(number, others), by_cluster, again, HENNIG),
+        }
+    )
 
 
 def _picked(curves: Float64, references: Float64) -> Float64:
@@ -209,33 +243,53 @@ def _layers(pairs: Float64, layer: Ints, *, seed: int, unit: str) -> dict[str, V
     near = nearest_of(np.abs(layer[nearest_unit(divergence)] - layer))  # [unit, where]
     left = np.append(0.0, np.ones(len(near)))  # [unit + 1] heads that are left out
     sums, sizes = by_gap(divergence, layer)  # [unit + 1, gap]
-    both = np.stack([
-        ratio(some[0].sum(-1), some[1].sum(-1))
-        for some in ((sums[:, :1], sizes[:, :1]), (sums[:, 1:], sizes[:, 1:]))
-    ], -1)  # [unit + 1, pairs]  # fmt: skip
+    both = np.stack(
+        [
+            ratio(some[0].sum(-1), some[1].sum(-1))
+            for some in ((sums[:, :1], sizes[:, :1]), (sums[:, 1:], sizes[:, 1:]))
+        ],
+        -1,
+    )  # [unit + 1, pairs]
     mean = "mean divergence of two heads"
-    return _variables({
-        "layer_js": (estimate(both, bounds=POSITIVE), ("pairs",), mean, LAYERS, unit),
-        "layer_js_ratio": (
-            estimate(ratio(both[:, 0], both[:, 1]), bounds=POSITIVE), (),
-            "divergence within layers over that between layers", LAYERS,
-        ),
-        "layer_js_p": (divergence_p, (), "p that layers dealt out anew are as alike", LAYERS),
-        "js_by_layer_gap": (
-            estimate(ratio(sums, sizes), bounds=POSITIVE), ("layer_gap",),
-            f"{mean} by the distance of their layers", LAYERS, unit,
-        ),
-        "nearest_layer": (
-            estimate_share(left_one_out(near), len(near) - left[:, None]), ("where",),
-            "share of heads whose nearest head is in such a layer", LAYERS,
-            "probability",
-        ),
-        "nearest_chance": (
-            chance_shares(layer), ("where",),
-            "the same if every other head were as likely to be nearest", LAYERS, "probability",
-        ),
-        "nearest_p": (nearest_p, ("where",), "p that layers dealt out anew hold as many", LAYERS),
-    })  # fmt: skip
+    return _variables(
+        {
+            "layer_js": (estimate(both, bounds=POSITIVE), ("pairs",), mean, LAYERS, unit),
+            "layer_js_ratio": (
+                estimate(ratio(both[:, 0], both[:, 1]), bounds=POSITIVE),
+                (),
+                "divergence within layers over that between layers",
+                LAYERS,
+            ),
+            "layer_js_p": (divergence_p, (), "p that layers dealt out anew are as alike", LAYERS),
+            "js_by_layer_gap": (
+                estimate(ratio(sums, sizes), bounds=POSITIVE),
+                ("layer_gap",),
+                f"{mean} by the distance of their layers",
+                LAYERS,
+                unit,
+            ),
+            "nearest_layer": (
+                estimate_share(left_one_out(near), len(near) - left[:, None]),
+                ("where",),
+                "share of heads whose nearest head is in such a layer",
+                LAYERS,
+                "probability",
+            ),
+            "nearest_chance": (
+                chance_shares(layer),
+                ("where",),
+                "the same if every other head were as likely to be nearest",
+                LAYERS,
+                "probability",
+            ),
+            "nearest_p": (
+                nearest_p,
+                ("where",),
+                "p that layers dealt out anew hold as many",
+                LAYERS,
+            ),
+        }
+    )
 
 
 def by_gap(divergence: Float64, layer: Ints) -> tuple[Float64, Float64]:

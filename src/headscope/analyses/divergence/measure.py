@@ -189,9 +189,14 @@ def head_map(distances: Float64) -> tuple[Array, float]:
     if len(distances) < 3 or not np.isfinite(distances).all() or not distances.any():
         return np.full((len(distances), 2), np.nan), float("nan")
     mds = MDS(
-        2, metric="precomputed", init="classical_mds", n_init=1, max_iter=1000,
-        eps=1e-9, normalized_stress=False,
-    )  # fmt: skip
+        2,
+        metric="precomputed",
+        init="classical_mds",
+        n_init=1,
+        max_iter=1000,
+        eps=1e-9,
+        normalized_stress=False,
+    )
     places = mds.fit_transform(distances)
     centred = places - places.mean(0)
     turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T

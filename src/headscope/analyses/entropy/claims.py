@@ -23,25 +23,36 @@ NARROW_SHARE = 0.5  # ours: of the uniform entropy
 EXPLAINING = (*TARGETS, "special")  # why a head attends to few tokens
 
 TERMS = {
-    "entropy": Term("entropy", "How widely a head spreads its attention, in nats: 0 when all of it "
-        "goes to one token, ln n when n tokens get the same.", f"{CLARK}, §3.3"),
-    "uniform": Term("uniform attention",
+    "entropy": Term(
+        "entropy",
+        "How widely a head spreads its attention, in nats: 0 when all of it "
+        "goes to one token, ln n when n tokens get the same.",
+        f"{CLARK}, §3.3",
+    ),
+    "uniform": Term(
+        "uniform attention",
         "What a head would show that gave every token of the input the same attention; the "
-        "reference for entropy is the mean of ln n over inputs.", f"{CLARK}, §3.3"),
-}  # fmt: skip
+        "reference for entropy is the mean of ln n over inputs.",
+        f"{CLARK}, §3.3",
+    ),
+}
 LABELS = {("entropy", "all"): "entropy, all tokens", ("entropy", "cls"): "entropy, [CLS] only"}
 RULES = {
     "broad": LabelRule(
         "broad, near-uniform",
-        number="entropy, of that of uniform attention", least=BROAD_SHARE,
+        number="entropy, of that of uniform attention",
+        least=BROAD_SHARE,
         source=f"{OURS}; {CLARK}, §6: 3.8 nats, for inputs of up to 128 tokens",
     ),
     "narrow": LabelRule(
         "few tokens, no one target",
-        number="1 − entropy, of that of uniform attention", least=1 - NARROW_SHARE, source=OURS,
-        asks=f"no one target has {POSITION:g} of the attention", unless=(*EXPLAINING, "sink"),
+        number="1 − entropy, of that of uniform attention",
+        least=1 - NARROW_SHARE,
+        source=OURS,
+        asks=f"no one target has {POSITION:g} of the attention",
+        unless=(*EXPLAINING, "sink"),
     ),
-}  # fmt: skip
+}
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
@@ -65,10 +76,16 @@ def _broad(tree: xr.DataTree, nats: Estimate, uniform: float, share: Estimate) -
         )
 
     made = claims_where(
-        share, float(np.nanmean(share.value)), RULES["broad"], say, kind="broad",
-        name="broad, near-uniform", n=documents(tree, needed(tree, NAME)[NAME]), analysis=NAME,
+        share,
+        float(np.nanmean(share.value)),
+        RULES["broad"],
+        say,
+        kind="broad",
+        name="broad, near-uniform",
+        n=documents(tree, needed(tree, NAME)[NAME]),
+        analysis=NAME,
         brief="broad",
-    )  # fmt: skip
+    )
     return [claim for claim in made if claim.value > BROAD_SHARE]
 
 
@@ -84,10 +101,17 @@ def _narrow(tree: xr.DataTree, nats: Estimate, uniform: float, share: Estimate) 
         )
 
     return claims_where(
-        rest, 1 - float(np.nanmean(share.value)), RULES["narrow"], say, kind="narrow",
-        name="few tokens, no one target", n=documents(tree, needed(tree, NAME)[NAME]),
-        analysis=NAME, brief="few tokens", counted=False,
-    )  # fmt: skip
+        rest,
+        1 - float(np.nanmean(share.value)),
+        RULES["narrow"],
+        say,
+        kind="narrow",
+        name="few tokens, no one target",
+        n=documents(tree, needed(tree, NAME)[NAME]),
+        analysis=NAME,
+        brief="few tokens",
+        counted=False,
+    )
 
 
 def _explained(tree: xr.DataTree) -> Bools:

@@ -46,9 +46,14 @@ def _draw(entropy: xr.Dataset, query: str, axes: Axes) -> None:
     uniform = float(entropy["uniform"])
     axes.axhline(uniform, color=color("muted"), ls=(0, (4, 2)), lw=0.9)
     axes.text(
-        layers - 0.5, uniform * 1.01, f"uniform {uniform:.2f}", ha="right", va="bottom",
-        fontsize=6.5, color=color("muted"),
-    )  # fmt: skip
+        layers - 0.5,
+        uniform * 1.01,
+        f"uniform {uniform:.2f}",
+        ha="right",
+        va="bottom",
+        fontsize=6.5,
+        color=color("muted"),
+    )
     layer_axis(axes, layers)
     value_axis(axes, "entropy (nats)", top=uniform * 1.12)
 
@@ -68,8 +73,10 @@ def _finding(tree: xr.DataTree) -> str:
 SECTIONS = (
     SectionPlan(
         finding=_finding,
-        id="entropy", title="How widely each layer looks", pictures=("entropy_by_layer",),
+        id="entropy",
+        title="How widely each layer looks",
+        pictures=("entropy_by_layer",),
         text="Entropy tells a head that averages over the whole input from one that picks single "
         "tokens. Marks near the dashed line are close to uniform attention.",
     ),
-)  # fmt: skip
+)

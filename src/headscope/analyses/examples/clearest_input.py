@@ -122,9 +122,12 @@ def _clearness(kept: StoredInput, maps: Floats, kind: str) -> float:
         entropy = float(nats / np.log(max(len(maps), 2)))
         return entropy if kind == "broad" else 1 - entropy
     goals = {
-        "first": np.arange(len(maps)) == 0, "cls": kept.cls, "sep": kept.sep,
-        "special": kept.special, "punctuation": kept.punctuation,
-    }  # fmt: skip
+        "first": np.arange(len(maps)) == 0,
+        "cls": kept.cls,
+        "sep": kept.sep,
+        "special": kept.special,
+        "punctuation": kept.punctuation,
+    }
     if kind in goals:
         keys = goals[kind]
         return float(maps[queries][:, keys].sum(1).mean()) if keys.any() else -1.0

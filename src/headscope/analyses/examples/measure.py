@@ -84,9 +84,12 @@ class Examples(Analysis, question=QUESTION):
         unit = "probability" if self.options["measure"] == "attention" else "1"
         dims = ("example", "layer", "head", "word", "word_other")
         attention = Variable(
-            maps.astype(np.float32), dims, "attention between the words of a sentence", unit,
+            maps.astype(np.float32),
+            dims,
+            "attention between the words of a sentence",
+            unit,
             self.source,
-        )  # fmt: skip
+        )
         by_word = ("example", "word")
         sentences = {
             "text": (by_word, words.astype(str)),
@@ -154,14 +157,20 @@ class StoredMaps(AnalysisPart):
         dims = ("input", "layer", "head", "token")
         return {
             "token_attention": Variable(
-                maps.astype(np.float32), (*dims, "token_other"),
-                "attention between the tokens of an input", "probability", source,
+                maps.astype(np.float32),
+                (*dims, "token_other"),
+                "attention between the tokens of an input",
+                "probability",
+                source,
             ),
             "value_norm": Variable(
-                norms.astype(np.float32), dims, "norm of f(x) of a token", "1",
+                norms.astype(np.float32),
+                dims,
+                "norm of f(x) of a token",
+                "1",
                 "Kobayashi et al. 2020, eq. 4",
             ),
-        }  # fmt: skip
+        }
 
     def coords(self) -> dict[str, tuple[tuple[str, ...], npt.NDArray[np.generic], dict[str, str]]]:
         """What stands at the places [input, token]."""

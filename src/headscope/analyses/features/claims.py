@@ -23,24 +23,32 @@ FEATURE_RULES = {
     "feature": LabelRule(
         "kind of words",
         number="attention of all tokens to nouns, verbs, pronouns, subjects, objects or negation",
-        least=FEATURE_SHARE, source=f"{OURS}, after {KOVALEVA}, §4.4", words=True,
+        least=FEATURE_SHARE,
+        source=f"{OURS}, after {KOVALEVA}, §4.4",
+        words=True,
         asks=SPECIFIC.format(
             rivals="what words beside those of the kind get, and what the kind gets for the sake "
-            "of other kinds", cells="kinds",
-        ) + OVER,
+            "of other kinds",
+            cells="kinds",
+        )
+        + OVER,
     ),
-}  # fmt: skip
+}
 PAIR_RULES = {
     "pair": LabelRule(
         "pair of words",
         number="attention from subject to verb, from noun to pronoun, or back",
-        least=PAIR_SHARE, source=f"{OURS}, after {KOVALEVA}, §4.5", words=True,
+        least=PAIR_SHARE,
+        source=f"{OURS}, after {KOVALEVA}, §4.5",
+        words=True,
         asks=SPECIFIC.format(
             rivals="what words beside the first give to the second, and what the pair gets when it "
-            "is moved by a token", cells="pairs",
-        ) + OVER,
+            "is moved by a token",
+            cells="pairs",
+        )
+        + OVER,
     ),
-}  # fmt: skip
+}
 
 
 def feature_claims(tree: xr.DataTree) -> list[Claim]:
@@ -70,9 +78,11 @@ def _claims(tree: xr.DataTree, analysis: str, kind: str, *, goal: str, said: str
             sentence = said.format(words=name(choice), share=one.percent)
             made.append(
                 one.claim(
-                    f"{sentence}, {ordinary} without knowledge of them", n=n,
-                    label=f"{one.name}, {one.percent}, ordinary {ordinary}", analysis=analysis,
+                    f"{sentence}, {ordinary} without knowledge of them",
+                    n=n,
+                    label=f"{one.name}, {one.percent}, ordinary {ordinary}",
+                    analysis=analysis,
                     about=choice,
                 )
-            )  # fmt: skip
+            )
     return made

@@ -40,9 +40,12 @@ def features_table(tree: xr.DataTree) -> Table:
         if rows := _strongest(tree, dataset, dim):
             groups.append(Rows(rows, f"{title}: {words}"))
     columns = [
-        Column("Kind"), Column("n", "inputs"), Column("Strongest head"), Column("It gives"),
+        Column("Kind"),
+        Column("n", "inputs"),
+        Column("Strongest head"),
+        Column("It gives"),
         Column("Mean head"),
-    ]  # fmt: skip
+    ]
     caption = (
         "The head that gives a kind of token most, and the mean over heads: the largest value over "
         "the tokens of the kind (from all tokens: mean over those that attend), mean over the "
@@ -66,11 +69,13 @@ def _strongest(tree: xr.DataTree, dataset: xr.Dataset, dim: str) -> list[list[Ce
         best = at(parts.map(np.ravel), unit)
         rows.append(
             [
-                Cell(name_of_kind(tree, kind)), Cell(f"{int(here['count']):,}"),
-                Cell(head_name(last + unit, heads)), number(*best),
+                Cell(name_of_kind(tree, kind)),
+                Cell(f"{int(here['count']):,}"),
+                Cell(head_name(last + unit, heads)),
+                number(*best),
                 number(float(np.nanmean(parts.value))),
             ]
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -195,9 +200,13 @@ def _draw(features: xr.Dataset, parts: Estimate, axes: Axes, *, top: float) -> N
     align = "left" if layer == 0 else "right" if layer == over[-1] else "center"
     axes.annotate(
         place_name(layer, head),
-        (layer, float(np.fmax(parts.value[place], parts.high[place]))), (0, 2.5),
-        textcoords="offset points", ha=align, fontsize=6.5, color=color("ink"),
-    )  # fmt: skip
+        (layer, float(np.fmax(parts.value[place], parts.high[place]))),
+        (0, 2.5),
+        textcoords="offset points",
+        ha=align,
+        fontsize=6.5,
+        color=color("ink"),
+    )
     marks.legend(axes, [("mean", "mean of heads"), ("strongest", "strongest head")], line=False)
 
 
@@ -225,23 +234,35 @@ def _draw_strips(dataset: xr.Dataset, strips: dict[str, Estimate], axes: Axes) -
 
 FIGURES = (
     Picture(
-        "features_by_layer", "What kinds of words receive", ("features",), _panels, _caption,
+        "features_by_layer",
+        "What kinds of words receive",
+        ("features",),
+        _panels,
+        _caption,
         columns=3,
     ),
-)  # fmt: skip
+)
 CLS_FIGURES = (
     Picture(
-        "cls_attention", "What the last [CLS] looks at", ("cls_attention",), _cls_panels,
-        _cls_caption, columns=1,
+        "cls_attention",
+        "What the last [CLS] looks at",
+        ("cls_attention",),
+        _cls_panels,
+        _cls_caption,
+        columns=1,
     ),
-)  # fmt: skip
+)
 PAIRS_FIGURES = (
     Picture(
         "pairs", "Subjects and verbs, nouns and pronouns", ("pairs",), _pair_panels, _pair_caption
     ),
 )
 SECTIONS = language_section(
-    "features", "cls_attention", "pairs", asked="word", id="features",
+    "features",
+    "cls_attention",
+    "pairs",
+    asked="word",
+    id="features",
     title="Kinds of words: who looks at nouns, subjects, negation?",
     text="How much attention the most attended word of a kind receives, beside what "
     "punctuation and special tokens draw; from [CLS] in the last layer, which classifiers "
@@ -249,4 +270,4 @@ SECTIONS = language_section(
     pictures=("features_by_layer", "cls_attention", "pairs"),
     tables=(features_table,),
     wanted="kinds of words (tags: --treebank, or --annotate with --text)",
-)  # fmt: skip
+)

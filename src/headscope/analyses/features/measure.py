@@ -67,9 +67,14 @@ class Features(Analysis, question=QUESTION):
     whole_maps: ClassVar[bool] = False
 
     def __init__(
-        self, scope: Scope, *, absent: str = "skip", language: str = "en", negation: str = "",
+        self,
+        scope: Scope,
+        *,
+        absent: str = "skip",
+        language: str = "en",
+        negation: str = "",
         measure: str = "attention",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(scope)
         self.checked(absent=absent, measure=measure)
         self.negation = negation_words(language, negation)
@@ -253,9 +258,14 @@ class Groups:
 
 
 def by_kind(
-    mean: Estimate, count: Sums, kinds: Mapping[str, tuple[str, ...]], words: tuple[str, str], *,
-    options: Mapping[str, str], source: str,
-) -> xr.Dataset:  # fmt: skip
+    mean: Estimate,
+    count: Sums,
+    kinds: Mapping[str, tuple[str, ...]],
+    words: tuple[str, str],
+    *,
+    options: Mapping[str, str],
+    source: str,
+) -> xr.Dataset:
     """attention[…, kind] by one of MEASURES; count[kind], the inputs that have such tokens.
 
     mean   [layer, head, kind], or [head, kind] of one layer

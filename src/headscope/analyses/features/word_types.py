@@ -41,7 +41,7 @@ WORDS = {
         "ru": "не ни нет никогда никто никого никому никем ничто ничего ничему ничем нигде никуда",
         "sv": "inte ej icke aldrig ingen inget inga ingenting ingenstans",
     }.items()
-}  # fmt: skip
+}
 LANGUAGE = Option("en", (*WORDS, "none"))
 _APOSTROPHES = dict.fromkeys(map(ord, "’ʼ＇"), "'")
 TYPES = ("noun", "verb", "pronoun", "subject", "object", "negation")

@@ -17,44 +17,72 @@ _ALL = {"attention", "values", "projection", "residual"}
 _METHODS: dict[str, tuple[str, str, set[str]]] = {
     "rollout": ("attention rollout", "Abnar & Zuidema 2020", {"attention"}),
     "weighted_norm": (
-        "weighted-norm rollout, no residual", "Kobayashi et al. 2020",
+        "weighted-norm rollout, no residual",
+        "Kobayashi et al. 2020",
         {"attention", "values", "projection"},
     ),
     "weighted_norm_residual": ("weighted-norm rollout", "Kobayashi et al. 2021", _ALL),
     "globenc": ("GlobEnc rollout", "Modarressi et al. 2022", _ALL),
     "alti": ("ALTI rollout", "Ferrando et al. 2022", _ALL),
-    "value_zeroing": (
-        "value-zeroing rollout", "Mohebbi et al. 2023", {"attention", "values"}
-    ),
-}  # fmt: skip
+    "value_zeroing": ("value-zeroing rollout", "Mohebbi et al. 2023", {"attention", "values"}),
+}
 METHODS = tuple(_METHODS)
 LABELS = {method: label for method, (label, _, _) in _METHODS.items()}
 SOURCES = {method: source for method, (_, source, _) in _METHODS.items()}
 NEEDS = {method: frozenset(needs) for method, (_, _, needs) in _METHODS.items()}
 
 TERMS = {
-    "flow": Term("information flow",
+    "flow": Term(
+        "information flow",
         "How much of a token’s vector at a layer’s output comes from a kind of input token, over "
         "all paths through the layers below; each input token counts as one kind, the first of "
-        "itself, previous, next and so on, so that the shares add up to 1.", ABNAR),
-    "rollout": Term("attention rollout", "Layers multiplied, each half mean attention over heads "
-        "and half the token itself, for the residual connection.", ABNAR),
-    "weighted_norm_residual": Term("weighted-norm rollout", "Layers multiplied, each with the norm "
+        "itself, previous, next and so on, so that the shares add up to 1.",
+        ABNAR,
+    ),
+    "rollout": Term(
+        "attention rollout",
+        "Layers multiplied, each half mean attention over heads "
+        "and half the token itself, for the residual connection.",
+        ABNAR,
+    ),
+    "weighted_norm_residual": Term(
+        "weighted-norm rollout",
+        "Layers multiplied, each with the norm "
         "of what a token gives through all heads together, and of the residual connection’s vector "
-        "too where it gives to itself.", f"{KOBAYASHI21}; {ABNAR}"),
-    "globenc": Term("GlobEnc", "The weighted-norm rollout with each vector taken through both "
-        "normalisations of a layer, the feed-forward left out.", MODARRESSI),
-    "alti": Term("ALTI", "Layers multiplied, each with how much nearer to 0 (in the L1 norm) a "
-        "token’s vector after attention would be without what another token gives.", FERRANDO),
-    "value_zeroing": Term("value zeroing",
+        "too where it gives to itself.",
+        f"{KOBAYASHI21}; {ABNAR}",
+    ),
+    "globenc": Term(
+        "GlobEnc",
+        "The weighted-norm rollout with each vector taken through both "
+        "normalisations of a layer, the feed-forward left out.",
+        MODARRESSI,
+    ),
+    "alti": Term(
+        "ALTI",
+        "Layers multiplied, each with how much nearer to 0 (in the L1 norm) a "
+        "token’s vector after attention would be without what another token gives.",
+        FERRANDO,
+    ),
+    "value_zeroing": Term(
+        "value zeroing",
         "Layers multiplied, each with how far the direction of a token’s vector at the layer’s "
-        "output turns when another token’s values are set to 0.", MOHEBBI),
-    "max_flow": Term("maximum flow", "How much could run from a token to a token of the input at "
-        "once, if every weight of every layer were a pipe of that width.", ABNAR),
-    "effective_tokens": Term("effective number of tokens",
+        "output turns when another token’s values are set to 0.",
+        MOHEBBI,
+    ),
+    "max_flow": Term(
+        "maximum flow",
+        "How much could run from a token to a token of the input at "
+        "once, if every weight of every layer were a pipe of that width.",
+        ABNAR,
+    ),
+    "effective_tokens": Term(
+        "effective number of tokens",
         "From how many input tokens a representation comes: 1 / Σ share², 1 where all comes from "
-        "one, n where n give the same.", OURS),
-}  # fmt: skip
+        "one, n where n give the same.",
+        OURS,
+    ),
+}
 RESULT_LABELS = {"share": "share from {choice}", "cls_share": "share of [CLS] from {choice}"}
 
 
@@ -96,11 +124,17 @@ def why_not(layer: LayerView, method: str) -> str:
 
 
 QUESTION = Question(
-    name="flow", package=__name__, slow=True, place=50, measure="measure:Flow",
+    name="flow",
+    package=__name__,
+    slow=True,
+    place=50,
+    measure="measure:Flow",
     summary="which input tokens a representation comes from, over all layers",
     source="Abnar & Zuidema 2020; Modarressi et al. 2022",
     needs=frozenset({"attention", "whole_rows", "every_layer"}),
     options={"methods": Option("rollout,weighted_norm_residual,globenc", check_value=check_named)},
-    figures="figure:FIGURES", section="figure:SECTIONS", terms=TERMS,
+    figures="figure:FIGURES",
+    section="figure:SECTIONS",
+    terms=TERMS,
     labels=RESULT_LABELS,
-)  # fmt: skip
+)

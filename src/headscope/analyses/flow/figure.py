@@ -115,11 +115,12 @@ def _finding(tree: xr.DataTree) -> str:
 SECTIONS = (
     SectionPlan(
         finding=_finding,
-        id="flow", title="Where representations come from",
+        id="flow",
+        title="Where representations come from",
         text="Layer by layer tokens take from each other, so that a vector high up need not say "
         "much about its own word. Following every path back to the input tells what is left of "
         "it; attention alone makes the resting places look like sources, the norms of what is "
         "passed on do not.",
         pictures=("flow",),
     ),
-)  # fmt: skip
+)

@@ -84,14 +84,20 @@ class Flow(Analysis, question=QUESTION):
         variables = {
             "share": Variable(of_all, dims, share, "probability", self.source),
             "cls_share": Variable(
-                of_cls, dims, f"{share}, of the opening special token alone", "probability",
+                of_cls,
+                dims,
+                f"{share}, of the opening special token alone",
+                "probability",
                 self.source,
             ),
             "effective_tokens": Variable(
-                number, dims[:2], "effective number of input tokens of a representation",
-                "tokens", "ours",
+                number,
+                dims[:2],
+                "effective number of input tokens of a representation",
+                "tokens",
+                "ours",
             ),
-        }  # fmt: skip
+        }
         return labelled(variables, coords={"variant": self.methods, "target": TARGETS})
 
     def _add(self, product: torch.Tensor, batch: Batch, *, at: tuple[int, int]) -> None:

@@ -82,15 +82,20 @@ def flow(
         dims=("layer", "query", "key"),
         coords={
             "layer": [own[at] for at in chosen],
-            "query": range(len(tokens)), "key": range(len(tokens)),
-            "query_token": ("query", tokens), "key_token": ("key", tokens),
+            "query": range(len(tokens)),
+            "key": range(len(tokens)),
+            "query_token": ("query", tokens),
+            "key_token": ("key", tokens),
         },
         name=method,
         attrs={
-            "long_name": PATHS[paths], "units": "1" if paths == "max_flow" else "probability",
-            "source": SOURCES[method], "paths": paths, "model": loaded.name,
+            "long_name": PATHS[paths],
+            "units": "1" if paths == "max_flow" else "probability",
+            "source": SOURCES[method],
+            "paths": paths,
+            "model": loaded.name,
         },
-    )  # fmt: skip
+    )
 
 
 def check_stack(model: Model, *, each_alone: bool = False) -> None:

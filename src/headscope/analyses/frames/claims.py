@@ -15,13 +15,16 @@ LEAST_SENTENCES = 25  # ours
 RULES = {
     "frames": LabelRule(
         "frames",
-        number="largest attention between frame element and target", least=0.0,
-        source=f"{OURS}, after {KOVALEVA}, §4.2", words=True,
+        number="largest attention between frame element and target",
+        least=0.0,
+        source=f"{OURS}, after {KOVALEVA}, §4.2",
+        words=True,
         asks=SPECIFIC.format(
             rivals="chance, and what words beside the one give to the other", cells="directions"
-        ) + f"; {LEAST_SENTENCES} sentences or more",
+        )
+        + f"; {LEAST_SENTENCES} sentences or more",
     ),
-}  # fmt: skip
+}
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:

@@ -40,14 +40,19 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     top = max(map(largest, both))
     return [
         row_panel(
-            "Top heads", COLUMNS, (place_name(*place) for place in places),
-            partial(_draw, frames, places), count=len(places),
-            height=rows_height(len(places), width=DOUBLE / 3), label=quantity(frames),
-            entries=[("all", "mean"), ("chance", "chance")], percent=unit == "probability",
+            "Top heads",
+            COLUMNS,
+            (place_name(*place) for place in places),
+            partial(_draw, frames, places),
+            count=len(places),
+            height=rows_height(len(places), width=DOUBLE / 3),
+            label=quantity(frames),
+            entries=[("all", "mean"), ("chance", "chance")],
+            percent=unit == "probability",
         ),
         grid_panel("Frame element to target", both[0], unit=unit, top=top),
         grid_panel("Target to frame element", both[1], unit=unit, top=top),
-    ]  # fmt: skip
+    ]
 
 
 def _caption(tree: xr.DataTree) -> str:
@@ -91,17 +96,25 @@ def frames_table(tree: xr.DataTree) -> Table:
     levels = [column for column in table.columns if column.startswith("quantile_")]
     rows = [
         [
-            Cell(head_of(tree, row)), number(*ends(row, "score")), number(row["chance"]),
-            probability(row["p_value"]), *(number(row[level]) for level in levels),
-            number(*ends(row, "score_reversed")), probability(row["p_value_reversed"]),
+            Cell(head_of(tree, row)),
+            number(*ends(row, "score")),
+            number(row["chance"]),
+            probability(row["p_value"]),
+            *(number(row[level]) for level in levels),
+            number(*ends(row, "score_reversed")),
+            probability(row["p_value_reversed"]),
         ]
         for row in records(table)
-    ]  # fmt: skip
+    ]
     columns = [
-        Column("Head"), Column("Score", unit, "score"), Column("Chance", unit, "chance"),
-        Column("p", "", "p_value"), *(Column(_percentile(level), unit) for level in levels),
-        Column("Reversed", unit), Column("p", "reversed"),
-    ]  # fmt: skip
+        Column("Head"),
+        Column("Score", unit, "score"),
+        Column("Chance", unit, "chance"),
+        Column("p", "", "p_value"),
+        *(Column(_percentile(level), unit) for level in levels),
+        Column("Reversed", unit),
+        Column("p", "reversed"),
+    ]
     caption = (
         f"The {len(rows)} heads of largest score: {quantity(dataset)} from a frame element to the "
         "word that evokes the frame, the largest over a sentence’s pairs, mean over sentences, "
@@ -150,9 +163,13 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
 
 
 SECTIONS = language_section(
-    "frames", asked="frames", id="frames",
+    "frames",
+    asked="frames",
+    id="frames",
     title="Frames: who links an element to what evokes the frame?",
     text="In “She was agitated”, “agitated” evokes a frame in which “she” has a role. A head "
     "scores by its attention between the two, in sentences where they stand apart.",
-    pictures=("frames",), tables=(frames_table,), wanted="frames (FrameNet: --frames)",
-)  # fmt: skip
+    pictures=("frames",),
+    tables=(frames_table,),
+    wanted="frames (FrameNet: --frames)",
+)

@@ -75,9 +75,11 @@ class Links:
         return cls(
             *np.unique(np.array(rows, np.int64), return_index=True),
             np.array(placed, np.int64).reshape(len(placed), permutations + 1),
-            np.cumsum([0, *sizes])[:-1], np.concatenate(pairs, 1), np.concatenate(beside, -1),
+            np.cumsum([0, *sizes])[:-1],
+            np.concatenate(pairs, 1),
+            np.concatenate(beside, -1),
             np.cumsum([0, *(part.shape[-1] for part in beside[1:])])[:-1],
-        )  # fmt: skip
+        )
 
     def largest(self, layer: LayerView, batch: Batch, *, measure: str, reversed_: bool) -> Float64:
         """[linked, draw, head] the largest weight of each example's links.
@@ -247,9 +249,14 @@ class Frames(Analysis, question=QUESTION):
     whole_maps: ClassVar[bool] = False
 
     def __init__(
-        self, scope: Scope, *, pairing: str = "product", measure: str = "attention",
-        permutations: int = PERMUTATIONS, statistic: str = "standardised",
-    ) -> None:  # fmt: skip
+        self,
+        scope: Scope,
+        *,
+        pairing: str = "product",
+        measure: str = "attention",
+        permutations: int = PERMUTATIONS,
+        statistic: str = "standardised",
+    ) -> None:
         super().__init__(scope)
         self.options = self.checked(measure=measure, pairing=pairing, statistic=statistic)
         self.checked(permutations=permutations)
@@ -266,9 +273,11 @@ class Frames(Analysis, question=QUESTION):
         """Add each sentence's largest weight, as annotated and moved."""
         if layer.index == 0:
             self._links = Links.of(
-                batch, pairing=self.options["pairing"], permutations=self.permutations,
+                batch,
+                pairing=self.options["pairing"],
+                permutations=self.permutations,
                 seed=self.scope.seed,
-            )  # fmt: skip
+            )
         links = self._links
         if links is None or not len(links.rows):
             return
@@ -317,22 +326,32 @@ class Frames(Analysis, question=QUESTION):
                 assert score.draws is not None
                 rivals = np.broadcast_to(drawn.mean(-1), score.draws.shape), others[..., way]
                 variables |= against_rivals(
-                    score.draws, rivals, GRID, ORDINARY,
-                    sizes=sizes_of(self.total, self.count)[..., 0], end=end,
-                )  # fmt: skip
+                    score.draws,
+                    rivals,
+                    GRID,
+                    ORDINARY,
+                    sizes=sizes_of(self.total, self.count)[..., 0],
+                    end=end,
+                )
         variables |= {
             "distribution": Variable(
-                self.bins.shares(self.spread), (*GRID, "bin"),
-                "share of sentences with such a largest weight", "1", self.source,
+                self.bins.shares(self.spread),
+                (*GRID, "bin"),
+                "share of sentences with such a largest weight",
+                "1",
+                self.source,
             ),
             "score_quantile": Variable(
-                self.bins.quantiles(self.spread), (*GRID, "quantile"),
-                "quantile over sentences of the largest weight", unit, self.source,
+                self.bins.quantiles(self.spread),
+                (*GRID, "quantile"),
+                "quantile over sentences of the largest weight",
+                unit,
+                self.source,
             ),
             "sentences": Variable(
                 int(self.count.total), (), "sentences with a link", "1", self.source
             ),
-        }  # fmt: skip
+        }
         coords = {"bin": self.bins.shown.tolist(), "quantile": QUANTILES}
         attributes = self.options | {"permutations": self.permutations}
         return labelled(variables, coords=coords).assign_attrs(attributes)

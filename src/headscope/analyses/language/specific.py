@@ -37,9 +37,15 @@ SPECIFIC = (
 
 
 def against_rivals(
-    share: Float64, rivals: Sequence[Float64], dims: Sequence[str], words: str, *,
-    asked: Float64 | None = None, sizes: Float64 | None = None, end: str = "",
-) -> dict[str, Variable]:  # fmt: skip
+    share: Float64,
+    rivals: Sequence[Float64],
+    dims: Sequence[str],
+    words: str,
+    *,
+    asked: Float64 | None = None,
+    sizes: Float64 | None = None,
+    end: str = "",
+) -> dict[str, Variable]:
     """`reference`, the largest rival on all data, and `above_reference`, by how much it is beaten.
 
     share   [replicate + 1, *cell] draws
@@ -111,20 +117,42 @@ class SpecificHead:
         return percent(*self.ends)
 
     def claim(
-        self, sentence: str, *, n: int, analysis: str, about: str = "", label: str = "",
+        self,
+        sentence: str,
+        *,
+        n: int,
+        analysis: str,
+        about: str = "",
+        label: str = "",
         brief: str = "",
-    ) -> Claim:  # fmt: skip
+    ) -> Claim:
         """What is said of the head; the sentence is the label, too, where there is none."""
         return Claim(
-            self.layer, self.head, self.kind, self.effect, self.name, label or sentence, sentence,
-            *self.ends, self.reference, n, analysis, about, brief=brief,
-        )  # fmt: skip
+            self.layer,
+            self.head,
+            self.kind,
+            self.effect,
+            self.name,
+            label or sentence,
+            sentence,
+            *self.ends,
+            self.reference,
+            n,
+            analysis,
+            about,
+            brief=brief,
+        )
 
 
 def specific_heads(
-    dataset: xr.Dataset, variable: str, kind: str, names: Sequence[str], *, tests: int,
+    dataset: xr.Dataset,
+    variable: str,
+    kind: str,
+    names: Sequence[str],
+    *,
+    tests: int,
     end: str = "",
-) -> Iterator[SpecificHead]:  # fmt: skip
+) -> Iterator[SpecificHead]:
     """All heads above their reference, by more than the data and a margin leave open.
 
     Of a head that is not, but asked about, the lower end is not above the reference either.

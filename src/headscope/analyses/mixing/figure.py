@@ -95,9 +95,11 @@ def _finding(tree: xr.DataTree) -> str:
 SECTIONS = (
     SectionPlan(
         finding=_finding,
-        id="mixing", title="How much tokens are mixed", pictures=("mixing",),
+        id="mixing",
+        title="How much tokens are mixed",
+        pictures=("mixing",),
         text="Attention weights alone make it look as if nearly everything came from other tokens. "
         "Counting the residual connection and layer normalisation shows how much of each token "
         "stays itself.",
     ),
-)  # fmt: skip
+)

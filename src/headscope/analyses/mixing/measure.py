@@ -108,16 +108,21 @@ class Mixing(Analysis, question=QUESTION):
         draws[..., [c in PLACES and c not in special for c in self.categories]] = np.nan
         variables = {
             "ratio": Variable(
-                self.mean(self.total, self.count, bounds=SHARE), ("layer", "variant"),
-                "mixing ratio: share of a token's output that comes from other tokens", "1",
+                self.mean(self.total, self.count, bounds=SHARE),
+                ("layer", "variant"),
+                "mixing ratio: share of a token's output that comes from other tokens",
+                "1",
                 self.source,
             ),
             "taken_share": Variable(
-                estimate(draws, bounds=SHARE, sizes=whole), ("layer", "category"),
+                estimate(draws, bounds=SHARE, sizes=whole),
+                ("layer", "category"),
                 "share of a category of tokens in the norms ‖Σ_h αf(x)‖ of what tokens take from "
-                "others", "probability", self.source,
+                "others",
+                "probability",
+                self.source,
             ),
-        }  # fmt: skip
+        }
         if self.scope.frequency_rank is not None:
             places = [RANKED.index(m if m in RANKED else "attn_w") for m in METHODS]
             # [variant], [replicate + 1, variant] twice
@@ -125,10 +130,13 @@ class Mixing(Analysis, question=QUESTION):
             if not self.by_rank.counts.counts[RANKED.index("attnres_n")].any():  # no residual
                 fine[METHODS.index("attnres_w")] = np.nan
             variables["spearman_frequency"] = Variable(
-                around(fine, coarse, sizes, agreement=self.by_rank.agreement()), ("variant",),
+                around(fine, coarse, sizes, agreement=self.by_rank.agreement()),
+                ("variant",),
                 "Spearman correlation of a token's mixing ratio, mean over layers, with its "
-                f"frequency rank (1 = most frequent), {BINNED}", "1", self.source,
-            )  # fmt: skip
+                f"frequency rank (1 = most frequent), {BINNED}",
+                "1",
+                self.source,
+            )
         return labelled(variables, coords={"variant": METHODS, "category": self.categories})
 
 

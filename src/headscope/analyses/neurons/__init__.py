@@ -4,41 +4,75 @@ from headscope.core.question import Question
 from headscope.core.terms import OURS, VIG, Term
 
 TERMS = {
-    "neuron": Term("neuron", "One of the numbers of a head’s query and key vectors; with its "
-        "partner it adds s · q · k to the score, s being the model’s scaling.", VIG),
-    "effective": Term("effective number of neurons",
+    "neuron": Term(
+        "neuron",
+        "One of the numbers of a head’s query and key vectors; with its "
+        "partner it adds s · q · k to the score, s being the model’s scaling.",
+        VIG,
+    ),
+    "effective": Term(
+        "effective number of neurons",
         "How many neurons make a head choose the key that it attends to most: (Σ|c|)² / Σc² over "
         "what each adds to that key’s score, less the mean over the keys seen; 1 for a single "
-        "neuron, all of them when they add the same.", f"{VIG}; the measure is ours"),
-    "top_share": Term("share of the largest neurons", "How much of Σ|c| the 1, 4 or 16 neurons "
-        "with the largest |c| make at each position.", f"{VIG}; the measure is ours"),
-    "position_overlap": Term("overlap between positions", "Whether the same neurons matter "
+        "neuron, all of them when they add the same.",
+        f"{VIG}; the measure is ours",
+    ),
+    "top_share": Term(
+        "share of the largest neurons",
+        "How much of Σ|c| the 1, 4 or 16 neurons with the largest |c| make at each position.",
+        f"{VIG}; the measure is ours",
+    ),
+    "position_overlap": Term(
+        "overlap between positions",
+        "Whether the same neurons matter "
         "everywhere: the Jaccard overlap of the 8 largest at two positions of an input, mean over "
-        "all pairs; 1 when they are the same.", f"{VIG}; the measure is ours"),
-    "chance_overlap": Term("chance overlap", "The overlap of two sets of 8 neurons drawn at "
-        "random, the reference for the overlap between positions.", OURS),
-    "neuron_importance": Term("importance of a neuron", "Its mean share of Σ|c|; the shares of a "
-        "head’s neurons add up to 1.", f"{VIG}; the measure is ours"),
-    "separation": Term("separation",
+        "all pairs; 1 when they are the same.",
+        f"{VIG}; the measure is ours",
+    ),
+    "chance_overlap": Term(
+        "chance overlap",
+        "The overlap of two sets of 8 neurons drawn at "
+        "random, the reference for the overlap between positions.",
+        OURS,
+    ),
+    "neuron_importance": Term(
+        "importance of a neuron",
+        "Its mean share of Σ|c|; the shares of a head’s neurons add up to 1.",
+        f"{VIG}; the measure is ours",
+    ),
+    "separation": Term(
+        "separation",
         "How much more a neuron adds to the scores of keys of a kind ([SEP], the same segment, the "
         "next token, words of the own sentence) than to those of the other keys; for words of the "
-        "own sentence, to those of the words of other sentences.", f"{VIG}; the measure is ours"),
-    "same_segment": Term("same segment",
-        "Keys of the segment that the query itself is in, special tokens included.", VIG),
-    "bag_of_words": Term("bag of words",
+        "own sentence, to those of the words of other sentences.",
+        f"{VIG}; the measure is ours",
+    ),
+    "same_segment": Term(
+        "same segment",
+        "Keys of the segment that the query itself is in, special tokens included.",
+        VIG,
+    ),
+    "bag_of_words": Term(
+        "bag of words",
         "What the attention of a word has in common with even attention over the words of its own "
         "sentence, Σ min(α, 1/n) over its n words, less the same of the other sentence, both "
         "sentences counting the same: 1 if it goes evenly to all of them and nowhere else, 0 if it "
         "goes everywhere alike, near 0 if to one token; pairs of sentences only.",
-        f"{VIG}; the measure is ours"),
-    "own_segment_overlap": Term("overlap of the neurons of the own sentence",
+        f"{VIG}; the measure is ours",
+    ),
+    "own_segment_overlap": Term(
+        "overlap of the neurons of the own sentence",
         "Whether the same neurons tell words of the own sentence from those of the other "
         "everywhere: the Jaccard overlap of the 8 largest at two positions of an input.",
-        f"{VIG}; the measure is ours"),
-    "embedding_separation": Term("sources of first-layer scores",
+        f"{VIG}; the measure is ours",
+    ),
+    "embedding_separation": Term(
+        "sources of first-layer scores",
         "What word, position and segment embeddings bring to a first-layer score: exact, because "
-        "layer normalisation is linear once its scale is given.", OURS),
-}  # fmt: skip
+        "layer normalisation is linear once its scale is given.",
+        OURS,
+    ),
+}
 LABELS = {
     "effective": "effective number of neurons",
     "top_share": "share of the {choice} largest neurons",
@@ -50,9 +84,18 @@ LABELS = {
     "separation_effective": "neurons that tell from other keys, {choice}",
 }
 QUESTION = Question(
-    name="neurons", package=__name__, slow=True, title="Neurons", place=60,
-    summary="how many neurons of queries and keys make the scores, and which", source="Vig 2019",
+    name="neurons",
+    package=__name__,
+    slow=True,
+    title="Neurons",
+    place=60,
+    summary="how many neurons of queries and keys make the scores, and which",
+    source="Vig 2019",
     needs=frozenset({"attention", "queries_keys"}),
-    measure="measure:Neurons", figures="figure:FIGURES", section="figure:SECTIONS",
-    terms=TERMS, labels=LABELS, controlled=True,
-)  # fmt: skip
+    measure="measure:Neurons",
+    figures="figure:FIGURES",
+    section="figure:SECTIONS",
+    terms=TERMS,
+    labels=LABELS,
+    controlled=True,
+)

@@ -229,9 +229,15 @@ def _by_share(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
     there = [target for target, share in shares.items() if np.nan_to_num(share).any()]
     for target in there:
         axes.plot(
-            shares[target].ravel(), overlap.ravel(), marker(target), color=color(target),
-            ms=3.6, mew=0, alpha=0.6, zorder=3,
-        )  # fmt: skip
+            shares[target].ravel(),
+            overlap.ravel(),
+            marker(target),
+            color=color(target),
+            ms=3.6,
+            mew=0,
+            alpha=0.6,
+            zorder=3,
+        )
     _overlap_axis(neurons, axes)
     axes.set_xlim(0)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
@@ -311,9 +317,15 @@ def _draw_sources(values: Floats, axes: Axes) -> None:
     axes.axvline(0, color=color("rule"), lw=0.8, zorder=1)
     for place in range(len(SOURCES)):
         axes.plot(
-            values[:, place], place + shifts, "o", color=color("blue"), ms=3.4, mew=0, alpha=0.75,
+            values[:, place],
+            place + shifts,
+            "o",
+            color=color("blue"),
+            ms=3.4,
+            mew=0,
+            alpha=0.75,
             zorder=3,
-        )  # fmt: skip
+        )
     axes.set_yticks(range(len(SOURCES)), SOURCES)
     axes.set_ylim(len(SOURCES) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
@@ -323,10 +335,14 @@ def _draw_sources(values: Floats, axes: Axes) -> None:
 FIGURES = (
     Picture("neurons", "How many neurons make a score", ("neurons",), _panels, _caption),
     Picture(
-        "neuron_sources", "Where first-layer scores come from", ("neurons",), _source_panels,
-        _source_caption, columns=3,
+        "neuron_sources",
+        "Where first-layer scores come from",
+        ("neurons",),
+        _source_panels,
+        _source_caption,
+        columns=3,
     ),
-)  # fmt: skip
+)
 
 
 def _finding(tree: xr.DataTree) -> str:
@@ -338,7 +354,8 @@ def _finding(tree: xr.DataTree) -> str:
 SECTIONS = (
     SectionPlan(
         finding=_finding,
-        id="neurons", title="How many neurons make a score",
+        id="neurons",
+        title="How many neurons make a score",
         text="A score is a sum over the neurons of query and key. Looking at single heads, Vig "
         "(2019) found that heads for [SEP] use few neurons, the same at every position, and "
         "next-word heads many, others at each. If that holds for all heads, the former stand "
@@ -346,10 +363,11 @@ SECTIONS = (
         pictures=("neurons",),
     ),
     SectionPlan(
-        id="neuron-sources", title="Where first-layer scores come from",
+        id="neuron-sources",
+        title="Where first-layer scores come from",
         text="Before any layer has mixed them, a token’s vector is the sum of its word, its "
         "position and its segment. A head that finds the next word must read positions; one "
         "that keeps to a segment may read segments, or positions too.",
         pictures=("neuron_sources",),
     ),
-)  # fmt: skip
+)

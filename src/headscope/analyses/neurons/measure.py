@@ -151,41 +151,55 @@ class Neurons(Analysis, question=QUESTION):
         seen = self.scope.neurons and self.pair_count.total.any()
         rows: dict[str, tuple[Any, Sequence[str], str, str]] = {
             "effective": (
-                _mean(self.effective, self.count, bounds=POSITIVE), heads,
-                f"effective number of neurons that make {relative}", VIG,
+                _mean(self.effective, self.count, bounds=POSITIVE),
+                heads,
+                f"effective number of neurons that make {relative}",
+                VIG,
             ),
             "top_share": (
-                _mean(self.top_share, self.count, bounds=SHARE), (*heads, "k"),
-                f"share of the k largest neurons in {relative}", VIG,
+                _mean(self.top_share, self.count, bounds=SHARE),
+                (*heads, "k"),
+                f"share of the k largest neurons in {relative}",
+                VIG,
             ),
             "position_overlap": (
-                _mean(self.overlap, self.pair_count, bounds=SHARE), heads,
-                f"overlap of the top {SET} neurons between two positions (Jaccard)", VIG,
+                _mean(self.overlap, self.pair_count, bounds=SHARE),
+                heads,
+                f"overlap of the top {SET} neurons between two positions (Jaccard)",
+                VIG,
             ),
             "chance_overlap": (
-                chance(self.scope.neurons) if seen else np.nan, (),
-                f"overlap of two random sets of {SET} neurons", "ours",
+                chance(self.scope.neurons) if seen else np.nan,
+                (),
+                f"overlap of two random sets of {SET} neurons",
+                "ours",
             ),
             "neuron_importance": (
-                _mean(self.importance, self.count, bounds=SHARE), (*heads, "neuron"),
-                f"mean share of each neuron in {relative}", VIG,
+                _mean(self.importance, self.count, bounds=SHARE),
+                (*heads, "neuron"),
+                f"mean share of each neuron in {relative}",
+                VIG,
             ),
             "relative_score": (_mean(self.score, self.count), heads, relative, "ours"),
             "separation": (
-                self._by_kind(self.separation, self.separation_count), (*by_kind, "neuron"),
-                f"difference of a neuron's contribution {kinds}", VIG,
+                self._by_kind(self.separation, self.separation_count),
+                (*by_kind, "neuron"),
+                f"difference of a neuron's contribution {kinds}",
+                VIG,
             ),
             "separation_score": (
-                self._by_kind(self.separation_score, self.separation_count), by_kind,
-                f"difference of scores {kinds}", "ours",
+                self._by_kind(self.separation_score, self.separation_count),
+                by_kind,
+                f"difference of scores {kinds}",
+                "ours",
             ),
             "separation_effective": (
-                self._by_kind(
-                    self.separation_effective, self.effective_count, bounds=POSITIVE
-                ), by_kind,
-                "effective number of neurons that tell keys of the kind from other keys", VIG,
+                self._by_kind(self.separation_effective, self.effective_count, bounds=POSITIVE),
+                by_kind,
+                "effective number of neurons that tell keys of the kind from other keys",
+                VIG,
             ),
-        }  # fmt: skip
+        }
         variables = {
             name: Variable(value, dims, text, "1", source)
             for name, (value, dims, text, source) in rows.items()

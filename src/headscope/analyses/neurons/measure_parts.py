@@ -73,14 +73,15 @@ class EmbeddingSources(AnalysisPart):
         apart = f"difference of scores between keys of the kind and other keys, {words}"
         pair = ("part", "part_other")
         return {
-            "embedding_share": Variable(
-                estimate(shares), ("head", *pair), of_share, "1", "ours"
-            ),
+            "embedding_share": Variable(estimate(shares), ("head", *pair), of_share, "1", "ours"),
             "embedding_separation": Variable(
-                estimate(split), ("head", "contrast", *pair), apart,
-                "1", "ours",
+                estimate(split),
+                ("head", "contrast", *pair),
+                apart,
+                "1",
+                "ours",
             ),
-        }  # fmt: skip
+        }
 
 
 def _split(weights: torch.Tensor, queries: torch.Tensor, keys: torch.Tensor) -> Float64:
@@ -155,6 +156,8 @@ class TargetCorrelation(AnalysisPart):
         return Variable(
             estimate_correlation(np.moveaxis(np.array(parts), -1, 0)),
             ("quantity", "target"),
-            "Spearman's correlation over heads with the share of attention to the target", "1",
-            "Vig 2019; the measure is ours", "heads",
-        )  # fmt: skip
+            "Spearman's correlation over heads with the share of attention to the target",
+            "1",
+            "Vig 2019; the measure is ours",
+            "heads",
+        )

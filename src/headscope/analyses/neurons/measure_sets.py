@@ -144,13 +144,18 @@ class OwnSentence(AnalysisPart):
             "bag_of_words": Variable(
                 estimate(bag, bounds=DIFFERENCE, sizes=self.count.sums[..., None]),
                 ("layer", "head"),
-                f"{words}, less the same of the other sentence", "1", VIG,
+                f"{words}, less the same of the other sentence",
+                "1",
+                VIG,
             ),
             "own_segment_overlap": Variable(
-                estimate(overlap, bounds=SHARE, sizes=self.pairs.sums), ("layer", "head"),
-                f"{same} that tell words of the own sentence from those of the other", "1", VIG,
+                estimate(overlap, bounds=SHARE, sizes=self.pairs.sums),
+                ("layer", "head"),
+                f"{same} that tell words of the own sentence from those of the other",
+                "1",
+                VIG,
             ),
-        }  # fmt: skip
+        }
 
 
 def _in_common(attention: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:

@@ -37,52 +37,87 @@ SINK_VALUE = 0.1  # ours: of the length of other tokens’ vectors
 LEAST_SHARE = 1 / 3  # ours: of the attention; less is no resting place worth a sentence
 
 TERMS = {
-    "value_norm": Term("value norm ‖f(x)‖", "The length of the vector that a head would add for a "
-        "token if it attended to that token alone, before any attention weight.", KOBAYASHI20),
-    "weighted_norm": Term("weighted norm ‖αf(x)‖",
+    "value_norm": Term(
+        "value norm ‖f(x)‖",
+        "The length of the vector that a head would add for a "
+        "token if it attended to that token alone, before any attention weight.",
+        KOBAYASHI20,
+    ),
+    "weighted_norm": Term(
+        "weighted norm ‖αf(x)‖",
         "Attention times value norm: the length of what a token really contributes through a head; "
-        "for a category, the sum over its tokens.", KOBAYASHI20),
-    "layer_weighted_norm": Term("layer norm of the sum ‖Σαf(x)‖",
+        "for a category, the sum over its tokens.",
+        KOBAYASHI20,
+    ),
+    "layer_weighted_norm": Term(
+        "layer norm of the sum ‖Σαf(x)‖",
         "The length of what a token contributes through all heads of a layer together; heads can "
-        "reinforce or cancel each other.", KOBAYASHI20),
-    "value_norm_cv": Term("dispersion of value norms",
+        "reinforce or cancel each other.",
+        KOBAYASHI20,
+    ),
+    "value_norm_cv": Term(
+        "dispersion of value norms",
         "Standard deviation over mean of a head’s value norms: how differently it treats tokens "
-        "before any attention weight.", f"{KOBAYASHI20}, Table 1"),
-    "value_norm_max": Term("largest value norm",
+        "before any attention weight.",
+        f"{KOBAYASHI20}, Table 1",
+    ),
+    "value_norm_max": Term(
+        "largest value norm",
         "The length of the longest vector that a head would add for any token of the corpus; no "
-        "interval, as no part of the corpus holds a longer one.", f"{KOBAYASHI20}, Table 1"),
-    "value_norm_min": Term("smallest value norm",
+        "interval, as no part of the corpus holds a longer one.",
+        f"{KOBAYASHI20}, Table 1",
+    ),
+    "value_norm_min": Term(
+        "smallest value norm",
         "The length of the shortest vector that a head would add for any token of the corpus; no "
-        "interval, as no part of the corpus holds a shorter one.", f"{KOBAYASHI20}, Table 1"),
-    "spearman_attention_value_norm": Term("cancellation", "Attention and value norm pull against "
+        "interval, as no part of the corpus holds a shorter one.",
+        f"{KOBAYASHI20}, Table 1",
+    ),
+    "spearman_attention_value_norm": Term(
+        "cancellation",
+        "Attention and value norm pull against "
         "each other: large weights fall on tokens whose vectors are short, seen as a negative rank "
-        "correlation between the two.", f"{KOBAYASHI20}, Table 2"),
-    "spearman_frequency": Term("frequency effect", "Rank correlation with a token’s frequency rank "
-        "(1 = most frequent): positive when rarer tokens get more, or mix more.", KOBAYASHI20),
-    "sink": Term("attention sink", "A head that rests more than half of its attention on [CLS], on "
+        "correlation between the two.",
+        f"{KOBAYASHI20}, Table 2",
+    ),
+    "spearman_frequency": Term(
+        "frequency effect",
+        "Rank correlation with a token’s frequency rank "
+        "(1 = most frequent): positive when rarer tokens get more, or mix more.",
+        KOBAYASHI20,
+    ),
+    "sink": Term(
+        "attention sink",
+        "A head that rests more than half of its attention on [CLS], on "
         "[SEP], on both, or on the first token where no special one opens the input, while what "
         "they add has less than half the norm of what the other tokens add, or their vectors are "
         "less than a tenth as long as those of other tokens.",
-        f"{KOBAYASHI20}; the thresholds are ours"),
-}  # fmt: skip
+        f"{KOBAYASHI20}; the thresholds are ours",
+    ),
+}
 LABELS = {
-    "attention": "summed attention to {choice}", "value_norm": "value norm of {choice}",
-    "weighted_norm": "weighted norm of {choice}", "value_norm_mean": "value norm, mean",
-    "value_norm_sd": "value norm, SD", "value_norm_cv": "value norm, CV",
-    "value_norm_max": "value norm, largest", "value_norm_min": "value norm, smallest",
-}  # fmt: skip
+    "attention": "summed attention to {choice}",
+    "value_norm": "value norm of {choice}",
+    "weighted_norm": "weighted norm of {choice}",
+    "value_norm_mean": "value norm, mean",
+    "value_norm_sd": "value norm, SD",
+    "value_norm_cv": "value norm, CV",
+    "value_norm_max": "value norm, largest",
+    "value_norm_min": "value norm, smallest",
+}
 RULES = {
     "sink": LabelRule(
         "attention sink",
         number="attention to [CLS], to [SEP], to both together, or to the first token of a decoder "
-        "without [CLS]", least=SINK_SHARE,
+        "without [CLS]",
+        least=SINK_SHARE,
         source=f"{OURS}, after {KOBAYASHI20}",
         asks=f"what they add has a norm less than {SINK_NORM:g} of what all other tokens but full "
         "stops and commas add, upper end against lower end, or each has a value vector less than "
         f"{SINK_VALUE:g} as long as theirs; both together only where either has {SHARED_PART:g} "
         "of the attention to them, and then neither alone",
     ),
-}  # fmt: skip
+}
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
@@ -152,9 +187,16 @@ def _sinks(
     sink = (weight.value > LEAST_SHARE) & (little | short)
     share = Estimate(np.where(sink, weight.value, np.nan), weight.low, weight.high)
     return claims_where(
-        share, ordinary_attention(tree, about), RULES["sink"], say, kind="sink", name=name,
-        n=attention_documents(tree), analysis=NAME, about=about,
-    )  # fmt: skip
+        share,
+        ordinary_attention(tree, about),
+        RULES["sink"],
+        say,
+        kind="sink",
+        name=name,
+        n=attention_documents(tree),
+        analysis=NAME,
+        about=about,
+    )
 
 
 def _most(parts: Estimate) -> Floats:

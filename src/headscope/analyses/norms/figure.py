@@ -27,9 +27,10 @@ CATEGORIES = ("cls", "first", "sep", "punctuation", "other")
 def _weight_panels(tree: xr.DataTree) -> list[Panel]:
     norms = needed(tree, "norms")
     wanted = {
-        "attention": "Weight α", "weighted_norm": "Weighted norm ‖αf(x)‖",
+        "attention": "Weight α",
+        "weighted_norm": "Weighted norm ‖αf(x)‖",
         "layer_weighted_norm": "All heads together ‖Σαf(x)‖",
-    }  # fmt: skip
+    }
     return [
         Panel(title, partial(_draw_weight, tree, norms, variable), height=0.82)
         for variable, title in wanted.items()
@@ -68,9 +69,13 @@ def _draw_weight(tree: xr.DataTree, norms: xr.Dataset, variable: str, axes: Axes
 
 
 WEIGHT = Picture(
-    "weight_against_norm", "Weight against norm", ("norms",), _weight_panels, _weight_caption,
+    "weight_against_norm",
+    "Weight against norm",
+    ("norms",),
+    _weight_panels,
+    _weight_caption,
     columns=3,
-)  # fmt: skip
+)
 
 
 HISTOGRAM = "attention_value_norm_histogram"
@@ -142,9 +147,13 @@ def _draw_pairs(norms: xr.Dataset, category: str, window: list[slice], axes: Axe
 
 
 CANCELLATION = Picture(
-    "cancellation", "Does the norm cancel the weight?", ("norms",), _cancellation_panels,
-    _cancellation_caption, columns=4,
-)  # fmt: skip
+    "cancellation",
+    "Does the norm cancel the weight?",
+    ("norms",),
+    _cancellation_panels,
+    _cancellation_caption,
+    columns=4,
+)
 
 
 PROFILE, RANK_SPEARMAN = "frequency_profile", "spearman_frequency"
@@ -223,7 +232,9 @@ def _correlated(variable: str, dim: str, choice: str, words: str) -> Callable[[x
 SECTIONS = (
     SectionPlan(
         finding=_weight_finding,
-        id="norms", title="Weight against norm", pictures=("weight_against_norm",),
+        id="norms",
+        title="Weight against norm",
+        pictures=("weight_against_norm",),
         text="Attention is only a weight: what a token contributes is the weight times the vector "
         "that it multiplies. Where a category draws much attention in (a) but stays low in (b), "
         "the head looks there in order to do little.",
@@ -235,7 +246,9 @@ SECTIONS = (
             "",
             "Weight against norm, strongest where attention goes to {}",
         ),
-        id="cancellation", title="Does the norm cancel the weight?", pictures=("cancellation",),
+        id="cancellation",
+        title="Does the norm cancel the weight?",
+        pictures=("cancellation",),
         text="If heads use some tokens as a place to rest, their largest weights should fall on "
         "the shortest vectors.",
     ),
@@ -243,8 +256,10 @@ SECTIONS = (
         finding=_correlated(
             RANK_SPEARMAN, "quantity", "value_norm", "Frequency rank and value norm"
         ),
-        id="frequency", title="Does frequency matter?", pictures=("frequency",),
+        id="frequency",
+        title="Does frequency matter?",
+        pictures=("frequency",),
         text="Frequent words carry little news. A model that knows this gives them short vectors, "
         "whatever attention they draw.",
     ),
-)  # fmt: skip
+)

@@ -30,10 +30,12 @@ DRAWN_WEIGHT = LogBins(WEIGHT.first, WEIGHT.last, 2)
 DRAWN_NORM = LogBins(NORM.first, NORM.last, 8)
 COARSE_WEIGHT = LogBins(-20, 0, 1)
 COARSE_NORM = LogBins(-5, 6, 2)
-BINS = np.array([
-    (*WEIGHT.bits, len(WEIGHT), len(NORM)),
-    (*COARSE_WEIGHT.bits, len(COARSE_WEIGHT), len(COARSE_NORM)),
-])  # fmt: skip
+BINS = np.array(
+    [
+        (*WEIGHT.bits, len(WEIGHT), len(NORM)),
+        (*COARSE_WEIGHT.bits, len(COARSE_WEIGHT), len(COARSE_NORM)),
+    ]
+)
 TOKEN_NORM = LogBins(-4, 6, 256)
 TOKEN_WEIGHT = LogBins(-14, 0, 256)
 COARSE_TOKEN_NORM = LogBins(-5, 6, 4)
@@ -121,14 +123,20 @@ class Cancellation(AnalysisPart):
         source = "Kobayashi et al. 2020, Table 2"
         return {
             "spearman_attention_value_norm": Variable(
-                correlation, ("category",),
-                f"Spearman correlation of weight and ‖f(x)‖ over {which}, {BINNED}", "1", source,
+                correlation,
+                ("category",),
+                f"Spearman correlation of weight and ‖f(x)‖ over {which}, {BINNED}",
+                "1",
+                source,
             ),
             "attention_value_norm_histogram": Variable(
-                _coarser(fine), ("category", "attention_bin", "value_norm_bin"),
-                "pairs of tokens by attention weight and ‖f(x)‖", "pairs", source,
+                _coarser(fine),
+                ("category", "attention_bin", "value_norm_bin"),
+                "pairs of tokens by attention weight and ‖f(x)‖",
+                "pairs",
+                source,
             ),
-        }  # fmt: skip
+        }
 
     def coords(self) -> dict[str, Any]:
         """Lower edges of the histogram's bins."""
@@ -184,16 +192,21 @@ class FrequencyRelation(AnalysisPart):
         profile = ratio(self.profile.sums, tokens)
         return {
             "spearman_frequency": Variable(
-                around(*both, agreement=self.norm.agreement()), ("quantity",),
+                around(*both, agreement=self.norm.agreement()),
+                ("quantity",),
                 "Spearman correlation with the token's frequency rank (1 = most frequent), "
-                f"{BINNED}", "1", source,
+                f"{BINNED}",
+                "1",
+                source,
             ),
             "frequency_profile": Variable(
                 self.norm.by_octave(estimate(profile, bounds=POSITIVE, sizes=tokens)),
                 ("quantity", "rank_bin"),
-                "mean over tokens, layers and heads, by octave of the frequency rank", "1", source,
+                "mean over tokens, layers and heads, by octave of the frequency rank",
+                "1",
+                source,
             ),
-        }  # fmt: skip
+        }
 
     def coords(self) -> dict[str, Any]:
         """Geometric middles of the rank octaves."""

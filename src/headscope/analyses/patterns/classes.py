@@ -37,51 +37,83 @@ class PatternClass:
 
 CLASSES = (
     PatternClass(
-        "1", "vertical", "Vertical",
+        "1",
+        "vertical",
+        "Vertical",
         "Columns of special tokens or of punctuation are the main thing; no plain line along the "
         "diagonal.",
     ),
     PatternClass(
-        "2", "diagonal", "Diagonal",
+        "2",
+        "diagonal",
+        "Diagonal",
         "A plain line or band along the diagonal or beside it; no plain column of a special token "
         "or of punctuation.",
     ),
     PatternClass(
-        "3", "vertical_diagonal", "Vertical + diagonal",
+        "3",
+        "vertical_diagonal",
+        "Vertical + diagonal",
         "A line or band along the diagonal, and columns of special tokens or of punctuation, both "
         "plain.",
     ),
     PatternClass(
-        "4", "block", "Block",
+        "4",
+        "block",
+        "Block",
         "In a pair of sentences: filled squares (triangles) that end where the second sentence "
         "begins.",
     ),
     PatternClass(
-        "5", "heterogeneous", "Heterogeneous",
+        "5",
+        "heterogeneous",
+        "Heterogeneous",
         "Anything else: columns of content words, spots, rows, curves, a wide haze, an even grey.",
     ),
-)  # fmt: skip
+)
 NAMES = tuple(c.name for c in CLASSES)
 Kinds = npt.NDArray[np.int8]  # [token] one of
 CONTENT, SPECIAL, PUNCTUATION = 0, 1, 2
 
 TERMS = {
     **{one.name: Term(f"{one.title.lower()} maps", one.seen, KOVALEVA) for one in CLASSES},
-    "layer_share": Term("share of maps of a layer", "How many maps of a layer’s heads, one for "
-        "each head and input, are of the class.", KOVALEVA),
-    "model_share": Term("share of maps of a model", "The same over all layers: a bar of Kovaleva "
-        "et al.’s Figure 2.", KOVALEVA),
-    "unsure": Term("maps that are of no class for sure", "Share of maps to whose likeliest class "
-        "the classifier gives a probability below its threshold.", OURS),
-    "punctuation": Term("vertical by punctuation", "Share of maps with columns (vertical, or "
-        "vertical + diagonal) that hold more weight on punctuation than on special tokens.", OURS),
-    "confidence": Term("confidence of the classifier", "Mean probability that it gives to the "
-        "likeliest class; how far to trust it is on its card.", OURS),
-    "typical": Term("typical map", "The map of a head that the classifier is surest to be of the "
-        "head’s class.", OURS),
-    "typical_score": Term("score of a typical map", "The classifier’s probability of the map’s "
-        "class.", OURS),
-}  # fmt: skip
+    "layer_share": Term(
+        "share of maps of a layer",
+        "How many maps of a layer’s heads, one for each head and input, are of the class.",
+        KOVALEVA,
+    ),
+    "model_share": Term(
+        "share of maps of a model",
+        "The same over all layers: a bar of Kovaleva et al.’s Figure 2.",
+        KOVALEVA,
+    ),
+    "unsure": Term(
+        "maps that are of no class for sure",
+        "Share of maps to whose likeliest class "
+        "the classifier gives a probability below its threshold.",
+        OURS,
+    ),
+    "punctuation": Term(
+        "vertical by punctuation",
+        "Share of maps with columns (vertical, or "
+        "vertical + diagonal) that hold more weight on punctuation than on special tokens.",
+        OURS,
+    ),
+    "confidence": Term(
+        "confidence of the classifier",
+        "Mean probability that it gives to the "
+        "likeliest class; how far to trust it is on its card.",
+        OURS,
+    ),
+    "typical": Term(
+        "typical map",
+        "The map of a head that the classifier is surest to be of the head’s class.",
+        OURS,
+    ),
+    "typical_score": Term(
+        "score of a typical map", "The classifier’s probability of the map’s class.", OURS
+    ),
+}
 LABELS = {"share": "{choice}"}
 
 CLASS_SHARE = 0.5  # ours: of a head's maps
@@ -101,14 +133,16 @@ LOOKS_OF_ANY = LOOKS | {
 
 RULES = {
     kind: LabelRule(
-        name, number="maps of the class", least=CLASS_SHARE,
+        name,
+        number="maps of the class",
+        least=CLASS_SHARE,
         source=f"{OURS}; classes of {KOVALEVA}, §4.1",
         asks=f"the classifier's mean probability for the class that it chooses is above "
         f"{CLASS_SURE:g}",
         last=kind != "block",  # how the maps look says least of a head
     )
     for kind, name in NAMED.items()
-}  # fmt: skip
+}
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
@@ -124,10 +158,14 @@ def claims(tree: xr.DataTree) -> list[Claim]:
         if np.isfinite(share.value).any():
             made += claims_where(
                 Estimate(np.where(sure, share.value, np.nan), share.low, share.high),
-                float(np.nanmean(share.value)), RULES[kind],
-                partial(_said, share, kind, looks[kind]), kind=kind, name=name, n=n,
+                float(np.nanmean(share.value)),
+                RULES[kind],
+                partial(_said, share, kind, looks[kind]),
+                kind=kind,
+                name=name,
+                n=n,
                 analysis="patterns",
-            )  # fmt: skip
+            )
     return made
 
 

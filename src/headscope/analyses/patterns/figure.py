@@ -112,15 +112,29 @@ def _bars(axes: Axes, places: Floats, shares: Floats, *, told: bool) -> None:
         )
         for x, low, height in zip(places, start, part, strict=True):
             if told and height >= LEAST_TOLD:
-                axes.text(x, low + height / 2, f"{100 * height:.0f}", ha="center", va="center",
-                          color="black", fontsize=6)  # fmt: skip
+                axes.text(
+                    x,
+                    low + height / 2,
+                    f"{100 * height:.0f}",
+                    ha="center",
+                    va="center",
+                    color="black",
+                    fontsize=6,
+                )
         start = start + part
     rest = np.where(np.isfinite(shares).any(1), 1 - start, 0)
     if rest.max(initial=0) > LEAST_UNSURE:
         axes.bar(
-            places, rest, WIDTH, start, color=color("page"), ec=color("grey"), lw=0.5,
-            hatch="////", label=UNSURE,
-        )  # fmt: skip
+            places,
+            rest,
+            WIDTH,
+            start,
+            color=color("page"),
+            ec=color("grey"),
+            lw=0.5,
+            hatch="////",
+            label=UNSURE,
+        )
     percent_axis(axes, "maps", top=1.0)
     axes.grid(visible=False)
 
@@ -130,9 +144,14 @@ def _key(axes: Axes) -> None:
     handles, words = axes.get_legend_handles_labels()
     titles = [TITLES[word].replace(" + ", "\n+ ") for word in words]
     key = Legend(
-        axes, handles[::-1], titles[::-1], loc="center left", bbox_to_anchor=(1.0, 0.5),
-        handlelength=0.9, labelspacing=0.7,
-    )  # fmt: skip
+        axes,
+        handles[::-1],
+        titles[::-1],
+        loc="center left",
+        bbox_to_anchor=(1.0, 0.5),
+        handlelength=0.9,
+        labelspacing=0.7,
+    )
     axes.add_artist(key).set_clip_on(False)
 
 
@@ -167,9 +186,11 @@ def _finding(tree: xr.DataTree) -> str:
 SECTIONS = (
     SectionPlan(
         finding=_finding,
-        id="patterns", title="Classes of maps", pictures=("patterns",),
+        id="patterns",
+        title="Classes of maps",
+        pictures=("patterns",),
         text="A map with a few columns says where a head rests, one along the diagonal that it "
         "looks nearby, blocks that it keeps to a segment. What is left, heterogeneous maps, is "
         "the most that can depend on what the words are (Kovaleva et al. 2019).",
     ),
-)  # fmt: skip
+)

@@ -39,10 +39,15 @@ STEPS = 255  # of the square root of a weight, in which maps are kept
 ROUND = 1e-4  # of a score: what a batch of another shape changes decides nothing
 SECOND = 0.25  # share from which the second class of a head is shown too
 COLUMNED = [NAMES.index("vertical"), NAMES.index("vertical_diagonal")]
-RECORD = np.dtype([
-    ("score", "f8"), ("key", "u8"), ("token", "i4", PLACES), ("count", "i4", PLACES),
-    ("map", "u1", (PLACES, PLACES)),
-])  # fmt: skip
+RECORD = np.dtype(
+    [
+        ("score", "f8"),
+        ("key", "u8"),
+        ("token", "i4", PLACES),
+        ("count", "i4", PLACES),
+        ("map", "u1", (PLACES, PLACES)),
+    ]
+)
 
 
 class Teller(Protocol):
@@ -138,14 +143,16 @@ class Patterns(Analysis, question=QUESTION):
         }
         if self.columns == "special":
             rows["unsure"] = (
-                counted.map(lambda v: v[..., -2]), of_head,
+                counted.map(lambda v: v[..., -2]),
+                of_head,
                 "share of maps of which no class is told",
-            )  # fmt: skip
+            )
             rows["punctuation"] = (
-                counted.map(lambda v: v[..., -1]), of_head,
+                counted.map(lambda v: v[..., -1]),
+                of_head,
                 "share of maps that are vertical, with a diagonal or without, and whose columns "
                 "of punctuation hold more than those of special tokens",
-            )  # fmt: skip
+            )
         variables = {
             name: Variable(value, dims, words, "probability", self.source)
             for name, (value, dims, words) in rows.items()
@@ -156,9 +163,10 @@ class Patterns(Analysis, question=QUESTION):
         for name in typical:
             dataset[name].attrs["tidy"] = 0  # to be looked at, not to be counted
         told_by = {
-            "columns": self.columns, "classifier_sha256": self.teller.sha256,
+            "columns": self.columns,
+            "classifier_sha256": self.teller.sha256,
             "least_tokens": self.least_tokens,
-        }  # fmt: skip
+        }
         return dataset.assign_coords(coords).assign_attrs(told_by)
 
 
@@ -261,14 +269,20 @@ class TypicalMapRecords(AnalysisPart):
         dims = ("layer", "head", "rank")
         typical = {
             "typical": Variable(
-                maps, (*dims, "query", "key"),
-                f"a typical map, to half a step of 1/{STEPS} of the root", "probability", source,
-            ),
-            "typical_score": Variable(
-                scores, dims, "the classifier’s probability of the map’s class", "probability",
+                maps,
+                (*dims, "query", "key"),
+                f"a typical map, to half a step of 1/{STEPS} of the root",
+                "probability",
                 source,
             ),
-        }  # fmt: skip
+            "typical_score": Variable(
+                scores,
+                dims,
+                "the classifier’s probability of the map’s class",
+                "probability",
+                source,
+            ),
+        }
         at = (*dims, "query")
         coords: dict[str, object] = {
             "typical_class": (dims, label.astype(str)),

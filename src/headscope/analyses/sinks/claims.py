@@ -14,27 +14,46 @@ NEARLY_ALL = 0.9  # ours
 KINDS = ("first", "cls", "sep", "punctuation", "other")
 
 TERMS = {
-    "sink_share": Term("sink by threshold", "The share of inputs in which some token gets more "
-        "than 0.3 of the attention, mean over all tokens that see it.", GU),
+    "sink_share": Term(
+        "sink by threshold",
+        "The share of inputs in which some token gets more "
+        "than 0.3 of the attention, mean over all tokens that see it.",
+        GU,
+    ),
     "sink_share_of": Term("sink on a kind of token", "The same of the tokens of a kind.", GU),
-    "sink_rate": Term("heads with a sink", "The share of heads, and of inputs, in which the token "
-        "at a position is a sink by threshold.", GU),
-    "largest": Term("largest activation", "The largest |x| of the residual stream that a layer’s "
-        "attention reads, over the tokens and dimensions of an input.", SUN),
-    "massive": Term("massive activation", "A number of the residual stream above 100 and above "
-        "1,000 times the median of an input’s numbers, in size.", SUN),
-}  # fmt: skip
+    "sink_rate": Term(
+        "heads with a sink",
+        "The share of heads, and of inputs, in which the token "
+        "at a position is a sink by threshold.",
+        GU,
+    ),
+    "largest": Term(
+        "largest activation",
+        "The largest |x| of the residual stream that a layer’s "
+        "attention reads, over the tokens and dimensions of an input.",
+        SUN,
+    ),
+    "massive": Term(
+        "massive activation",
+        "A number of the residual stream above 100 and above "
+        "1,000 times the median of an input’s numbers, in size.",
+        SUN,
+    ),
+}
 LABELS = {
-    "sink_share": "inputs with a sink", "sink_share_of": "inputs with a sink on {choice}",
-}  # fmt: skip
+    "sink_share": "inputs with a sink",
+    "sink_share_of": "inputs with a sink on {choice}",
+}
 RULES = {
     "threshold_sink": LabelRule(
         "sink in nearly all inputs",
         number="share of inputs in which a token of the kind gets more than 0.3 of the attention",
-        least=NEARLY_ALL, source=f"{GU}; the share is {OURS}’s",
-        unless=("sink", "first", *SPECIALS, "punctuation"), variable="sink_share_of",
+        least=NEARLY_ALL,
+        source=f"{GU}; the share is {OURS}’s",
+        unless=("sink", "first", *SPECIALS, "punctuation"),
+        variable="sink_share_of",
     ),
-}  # fmt: skip
+}
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
@@ -74,7 +93,13 @@ def _on(tree: xr.DataTree, kind: str) -> list[Claim]:
         )
 
     return claims_where(
-        share, float(np.nanmean(share.value)), RULES["threshold_sink"], say,
-        kind="threshold_sink", name=f"sink on {goal} in nearly all inputs",
-        n=documents(tree, dataset["sink_share_of"]), analysis=NAME, brief=f"sink on {goal}",
-    )  # fmt: skip
+        share,
+        float(np.nanmean(share.value)),
+        RULES["threshold_sink"],
+        say,
+        kind="threshold_sink",
+        name=f"sink on {goal} in nearly all inputs",
+        n=documents(tree, dataset["sink_share_of"]),
+        analysis=NAME,
+        brief=f"sink on {goal}",
+    )

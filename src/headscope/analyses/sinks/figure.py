@@ -80,9 +80,14 @@ def _draw_norms(tree: xr.DataTree, axes: Axes) -> None:
         assert weight is not None
         assert norm is not None
         axes.plot(
-            weight.value.ravel(), norm.value.ravel(), marker(kind), color=color(kind), ms=3.2,
-            mew=0, alpha=0.65,
-        )  # fmt: skip
+            weight.value.ravel(),
+            norm.value.ravel(),
+            marker(kind),
+            color=color(kind),
+            ms=3.2,
+            mew=0,
+            alpha=0.65,
+        )
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_formatter(share_tick)
     axes.set_xlabel("attention")
@@ -145,15 +150,26 @@ def massive_table(tree: xr.DataTree) -> Table | None:
         found.items(), key=lambda one: -max(one[1])[0]
     ):
         size, times, layer = max(ones)
-        rows.append([
-            Cell(f"{dimension:,}"), Cell(token, code=True), Cell(f"{position:,}"),
-            Cell(_layers(sorted(one[2] for one in ones))), Cell(f"{size:,.0f}"),
-            Cell(f"{times:,.0f}"), Cell(layer_name(layer)),
-        ])  # fmt: skip
+        rows.append(
+            [
+                Cell(f"{dimension:,}"),
+                Cell(token, code=True),
+                Cell(f"{position:,}"),
+                Cell(_layers(sorted(one[2] for one in ones))),
+                Cell(f"{size:,.0f}"),
+                Cell(f"{times:,.0f}"),
+                Cell(layer_name(layer)),
+            ]
+        )
     columns = [
-        Column("dimension"), Column("token"), Column("position"), Column("layers"),
-        Column("largest |x|"), Column("× median"), Column("in layer"),
-    ]  # fmt: skip
+        Column("dimension"),
+        Column("token"),
+        Column("position"),
+        Column("layers"),
+        Column("largest |x|"),
+        Column("× median"),
+        Column("in layer"),
+    ]
     caption = (
         "Massive activations of the residual stream that layers read: above 100 and above 1,000 "
         "times the median of the input (Sun et al. 2024); of each layer the three largest "
@@ -172,10 +188,12 @@ def _layers(numbers: list[int]) -> str:
 SECTIONS = (
     SectionPlan(
         finding=_finding,
-        id="sinks", title=TITLE, pictures=("sinks",),
+        id="sinks",
+        title=TITLE,
+        pictures=("sinks",),
         tables=(massive_table,),
         text="A sink is a token that nearly all others attend to. It lets a head do nothing: where "
         "its share of the norms is far below its attention, hardly anything is gathered there. In "
         "decoders sinks come with massive activations of the same tokens.",
     ),
-)  # fmt: skip
+)

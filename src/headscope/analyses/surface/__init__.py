@@ -3,13 +3,23 @@
 from headscope.core.question import Option, Question
 
 QUESTION = Question(
-    name="surface", package=__name__, title="Attention", place=10, measure="measure:Surface",
+    name="surface",
+    package=__name__,
+    title="Attention",
+    place=10,
+    measure="measure:Surface",
     summary="attention to self, neighbours, special tokens and punctuation",
-    source="Clark et al. 2019, §3.1-3.2", needs=frozenset({"attention"}),
+    source="Clark et al. 2019, §3.1-3.2",
+    needs=frozenset({"attention"}),
     options={"edge_tokens": Option("count", ("count", "leave_out"))},
-    figures="figure:FIGURES", section="figure:SECTIONS", terms="claims:TERMS",
+    figures="figure:FIGURES",
+    section="figure:SECTIONS",
+    terms="claims:TERMS",
     labels="claims:LABELS",
     shown="claims:SHOWN",
-    compared="Where heads attend", claims="claims:claims", rules="claims:RULES",
-    card="query_bands:CARD", common=True,
-)  # fmt: skip
+    compared="Where heads attend",
+    claims="claims:claims",
+    rules="claims:RULES",
+    card="query_bands:CARD",
+    common=True,
+)

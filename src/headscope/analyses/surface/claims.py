@@ -37,9 +37,11 @@ LEAST_REST = 0.1  # ours: of the attention; of less nothing is said
 ASKS = {"first": "the tokenizer has no [CLS]"}
 _POSITIONS = tuple(f"attention.{target}" for target in NEIGHBOURS)
 _KEYS = (
-    "attention.cls|attention.first", "attention.sep", "attention.punctuation",
+    "attention.cls|attention.first",
+    "attention.sep",
+    "attention.punctuation",
     "attention.no_token",
-)  # fmt: skip
+)
 _WORDS = tuple(f"word_attention.{kind}" for kind in WORD_KINDS)
 _EVERY = (*_POSITIONS, f"attention.{SELF}", *_KEYS, *_WORDS, "own_evenness")
 SHOWN = {"table": _EVERY, "overview": (*_POSITIONS, *_KEYS), "card": _EVERY, "change": _EVERY}
@@ -47,32 +49,48 @@ SHOWN = {"table": _EVERY, "overview": (*_POSITIONS, *_KEYS), "card": _EVERY, "ch
 TERMS = {
     SELF: Term("itself", "Attention of a token to itself.", f"{CLARK}, §3.1"),
     PREVIOUS: Term(
-        "previous token", "Attention of a token to the one before it; the first token has none and "
-        "counts as 0.", f"{CLARK}, §3.1",
+        "previous token",
+        "Attention of a token to the one before it; the first token has none and counts as 0.",
+        f"{CLARK}, §3.1",
     ),
     NEXT: Term(
-        "next token", "Attention of a token to the one after it; the last token has none and "
-        "counts as 0.", f"{CLARK}, §3.1",
+        "next token",
+        "Attention of a token to the one after it; the last token has none and counts as 0.",
+        f"{CLARK}, §3.1",
     ),
     "sep_from_sep": Term(
-        "[SEP] from [SEP]", "The attention that separator tokens themselves give to separators.",
+        "[SEP] from [SEP]",
+        "The attention that separator tokens themselves give to separators.",
         f"{CLARK}, §3.2",
     ),
     "sep_from_other": Term(
-        "[SEP] from other tokens", "The attention that all tokens but the separators give to "
-        "separators.", f"{CLARK}, §3.2",
+        "[SEP] from other tokens",
+        "The attention that all tokens but the separators give to separators.",
+        f"{CLARK}, §3.2",
     ),
-    **terms_of(f"{VIG}; the measure is ours", {
-        "word_attention": ("attention between words", "What words, tokens that the tokenizer did "
-            "not add, give to words of a kind: the mean over those that see such a word."),
-        "own_segment": ("own sentence", "Words of the query’s own segment, itself among them, in "
-            "inputs of two; special tokens stand between segments."),
-        "other_segment": ("other sentence", "Words of the other segments of the input."),
-        "same_token": ("same word elsewhere", "The same token at other places of the input."),
-        "own_evenness": ("evenness over the own sentence", "The entropy of what a word gives to "
-            "the words of its own segment, of that if each got the same: 1 is a bag of words."),
-    }),
-}  # fmt: skip
+    **terms_of(
+        f"{VIG}; the measure is ours",
+        {
+            "word_attention": (
+                "attention between words",
+                "What words, tokens that the tokenizer did "
+                "not add, give to words of a kind: the mean over those that see such a word.",
+            ),
+            "own_segment": (
+                "own sentence",
+                "Words of the query’s own segment, itself among them, in "
+                "inputs of two; special tokens stand between segments.",
+            ),
+            "other_segment": ("other sentence", "Words of the other segments of the input."),
+            "same_token": ("same word elsewhere", "The same token at other places of the input."),
+            "own_evenness": (
+                "evenness over the own sentence",
+                "The entropy of what a word gives to "
+                "the words of its own segment, of that if each got the same: 1 is a bag of words.",
+            ),
+        },
+    ),
+}
 LABELS = {
     "attention": "attention to {choice}",
     ("attention", NO_TOKEN): "what goes to no token, to a learned sink",
@@ -88,33 +106,45 @@ WORDS = {  # kind of words -> what a label calls it, the goal in a sentence, the
 }
 RULES = {
     kind: LabelRule(
-        target.name, number=target.number or f"attention to {target.goal}", least=target.least,
-        source=target.source, asks=ASKS.get(kind, ""),
+        target.name,
+        number=target.number or f"attention to {target.goal}",
+        least=target.least,
+        source=target.source,
+        asks=ASKS.get(kind, ""),
         unless=("sink",) if kind in SPECIALS else (),
     )
     for kind, target in TARGETS.items()
-}  # fmt: skip
+}
 RULES["special"] = LabelRule(
     "[CLS] and [SEP]",
-    number="attention to [CLS] and [SEP] together", least=SPECIAL, source=f"{OURS}, as for each",
-    asks=f"either has {SHARED_PART:g} of it", unless=("cls", "sep", "sink"),
-)  # fmt: skip
+    number="attention to [CLS] and [SEP] together",
+    least=SPECIAL,
+    source=f"{OURS}, as for each",
+    asks=f"either has {SHARED_PART:g} of it",
+    unless=("cls", "sep", "sink"),
+)
 RULES["rest"] = LabelRule(
     "where the rest goes",
     number="of what the first token leaves, attention to the token itself, the previous token or "
-    "punctuation", least=POSITION, source=OURS, variable="rest_attention",
+    "punctuation",
+    least=POSITION,
+    source=OURS,
+    variable="rest_attention",
     asks=f"the first token has more than {POSITION:g} of the attention, and leaves {LEAST_REST:g} "
     "or more",
-)  # fmt: skip
+)
 RULES |= {
     kind: LabelRule(
-        title, number=f"attention of words to {goal}", least=least, source=OURS,
+        title,
+        number=f"attention of words to {goal}",
+        least=least,
+        source=OURS,
         asks=f"lower end above uniform attention by {ABOVE:g} of what that leaves"
         + f"; evenness above {EVEN:g}" * (kind == "own_segment"),
         variable="word_attention",
     )
     for kind, (title, goal, least) in WORDS.items()
-}  # fmt: skip
+}
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
@@ -154,9 +184,15 @@ def _to_target(tree: xr.DataTree, kind: str) -> list[Claim]:
         return f"{name} {words}", sentence
 
     return claims_where(
-        share, reference, RULES[kind], say,
-        kind=kind, name=name, n=attention_documents(tree), analysis=NAME,
-    )  # fmt: skip
+        share,
+        reference,
+        RULES[kind],
+        say,
+        kind=kind,
+        name=name,
+        n=attention_documents(tree),
+        analysis=NAME,
+    )
 
 
 def _of_rest(tree: xr.DataTree, target: str) -> list[Claim]:
@@ -175,9 +211,15 @@ def _of_rest(tree: xr.DataTree, target: str) -> list[Claim]:
         return f"{name} {words}", f"gives {goal} {words} of what the first token leaves"
 
     return claims_where(
-        share.map(lambda part: np.where(asked, part, np.nan)), reference, RULES["rest"], say,
-        kind="rest", name=name, n=documents(tree, dataset["rest_attention"]), analysis=NAME,
-    )  # fmt: skip
+        share.map(lambda part: np.where(asked, part, np.nan)),
+        reference,
+        RULES["rest"],
+        say,
+        kind="rest",
+        name=name,
+        n=documents(tree, dataset["rest_attention"]),
+        analysis=NAME,
+    )
 
 
 def _to_words(tree: xr.DataTree, kind: str) -> list[Claim]:
@@ -204,6 +246,12 @@ def _to_words(tree: xr.DataTree, kind: str) -> list[Claim]:
         return f"{name} {words}", sentence
 
     return claims_where(
-        chosen, max(float(np.nanmean(share.value)), float(np.nanmax(uniform))), RULES[kind], say,
-        kind=kind, name=name, n=documents(tree, dataset["word_attention"]), analysis=NAME,
-    )  # fmt: skip
+        chosen,
+        max(float(np.nanmean(share.value)), float(np.nanmax(uniform))),
+        RULES[kind],
+        say,
+        kind=kind,
+        name=name,
+        n=documents(tree, dataset["word_attention"]),
+        analysis=NAME,
+    )

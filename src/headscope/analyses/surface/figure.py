@@ -96,9 +96,11 @@ def _finding(tree: xr.DataTree) -> str:
 SECTIONS = (
     SectionPlan(
         finding=_finding,
-        id="surface", title="Where each layer looks", pictures=("surface_by_layer",),
+        id="surface",
+        title="Where each layer looks",
+        pictures=("surface_by_layer",),
         text="The plainest thing that a head can do is to look at a neighbour or to rest on a "
         "special token. A few heads with high marks do one thing only; a high line means that "
         "the whole layer does it.",
     ),
-)  # fmt: skip
+)

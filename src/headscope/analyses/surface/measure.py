@@ -72,9 +72,12 @@ class Surface(Analysis, question=QUESTION):
         beside = {name: _neighbour(layer, batch, k) for name, k in OFFSETS.items()}
         means = {name: to_float64(diagonal.sum(-1)) for name, diagonal in beside.items()}
         per_query = {
-            **means, "first": first,
-            "cls": both[..., 0], "sep": both[..., 1], "punctuation": both[..., 2],
-        }  # fmt: skip
+            **means,
+            "first": first,
+            "cls": both[..., 0],
+            "sep": both[..., 1],
+            "punctuation": both[..., 2],
+        }
         if NO_TOKEN in self.targets:
             per_query[NO_TOKEN] = to_float64((layer.rest * batch.mask[:, None]).sum(-1))
         queries = dict.fromkeys(per_query, n)
@@ -140,9 +143,12 @@ class Surface(Analysis, question=QUESTION):
                 for array in (mean.value, mean.low, mean.high):
                     array[..., index] = np.nan
         variable = Variable(
-            mean, ("layer", "head", "target"), "mean attention to the target", "probability",
+            mean,
+            ("layer", "head", "target"),
+            "mean attention to the target",
+            "probability",
             self.source,
-        )  # fmt: skip
+        )
         coords = {"target": self.targets, "word_kind": WORD_KINDS}
         variables = {"attention": variable, **self.segments.result()}
         if self.bands:
@@ -151,18 +157,27 @@ class Surface(Analysis, question=QUESTION):
                 self.mean(self.by_place, self.placed, bounds=SHARE),
                 ("layer", "head", "goal", "query_band"),
                 "mean attention to the goal, of queries at these places from the start",
-                "probability", OURS, tidy=False,
-            )  # fmt: skip
+                "probability",
+                OURS,
+                tidy=False,
+            )
             variables[WEIGHT] = Variable(
-                ratio(self.placed.total, np.asarray(self.placed.total.sum())), ("query_band",),
-                "share of queries at these places, mean over inputs", "1", OURS, tidy=False,
-            )  # fmt: skip
+                ratio(self.placed.total, np.asarray(self.placed.total.sum())),
+                ("query_band",),
+                "share of queries at these places, mean over inputs",
+                "1",
+                OURS,
+                tidy=False,
+            )
         if self.scope.first_token:
             coords["rest_target"] = REST
             variables["rest_attention"] = Variable(
-                self.mean(self.rest, self.left, bounds=SHARE), ("layer", "head", "rest_target"),
-                "share of the attention that the first token leaves", "probability", OURS,
-            )  # fmt: skip
+                self.mean(self.rest, self.left, bounds=SHARE),
+                ("layer", "head", "rest_target"),
+                "share of the attention that the first token leaves",
+                "probability",
+                OURS,
+            )
         return labelled(variables, coords=coords)
 
 

@@ -102,18 +102,27 @@ class SegmentShares(AnalysisPart):
 
         return {
             "word_attention": Variable(
-                mean(self.total, self.count.sums[:, :, None]), ("layer", "head", "word_kind"),
-                words, "probability", VIG,
+                mean(self.total, self.count.sums[:, :, None]),
+                ("layer", "head", "word_kind"),
+                words,
+                "probability",
+                VIG,
             ),
             "uniform_words": Variable(
-                mean(self.uniform, self.count.sums), ("layer", "word_kind"),
-                f"{words}, if it were uniform", "probability", "ours",
+                mean(self.uniform, self.count.sums),
+                ("layer", "word_kind"),
+                f"{words}, if it were uniform",
+                "probability",
+                "ours",
             ),
             "own_evenness": Variable(
-                mean(self.even, self.even_count.sums), ("layer", "head"),
-                "entropy within the own segment, of that of even attention", "1", VIG,
+                mean(self.even, self.even_count.sums),
+                ("layer", "head"),
+                "entropy within the own segment, of that of even attention",
+                "1",
+                VIG,
             ),
-        }  # fmt: skip
+        }
 
 
 def _kinds(run: torch.Tensor, ids: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:

@@ -63,8 +63,10 @@ def finding(tree: xr.DataTree) -> str:
     if not (count := int(np.isfinite(apart).sum())):
         return ""
     layer, head = np.unravel_index(np.nanargmax(apart), apart.shape)
-    said = [f"{percent(float(parts.value[layer, head, b]))} from tokens {NAMES[b]}"
-            for b in np.flatnonzero(np.isfinite(parts.low[layer, head]))[[0, -1]]]  # fmt: skip
+    said = [
+        f"{percent(float(parts.value[layer, head, b]))} from tokens {NAMES[b]}"
+        for b in np.flatnonzero(np.isfinite(parts.low[layer, head]))[[0, -1]]
+    ]
     one = f"{place_name(int(layer), int(head))} {' and '.join(said)}"
     return (
         f"{count} labelled head{'s' * (count != 1)} give{'s' * (count == 1)} {name} another share "
@@ -91,6 +93,8 @@ def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
 
 
 CARD = CardPart(
-    place=15, title="By the place of the token that looks, counted from the start",
-    lines=_lines, data=_data,
-)  # fmt: skip
+    place=15,
+    title="By the place of the token that looks, counted from the start",
+    lines=_lines,
+    data=_data,
+)

@@ -318,6 +318,10 @@ def _cut(text: str) -> list[str]:
     if len(text) <= MOST:
         return [text]
     return textwrap.wrap(
-        text, MOST, expand_tabs=False, replace_whitespace=False,
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+        text,
+        MOST,
+        expand_tabs=False,
+        replace_whitespace=False,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -65,7 +65,7 @@ OFFICIAL = re.compile(r"[a-z]{2,3}_(core|dep)_[a-z]+_(sm|md|lg|trf)")
 SILENT = {
     *("ner", "beam_ner", "entity_linker", "lemmatizer", "trainable_lemmatizer", "textcat"),
     *("textcat_multilabel", "spancat", "spancat_singlelabel", "span_finder"),
-}  # fmt: skip
+}
 OWN = SILENT | {
     *("tok2vec", "transformer", "curated_transformer", "tagger", "morphologizer"),
     *("attribute_ruler", "parser", "senter", "sentencizer"),
@@ -275,9 +275,12 @@ class StanzaAnnotator:
         processors = ",".join(p for p in PROCESSORS if p != "mwt")  # added where a language has it
         try:
             pipeline = stanza.Pipeline(
-                self.language, processors=processors, download_method=None, use_gpu=False,
+                self.language,
+                processors=processors,
+                download_method=None,
+                use_gpu=False,
                 logging_level="ERROR",
-            )  # fmt: skip
+            )
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise InputError(f"{_first_line(error)}\n{_missing_models(self.language)}") from error
         return partial(_parsed_by_stanza, pipeline)
@@ -318,8 +321,12 @@ def _stanza_tree(sentence: Any) -> Tree:
             ends.add(len(words) - 1)
     return tuple(
         Word(
-            form=" ".join(word.text.split()), upos=word.upos or None, xpos=word.xpos or None,
-            head=word.head - 1, relation=(word.deprel or "").lower() or None, space_after=n in ends,
+            form=" ".join(word.text.split()),
+            upos=word.upos or None,
+            xpos=word.xpos or None,
+            head=word.head - 1,
+            relation=(word.deprel or "").lower() or None,
+            space_after=n in ends,
         )
         for n, word in enumerate(words)
-    )  # fmt: skip
+    )

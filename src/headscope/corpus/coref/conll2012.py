@@ -32,9 +32,16 @@ EMPTY = ("", "-", "_")
 BRACKET = re.compile(r"(?P<opens>\()?(?P<name>[^()|]+)(?P<shuts>\))?")
 # How the Penn Treebank writes brackets, and OntoNotes some marks.
 FORMS = {
-    "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
-    "/.": ".", "/?": "?", "/-": "-",
-}  # fmt: skip
+    "-LRB-": "(",
+    "-RRB-": ")",
+    "-LSB-": "[",
+    "-RSB-": "]",
+    "-LCB-": "{",
+    "-RCB-": "}",
+    "/.": ".",
+    "/?": "?",
+    "/-": "-",
+}
 
 
 def documents(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:

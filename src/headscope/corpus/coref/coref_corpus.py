@@ -19,9 +19,17 @@ LOOKED_FOR = (
     "marks (CorefUD), a header line ID, Text, Pronoun, … (GAP)"
 )
 COLUMNS = (
-    "ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset",
+    "ID",
+    "Text",
+    "Pronoun",
+    "Pronoun-offset",
+    "A",
+    "A-offset",
+    "A-coref",
+    "B",
+    "B-offset",
     "B-coref",
-)  # fmt: skip
+)
 URL = "URL"  # the last column, which may be absent
 TRUTH = {"TRUE": True, "FALSE": False}
 CLITIC = r"['’](?i:s|d|m|ll|re|ve)\b"

@@ -136,10 +136,17 @@ def ablate(
     meter = Meter((2 if settings.pairs else 1) * len(encoded.examples), execution.progress)
     work = _AblationRun(model, encoded, data, settings, groups, meter)
     request = ExperimentRequest(
-        "ablate", model.model, corpus=of_task(data), examples=encoded.examples,
-        settings=asdict(settings), seed=settings.seed, replicates=settings.replicates,
-        cut=encoded.cut, batch_tokens=settings.batch_tokens, divided=True,
-    )  # fmt: skip
+        "ablate",
+        model.model,
+        corpus=of_task(data),
+        examples=encoded.examples,
+        settings=asdict(settings),
+        seed=settings.seed,
+        replicates=settings.replicates,
+        cut=encoded.cut,
+        batch_tokens=settings.batch_tokens,
+        divided=True,
+    )
     return run_experiment(request, work.compute, output=output, execution=execution)
 
 
@@ -170,13 +177,22 @@ class _AblationRun:
                 answers, self.groups = np.concatenate([answers, more[1:]]), self.groups + both
             begin("intervals")
             ablation = ablation_result(
-                self.model.task, self.encoded.labels, answers, layers=shape.layers,
-                heads=shape.heads, groups=self.groups, ids=[e.id for e in self.encoded.examples],
-                texts=[_text(row) for row in self.data.rows], replicates=settings.replicates,
-                seed=settings.seed, about={
-                    "replacement": settings.replacement, "way": way.name, "way_reason": way.reason,
+                self.model.task,
+                self.encoded.labels,
+                answers,
+                layers=shape.layers,
+                heads=shape.heads,
+                groups=self.groups,
+                ids=[e.id for e in self.encoded.examples],
+                texts=[_text(row) for row in self.data.rows],
+                replicates=settings.replicates,
+                seed=settings.seed,
+                about={
+                    "replacement": settings.replacement,
+                    "way": way.name,
+                    "way_reason": way.reason,
                 },
-            )  # fmt: skip
+            )
             maps = self._maps(ablation)
         return {"ablation": ablation} | ({} if maps is None else {"examples": maps})
 
@@ -210,9 +226,15 @@ class _AblationRun:
         return [pair for pair in variants.pairs(sorted(most)) if pair not in there]
 
     def _answers(
-        self, run: RunInProgress, asked: Sequence[Variant], stand_in: StandIn, way: Way, *,
-        first: int, last: bool,
-    ) -> Answers:  # fmt: skip
+        self,
+        run: RunInProgress,
+        asked: Sequence[Variant],
+        stand_in: StandIn,
+        way: Way,
+        *,
+        first: int,
+        last: bool,
+    ) -> Answers:
         """[variant + 1, example, output] kept part by part, numbered from `first`."""
         model, examples, settings = self.model.model, self.encoded.examples, self.settings
         outputs = self.model.task.outputs

@@ -21,9 +21,15 @@ CHOOSE = 256  # examples
 
 
 def chosen_by(
-    scoring: TaskData, request: TaskRequest, *, choose: int | None, split: str | None,
-    file: str | Path | None, seed: int, here: bool,
-) -> tuple[TaskData, tuple[str, ...]]:  # fmt: skip
+    scoring: TaskData,
+    request: TaskRequest,
+    *,
+    choose: int | None,
+    split: str | None,
+    file: str | Path | None,
+    seed: int,
+    here: bool,
+) -> tuple[TaskData, tuple[str, ...]]:
     """Examples by which heads are chosen; those that are scored where there are no others.
 
     choose  how many at most; None: CHOOSE, at most the limit of those that are scored

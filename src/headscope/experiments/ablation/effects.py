@@ -116,22 +116,28 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
         from scipy.stats import binomtest  # half a second, which reports of other runs need not
 
         moved = lost + gained  # McNemar's exact test; 1 where nothing changed
-        p = np.array([
-            binomtest(int(fell), int(many)).pvalue if many else 1.0
-            for fell, many in zip(lost, moved, strict=True)
-        ])  # fmt: skip
+        p = np.array(
+            [
+                binomtest(int(fell), int(many)).pvalue if many else 1.0
+                for fell, many in zip(lost, moved, strict=True)
+            ]
+        )
     else:
         p = two_sided(apart[0], *standard_error(moves_of(apart), twice=True))
     more = losses[1:] - losses[:1]  # [variant, example]
     kept = left_out(list(map(str, range(len(labels)))), replicates=replicates)
     loss_draws = ratio(kept.T @ more.T, kept.sum(0)[:, None])  # [replicate + 1, variant]
     return Effects(
-        score=draws[0, 1:], difference=_difference(apart),
+        score=draws[0, 1:],
+        difference=_difference(apart),
         loss=losses[1:].mean(1),
         loss_difference=estimate(loss_draws),
-        p=p, lost=lost, gained=gained, loss_margin=MARGIN * _constant_loss(task, labels),
+        p=p,
+        lost=lost,
+        gained=gained,
+        loss_margin=MARGIN * _constant_loss(task, labels),
         loss_p=two_sided(loss_draws[0], *standard_error(moves_of(loss_draws), twice=True)),
-    )  # fmt: skip
+    )
 
 
 def numbers_told(task: Task, answers: Answers) -> Answers:
@@ -172,8 +178,10 @@ def verdicts(difference: Estimate, q: Float64, margin: float) -> list[str]:
     difference  [variant] of the score, or of what falls as the loss rises
     margin      a change that counts as none
     """
-    rows = zip(*(part.tolist() for part in (difference.value, difference.low, difference.high, q)),
-               strict=True)  # fmt: skip
+    rows = zip(
+        *(part.tolist() for part in (difference.value, difference.low, difference.high, q)),
+        strict=True,
+    )
     return [
         (HELPFUL if value < 0 else HARMFUL)
         if chance < SIGNIFICANT and abs(value) > 0

@@ -106,9 +106,15 @@ def _layers(ablation: xr.Dataset, axes: Axes) -> None:
     base = float(ablation["baseline"])
     _bars(axes, _possible(ablation, estimate(ablation, "layer_difference"), base), base)
     axes.annotate(
-        "whole model", (1, base), (1.02, base), xycoords=("axes fraction", "data"),
-        textcoords=("axes fraction", "data"), va="center", fontsize=7, annotation_clip=False,
-    )  # fmt: skip
+        "whole model",
+        (1, base),
+        (1.02, base),
+        xycoords=("axes fraction", "data"),
+        textcoords=("axes fraction", "data"),
+        va="center",
+        fontsize=7,
+        annotation_clip=False,
+    )
     axes.set_ylabel(terms.metric_name(ablation))
     axes.yaxis.set_major_formatter(_score_tick(ablation))
 
@@ -194,11 +200,21 @@ def _curves(pruning: xr.Dataset, axes: Axes) -> None:
             apart = _possible(pruning, estimate(pruning, "difference", order=name), base)
             band = apart.map(lambda ends: base + ends)
             axes.fill_between(share, band.low, band.high, color=color(hue), alpha=0.16, lw=0)
-        axes.plot(share, score, "-", color=color(hue), marker=mark, ms=3, mew=0,
-                  label=terms.ORDERS.get(name, name), zorder=3)  # fmt: skip
+        axes.plot(
+            share,
+            score,
+            "-",
+            color=color(hue),
+            marker=mark,
+            ms=3,
+            mew=0,
+            label=terms.ORDERS.get(name, name),
+            zorder=3,
+        )
         last = list(pruning["removed"].values).index(int(pruning["can_go"].sel(order=name)))
-        axes.plot(share[last], score[last], "o", ms=8, mfc="none", mec=color(hue), mew=1.1,
-                  zorder=4)  # fmt: skip
+        axes.plot(
+            share[last], score[last], "o", ms=8, mfc="none", mec=color(hue), mew=1.1, zorder=4
+        )
     axes.axhline(
         base - float(pruning.attrs["allowance"]), color=color("ink"), lw=0.8, ls=(0, (4, 1.6))
     )

@@ -25,9 +25,14 @@ def ablation_findings(tree: xr.DataTree) -> list[str]:
     """What switching heads off did, in sentences."""
     ablation = needed(tree, "ablation")
     told = (
-        whole_finding, verdict_finding, loss_finding, extremes_finding, layers_finding,
-        answers_finding, groups_finding,
-    )  # fmt: skip
+        whole_finding,
+        verdict_finding,
+        loss_finding,
+        extremes_finding,
+        layers_finding,
+        answers_finding,
+        groups_finding,
+    )
     return [sentence for part in told if (sentence := part(ablation))]
 
 
@@ -207,8 +212,10 @@ def _named(ablation: xr.Dataset, start: str) -> str:
     sentences = []
     for word in terms.SURE:
         units = [unit for unit in order if words[unit] == word]
-        told = [f"{head_name(unit, heads)} ({write(ablation, *at(apart, unit))})"
-                for unit in units[:NAMED]]  # fmt: skip
+        told = [
+            f"{head_name(unit, heads)} ({write(ablation, *at(apart, unit))})"
+            for unit in units[:NAMED]
+        ]
         more = f" and {len(units) - NAMED} more" if len(units) > NAMED else ""
         sentences += [f" {capital(word)}: {', '.join(told)}{more}."] if told else []
     return "".join(sentences)
@@ -238,8 +245,9 @@ def can_go_finding(pruning: xr.Dataset) -> str:
     held = (
         f" Chosen by one half of the examples, {half} can go ({terms.order_name(best)}), which "
         f"costs the other half {terms.change_text(pruning, *cost)}."
-        if math.isfinite(cost[0]) else ""
-    )  # fmt: skip
+        if math.isfinite(cost[0])
+        else ""
+    )
     return (
         f"Of {int(pruning.attrs['heads'])} heads so many can go with {terms.metric_name(pruning)} "
         f"on {terms.task_name(pruning)} at most {allowed} lower: {', '.join(told)}.{held}"

@@ -213,12 +213,18 @@ def prune(
         settings = replace(settings, orders=(*settings.orders, "given"))
     folder, load = Path(output), Loading(**loading)
     found_importance, name = importance_of(importance, variant)
-    scoring = examples_of(task, request, seed=settings.seed, checkpoint=model,
-                          revision=load.revision)  # fmt: skip
+    scoring = examples_of(
+        task, request, seed=settings.seed, checkpoint=model, revision=load.revision
+    )
     choosing, notes = chosen_by(
-        scoring, request, choose=choose, split=choose_split, file=choose_file, seed=settings.seed,
+        scoring,
+        request,
+        choose=choose,
+        split=choose_split,
+        file=choose_file,
+        seed=settings.seed,
         here=scoring is task,
-    )  # fmt: skip
+    )
     with held(folder):
         checkpoint.refuse_strangers(folder, checkpoint=model, run=run)
         loaded, _ = model_and_examples(model, scoring, TaskRequest(), load, seed=settings.seed)
@@ -255,14 +261,21 @@ def prune_curves(
         for data in (asked.choosing, asked.scoring)
     )
     spec = {
-        **asdict(settings), "chosen_by": asked.choosing.rows_sha256,
+        **asdict(settings),
+        "chosen_by": asked.choosing.rows_sha256,
         "importance": None if asked.importance is None else asked.importance.tolist(),
-    }  # fmt: skip
+    }
     request = ExperimentRequest(
-        "prune", model, corpus=of_task(asked.scoring), examples=scoring.examples, settings=spec,
-        seed=settings.seed, replicates=settings.replicates, cut=scoring.cut,
+        "prune",
+        model,
+        corpus=of_task(asked.scoring),
+        examples=scoring.examples,
+        settings=spec,
+        seed=settings.seed,
+        replicates=settings.replicates,
+        cut=scoring.cut,
         batch_tokens=settings.batch_tokens,
-    )  # fmt: skip
+    )
     execution = execution or Execution()
     meter = Meter(sum(asked.passes.values()), execution.progress)
     work = _PruningRun(asked, choosing, scoring, told, meter)
@@ -286,9 +299,13 @@ class _PruningRun:
         ends = variants[-1] | variants[0]
         checkpoint.check_disabled(model.network, batch, ends, layers=layers, per_layer=heads)
         pruner = Pruner(
-            asked.model, self.choosing, way, run.linears, settings.batch_tokens,
+            asked.model,
+            self.choosing,
+            way,
+            run.linears,
+            settings.batch_tokens,
             self.meter.advance,
-        )  # fmt: skip
+        )
         orders = self._orders(pruner, run)
         steps = removal_curves.counts(layers * heads, asked.step, also=settings.remove)
         answers = []
@@ -303,17 +320,25 @@ class _PruningRun:
                 answers.append(run.part(100 + number, make)["answers"])
         begin("intervals")
         curves = Curves(
-            asked.model.task, self.scoring.labels, [e.id for e in self.scoring.examples],
-            (layers, heads), orders, steps, np.stack(answers),
-        )  # fmt: skip
+            asked.model.task,
+            self.scoring.labels,
+            [e.id for e in self.scoring.examples],
+            (layers, heads),
+            orders,
+            steps,
+            np.stack(answers),
+        )
         pruning = removal_curves.pruning_result(
-            curves, allowance=settings.allowance / 100, replicates=settings.replicates,
+            curves,
+            allowance=settings.allowance / 100,
+            replicates=settings.replicates,
             seed=settings.seed,
-        )  # fmt: skip
+        )
         pruning.attrs |= {
-            "chosen_by": asked.choosing.source, "chosen_by_examples": len(asked.choosing),
+            "chosen_by": asked.choosing.source,
+            "chosen_by_examples": len(asked.choosing),
             "same_examples": int(asked.choosing.rows_sha256 == asked.scoring.rows_sha256),
-        }  # fmt: skip
+        }
         return {"pruning": pruning}
 
     def _orders(self, pruner: Pruner, run: RunInProgress) -> dict[str, list[Head]]:

@@ -160,11 +160,17 @@ def note_of(run: Run, order: str, heads: Sequence[Head]) -> dict[str, Any]:
         gone = [[layer_number(layer), head] for layer, head in sorted(heads)]
     return {
         "checkpoint": {k: model[k] for k in ("name", "revision", "sha256")},
-        "task": curve.attrs["task"], "metric": curve.attrs["metric"],
-        "removed": names, "removed_from_0": gone,
-        "heads": int(curve.attrs["heads"]), "order": order, "chosen_by": curve.attrs["chosen_by"],
+        "task": curve.attrs["task"],
+        "metric": curve.attrs["metric"],
+        "removed": names,
+        "removed_from_0": gone,
+        "heads": int(curve.attrs["heads"]),
+        "order": order,
+        "chosen_by": curve.attrs["chosen_by"],
         "score": {
-            "heads_gone": len(heads), "examples": int(curve.attrs["examples"]), "before": scores[0],
+            "heads_gone": len(heads),
+            "examples": int(curve.attrs["examples"]),
+            "before": scores[0],
             "difference": _numbers(estimate(curve, "difference", order=order, removed=len(heads))),
         },
         "held_out": {
@@ -173,7 +179,7 @@ def note_of(run: Run, order: str, heads: Sequence[Head]) -> dict[str, Any]:
         },
         "curve": {"heads_gone": curve["removed"].values.astype(int).tolist(), "score": scores},
         "headscope": headscope.__version__,
-    }  # fmt: skip
+    }
 
 
 def write_pruned(model: Model, run: Run, order: str, heads: Sequence[Head], folder: Path) -> Path:

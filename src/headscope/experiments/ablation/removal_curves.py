@@ -166,10 +166,13 @@ def pruning_result(curves: Curves, *, allowance: float, replicates: int, seed: i
     allowance  how much of the score may be lost, on its own scale
     """
     task, labels = curves.task, curves.labels
-    draws = np.stack([
-        np.stack([draws_of(task, labels, a, replicates=replicates) for a in points], 1)
-        for points in curves.answers
-    ], 1)  # [replicate + 1, order, point]  # fmt: skip
+    draws = np.stack(
+        [
+            np.stack([draws_of(task, labels, a, replicates=replicates) for a in points], 1)
+            for points in curves.answers
+        ],
+        1,
+    )  # [replicate + 1, order, point]
     apart = estimate(draws - draws[..., :1])
     can_go = _most(apart.value, curves.removed, allowance)
     in_half, held_out = _held_out(curves, allowance=allowance, replicates=replicates, seed=seed)
@@ -195,9 +198,12 @@ def pruning_result(curves: Curves, *, allowance: float, replicates: int, seed: i
         variables, coords={"order": list(curves.orders), "removed": list(curves.removed)}
     )
     return pruning.assign_attrs(
-        task=printable(task.name), metric=metric, allowance=allowance, examples=len(labels),
+        task=printable(task.name),
+        metric=metric,
+        allowance=allowance,
+        examples=len(labels),
         heads=curves.shape[0] * curves.shape[1],
-    )  # fmt: skip
+    )
 
 
 def _most(differences: Float64, removed: Sequence[int], allowance: float) -> Float64:
@@ -221,9 +227,9 @@ def _held_out(
     if min(first.sum(), second.sum()) < 2 or not (np.ptp(labels[first]) and np.ptp(labels[second])):
         none = np.full(len(curves.orders), np.nan)
         return np.zeros(len(none)), Estimate(none, none, none)
-    scores = np.array([
-        [main_score(task, labels[first], a[first]) for a in points] for points in curves.answers
-    ])  # [order, point]  # fmt: skip
+    scores = np.array(
+        [[main_score(task, labels[first], a[first]) for a in points] for points in curves.answers]
+    )  # [order, point]
     can_go = _most(scores - scores[:, :1], curves.removed, allowance)
 
     def drawn(answers: Float64) -> Float64:

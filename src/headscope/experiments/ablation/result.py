@@ -66,10 +66,19 @@ BEYOND = "change of the score beyond the sum of what each head changes alone"
 
 
 def ablation_result(
-    task: Task, labels: Array, answers: Answers, *, layers: int, heads: int,
-    groups: Sequence[Variant], ids: Sequence[str], texts: Sequence[str], about: Mapping[str, str],
-    replicates: int, seed: int,
-) -> xr.Dataset:  # fmt: skip
+    task: Task,
+    labels: Array,
+    answers: Answers,
+    *,
+    layers: int,
+    heads: int,
+    groups: Sequence[Variant],
+    ids: Sequence[str],
+    texts: Sequence[str],
+    about: Mapping[str, str],
+    replicates: int,
+    seed: int,
+) -> xr.Dataset:
     """The group `ablation`.
 
     labels      [example]
@@ -92,9 +101,10 @@ def ablation_result(
     }
     first = 0
     for start, sizes in (
-        ("", {"layer": layers, "head": heads}), ("layer_", {"layer": layers}),
+        ("", {"layer": layers, "head": heads}),
+        ("layer_", {"layer": layers}),
         ("group_", {"group": len(groups)}),
-    ):  # fmt: skip
+    ):
         count = math.prod(sizes.values())
         places = slice(first, first + count)
         first += count

@@ -117,17 +117,21 @@ def answers_table(ablation: xr.Dataset) -> Table | None:
 
     rows = [
         [
-            Cell(printable(texts[place])), told(ablation["label"].values[place]),
+            Cell(printable(texts[place])),
+            told(ablation["label"].values[place]),
             told(ablation["baseline_prediction"].values[place]),
             Cell(str(int(size[place]))) if classes else measured(float(size[place])),
             Cell(_who(ablation, place)),
         ]
         for place in places
-    ]  # fmt: skip
+    ]
     columns = [
-        Column("Example"), Column("Right"), Column("Whole model"),
-        Column("Heads change it" if classes else "Mean move"), Column("Most by"),
-    ]  # fmt: skip
+        Column("Example"),
+        Column("Right"),
+        Column("Whole model"),
+        Column("Heads change it" if classes else "Mean move"),
+        Column("Most by"),
+    ]
     which = "hang on most heads" if classes else "a head moves farthest, mean over heads"
     caption = (
         f"The answers that {which}. The first open under Heads at work; all changes: "
@@ -142,16 +146,21 @@ def orders_table(pruning: xr.Dataset) -> Table:
     rows = []
     for place in (*np.flatnonzero(~random), *np.flatnonzero(random)):
         row = pruning.isel(order=place)
-        rows.append([
-            Cell(capital(terms.order_name(str(row["order"].values)))),
-            Cell(str(int(row["can_go"]))), Cell(str(int(row["can_go_half"]))),
-            _change(pruning, *at(estimate(row, "held_out"))),
-        ])  # fmt: skip
+        rows.append(
+            [
+                Cell(capital(terms.order_name(str(row["order"].values)))),
+                Cell(str(int(row["can_go"]))),
+                Cell(str(int(row["can_go_half"]))),
+                _change(pruning, *at(estimate(row, "held_out"))),
+            ]
+        )
     allowed = points_text(pruning, float(pruning.attrs["allowance"]))
     columns = [
-        Column("Order"), Column("Can go", "heads", "can_go"), Column("By one half", "heads"),
+        Column("Order"),
+        Column("Can go", "heads", "can_go"),
+        Column("By one half", "heads"),
         Column("Cost on the other", score_unit(pruning)),
-    ]  # fmt: skip
+    ]
     caption = (
         f"The most heads of {int(pruning.attrs['heads'])} that are gone at a point of the curve "
         f"where {metric_name(pruning)} is at most {allowed} lower. To choose a point by the "
@@ -166,33 +175,42 @@ OPENING = OpeningPlan(
 )
 ABLATION_SECTIONS = (
     SectionPlan(
-        id="heads-off", title="Which heads does the task need?", chapter=FINDINGS,
+        id="heads-off",
+        title="Which heads does the task need?",
+        chapter=FINDINGS,
         text="A head is switched off in place, all others stay. If the score falls the head was of "
         "use; if it rises the head was in the way. Marks stand where that is more than chance.",
         pictures=("ablation",),
         tables=tuple(of_group("ablation", t) for t in (heads_table, layers_table, groups_table)),
     ),
     SectionPlan(
-        id="losses-off", title="What does the loss say?", chapter=FINDINGS,
+        id="losses-off",
+        title="What does the loss say?",
+        chapter=FINDINGS,
         text="A score moves only where an answer flips. The loss moves with the certainty of every "
         "answer, so it tells small effects from none.",
         pictures=("ablation_loss",),
     ),
     SectionPlan(
-        id="answers", title="Which answers hang on single heads?", chapter=FINDINGS,
+        id="answers",
+        title="Which answers hang on single heads?",
+        chapter=FINDINGS,
         text="Where an answer changes with many heads off it stood on the edge; where with one "
         "alone, that head may have seen what it turns on.",
         tables=(of_group("ablation", answers_table),),
     ),
-)  # fmt: skip
+)
 PRUNING_SECTIONS = (
     SectionPlan(
-        id="pruning", title="How many heads can go?", chapter=FINDINGS,
+        id="pruning",
+        title="How many heads can go?",
+        chapter=FINDINGS,
         text="Heads are removed one after another. A curve that stays up says that the task does "
         "not need what is gone; an order is worth something as far as it lies above random ones.",
-        pictures=("pruning",), tables=(of_group("pruning", orders_table),),
+        pictures=("pruning",),
+        tables=(of_group("pruning", orders_table),),
     ),
-)  # fmt: skip
+)
 
 
 def _largest(values: xr.DataArray) -> list[int]:
@@ -204,10 +222,13 @@ def _columns(ablation: xr.Dataset) -> list[Column]:
     loss = "nats" if str(ablation["loss_difference"].attrs.get("units")) == "nats" else ""
     flips = [Column("Lost", term="lost"), Column("Gained", term="gained")]
     return [
-        Column("Without"), Column(capital(metric_name(ablation)), score_unit(ablation)),
-        Column("q", term="q"), *(flips if "lost" in ablation else []),
-        Column("Loss", loss, "loss_difference"), Column("q", term="q"),
-    ]  # fmt: skip
+        Column("Without"),
+        Column(capital(metric_name(ablation)), score_unit(ablation)),
+        Column("q", term="q"),
+        *(flips if "lost" in ablation else []),
+        Column("Loss", loss, "loss_difference"),
+        Column("q", term="q"),
+    ]
 
 
 def _row(ablation: xr.Dataset, name: str, start: str, place: int) -> list[Cell]:
@@ -216,9 +237,13 @@ def _row(ablation: xr.Dataset, name: str, start: str, place: int) -> list[Cell]:
 
     flips = [Cell(str(int(one(n)[0]))) for n in ("lost", "gained") if f"{start}{n}" in ablation]
     return [
-        Cell(name), _change(ablation, *one("difference")), p_cell(one("q")[0]), *flips,
-        _signed(*one("loss_difference")), p_cell(one("loss_q")[0]),
-    ]  # fmt: skip
+        Cell(name),
+        _change(ablation, *one("difference")),
+        p_cell(one("q")[0]),
+        *flips,
+        _signed(*one("loss_difference")),
+        p_cell(one("loss_q")[0]),
+    ]
 
 
 def _change(result: xr.Dataset, value: float, low: float, high: float) -> Cell:

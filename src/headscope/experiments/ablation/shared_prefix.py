@@ -147,9 +147,11 @@ class VariantPass(CopiedPass):
 
 
 def replaced(
-    mixtures: torch.Tensor, instead: torch.Tensor, heads: Sequence[Sequence[int]],
+    mixtures: torch.Tensor,
+    instead: torch.Tensor,
+    heads: Sequence[Sequence[int]],
     queries: Sequence[slice] | None = None,
-) -> torch.Tensor:  # fmt: skip
+) -> torch.Tensor:
     """[copy * example, query, head, dim] a layer's mixtures, in each copy some heads' replaced.
 
     mixtures, instead  [example, query, head, dim]

@@ -13,33 +13,61 @@ from headscope.core.wording import decimals, fixed, number, percent
 from headscope.tasks.task import GLUE
 
 TERMS = {
-    "ablation": Term("ablation", "Switching a head or layer off to see what becomes of a task: its "
+    "ablation": Term(
+        "ablation",
+        "Switching a head or layer off to see what becomes of a task: its "
         "attention becomes even (1/L on the L real tokens), or what it gives 0, or its mean over "
         "the data. Told is the score without it less that of the whole model, in points where it "
-        "is a share.", f"{KOVALEVA}, §4.6"),
-    "loss_difference": Term("change of the loss",
+        "is a share.",
+        f"{KOVALEVA}, §4.6",
+    ),
+    "loss_difference": Term(
+        "change of the loss",
         "The mean cross-entropy (of a regression, squared error) with the head off less that of "
-        "the whole model; above 0 the model has become worse.", OURS),
-    "helpful": Term("helpful",
-        "The score falls without the head, by more than chance.", f"{KOVALEVA}, §4.6"),
-    "harmful": Term("harmful",
-        "The score rises without the head, by more than chance.", f"{KOVALEVA}, §4.6"),
-    "no_effect": Term("no effect", "The whole 95 % interval of the change lies within a point of "
+        "the whole model; above 0 the model has become worse.",
+        OURS,
+    ),
+    "helpful": Term(
+        "helpful", "The score falls without the head, by more than chance.", f"{KOVALEVA}, §4.6"
+    ),
+    "harmful": Term(
+        "harmful", "The score rises without the head, by more than chance.", f"{KOVALEVA}, §4.6"
+    ),
+    "no_effect": Term(
+        "no effect",
+        "The whole 95 % interval of the change lies within a point of "
         "the score about 0; of the loss, within a hundredth of what the best answer costs that is "
-        "always the same (an equivalence test).", OURS),
-    "cannot_tell": Term("cannot tell", "The change is told neither from chance nor from one that "
-        "matters: so many examples cannot tell.", OURS),
-    "q": Term("q",
+        "always the same (an equivalence test).",
+        OURS,
+    ),
+    "cannot_tell": Term(
+        "cannot tell",
+        "The change is told neither from chance nor from one that "
+        "matters: so many examples cannot tell.",
+        OURS,
+    ),
+    "q": Term(
+        "q",
         "The p of a difference, corrected for looking at many heads: of those with q < 0.05, 5 % "
-        "are expected to be false alarms.", f"{BENJAMINI}; of single accuracies, {MCNEMAR}"),
+        "are expected to be false alarms.",
+        f"{BENJAMINI}; of single accuracies, {MCNEMAR}",
+    ),
     "lost": Term("lost", "Right answers that become wrong without the head.", OURS),
     "gained": Term("gained", "Wrong answers that become right without the head.", OURS),
-    "group_interaction": Term("interaction", "The change of the score with several heads off less "
-        "the sum of what each changes alone: below 0 they stand in for each other.", OURS),
-    "can_go": Term("heads that can go", "The most heads that are gone, the least needed first, at "
+    "group_interaction": Term(
+        "interaction",
+        "The change of the score with several heads off less "
+        "the sum of what each changes alone: below 0 they stand in for each other.",
+        OURS,
+    ),
+    "can_go": Term(
+        "heads that can go",
+        "The most heads that are gone, the least needed first, at "
         "a point of the curve where the score has fallen by no more than is allowed; before it the "
-        "curve may dip below.", f"{MICHEL}; the measure is ours"),
-}  # fmt: skip
+        "curve may dip below.",
+        f"{MICHEL}; the measure is ours",
+    ),
+}
 ABLATION_LABELS = {
     "score": "score without the head",
     "difference": "change of the score without the head",
@@ -53,9 +81,11 @@ FORMER = ("indifferent", "unknown")  # in runs of older versions, which told no 
 RANDOM = "random "  # how the names of random orders of removal begin
 ORDERS = {"greedy": "greedy", "alone": "least needed alone"}
 METRICS = {
-    "matthews": "Matthews’ correlation", "pearson": "Pearson’s r", "spearman": "Spearman’s ρ",
+    "matthews": "Matthews’ correlation",
+    "pearson": "Pearson’s r",
+    "spearman": "Spearman’s ρ",
     "f1": "F1",
-}  # fmt: skip
+}
 
 
 def order_name(name: str) -> str:
@@ -103,10 +133,13 @@ def remarks(tree: xr.DataTree) -> list[list[str]]:
     words = zip(*(ablation[name].values.ravel() for name in by), strict=True)  # [unit, by]
     links = dict.fromkeys(SURE, "by") | {VERDICTS[2]: "on"}
     return [
-        [f"{word} {links[word]} {what}"
-         for word, what in zip(told, by.values(), strict=True) if word in links]
+        [
+            f"{word} {links[word]} {what}"
+            for word, what in zip(told, by.values(), strict=True)
+            if word in links
+        ]
         for told in words
-    ]  # fmt: skip
+    ]
 
 
 def class_names(ablation: xr.Dataset) -> list[str]:

@@ -82,9 +82,12 @@ def choose_way(
 
 
 def sweep(
-    model: Model, examples: Sequence[Example], places: Sequence[int], variants: Sequence[Variant],
+    model: Model,
+    examples: Sequence[Example],
+    places: Sequence[int],
+    variants: Sequence[Variant],
     answers: Answers,
-) -> npt.NDArray[np.float32]:  # fmt: skip
+) -> npt.NDArray[np.float32]:
     """[variant + 1, place, output] the logits of the examples at some places, from one batch."""
     batch = model.batch([examples[at] for at in places])
     return answers(batch, variants).float().cpu().numpy()

@@ -67,14 +67,21 @@ def align(
             f"{translator.name!r} takes; wanted sentences with their translations"
         )
     request = ExperimentRequest(
-        "reproduce", translator, examples=[_example(one) for one in fitting], settings={},
+        "reproduce",
+        translator,
+        examples=[_example(one) for one in fitting],
+        settings={},
         corpus={
-            "kind": "word alignment", "files": described(gold.files), "rows_sha256": gold.sha256,
-            "counted": "sentence pairs", "words_from": gold.first,
+            "kind": "word alignment",
+            "files": described(gold.files),
+            "rows_sha256": gold.sha256,
+            "counted": "sentence pairs",
+            "words_from": gold.first,
         },
         counts={"skipped": len(encoded) - len(fitting)},
-        seed=seed, replicates=replicates,
-    )  # fmt: skip
+        seed=seed,
+        replicates=replicates,
+    )
 
     def compute(run: RunInProgress) -> dict[str, xr.Dataset]:
         states = [
@@ -133,10 +140,12 @@ def counts_of(translator: Translator, batch: Sequence[EncodedPair]) -> State:
     with Instrument(translator.network, observers=[look], stacks=["cross"]):
         translator.run(*tensors(translator, batch))
     return {
-        "head": found[:, :, :-1], "layer": found[:, :, -1], "norm": norm,
+        "head": found[:, :, :-1],
+        "layer": found[:, :, -1],
+        "norm": norm,
         "cells": np.array([len(one.source) * len(one.target) for one in batch], np.int64),
         "wanted": np.array([len(one.pair.sure) for one in batch], np.int64),
-    }  # fmt: skip
+    }
 
 
 def maps_of(view: LayerView) -> Float64:

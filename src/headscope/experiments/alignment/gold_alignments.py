@@ -155,8 +155,10 @@ def _texts(
 ) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """[line] words of both sides; a line that is empty on both is no pair."""
     # not split(): that would cut at no-break spaces too
-    sides = [[tuple(filter(None, re.split(r"[ \t]", line))) for line in side]
-             for side in (source, target)]  # fmt: skip
+    sides = [
+        [tuple(filter(None, re.split(r"[ \t]", line))) for line in side]
+        for side in (source, target)
+    ]
     for side in sides:
         while side and not side[-1]:
             side.pop()

@@ -51,23 +51,32 @@ def alignment_result(scores: AlignmentScores) -> xr.Dataset:
         "mean_layer_aer": (scores.layer.mean(1), both, f"{rate}, mean of layers"),
         "best_aer": (scores.best, both, f"{rate} of the best layer"),
         "highest_norm_layer_aer": (
-            scores.highest_norm_layer, setting, f"{rate} of the layer {highest}",
+            scores.highest_norm_layer,
+            setting,
+            f"{rate} of the layer {highest}",
         ),
         "highest_norm_head_aer": (
-            scores.highest_norm_head, setting, f"{rate} of the head {highest}",
+            scores.highest_norm_head,
+            setting,
+            f"{rate} of the head {highest}",
         ),
         "mean_norm": (scores.norm, ("layer", "head"), "mean weighted norm ‖αf(x)‖"),
         "spearman": (
-            scores.correlation(spearman_over_units), setting, together.format("Spearman’s ρ"),
+            scores.correlation(spearman_over_units),
+            setting,
+            together.format("Spearman’s ρ"),
         ),
         "pearson": (
-            scores.correlation(pearson_over_units), setting, together.format("Pearson’s r"),
+            scores.correlation(pearson_over_units),
+            setting,
+            together.format("Pearson’s r"),
         ),
         "held_out": (
-            scores.held_out, both,
+            scores.held_out,
+            both,
             f"{rate} of the best layer, chosen on one half and scored on the other",
         ),
-    }  # fmt: skip
+    }
     variables = {
         name: Variable(
             _estimate(name, draws),
@@ -166,9 +175,11 @@ def scores_of(state: State, ids: list[str], *, replicates: int, seed: int) -> Al
         for chosen, scored in (halved, halved[::-1])
     ]  # [replicate + 1, setting, measure] each
     return AlignmentScores(
-        error_rate(state["head"], wanted, weights), error_rate(layer, wanted, weights), norm,
+        error_rate(state["head"], wanted, weights),
+        error_rate(layer, wanted, weights),
+        norm,
         np.asarray((held_out[0] + held_out[1]) / 2),
-    )  # fmt: skip
+    )
 
 
 def error_rate(counts: npt.NDArray[np.int32], wanted: Ints, weights: Float64) -> Float64:

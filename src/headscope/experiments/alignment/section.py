@@ -53,16 +53,27 @@ def _table(alignment: xr.Dataset) -> Table:
             highest = [
                 cell(f"highest_norm_{unit}_aer", setting=setting) for unit in ("layer", "head")
             ]
-            rows.append([
-                Cell(setting), Cell(name), cell("mean_layer_aer", **of), cell("best_aer", **of),
-                Cell(str(_best_layer(alignment, setting, measure))), cell("held_out", **of),
-                *(highest if measure == "norm" else [Cell("")] * 2),
-            ])  # fmt: skip
+            rows.append(
+                [
+                    Cell(setting),
+                    Cell(name),
+                    cell("mean_layer_aer", **of),
+                    cell("best_aer", **of),
+                    Cell(str(_best_layer(alignment, setting, measure))),
+                    cell("held_out", **of),
+                    *(highest if measure == "norm" else [Cell("")] * 2),
+                ]
+            )
     columns = [
-        Column("Setting"), Column("By"), Column("Mean of layers", "%", "aer"),
-        Column("Best layer", "%"), Column("Layer"), Column("Held out", "%", "held_out"),
-        Column("Layer of highest norm", "%", "mean_norm"), Column("Head of highest norm", "%"),
-    ]  # fmt: skip
+        Column("Setting"),
+        Column("By"),
+        Column("Mean of layers", "%", "aer"),
+        Column("Best layer", "%"),
+        Column("Layer"),
+        Column("Held out", "%", "held_out"),
+        Column("Layer of highest norm", "%", "mean_norm"),
+        Column("Head of highest norm", "%"),
+    ]
     caption = (
         "Alignment error rates as in Kobayashi et al. (2020), Table 3; 95 % intervals "
         "over sentence pairs. Held out: a layer chosen on one half of the pairs, scored on the "
@@ -76,13 +87,16 @@ OPENING = OpeningPlan(
 )
 SECTIONS = (
     SectionPlan(
-        id="part-alignment", title="Which layers and heads align words?", chapter=FINDINGS,
+        id="part-alignment",
+        title="Which layers and heads align words?",
+        chapter=FINDINGS,
         text="A word of the translation is linked to the source word that gets most of a head’s, "
         "or a layer’s, cross-attention: by weights, or by the norms of the weighted vectors. "
         "Links to the closing sign are left out.",
-        pictures=("alignment",), tables=(of_group("alignment", _table),),
+        pictures=("alignment",),
+        tables=(of_group("alignment", _table),),
     ),
-)  # fmt: skip
+)
 
 
 # --- the figure -------------------------------------------------------------------------------

@@ -86,9 +86,11 @@ class Translator(Model):
         """One forward pass; all [example, token]. The words' scores are left out where they can."""
         with torch.inference_mode():
             self.network.base_model(
-                input_ids=ids, attention_mask=mask.long(), decoder_input_ids=decoder_ids,
+                input_ids=ids,
+                attention_mask=mask.long(),
+                decoder_input_ids=decoder_ids,
                 use_cache=False,
-            )  # fmt: skip
+            )
 
 
 def load_translator(

@@ -18,10 +18,17 @@ CIRCUITS = Question(
 )  # fmt: skip
 
 WRITES = Question(
-    package=__name__, name="writes", title="What heads write", place=303,
-    figures="written_answers:FIGURES", section="written_answers:SECTIONS",
-    opening="section:OPENING", terms="written_answers:TERMS", labels="written_answers:LABELS",
-    claims="written_answers:claims", rules="written_answers:RULES",
+    package=__name__,
+    name="writes",
+    title="What heads write",
+    place=303,
+    figures="written_answers:FIGURES",
+    section="written_answers:SECTIONS",
+    opening="section:OPENING",
+    terms="written_answers:TERMS",
+    labels="written_answers:LABELS",
+    claims="written_answers:claims",
+    rules="written_answers:RULES",
     findings="written_answers:findings",
     shown={"table": ("effect", "direct_share"), "card": ("effect", "direct_share")},
-)  # fmt: skip
+)

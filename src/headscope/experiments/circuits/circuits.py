@@ -171,21 +171,31 @@ def circuits(
     against = control_of(model.model, control)
     hidden, others = _needles(model.model, corpus, settings), _held_out(model.model, settings)
     work = CircuitRun(
-        model.model, made, ordinals(model.model), hidden, settings, execution, against, asked,
+        model.model,
+        made,
+        ordinals(model.model),
+        hidden,
+        settings,
+        execution,
+        against,
+        asked,
         others,
-    )  # fmt: skip
+    )
     spec: dict[str, Any] = {} if against is None else {"control": dict(against.spec)}
     shown = [] if others is None else others.repeated
     if asked is not None:
         shown = [*shown, *asked.clean, *asked.corrupted]
         spec["answers"] = [[ids.tolist() for ids in side] for side in (asked.right, asked.wrong)]
     request = ExperimentRequest(
-        "circuits", model.model,
+        "circuits",
+        model.model,
         corpus={"kind": "made inputs", "files": [], "counted": "inputs"},
         examples=[*made.repeated, *made.fresh, *(hidden.examples if hidden else ()), *shown],
         settings={**asdict(settings), **spec},
-        seed=settings.seed, replicates=settings.replicates, batch_tokens=settings.batch_tokens,
-    )  # fmt: skip
+        seed=settings.seed,
+        replicates=settings.replicates,
+        batch_tokens=settings.batch_tokens,
+    )
     return run_experiment(request, work.compute, output=output, execution=execution)
 
 
@@ -219,10 +229,14 @@ class CircuitRun:
                 found |= run.part(len(parts), partial(self._of_needles, weights, self.needles))
         patterns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
         of_heads = result.circuits_result(
-            patterns, found, self.made, self.ordinals, self.needles,
+            patterns,
+            found,
+            self.made,
+            self.ordinals,
+            self.needles,
             replicates=self.settings.replicates,
             width=weights.embedding.shape[1],
-        )  # fmt: skip
+        )
         made, settings = self.others, self.settings
         if made is not None and (sets := best_heads(of_heads, settings.switch_off)):
             more = {"seed": settings.seed, "batch_tokens": settings.batch_tokens}
@@ -237,8 +251,9 @@ class CircuitRun:
             return {}
         settings, language = self.settings, LanguageModel(self.model, "causal")
         how: dict[str, Any] = {
-            "batch_tokens": 2 * settings.batch_tokens, "replicates": settings.replicates,
-        }  # fmt: skip
+            "batch_tokens": 2 * settings.batch_tokens,
+            "replicates": settings.replicates,
+        }
         found = direct_logits(language, self.asked, **how)
         if self.asked.corrupted:
             found = found.merge(patch_heads(language, self.asked, **how))
@@ -250,9 +265,12 @@ class CircuitRun:
         if settings.views:
             most = [found[name].values for name in ("direct_share", "effect") if name in found]
             groups["prompts"] = prompt_views(
-                language, self.asked, shown=settings.views, followed=followed_heads(*most),
+                language,
+                self.asked,
+                shown=settings.views,
+                followed=followed_heads(*most),
                 batch_tokens=how["batch_tokens"],
-            )  # fmt: skip
+            )
         return groups
 
     def _parts(self, places: range) -> Any:
@@ -277,9 +295,11 @@ class CircuitRun:
         told = second_half(self.made, examples, most=None if repeated else 1)
         rows = range(len(examples))
         with (
-            torch.inference_mode(), evaluating(network), told.asking(network, rows),
+            torch.inference_mode(),
+            evaluating(network),
+            told.asking(network, rows),
             Instrument(network, observers=[lambda view: scores.look(view, batch)]),
-        ):  # fmt: skip
+        ):
             logits = forward(network, *batch.inputs, keep=False).logits
             right = to_float64(told.answers(logits, rows))
         return {"patterns": scores.whole, "right": right}
@@ -313,9 +333,10 @@ class CircuitRun:
         settings = replace(self.settings, composition=False, successors=False, replicates=0)
         hidden = None if self.needles is None else self.needles.first(OF_CONTROL)
         counts = {
-            "documents": OF_CONTROL, "examples": 2 * OF_CONTROL,
+            "documents": OF_CONTROL,
+            "examples": 2 * OF_CONTROL,
             "tokens": 2 * OF_CONTROL * len(made.repeated[0]),
-        }  # fmt: skip
+        }
         groups = {CONTROL: xr.Dataset(attrs={"kind": self.control.kind, "tidy": 0, **counts})}
         with phase("control", len(self.control.networks), "networks") as advance:
             for name, make in self.control.networks.items():
@@ -330,9 +351,14 @@ class CircuitRun:
                 about = {"model": name, "layers": other.shape.layers, "heads": other.shape.heads}
                 groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
                 groups[f"{CONTROL}/{name}/circuits"] = result.circuits_result(
-                    patterns, found, made, self.ordinals, hidden, replicates=0,
+                    patterns,
+                    found,
+                    made,
+                    self.ordinals,
+                    hidden,
+                    replicates=0,
                     width=weights.embedding.shape[1],
-                )  # fmt: skip
+                )
                 advance(1)
         return groups
 
@@ -368,9 +394,13 @@ def _needles(
         return None
     text = demo_corpus() if corpus is None else corpus_of(corpus)
     return needles(
-        model, text, runs=settings.needles, haystack=haystack, seed=settings.seed,
+        model,
+        text,
+        runs=settings.needles,
+        haystack=haystack,
+        seed=settings.seed,
         room=settings.steps,
-    )  # fmt: skip
+    )
 
 
 def _held_out(model: Model, settings: CircuitSettings) -> Repeats | None:

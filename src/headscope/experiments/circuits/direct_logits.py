@@ -120,23 +120,27 @@ def direct_logits(
         "direct": Variable(
             mean(told.heads), ("layer", "head"), "written directly to the answer", logits, SOURCE
         ),
-        "direct_mlp": Variable(
-            mean(told.mlps), ("layer",), "written by the MLP", logits, SOURCE
-        ),
+        "direct_mlp": Variable(mean(told.mlps), ("layer",), "written by the MLP", logits, SOURCE),
         "direct_embedding": Variable(
             mean(told.embedding), (), "written by the embedding", logits, SOURCE
         ),
         "direct_bias": Variable(mean(told.bias), (), "written by all biases", logits, SOURCE),
         "logit_difference": Variable(
-            mean(told.difference), (), "logit of the answer less that of the wrong one", logits,
+            mean(told.difference),
+            (),
+            "logit of the answer less that of the wrong one",
+            logits,
             SOURCE,
         ),
         "direct_of_prompt": Variable(
-            told.heads, ("prompt", "layer", "head"), "written directly to the answer", logits,
+            told.heads,
+            ("prompt", "layer", "head"),
+            "written directly to the answer",
+            logits,
             SOURCE,
         ),
         **answer_variables(told),
-    }  # fmt: skip
+    }
     return labelled(variables).assign_attrs(about(asked), logits=told.after)
 
 
@@ -224,9 +228,11 @@ def written(
             batch = model.model.batch([examples[at] for at in places])
             taken = _Taken(asked_places(batch))
             with (
-                objective.asking(network, places), Readout(network, blocks) as readout,
-                taken.watching(blocks), Instrument(network, observers=[taken.views.append]),
-            ):  # fmt: skip
+                objective.asking(network, places),
+                Readout(network, blocks) as readout,
+                taken.watching(blocks),
+                Instrument(network, observers=[taken.views.append]),
+            ):
                 answer = forward(network, *batch.inputs, keep=False)
             right, wrong = ([some[at] for at in places] for some in (asked.right, asked.wrong))
             with torch.inference_mode():
@@ -320,16 +326,21 @@ def _parts(
             constant = constant + ahead @ norm.shift
         mlps.append(torch.linalg.vecdot(added.to(wide), ahead))
     told = readout.logits.to(ahead.dtype)
-    difference = torch.stack([
-        row[one].mean() - row[other].mean()
-        for row, one, other in zip(told, right, wrong, strict=True)
-    ])  # fmt: skip
+    difference = torch.stack(
+        [
+            row[one].mean() - row[other].mean()
+            for row, one, other in zip(told, right, wrong, strict=True)
+        ]
+    )
     embedding = torch.linalg.vecdot(taken.before[0].to(ahead.dtype), ahead)
     return {
-        "heads": to_float64(torch.stack(heads, 1)), "mlps": to_float64(torch.stack(mlps, 1)),
-        "embedding": to_float64(embedding), "bias": to_float64(constant),
-        "difference": to_float64(difference), "sources": to_float64(torch.stack(sources, 1)),
-    }  # fmt: skip
+        "heads": to_float64(torch.stack(heads, 1)),
+        "mlps": to_float64(torch.stack(mlps, 1)),
+        "embedding": to_float64(embedding),
+        "bias": to_float64(constant),
+        "difference": to_float64(difference),
+        "sources": to_float64(torch.stack(sources, 1)),
+    }
 
 
 def _added(taken: _Taken, at: int, own: torch.Tensor) -> tuple[FrozenNorm | None, torch.Tensor]:

@@ -71,13 +71,21 @@ def export_heads(run: Run, model: Model, forms: Collection[str]) -> list[Path]:
     about = {key: run.manifest["model"][key] for key in ("name", "revision", "sha256")}
     files = _gates(gates, streaming, model, about) if set(forms) - {"json"} else {}
     if "json" in forms:
-        files["retrieval_heads.json"] = _json({
-            **about, "layers": len(groups), "heads": dataset.sizes["head"],
-            "key_value_heads": groups, "score": GATE, "threshold": RETRIEVED,
-            "needles": dataset.sizes["run"], "answered": int(dataset.attrs["answered"]),
-            "streaming_window": STREAMING, "query_heads": heads,
-            "gates": gates.join(streaming).reset_index(),
-        })  # fmt: skip
+        files["retrieval_heads.json"] = _json(
+            {
+                **about,
+                "layers": len(groups),
+                "heads": dataset.sizes["head"],
+                "key_value_heads": groups,
+                "score": GATE,
+                "threshold": RETRIEVED,
+                "needles": dataset.sizes["run"],
+                "answered": int(dataset.attrs["answered"]),
+                "streaming_window": STREAMING,
+                "query_heads": heads,
+                "gates": gates.join(streaming).reset_index(),
+            }
+        )
     with held(run.path), RunFolder(run.path).listing():
         return [write_whole(run.path / name, write) for name, write in files.items()]
 

@@ -16,10 +16,13 @@ from headscope.draw.style import color, layer_colors
 from headscope.experiments.circuits.section import KINDS, SHARES, pairs_of, readers_of
 
 TITLES = {
-    "induction": "Induction", "previous_token": "Previous token",
-    "duplicate_token": "Duplicate token", "copied_attention": "Copying", "successor": "Successor",
+    "induction": "Induction",
+    "previous_token": "Previous token",
+    "duplicate_token": "Duplicate token",
+    "copied_attention": "Copying",
+    "successor": "Successor",
     "retrieval": "Retrieval",
-}  # fmt: skip
+}
 PATHS = 3  # heads whose earlier heads are drawn
 NAMED = 2  # of these
 HEADROOM = 1.15
@@ -31,11 +34,14 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     shown += [(one, dataset[one].values) for one in SHARES if one in dataset]
     panels = [
         grid_panel(
-            TITLES[key.rpartition(".")[2]], values, unit="probability", top=1.0,
+            TITLES[key.rpartition(".")[2]],
+            values,
+            unit="probability",
+            top=1.0,
             untrained=ranges.get(f"circuits.{key}"),
         )
         for key, values in shown
-    ]  # fmt: skip
+    ]
     by_weights = dataset["weight_copying"].values
     panels.append(
         signed_panel("Copying by weights", by_weights, top=1.0, low_text="−1", high_text="1")
@@ -90,18 +96,29 @@ def _path(dataset: xr.Dataset, reader: int, axes: Axes) -> None:
     pairs = pairs_of(dataset, reader, "key")
     for writer, score, _ in reversed(pairs):
         axes.plot(
-            before[writer], score, "o", color=shades[writer // heads], ms=4, mew=0.4,
-            mec=color("page"), zorder=3,
-        )  # fmt: skip
+            before[writer],
+            score,
+            "o",
+            color=shades[writer // heads],
+            ms=4,
+            mew=0.4,
+            mec=color("page"),
+            zorder=3,
+        )
     top = pairs[0][1]
     axes.axhline(float(dataset.attrs["width"]) ** -0.5, color=color("rule"), lw=0.8, zorder=1)
     for writer, score, _ in pairs[:NAMED]:
         right = before[writer] > 0.5
         axes.annotate(
-            head_name(writer, heads), (before[writer], score), (-5 if right else 5, 0),
-            ha="right" if right else "left", va="center", textcoords="offset points",
-            fontsize=6.5, zorder=4,
-        )  # fmt: skip
+            head_name(writer, heads),
+            (before[writer], score),
+            (-5 if right else 5, 0),
+            ha="right" if right else "left",
+            va="center",
+            textcoords="offset points",
+            fontsize=6.5,
+            zorder=4,
+        )
     axes.set_ylim(0, HEADROOM * top or 1.0)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlim(-0.03, 1.03)
@@ -123,11 +140,13 @@ def _path_caption(tree: xr.DataTree) -> str:
 
 
 FIGURES = (
+    Picture("circuits", "Heads on made inputs", ("circuits",), _panels, _caption, columns=3),
     Picture(
-        "circuits", "Heads on made inputs", ("circuits",), _panels, _caption, columns=3
-    ),
-    Picture(
-        "circuit_paths", "Which heads read which", ("circuits",), _path_panels, _path_caption,
+        "circuit_paths",
+        "Which heads read which",
+        ("circuits",),
+        _path_panels,
+        _path_caption,
         columns=3,
     ),
-)  # fmt: skip
+)

@@ -86,15 +86,20 @@ def path_patch(
     variable = Variable(share, ("sender", "receiver", "via"), told_as, "1", WANG)
     names = {
         "sender": [place_name(*one) for one in senders],
-        "receiver": [place_name(*one) for one in receivers], "via": VIA,
-    }  # fmt: skip
+        "receiver": [place_name(*one) for one in receivers],
+        "via": VIA,
+    }
     return labelled({"path": variable}, coords=names).assign_attrs(about(asked))
 
 
 def path_changes(
-    language: LanguageModel, asked: PromptSet, senders: Sequence[Head],
-    receivers: Sequence[Head], *, batch_tokens: int,
-) -> tuple[Float64, Float64]:  # fmt: skip
+    language: LanguageModel,
+    asked: PromptSet,
+    senders: Sequence[Head],
+    receivers: Sequence[Head],
+    *,
+    batch_tokens: int,
+) -> tuple[Float64, Float64]:
     """Changes [prompt, sender, receiver, via] of the logit difference, and the gap [prompt]."""
     changes = np.full((len(asked.clean), len(senders), len(receivers), len(VIA)), np.nan)
     gap = np.zeros(len(asked.clean))
@@ -216,23 +221,32 @@ def function_vectors(
         return mixed
 
     after, before = one_by_one(
-        language, asked.corrupted, asked, instead, partial(_answered, asked),
+        language,
+        asked.corrupted,
+        asked,
+        instead,
+        partial(_answered, asked),
         batch_tokens=batch_tokens,
-    )  # fmt: skip
+    )
     changes = after - before[:, None, None]
     mean, over = partial(mean_over, asked.items, replicates=replicates), ("layer", "head")
     p = "probability"
-    return labelled({
-        "indirect": Variable(mean(changes), over, "rise of the answer's probability", p, TODD),
-        "indirect_q": Variable(
-            q_of(asked.items, changes, replicates=replicates), over,
-            "that the rise is none, corrected within the heads", p, "headscope",
-        ),
-        "probability": Variable(mean(right), (), "probability of the answer", p, TODD),
-        "shuffled_probability": Variable(
-            mean(before), (), "the same after shuffled examples", p, TODD
-        ),
-    }).assign_attrs(about(asked))  # fmt: skip
+    return labelled(
+        {
+            "indirect": Variable(mean(changes), over, "rise of the answer's probability", p, TODD),
+            "indirect_q": Variable(
+                q_of(asked.items, changes, replicates=replicates),
+                over,
+                "that the rise is none, corrected within the heads",
+                p,
+                "headscope",
+            ),
+            "probability": Variable(mean(right), (), "probability of the answer", p, TODD),
+            "shuffled_probability": Variable(
+                mean(before), (), "the same after shuffled examples", p, TODD
+            ),
+        }
+    ).assign_attrs(about(asked))
 
 
 def _at_last(
@@ -283,22 +297,31 @@ def knockouts(
         return to_float64((whole.exp() * (whole - told)).sum(-1))
 
     after, _ = one_by_one(
-        language, asked.clean, asked, lambda kept, _, layer: kept.stand_ins[layer], divergence,
-        batch_tokens=batch_tokens, how="uniform",
-    )  # fmt: skip
+        language,
+        asked.clean,
+        asked,
+        lambda kept, _, layer: kept.stand_ins[layer],
+        divergence,
+        batch_tokens=batch_tokens,
+        how="uniform",
+    )
     mean = mean_over(asked.items, after, replicates=replicates)
     words = "divergence of the next token when the head attends evenly"
-    return labelled({
-        "kl": Variable(mean, ("layer", "head"), words, "nats", "headscope")
-    }).assign_attrs(about(asked))  # fmt: skip
+    return labelled(
+        {"kl": Variable(mean, ("layer", "head"), words, "nats", "headscope")}
+    ).assign_attrs(about(asked))
 
 
 def one_by_one(
-    language: LanguageModel, examples: Sequence[Example], asked: PromptSet,
+    language: LanguageModel,
+    examples: Sequence[Example],
+    asked: PromptSet,
     instead: Callable[[WholePass, AskedBatch, int], torch.Tensor],
-    measure: Callable[[Sequence[int], torch.Tensor], Float64], *, batch_tokens: int,
+    measure: Callable[[Sequence[int], torch.Tensor], Float64],
+    *,
+    batch_tokens: int,
     how: str = "zero",
-) -> tuple[Float64, Float64]:  # fmt: skip
+) -> tuple[Float64, Float64]:
     """A measure of the logits with each head replaced, [prompt, layer, head], and whole [prompt].
 
     measure  (places, logits [copy, example, vocabulary]) -> [copy, example]; of the whole first
@@ -326,6 +349,6 @@ def one_by_one(
 def _answered(asked: PromptSet, places: Sequence[int], logits: torch.Tensor) -> Float64:
     """[copy, example] the probability of the answers."""
     told = logits.softmax(-1, dtype=torch.float64)
-    return to_float64(torch.stack(
-        [told[:, row, asked.right[at]].sum(-1) for row, at in enumerate(places)], 1
-    ))  # fmt: skip
+    return to_float64(
+        torch.stack([told[:, row, asked.right[at]].sum(-1) for row, at in enumerate(places)], 1)
+    )

@@ -112,9 +112,13 @@ class HeadSwaps:
         return logits.view(-1, size, logits.shape[-1])  # [copy, example, vocabulary]
 
     def swapped(
-        self, asked: AskedBatch, kept: WholePass, layer: int, instead: torch.Tensor,
+        self,
+        asked: AskedBatch,
+        kept: WholePass,
+        layer: int,
+        instead: torch.Tensor,
         cells: Sequence[tuple[int, slice]],
-    ) -> Iterator[tuple[int, torch.Tensor]]:  # fmt: skip
+    ) -> Iterator[tuple[int, torch.Tensor]]:
         """In turn, the place of a first cell, and [cell, example, vocabulary] logits.
 
         instead  [example, query, head, dim] what stands in for a head's mixture
@@ -150,9 +154,14 @@ class HeadSwaps:
 
 @contextmanager
 def head_swaps(
-    network: PreTrainedModel, objective: TokenLoss, first: AskedBatch, *, batch_tokens: int,
-    how: str = "zero", kind: Callable[..., SharedPrefix] = SharedPrefix,
-) -> Iterator[HeadSwaps]:  # fmt: skip
+    network: PreTrainedModel,
+    objective: TokenLoss,
+    first: AskedBatch,
+    *,
+    batch_tokens: int,
+    how: str = "zero",
+    kind: Callable[..., SharedPrefix] = SharedPrefix,
+) -> Iterator[HeadSwaps]:
     """A context in which the network runs so; checked on a batch first.
 
     how     what is kept to stand in for heads, as `StandIn`
@@ -201,8 +210,11 @@ def differences(asked: PromptSet, places: Sequence[int], logits: torch.Tensor) -
     logits  [copy, example, vocabulary]
     """
     wide = torch.promote_types(logits.dtype, torch.float32)
-    return torch.stack([
-        logits[:, row, asked.right[at]].to(wide).mean(1)
-        - logits[:, row, asked.wrong[at]].to(wide).mean(1)
-        for row, at in enumerate(places)
-    ], 1)  # fmt: skip
+    return torch.stack(
+        [
+            logits[:, row, asked.right[at]].to(wide).mean(1)
+            - logits[:, row, asked.wrong[at]].to(wide).mean(1)
+            for row, at in enumerate(places)
+        ],
+        1,
+    )

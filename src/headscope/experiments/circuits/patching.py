@@ -129,13 +129,20 @@ def _variables(found: dict[str, Float64], asked: PromptSet, replicates: int) -> 
         if name in found
     }
     variables["effect_q"] = Variable(
-        q_of(asked.items, found["effect"], replicates=replicates), over,
-        "that the effect is none, corrected within the heads", "probability", "headscope",
-    )  # fmt: skip
+        q_of(asked.items, found["effect"], replicates=replicates),
+        over,
+        "that the effect is none, corrected within the heads",
+        "probability",
+        "headscope",
+    )
     variables["rho"] = Variable(
-        _agreement(variables), (), "rank correlation of effect and attribution over heads", "1",
-        "headscope", "heads",
-    )  # fmt: skip
+        _agreement(variables),
+        (),
+        "rank correlation of effect and attribution over heads",
+        "1",
+        "headscope",
+        "heads",
+    )
     mean = partial(mean_over, asked.items, replicates=replicates)
     for name, words in (("from", "prompts whose heads are taken"), ("into", "prompts patched")):
         variables[name] = Variable(
@@ -161,9 +168,14 @@ def _agreement(variables: dict[str, Variable]) -> Any:
 
 
 def patched_differences(
-    language: LanguageModel, from_: list[Example], into: list[Example], asked: PromptSet, *,
-    positions: bool, batch_tokens: int,
-) -> dict[str, Float64]:  # fmt: skip
+    language: LanguageModel,
+    from_: list[Example],
+    into: list[Example],
+    asked: PromptSet,
+    *,
+    positions: bool,
+    batch_tokens: int,
+) -> dict[str, Float64]:
     """Changes of the logit difference [prompt, layer, head], and the differences [prompt].
 
     returns  effect, attribution, from, into; effect_of_position[prompt, layer, head, position] too
@@ -172,9 +184,11 @@ def patched_differences(
     objective = asking_last(into, asked.right)
     size, tokens = (len(into), shape.layers, shape.heads), max(map(len, into))
     found: dict[str, Float64] = {
-        "effect": np.zeros(size), "attribution": np.zeros(size), "from": np.zeros(size[0]),
+        "effect": np.zeros(size),
+        "attribution": np.zeros(size),
+        "from": np.zeros(size[0]),
         "into": np.zeros(size[0]),
-    } | ({"effect_of_position": np.zeros((*size, tokens))} if positions else {})  # fmt: skip
+    } | ({"effect_of_position": np.zeros((*size, tokens))} if positions else {})
     shown = [
         asked_batches(language.model, side, batch_tokens=batch_tokens, heads=shape.heads)
         for side in (from_, into)
@@ -210,9 +224,11 @@ def _cells(heads: int, tokens: int) -> list[tuple[int, slice]]:
 
 
 def _put(
-    found: dict[str, Float64], at: tuple[Sequence[int], int], cell: tuple[int, slice],
+    found: dict[str, Float64],
+    at: tuple[Sequence[int], int],
+    cell: tuple[int, slice],
     change: Float64,
-) -> None:  # fmt: skip
+) -> None:
     head, queries = cell
     if queries.start is None:
         found["effect"][(*at, head)] = change
@@ -221,17 +237,22 @@ def _put(
 
 
 def _attribution(
-    network: PreTrainedModel, objective: TokenLoss, asked: PromptSet, clean: AskedBatch,
+    network: PreTrainedModel,
+    objective: TokenLoss,
+    asked: PromptSet,
+    clean: AskedBatch,
     other: AskedBatch,
-) -> Float64:  # fmt: skip
+) -> Float64:
     """[example, layer, head] (z_clean - z_other) · ∂m/∂z at the other prompt: one backward pass."""
     kept = []
     for one, mode in ((clean, torch.no_grad()), (other, torch.enable_grad())):
         mixtures = _KeptMixtures()
         with (
-            mode, frozen(network), listening(network, mixtures, alone=True),
+            mode,
+            frozen(network),
+            listening(network, mixtures, alone=True),
             objective.asking(network, one.places),
-        ):  # fmt: skip
+        ):
             logits = run_network(network, *one.batch.inputs).logits
         kept.append(mixtures.kept)
     with torch.enable_grad():

@@ -42,9 +42,13 @@ Row = tuple[str, Any, str, str, str, str]  # name, values, dimensions, long name
 
 
 def prompt_views(
-    model: LanguageModel, every: PromptSet, *, shown: int, followed: Sequence[Head] = (),
+    model: LanguageModel,
+    every: PromptSet,
+    *,
+    shown: int,
+    followed: Sequence[Head] = (),
     batch_tokens: int,
-) -> xr.Dataset:  # fmt: skip
+) -> xr.Dataset:
     """The group `prompts`: what stands on the page of the first `shown` prompts.
 
     every     prompts, clean and corrupted, over which the mean of a head's mixture is taken
@@ -74,24 +78,54 @@ def prompt_views(
     source, to_answer, attention = (_padded(some).astype(np.float32) for some in by_token)
     rows: list[Row] = [
         ("token_text", np.array(list(texts)).T, "prompt token", "the tokens", "1", OURS),
-        ("told", _padded([one.told for one in reads]), "prompt number token",
-         "of the token that came", "1", OURS),
-        ("choices", np.array([list(map(len, one)) for one in choices]), "prompt end",
-         "tokens that count as it", "1", OURS),
-        ("outcome_text", np.array([list(map(name, one.ends)) for one in reads]), "prompt end",
-         "what may follow", "1", OURS),
-        ("outcome", np.stack([one.outcome for one in reads]), "prompt number end",
-         "of what may follow", "1", OURS),
+        (
+            "told",
+            _padded([one.told for one in reads]),
+            "prompt number token",
+            "of the token that came",
+            "1",
+            OURS,
+        ),
+        (
+            "choices",
+            np.array([list(map(len, one)) for one in choices]),
+            "prompt end",
+            "tokens that count as it",
+            "1",
+            OURS,
+        ),
+        (
+            "outcome_text",
+            np.array([list(map(name, one.ends)) for one in reads]),
+            "prompt end",
+            "what may follow",
+            "1",
+            OURS,
+        ),
+        (
+            "outcome",
+            np.stack([one.outcome for one in reads]),
+            "prompt number end",
+            "of what may follow",
+            "1",
+            OURS,
+        ),
         ("difference", told.difference, "prompt", "answer less wrong one", "logits", SOURCE),
         ("direct", told.heads, OVER, "written directly to the answer", "logits", SOURCE),
         ("rest", rest, "prompt part", "written by what is no head", "logits", SOURCE),
         ("lost", lost, OVER, "lost when the head is switched off", "logits", OURS),
         ("lost_mean", lost_mean, OVER, "lost when the head gives its mean", "logits", OURS),
         ("source", source, f"{OVER} token", "written to the answer from a token", "logits", SOURCE),
-        ("to_answer", to_answer, f"{OVER} token",
-         "written to the answer's own logit, above the mean of all tokens", "logits", SOURCE),
+        (
+            "to_answer",
+            to_answer,
+            f"{OVER} token",
+            "written to the answer's own logit, above the mean of all tokens",
+            "logits",
+            SOURCE,
+        ),
         ("attention", attention, f"{OVER} token", "of the last token", "probability", OURS),
-    ]  # fmt: skip
+    ]
     if followed:
         path, gap = path_changes(model, asked, followed, followed, batch_tokens=batch_tokens)
         units = np.array([layer * told.heads.shape[2] + head for layer, head in followed])
@@ -104,8 +138,12 @@ def prompt_views(
 
 
 def _labelled(rows: list[Row]) -> xr.Dataset:
-    coords = {"number": TOLD, "end": ("answer", "wrong"), "via": VIA,
-              "part": ("mlps", "embedding", "bias")}  # fmt: skip
+    coords = {
+        "number": TOLD,
+        "end": ("answer", "wrong"),
+        "via": VIA,
+        "part": ("mlps", "embedding", "bias"),
+    }
     variables = {
         name: Variable(value, dims.split(), words, units, source)
         for name, value, dims, words, units, source in rows
@@ -129,10 +167,13 @@ def _lost(
         return kept.stand_ins[layer] if instead is None else instead[layer].to(own).expand_as(own)
 
     without, whole = one_by_one(
-        model, asked.clean, asked, given,
+        model,
+        asked.clean,
+        asked,
+        given,
         lambda places, logits: to_float64(differences(asked, places, logits)),
         batch_tokens=batch_tokens,
-    )  # fmt: skip
+    )
     return whole[:, None, None] - without
 
 
@@ -180,11 +221,16 @@ def _numbers(logits: torch.Tensor, ids: Ints) -> Float64:
 def _padded(some: Sequence[Float64]) -> Float64:
     """[prompt, …, token] of arrays [..., token]; NaN behind the tokens of a prompt."""
     longest = max(rows.shape[-1] for rows in some)
-    return np.stack([
-        np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, longest - rows.shape[-1])],
-               constant_values=np.nan)
-        for rows in some
-    ])  # fmt: skip
+    return np.stack(
+        [
+            np.pad(
+                rows,
+                [(0, 0)] * (rows.ndim - 1) + [(0, longest - rows.shape[-1])],
+                constant_values=np.nan,
+            )
+            for rows in some
+        ]
+    )
 
 
 def followed_heads(*values: Float64) -> list[Head]:

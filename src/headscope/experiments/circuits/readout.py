@@ -126,9 +126,12 @@ class Readout:
         return next((m for m, _, out in reversed(self._seen) if _alike(out, self.inputs)), None)
 
     def directions(
-        self, final: torch.Tensor, places: tuple[torch.Tensor, torch.Tensor],
-        right: Sequence[Ints], wrong: Sequence[Ints],
-    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+        self,
+        final: torch.Tensor,
+        places: tuple[torch.Tensor, torch.Tensor],
+        right: Sequence[Ints],
+        wrong: Sequence[Ints],
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """The direction of the residual stream that is the logit difference, and its constant.
 
         final    [row, model] the residual stream after the last layer, at the asked places
@@ -151,10 +154,12 @@ class Readout:
         )  # [row, model]
         constant = torch.zeros(len(ahead), dtype=wide, device=final.device)
         if bias is not None:
-            constant += torch.stack([
-                bias[one].to(wide).mean() - bias[other].to(wide).mean()
-                for one, other in zip(right, wrong, strict=True)
-            ])  # fmt: skip
+            constant += torch.stack(
+                [
+                    bias[one].to(wide).mean() - bias[other].to(wide).mean()
+                    for one, other in zip(right, wrong, strict=True)
+                ]
+            )
         if _alike(final, self.inputs):
             return ahead, constant
         for module, given, answer in reversed(self._seen):

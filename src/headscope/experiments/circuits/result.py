@@ -32,9 +32,15 @@ OTHER_SCORES = ("qr_score", "locos")  # what else finds heads that retrieve
 
 
 def circuits_result(
-    patterns: Mapping[str, Float64], weights: Mapping[str, Float64], made: Repeats,
-    asked: Ordinals, hidden: Needles | None, *, replicates: int, width: int,
-) -> xr.Dataset:  # fmt: skip
+    patterns: Mapping[str, Float64],
+    weights: Mapping[str, Float64],
+    made: Repeats,
+    asked: Ordinals,
+    hidden: Needles | None,
+    *,
+    replicates: int,
+    width: int,
+) -> xr.Dataset:
     """The group `circuits`.
 
     patterns  by name, [sequence, …]: repeated_patterns, fresh_patterns, and repeated_right
@@ -78,16 +84,23 @@ def circuits_result(
         else:
             found[name].attrs["n"] = counts.get(str(name).partition("_ci")[0], len(names))
     return found.assign_attrs(
-        length=made.length, opening=made.opening, sequences=len(names),
-        answered=answered, **({"wrote": wrote} if "step_recall" in weights else {}),
-        ordinals="; ".join(asked.words), chance=1 / made.length, width=width,
-    )  # fmt: skip
+        length=made.length,
+        opening=made.opening,
+        sequences=len(names),
+        answered=answered,
+        **({"wrote": wrote} if "step_recall" in weights else {}),
+        ordinals="; ".join(asked.words),
+        chance=1 / made.length,
+        width=width,
+    )
 
 
 def _of_patterns(
-    patterns: Mapping[str, Float64], draws: Callable[[Float64], Float64], count: Float64,
+    patterns: Mapping[str, Float64],
+    draws: Callable[[Float64], Float64],
+    count: Float64,
     length: int,
-) -> dict[str, Variable]:  # fmt: skip
+) -> dict[str, Variable]:
     """What attention tells; `count` [replicate + 1] of sequences, `length` queries of each."""
     repeated, fresh = draws(patterns["repeated_patterns"]), draws(patterns["fresh_patterns"])
     score = repeated[..., : len(PATTERNS)]
@@ -97,37 +110,57 @@ def _of_patterns(
     own, raised, first, given = (repeated[..., at] for at in range(-4, 0))
     return {
         "score": Variable(
-            estimate(score, bounds=SHARE, sizes=asked_of[..., None]), OVER,
-            "attention on repeated tokens", "probability", OLSSON,
+            estimate(score, bounds=SHARE, sizes=asked_of[..., None]),
+            OVER,
+            "attention on repeated tokens",
+            "probability",
+            OLSSON,
         ),
         "null": Variable(
-            estimate(null, bounds=SHARE, sizes=asked_of[..., None]), OVER, "attention to the same "
-            "places without a repeat, or to an earlier token at random", "probability", OURS,
+            estimate(null, bounds=SHARE, sizes=asked_of[..., None]),
+            OVER,
+            "attention to the same places without a repeat, or to an earlier token at random",
+            "probability",
+            OURS,
         ),
         "surely_above": Variable(
-            surely_above(gain, score[0].size), OVER, "lower end of score − null, corrected for all "
-            "heads and scores", "probability", OURS,
+            surely_above(gain, score[0].size),
+            OVER,
+            "lower end of score − null, corrected for all heads and scores",
+            "probability",
+            OURS,
         ),
         "copying": Variable(
-            estimate(ratio(own, raised), bounds=SHARE, sizes=asked_of), OF_HEADS,
+            estimate(ratio(own, raised), bounds=SHARE, sizes=asked_of),
+            OF_HEADS,
             "of what attended tokens raise among the input’s tokens, the share of themselves",
-            "probability", OLSSON,
+            "probability",
+            OLSSON,
         ),
         "copied": Variable(
-            estimate_share(ratio(first, given), asked_of), OF_HEADS,
+            estimate_share(ratio(first, given), asked_of),
+            OF_HEADS,
             "of the attention to drawn tokens, the share to those that raise themselves most among "
-            "the input’s tokens", "probability", OURS,
+            "the input’s tokens",
+            "probability",
+            OURS,
         ),
         "copied_attention": Variable(
-            estimate(first / length, bounds=SHARE, sizes=asked_of), OF_HEADS,
+            estimate(first / length, bounds=SHARE, sizes=asked_of),
+            OF_HEADS,
             "of all attention of the second half, the share to drawn tokens that raise themselves "
-            "most among the input’s tokens", "probability", OURS,
+            "most among the input’s tokens",
+            "probability",
+            OURS,
         ),
         "told_again": Variable(
-            estimate(draws(patterns["repeated_right"]), bounds=SHARE, sizes=count), (),
-            "probability of the token that comes again", "probability", OURS,
+            estimate(draws(patterns["repeated_right"]), bounds=SHARE, sizes=count),
+            (),
+            "probability of the token that comes again",
+            "probability",
+            OURS,
         ),
-    }  # fmt: skip
+    }
 
 
 def surely_above(gain: Estimate, tests: int) -> Float64:
@@ -139,10 +172,13 @@ def _successor(right: Float64, asked: Ordinals, replicates: int) -> Variable:
     kept = left_out(asked.words, replicates=replicates)
     draws = np.tensordot(kept.T, right, 1) / kept.sum(0)[:, None, None]
     return Variable(
-        estimate_independent(draws, len(asked.words)), OF_HEADS,
-        "share of ordinals whose successor the head’s weights make the top token", "probability",
-        GOULD, "ordinals",
-    )  # fmt: skip
+        estimate_independent(draws, len(asked.words)),
+        OF_HEADS,
+        "share of ordinals whose successor the head’s weights make the top token",
+        "probability",
+        GOULD,
+        "ordinals",
+    )
 
 
 def _retrieval(
@@ -166,34 +202,53 @@ def _retrieval(
         streaming = draws["streaming"]
         found = {
             "retrieval": Variable(
-                estimate_share(draws["hits"], asked), OF_HEADS, "share of the needle’s tokens that "
-                "are attended to most as they are told", "probability", WU,
+                estimate_share(draws["hits"], asked),
+                OF_HEADS,
+                "share of the needle’s tokens that are attended to most as they are told",
+                "probability",
+                WU,
             ),
             "needle_attention": Variable(
-                estimate(draws["attention"], bounds=SHARE, sizes=asked), OF_HEADS,
-                "attention to each of the needle’s tokens as it is told", "probability", OURS,
+                estimate(draws["attention"], bounds=SHARE, sizes=asked),
+                OF_HEADS,
+                "attention to each of the needle’s tokens as it is told",
+                "probability",
+                OURS,
             ),
             "qr_score": Variable(
-                estimate(draws["qr_score"], bounds=DIFFERENCE, sizes=asked), OF_HEADS,
+                estimate(draws["qr_score"], bounds=DIFFERENCE, sizes=asked),
+                OF_HEADS,
                 "attention from the question to the needle’s sentence, above that from “N/A”",
-                "probability", ZHANG,
+                "probability",
+                ZHANG,
             ),
             "locos": Variable(
-                estimate(draws["locos"]), OF_HEADS, "written for the told token from the needle, "
-                "above as many other tokens", "logits before the last norm’s scale", GEMA,
+                estimate(draws["locos"]),
+                OF_HEADS,
+                "written for the told token from the needle, above as many other tokens",
+                "logits before the last norm’s scale",
+                GEMA,
             ),
             "needle_streaming": Variable(
-                estimate(streaming, bounds=SHARE, sizes=even(streaming)), (*OF_HEADS, "window"),
-                "attention from the answer to the first and the latest tokens", "probability",
+                estimate(streaming, bounds=SHARE, sizes=even(streaming)),
+                (*OF_HEADS, "window"),
+                "attention from the answer to the first and the latest tokens",
+                "probability",
                 XIAO25,
             ),
-        }  # fmt: skip
+        }
         hits, *others = (draws[name][0].ravel() for name in ("hits", *OTHER_SCORES))
         rho = [spearman_over_units(hits, other) for other in others]
-        variables |= found | {"retrieval_rho": Variable(
-            estimate_correlation(np.stack(rho, -1)), ("other",), "rank correlation with retrieval, "
-            "over heads", "1", OURS, "heads",
-        )}  # fmt: skip
+        variables |= found | {
+            "retrieval_rho": Variable(
+                estimate_correlation(np.stack(rho, -1)),
+                ("other",),
+                "rank correlation with retrieval, over heads",
+                "1",
+                OURS,
+                "heads",
+            )
+        }
     if "step_recall" not in weights:
         return variables
     wrote = weights["step_recall"]
@@ -201,9 +256,13 @@ def _retrieval(
     if (wrote > ANSWERED).sum() >= FEWEST:
         steps = _over_runs(weights, wrote > ANSWERED, replicates)[0]["step_hits"]
         variables["retrieval_steps"] = Variable(
-            estimate(steps, bounds=POSITIVE), OF_HEADS, "steps of a written answer that attend to "
-            "a token of the needle most and copy it, by the needle’s tokens", "1", WU,
-        )  # fmt: skip
+            estimate(steps, bounds=POSITIVE),
+            OF_HEADS,
+            "steps of a written answer that attend to "
+            "a token of the needle most and copy it, by the needle’s tokens",
+            "1",
+            WU,
+        )
     return variables
 
 
@@ -227,7 +286,10 @@ def _composition(weights: Mapping[str, Float64]) -> dict[str, Variable]:
             weights["composition"].astype(np.float32), over, "composition of two heads", "1", ELHAGE
         ),
         "composition_above": Variable(
-            weights["composition_above"].astype(np.float32), over,
-            "standard deviations by which its square lies above random rotations", "1", OURS,
+            weights["composition_above"].astype(np.float32),
+            over,
+            "standard deviations by which its square lies above random rotations",
+            "1",
+            OURS,
         ),
-    }  # fmt: skip
+    }

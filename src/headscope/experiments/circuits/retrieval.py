@@ -96,9 +96,15 @@ class Needles:
 
 
 def needles(
-    model: Model, corpus: Corpus, *, runs: int, haystack: int, seed: int, room: int = 0,
+    model: Model,
+    corpus: Corpus,
+    *,
+    runs: int,
+    haystack: int,
+    seed: int,
+    room: int = 0,
     wordings: Sequence[Wording] = MADE,
-) -> Needles:  # fmt: skip
+) -> Needles:
     """Needles at even depths of a haystack of so many tokens, from the corpus's documents in turn.
 
     room      tokens that are left for an answer of the model's own
@@ -220,8 +226,9 @@ class _Reading:
                 "hits": (answer.argmax(-1) == self.places).double().mean(-1),
                 "attention": answer[..., self.places].diagonal(0, -2, -1).mean(-1),
                 "qr_score": question[..., self.sentence].sum(-1).mean(-1),
-                "locos": self._locos(view, answer, speaks), "streaming": self._streaming(answer),
-            }  # fmt: skip
+                "locos": self._locos(view, answer, speaks),
+                "streaming": self._streaming(answer),
+            }
             found.append({name: to_float64(part) for name, part in parts.items()})
 
         answer = watched(
@@ -275,15 +282,23 @@ class _Reading:
 
 
 def watched(
-    model: Model, look: Observer, ids: torch.Tensor, seen: torch.Tensor, told: TokenLoss, *,
-    whole: int | None, **more: Any,
-) -> Any:  # fmt: skip
+    model: Model,
+    look: Observer,
+    ids: torch.Tensor,
+    seen: torch.Tensor,
+    told: TokenLoss,
+    *,
+    whole: int | None,
+    **more: Any,
+) -> Any:
     """One pass of one input whose layers are looked at; logits of the asked places only."""
     network = model.network
     with (
-        torch.inference_mode(), evaluating(network), told.asking(network, [0]),
+        torch.inference_mode(),
+        evaluating(network),
+        told.asking(network, [0]),
         Instrument(network, observers=[look], whole=whole),
-    ):  # fmt: skip
+    ):
         return run_network(network, ids, seen, **more)
 
 
@@ -305,9 +320,13 @@ def _written(model: Model, made: Needles, run: int, steps: int, whole: int) -> S
     ids = torch.from_numpy(asked := made.asked(run))[None].to(model.device)
     with torch.inference_mode(), evaluating(network), quietly():
         answer = network.generate(
-            ids, attention_mask=torch.ones_like(ids), max_new_tokens=steps, do_sample=False,
-            num_beams=1, pad_token_id=0,
-        )  # fmt: skip
+            ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=steps,
+            do_sample=False,
+            num_beams=1,
+            pad_token_id=0,
+        )
     told = answer[0, len(asked) :].cpu().numpy()
     ends = [at for at, one in enumerate(told) if "\n" in model.tokenizer.decode([int(one)])]
     told = told[: ends[0] + 1 if ends else None]  # the line's end is a step, as theirs

@@ -207,21 +207,28 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
 
 SECTIONS = (
     SectionPlan(
-        id="patterns-made", title="Where do heads look when random tokens come again?",
+        id="patterns-made",
+        title="Where do heads look when random tokens come again?",
         text="Tokens are random, so that nothing but their places and that they come again can "
         "draw attention. A head that induces looks at what came after the same token before, and "
         "copies it (Olsson et al. 2022).",
-        pictures=("circuits",), chapter=FINDINGS,
+        pictures=("circuits",),
+        chapter=FINDINGS,
     ),
     SectionPlan(
-        id="pairs-of-heads", title="Which heads read which?",
+        id="pairs-of-heads",
+        title="Which heads read which?",
         text="An induction head needs an earlier one that tells each token what stood before it; "
         "its keys then read what that head wrote (K-composition, Elhage et al. 2021).",
-        pictures=("circuit_paths",), chapter=FINDINGS,
+        pictures=("circuit_paths",),
+        chapter=FINDINGS,
     ),
-)  # fmt: skip
+)
 
 OPENING = OpeningPlan(
-    heading=heading_of("Where heads of ", " look, and what they write"), findings=circuit_findings,
-    lede=headline, id="circuits", tables=(verdict_table,),
-)  # fmt: skip
+    heading=heading_of("Where heads of ", " look, and what they write"),
+    findings=circuit_findings,
+    lede=headline,
+    id="circuits",
+    tables=(verdict_table,),
+)

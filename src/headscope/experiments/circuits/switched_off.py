@@ -43,9 +43,15 @@ Sets = Mapping[str, Sequence[Head]]
 
 
 def switch_off(
-    model: LanguageModel | str | Path, sets: Sets, *, sequences: int = SEQUENCES, length: int = 50,
-    seed: int = 0, batch_tokens: int = BATCH_TOKENS, replicates: int = REPLICATES,
-) -> xr.Dataset:  # fmt: skip
+    model: LanguageModel | str | Path,
+    sets: Sets,
+    *,
+    sequences: int = SEQUENCES,
+    length: int = 50,
+    seed: int = 0,
+    batch_tokens: int = BATCH_TOKENS,
+    replicates: int = REPLICATES,
+) -> xr.Dataset:
     """The loss on random tokens that come again without sets of heads, and without random ones.
 
     model      a decoder with its language-model head: a folder, a hub id
@@ -165,9 +171,10 @@ def _losses(model: Model, made: Repeats, rows: Sequence[int], heard: _MeanMixtur
     told = TokenLoss("next token", [asked] * len(rows), list(right))
     batch, network = model.batch([made.repeated[row] for row in rows]), model.network
     with (
-        torch.inference_mode(), listening(network, heard, alone=True),
+        torch.inference_mode(),
+        listening(network, heard, alone=True),
         told.asking(network, range(len(rows))),
-    ):  # fmt: skip
+    ):
         logits = forward(network, *batch.inputs, keep=False).logits.float()
     wanted = torch.from_numpy(right.ravel()).to(logits.device)
     each = functional.cross_entropy(logits, wanted, reduction="none")
@@ -184,11 +191,14 @@ def off_result(losses: Float64, made: Repeats, sets: Sets, *, replicates: int) -
             mean(losses), ("set", "off", "half"), "loss on random tokens with heads off", nats, OURS
         ),
         "off_more": Variable(
-            mean(apart[..., 1] - apart[..., 0]), ("set",), "by how much more these heads cost than "
-            "random ones on tokens that come again, less the same on those that come first", nats,
+            mean(apart[..., 1] - apart[..., 0]),
+            ("set",),
+            "by how much more these heads cost than "
+            "random ones on tokens that come again, less the same on those that come first",
+            nats,
             OURS,
         ),
-    }  # fmt: skip
+    }
     found = labelled(variables, coords={"set": list(sets), "off": OFF, "half": HALVES})
     for name in found.data_vars:
         found[name].attrs["n"] = len(made.repeated)

@@ -41,8 +41,9 @@ PROMPTS = "prompts with corrupted ones (--prompts)"
 NEEDS = {
     "successor": "ten ordinals or more that are one token each",
     "retrieval": "a haystack, and ten needles or more that the model tells",
-    "writes_answer": PROMPTS, "carries_answer": PROMPTS,
-}  # fmt: skip
+    "writes_answer": PROMPTS,
+    "carries_answer": PROMPTS,
+}
 
 
 @derived
@@ -131,8 +132,14 @@ def _would_show(verdict: Verdict) -> str:
 def verdict_table(tree: xr.DataTree, manifest: Manifest) -> Table:
     """Every kind of head with its verdict, and the head of the largest number."""
     rows = [_row(tree, kind, verdict) for kind, verdict in verdicts(tree).items()]
-    columns = [Column("Some head"), Column("Verdict"), Column("Heads"), Column("The most", "%"),
-               Column("Threshold", "%"), Column("It takes")]  # fmt: skip
+    columns = [
+        Column("Some head"),
+        Column("Verdict"),
+        Column("Heads"),
+        Column("The most", "%"),
+        Column("Threshold", "%"),
+        Column("It takes"),
+    ]
     meanings = " ".join(f"{one.sign} {one}: {words}" for one, words in MEANINGS.items())
     caption = f"Whether any head has the label, and how many have. {meanings}"
     return Table("What is claimed of heads", columns, [Rows(rows)], caption)

@@ -135,9 +135,10 @@ class WeightMaps:
         args, kwargs = _with_hidden(args, kwargs, units[:, None].to(like))  # [row, 1, model]
         heard = _Heard(site.attention)
         with (
-            evaluating(self.network), torch.inference_mode(),
+            evaluating(self.network),
+            torch.inference_mode(),
             listening(self.network, heard, alone=True),
-        ):  # fmt: skip
+        ):
             site.attention.forward(*args, **kwargs)
         return [_linear(part) for part in heard.parts]
 

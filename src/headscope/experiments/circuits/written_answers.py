@@ -20,16 +20,23 @@ LEVEL = 0.05  # of the false discovery rate
 LEAST = 0.05  # ours: of the logit difference
 RULES = {
     "writes_answer": LabelRule(
-        "writes the answer", number="share of the logit difference that it writes directly",
-        least=LEAST, asks="patching it moves the answer (q < 0.05)", variable="direct_share",
+        "writes the answer",
+        number="share of the logit difference that it writes directly",
+        least=LEAST,
+        asks="patching it moves the answer (q < 0.05)",
+        variable="direct_share",
         source=f"{OURS}, after {WANG}",
     ),
     "carries_answer": LabelRule(
-        "carries the answer", number="share of the logit difference that patching it brings",
-        least=LEAST, asks="patching it moves the answer (q < 0.05)", variable="effect",
-        unless=("writes_answer",), source=f"{OURS}, after {WANG}",
+        "carries the answer",
+        number="share of the logit difference that patching it brings",
+        least=LEAST,
+        asks="patching it moves the answer (q < 0.05)",
+        variable="effect",
+        unless=("writes_answer",),
+        source=f"{OURS}, after {WANG}",
     ),
-}  # fmt: skip
+}
 SHARES = {"effect": "Patching", "attribution": "Attribution", "direct_share": "Written directly"}
 
 
@@ -53,9 +60,15 @@ def claims(tree: xr.DataTree) -> list[Claim]:
             )
 
         told += claims_where(
-            shown, 0.0, rule, say, kind=kind, name=rule.title, n=int(dataset.attrs["n"]),
+            shown,
+            0.0,
+            rule,
+            say,
+            kind=kind,
+            name=rule.title,
+            n=int(dataset.attrs["n"]),
             analysis=NAME,
-        )  # fmt: skip
+        )
     return told
 
 
@@ -75,8 +88,10 @@ def findings(tree: xr.DataTree) -> list[str]:
     ]
     if "effect" in dataset:
         moves = dataset["effect_q"].values < LEVEL
-        for name, words in (("effect", "Patching one head brings most of it"),
-                            ("direct_share", "Most of it is written by")):  # fmt: skip
+        for name, words in (
+            ("effect", "Patching one head brings most of it"),
+            ("direct_share", "Most of it is written by"),
+        ):
             parts = estimate(dataset, name)
             places = largest_first(np.where(moves & (parts.value > 0), parts.value, np.nan))
             named = [_named(dataset, place, percent(*at(parts, *place))) for place in places]
@@ -133,30 +148,55 @@ def _table(dataset: xr.Dataset) -> Table | None:
 
 
 TERMS = {
-    "effect": Term("patching", "The share of the logit difference between a prompt and its "
+    "effect": Term(
+        "patching",
+        "The share of the logit difference between a prompt and its "
         "corrupted one that comes back when one head gives what it gives in the clean prompt.",
-        WANG),
-    "effect_q": Term("patching, q", "The probability that an effect is none, corrected within the "
-        "heads (Benjamini and Hochberg).", OURS),
-    "attribution": Term("attribution patching", "What one backward pass estimates of the effect: "
-        "the head’s change times the slope of the logit difference.", NANDA),
-    "direct_share": Term("written directly", "The share of the logit difference that a head itself "
-        "adds to the answer’s logit less the wrong one’s, the last norm folded in.", WANG),
-    "direct": Term("direct logits", "What a head adds to the logit of the answer less that of the "
-        "wrong one, the last norm folded in at the scale that it has.", ELHAGE),
-}  # fmt: skip
+        WANG,
+    ),
+    "effect_q": Term(
+        "patching, q",
+        "The probability that an effect is none, corrected within the "
+        "heads (Benjamini and Hochberg).",
+        OURS,
+    ),
+    "attribution": Term(
+        "attribution patching",
+        "What one backward pass estimates of the effect: "
+        "the head’s change times the slope of the logit difference.",
+        NANDA,
+    ),
+    "direct_share": Term(
+        "written directly",
+        "The share of the logit difference that a head itself "
+        "adds to the answer’s logit less the wrong one’s, the last norm folded in.",
+        WANG,
+    ),
+    "direct": Term(
+        "direct logits",
+        "What a head adds to the logit of the answer less that of the "
+        "wrong one, the last norm folded in at the scale that it has.",
+        ELHAGE,
+    ),
+}
 LABELS = {
-    "effect": "patching", "attribution": "attribution patching", "effect_q": "patching, q",
-    "direct_share": "written directly, share", "direct": "written directly",
-}  # fmt: skip
+    "effect": "patching",
+    "attribution": "attribution patching",
+    "effect_q": "patching, q",
+    "direct_share": "written directly, share",
+    "direct": "written directly",
+}
 FIGURES = (Picture("writes", "Heads and the answer", ("writes",), _panels, _caption, columns=3),)
 SECTIONS = (
     SectionPlan(
-        id="written-answers", title="Which heads write the answer, and which carry it?",
+        id="written-answers",
+        title="Which heads write the answer, and which carry it?",
         text="Each prompt has a corrupted one of as many tokens, which takes another answer. What "
         "a head does for the answer is what comes back of their difference when it alone is as in "
         "the clean prompt (Wang et al. 2023); some of that it writes itself, the rest later heads "
         "make of it.",
-        pictures=("writes",), tables=(of_group(NAME, _table),), chapter=FINDINGS,
+        pictures=("writes",),
+        tables=(of_group(NAME, _table),),
+        chapter=FINDINGS,
     ),
-)  # fmt: skip
+)

@@ -35,8 +35,10 @@ from headscope.core.results import estimate as results_estimate
 HEAVIER = 3  # ours, tried by benchmarks/coverage.py: far tails are heavier than few documents tell
 GRID = ("quantity", "layer", "head")
 SIDES = {
-    "before": "in the first model", "after": "in the second", "difference": "second - first",
-}  # fmt: skip
+    "before": "in the first model",
+    "after": "in the second",
+    "difference": "second - first",
+}
 Results = Mapping[str, xr.Dataset]
 
 
@@ -88,9 +90,11 @@ def change_of(
     metrics = [one.metric for one in found]
     dataset = labelled(variables, coords={"quantity": [metric.key for metric in metrics]})
     coords = {
-        "label": [m.label for m in metrics], "unit": [m.unit for m in metrics],
-        "analysis": [m.place[0] for m in metrics], "n": [m.n for m in metrics],
-    }  # fmt: skip
+        "label": [m.label for m in metrics],
+        "unit": [m.unit for m in metrics],
+        "analysis": [m.place[0] for m in metrics],
+        "n": [m.n for m in metrics],
+    }
     named = dataset.assign_coords({name: ("quantity", values) for name, values in coords.items()})
     return named.assign_attrs(tidy=0)  # `change` and `change_summary` are its tables
 
@@ -158,8 +162,10 @@ def _estimates(found: Sequence[Quantity]) -> dict[str, Variable]:
     for side, words in SIDES.items():
         drawn, sizes = [one.sides[side] for one in found], [one.sizes for one in found]
         for start, mean in (
-            ("", ""), ("layer_", ", mean over heads"), ("model_", ", mean over all heads"),
-        ):  # fmt: skip
+            ("", ""),
+            ("layer_", ", mean over heads"),
+            ("model_", ", mean over all heads"),
+        ):
             name = start + side
             if start:
                 drawn = [finite_mean(draws) for draws in drawn]

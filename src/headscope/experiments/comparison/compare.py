@@ -111,15 +111,23 @@ def _control(base: Model, tuned: Model, wish: str | Path | None) -> Control | No
 def _of_task(
     base: Model, tuned: Model, task: TaskData | Task | str, request: TaskRequest, settings: Settings
 ) -> tuple[Corpus, Settings]:
-    data = examples_of(task, request, seed=settings.seed, checkpoint=tuned.name,
-                       revision=tuned.revision or None)  # fmt: skip
+    data = examples_of(
+        task, request, seed=settings.seed, checkpoint=tuned.name, revision=tuned.revision or None
+    )
     return paired_inputs.task_corpus(base, tuned, data, settings)
 
 
 def _compared(
-    base: Model, tuned: Model, corpus: Corpus, settings: Settings, execution: atlas.Execution, *,
-    output: str | Path | None, padded_to: int | None, control: Control | None,
-) -> Run:  # fmt: skip
+    base: Model,
+    tuned: Model,
+    corpus: Corpus,
+    settings: Settings,
+    execution: atlas.Execution,
+    *,
+    output: str | Path | None,
+    padded_to: int | None,
+    control: Control | None,
+) -> Run:
     if padded_to is not None and settings.max_length is None:
         settings = replace(settings, max_length=padded_to)
     folder = atlas.folder_of(output, execution)
@@ -146,14 +154,23 @@ def _compared(
             of_base = [base.shape.number(place) for place in range(base.shape.layers)]
             apart["base_layer_numbers"] = " ".join(map(str, of_base))
         return run.finish(
-            results, title="headscope compare", base_model=printable(first["name"]),
-            base_revision=first["revision"], base_sha256=first["sha256"], **apart,
-        )  # fmt: skip
+            results,
+            title="headscope compare",
+            base_model=printable(first["name"]),
+            base_revision=first["revision"],
+            base_sha256=first["sha256"],
+            **apart,
+        )
 
 
 def _planned(
-    base: Model, tuned: Model, corpus: Corpus, settings: Settings, *, padded_to: int | None,
-) -> ComparisonJob:  # fmt: skip
+    base: Model,
+    tuned: Model,
+    corpus: Corpus,
+    settings: Settings,
+    *,
+    padded_to: int | None,
+) -> ComparisonJob:
     """What is to be computed; all that can be wrong is found here."""
     names = _names(base, tuned, settings)
     training = None
@@ -179,12 +196,24 @@ def _planned(
         )
     scope = atlas.scope_of(reader, plan, settings, atlas.frequency_ranks(plan, None, reader))
     return ComparisonJob(
-        corpus, settings, scope, tuple(names), reader.shape.stack, linears="stock", threads=1,
+        corpus,
+        settings,
+        scope,
+        tuple(names),
+        reader.shape.stack,
+        linears="stock",
+        threads=1,
         options={name: dict(given) for name, given in settings.options.items()},
-        base=base, tuned=tuned, reader=reader, plan=plan, training=training, padded_to=padded_to,
-        long=long, told=atlas.long_in_words(wanted, names, reader, plan, settings),
+        base=base,
+        tuned=tuned,
+        reader=reader,
+        plan=plan,
+        training=training,
+        padded_to=padded_to,
+        long=long,
+        told=atlas.long_in_words(wanted, names, reader, plan, settings),
         reads={**atlas.reads_of(names, plan), Similarity.name: plan.reading},
-    )  # fmt: skip
+    )
 
 
 def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
@@ -214,12 +243,14 @@ def _spec(job: ComparisonJob) -> dict[str, Any]:
     record = Path(job.tuned.name) / manifest.TRAINING_RECORD
     settings = {"analyses": list(job.names), "padded_to": job.padded_to}
     return {
-        "versions": manifest.deciding_versions(), "command": "compare",
-        "base": manifest.identity_of(job.base), "model": manifest.identity_of(job.tuned),
+        "versions": manifest.deciding_versions(),
+        "command": "compare",
+        "base": manifest.identity_of(job.base),
+        "model": manifest.identity_of(job.tuned),
         "corpus": {"inputs_sha256": job.plan.digest},
         "training": file_sha256(record) if job.training is not None else None,
         "settings": {**job.settings.as_dict(), **settings},
-    }  # fmt: skip
+    }
 
 
 def _manifest(
@@ -227,10 +258,17 @@ def _manifest(
 ) -> Manifest:
     counts = {**job.plan.counted(), "cut": getattr(job.corpus, "cut", 0)}
     begun = manifest.new_manifest(
-        spec, job.tuned, corpus=job.corpus.describe(), counts=counts, shards=len(job.plan.shards),
-        analyses=job.names, linears=linears, threads=job.threads, command=command,
+        spec,
+        job.tuned,
+        corpus=job.corpus.describe(),
+        counts=counts,
+        shards=len(job.plan.shards),
+        analyses=job.names,
+        linears=linears,
+        threads=job.threads,
+        command=command,
         long=job.told,
-    )  # fmt: skip
+    )
     base = {name: getattr(job.base, name) for name in ("name", "revision", "sha256")}
     numbers = job.base.shape.numbers
     return begun | {
@@ -264,8 +302,11 @@ def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
             for side in (BEFORE, AFTER)
         )
     changed = change_of(
-        before, after, shape=(scope.layers, scope.heads), documents=scope.documents,
-    )  # fmt: skip
+        before,
+        after,
+        shape=(scope.layers, scope.heads),
+        documents=scope.documents,
+    )
     results = {name: _as_in_atlas(found, job.tuned) for name, found in after.items()}
     results[BASE] = xr.Dataset(attrs={"tidy": 0})
     results |= {f"{BASE}/{name}": _as_in_atlas(one, job.base) for name, one in before.items()}

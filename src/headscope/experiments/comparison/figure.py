@@ -126,9 +126,15 @@ def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
     p = float(similarity[f"{name}_p"].values)
     chance = f", {findings.chance_text(p)}" if np.isfinite(p) else ""
     axes.annotate(
-        with_interval("ρ", rho, low, high) + chance, (0, 1), (2, -1), xycoords="axes fraction",
-        textcoords="offset points", va="top", fontsize=6.5, color=color("muted"),
-    )  # fmt: skip
+        with_interval("ρ", rho, low, high) + chance,
+        (0, 1),
+        (2, -1),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        va="top",
+        fontsize=6.5,
+        color=color("muted"),
+    )
 
 
 # --- numbers of heads -----------------------------------------------------------------------
@@ -205,28 +211,47 @@ def _before_and_after(both: dict[str, Estimate], told: str, axes: Axes, *, top: 
         _layer_line(axes, parts, side)
     marks.percent_axis(axes, "attention", top=top or 1.0)
     axes.annotate(
-        told, (1, 1), (0, 4), xycoords="axes fraction", textcoords="offset points", ha="right",
-        va="bottom", fontsize=6.5, color=color("muted"),
-    )  # fmt: skip
+        told,
+        (1, 1),
+        (0, 4),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha="right",
+        va="bottom",
+        fontsize=6.5,
+        color=color("muted"),
+    )
     marks.legend(axes, [(side, side) for side in both])
 
 
 SIMILARITY_FIGURES = (
     Picture(
-        "similarity", "How alike the heads of both models are", ("similarity",), _panels, _caption,
+        "similarity",
+        "How alike the heads of both models are",
+        ("similarity",),
+        _panels,
+        _caption,
         columns=3,
     ),
     Picture(
-        "training", "Did the layers change that learned most?", ("similarity",), _training_panels,
-        _training_caption, columns=3,
+        "training",
+        "Did the layers change that learned most?",
+        ("similarity",),
+        _training_panels,
+        _training_caption,
+        columns=3,
     ),
-)  # fmt: skip
+)
 CHANGE_FIGURES = (
     Picture(
         "change", "What heads do otherwise", ("change",), _change_panels, _change_caption, columns=3
     ),
     Picture(
-        "words_change", "Do heads look at other words?", ("change",), _words_panels, _words_caption,
+        "words_change",
+        "Do heads look at other words?",
+        ("change",),
+        _words_panels,
+        _words_caption,
         columns=3,
     ),
-)  # fmt: skip
+)

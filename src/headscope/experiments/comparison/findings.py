@@ -34,9 +34,13 @@ from headscope.experiments.comparison.label_changes import both_untrained, label
 
 LAST = 2
 WORDS = {
-    "noun": "nouns", "verb": "verbs", "pronoun": "pronouns", "subject": "subjects",
-    "object": "objects", "negation": "negation",
-}  # fmt: skip
+    "noun": "nouns",
+    "verb": "verbs",
+    "pronoun": "pronouns",
+    "subject": "subjects",
+    "object": "objects",
+    "negation": "negation",
+}
 OTHERS = ("cls", "sep", "punctuation")
 _MEASURES = {
     "gradient_norm": ("Gradients were largest", "layers with larger gradients"),
@@ -49,9 +53,14 @@ def findings(tree: xr.DataTree) -> list[str]:
     if both_untrained(tree):
         return []
     told = (
-        layers_finding, heads_finding, depth_finding, training_finding, labels_finding,
-        sure_finding, words_finding,
-    )  # fmt: skip
+        layers_finding,
+        heads_finding,
+        depth_finding,
+        training_finding,
+        labels_finding,
+        sure_finding,
+        words_finding,
+    )
     return [sentence for part in told if (sentence := part(tree))]
 
 

@@ -142,10 +142,13 @@ class PairReader:
     def _padded(self, examples: Sequence[Example]) -> Batch:
         scope, model, tokens = self.job.scope, self.job.base, self.job.padded_to
         batch = Batch.of(
-            examples, model.vocabulary, replicates=scope.replicates, seed=scope.seed,
+            examples,
+            model.vocabulary,
+            replicates=scope.replicates,
+            seed=scope.seed,
             listed=scope.listed,
             device=model.device,
-        )  # fmt: skip
+        )
         if tokens is None:
             return batch
         # Below 0 what padding to a multiple of 8 made too long is cut.

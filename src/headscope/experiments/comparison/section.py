@@ -36,10 +36,13 @@ def numbers_table(tree: xr.DataTree) -> Table | None:
         if (there := wanted & (change["analysis"].values == name)).any()
     ]
     columns = [
-        Column("Number"), Column("Before"), Column("After"),
+        Column("Number"),
+        Column("Before"),
+        Column("After"),
         Column("Difference", term="model_difference"),
-        Column("Rose", "heads", "sure"), Column("Fell", "heads", "sure"),
-    ]  # fmt: skip
+        Column("Rose", "heads", "sure"),
+        Column("Fell", "heads", "sure"),
+    ]
     caption = (
         f"Means over all {shape(tree)[0] * shape(tree)[1]} heads: attention and classes in per "
         "cent, their differences in percentage points; and how many heads rose or fell for sure "
@@ -82,11 +85,16 @@ def _rows(change: xr.Dataset) -> list[list[Cell]]:
         name = label if is_share or not unit_label(unit) else f"{label} ({unit_label(unit)})"
         write = share if is_share else measured
         text, _, interval = points(difference).partition(" ")
-        rows.append([
-            Cell(capital(name)), write(*at(before)), write(*at(after)),
-            Cell(text, interval) if is_share else measured(*at(difference)),
-            Cell(str(int(row["rose"]))), Cell(str(int(row["fell"]))),
-        ])  # fmt: skip
+        rows.append(
+            [
+                Cell(capital(name)),
+                write(*at(before)),
+                write(*at(after)),
+                Cell(text, interval) if is_share else measured(*at(difference)),
+                Cell(str(int(row["rose"]))),
+                Cell(str(int(row["fell"]))),
+            ]
+        )
     return rows
 
 
@@ -102,38 +110,59 @@ def _lede(tree: xr.DataTree) -> str:
 
 
 OPENING = OpeningPlan(
-    id="comparison", chapter="What changed", heading=_heading, lede=_lede,
-    findings=findings.opening_findings, tables=(scores_table,), atlas=True,
-)  # fmt: skip
+    id="comparison",
+    chapter="What changed",
+    heading=_heading,
+    lede=_lede,
+    findings=findings.opening_findings,
+    tables=(scores_table,),
+    atlas=True,
+)
 SECTIONS = (
     SectionPlan(
-        id="similarity", title="Which heads changed?", chapter=FINDINGS,
+        id="similarity",
+        title="Which heads changed?",
+        chapter=FINDINGS,
         text="A map is a vector of weights: the cosine says how much of its direction is left. "
         "What changes is the model, as both see the same inputs.",
-        pictures=("similarity",), finding=findings.depth_finding,
+        pictures=("similarity",),
+        finding=findings.depth_finding,
     ),
     SectionPlan(
-        id="training", title="Did those layers change that learned most?", chapter=FINDINGS,
+        id="training",
+        title="Did those layers change that learned most?",
+        chapter=FINDINGS,
         text="If the last layers changed most only because they got larger gradients, gradients "
         "and change should rise together.",
-        pictures=("training",), finding=findings.training_finding,
+        pictures=("training",),
+        finding=findings.training_finding,
         absent="How the second model was trained is not known: it has no finetuned.json, which "
         "headscope finetune writes.",
     ),
     SectionPlan(
-        id="change", title="What do heads do otherwise?", chapter=FINDINGS,
+        id="change",
+        title="What do heads do otherwise?",
+        chapter=FINDINGS,
         text="The numbers of an atlas, for both models on the same documents.",
-        pictures=("change",), tables=(numbers_table,),
+        pictures=("change",),
+        tables=(numbers_table,),
     ),
     SectionPlan(
-        id="words-change", title="Do heads look at other words?", chapter=FINDINGS,
+        id="words-change",
+        title="Do heads look at other words?",
+        chapter=FINDINGS,
         text="Fine-tuning for a task that asks about language might make heads look at what "
         "matters for it: at nouns, verbs, subjects, negation.",
-        pictures=("words_change",), finding=findings.words_finding,
+        pictures=("words_change",),
+        finding=findings.words_finding,
         absent="This needs tags: --treebank, or --annotate with --text.",
     ),
     SectionPlan(
-        id="changed-examples", title="Inputs whose maps changed most", chapter=FINDINGS, text="",
-        tables=(of_group("similarity", examples_table),), absent="",
+        id="changed-examples",
+        title="Inputs whose maps changed most",
+        chapter=FINDINGS,
+        text="",
+        tables=(of_group("similarity", examples_table),),
+        absent="",
     ),
-)  # fmt: skip
+)

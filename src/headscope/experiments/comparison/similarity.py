@@ -241,8 +241,15 @@ def read_training(
             name: np.array([row.get(key) for row in rows], np.float64)  # None becomes NaN
             for name, key in keys.items()
         }
-    except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError,
-            ValueError) as error:  # fmt: skip
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        OSError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise ModelError(
             f"{file} is no record of a training ({type(error).__name__}: {str(error)[:80]}); "
             "make the checkpoint again with headscope finetune, or delete the file"
@@ -303,7 +310,11 @@ def chance_of(first: Float64, second: Float64, *, seed: int = 0) -> float:
         return rank_correlation(np.moveaxis(dealt, axis, -1), second)
 
     found = permutation_test(
-        (first,), closeness, permutation_type="pairings", n_resamples=DRAWS, vectorized=True,
+        (first,),
+        closeness,
+        permutation_type="pairings",
+        n_resamples=DRAWS,
+        vectorized=True,
         rng=generator(seed, "layers"),
-    )  # fmt: skip
+    )
     return float(found.pvalue)

@@ -96,13 +96,22 @@ def finetune(
         task, TaskRequest(**asked), train=train, dev=dev, dev_limit=dev_limit, seed=schedule.seed
     )
     start = load_for_task(
-        model, learned.task, new_head=True, random_init=from_scratch, seed=schedule.seed,
+        model,
+        learned.task,
+        new_head=True,
+        random_init=from_scratch,
+        seed=schedule.seed,
         **asdict(load),
-    )  # fmt: skip
+    )
     return teach(
-        start, learned, scored, output, max_length=max_length, progress=progress,
+        start,
+        learned,
+        scored,
+        output,
+        max_length=max_length,
+        progress=progress,
         **asdict(schedule),
-    )  # fmt: skip
+    )
 
 
 def teach(
@@ -188,22 +197,33 @@ def _taught(
     before = measured(start, dev)
     with told(plan.output), _stoppable(plan.output, folder):
         steps = training.train(
-            start, inputs, schedule, parts=parts, speeds=speeds, folder=folder,
-            save_seconds=save_seconds, progress=progress,
-        )  # fmt: skip
+            start,
+            inputs,
+            schedule,
+            parts=parts,
+            speeds=speeds,
+            folder=folder,
+            save_seconds=save_seconds,
+            progress=progress,
+        )
     network.train(False)
     in_epoch = math.ceil(len(inputs.examples) / schedule.batch)
     means = training.by_epoch(steps, epochs=schedule.epochs, steps=in_epoch)  # [epoch, 1 + part]
     layers = []
     for (part, parameters), gradients in zip(parts.items(), means[:, 1:].T, strict=True):
         weights = {name: initial[name] for name in parameters}
-        layers.append({
-            "part": part.name, "layer": part.layer,
-            "parameters": sum(p.numel() for p in parameters.values()), "rate": speeds[part],
-            "weight_norm": norm(weights), "gradient_norm": json_number(gradients.mean()),
-            "gradient_norm_by_epoch": [json_number(x) for x in gradients],
-            "relative_change": json_number(relative_change(weights, parameters)),
-        })  # fmt: skip
+        layers.append(
+            {
+                "part": part.name,
+                "layer": part.layer,
+                "parameters": sum(p.numel() for p in parameters.values()),
+                "rate": speeds[part],
+                "weight_norm": norm(weights),
+                "gradient_norm": json_number(gradients.mean()),
+                "gradient_norm_by_epoch": [json_number(x) for x in gradients],
+                "relative_change": json_number(relative_change(weights, parameters)),
+            }
+        )
     return {
         "fingerprint": fingerprint(spec_of(settings)),
         **settings,
@@ -271,18 +291,26 @@ class TrainingPlan:
         values = {
             "task": asdict(start.task),
             "model": {
-                "name": model.name, "revision": model.revision, "sha256": start.origin,
-                "start_sha256": model.sha256, "architecture": model.architecture,
-                "start": start.start, "identity": identity_of(model),
+                "name": model.name,
+                "revision": model.revision,
+                "sha256": start.origin,
+                "start_sha256": model.sha256,
+                "architecture": model.architecture,
+                "start": start.start,
+                "identity": identity_of(model),
             },
             "data": {
-                split: {"source": one.source, "sha256": one.sha256, "examples": len(one),
-                        "rows_sha256": one.rows_sha256}
+                split: {
+                    "source": one.source,
+                    "sha256": one.sha256,
+                    "examples": len(one),
+                    "rows_sha256": one.rows_sha256,
+                }
                 for split, one in data.items()
             },
             "settings": asdict(self.schedule)
             | {"max_length": self.max_length, "precision": training.precision(model.device)},
-        }  # fmt: skip
+        }
         plain: Record = json.loads(json.dumps(values))
         return plain
 
@@ -292,9 +320,12 @@ def spec_of(settings: Record) -> Record:
     model = {key: settings["model"][key] for key in ("start_sha256", "start", "identity")}
     rows = {split: data["rows_sha256"] for split, data in settings["data"].items()}
     return {
-        "versions": deciding_versions(), "task": settings["task"], "model": model, "rows": rows,
+        "versions": deciding_versions(),
+        "task": settings["task"],
+        "model": model,
+        "rows": rows,
         "settings": settings["settings"],
-    }  # fmt: skip
+    }
 
 
 def working_folder(folder: Path) -> Path:

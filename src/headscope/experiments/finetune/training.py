@@ -123,9 +123,10 @@ class _Trainer(Trainer):
         rows: Any = self.train_dataset
         order = optimization.Batches(
             [len(example) for example, _ in rows],
-            size=self.args.per_device_train_batch_size, seed=self.args.seed,
+            size=self.args.per_device_train_batch_size,
+            seed=self.args.seed,
             steps_done=lambda: self.state.global_step,
-        )  # fmt: skip
+        )
         return DataLoader(rows, batch_sampler=order, collate_fn=self.data_collator)
 
     def training_step(self, *args: Any, **options: Any) -> torch.Tensor:
@@ -172,13 +173,26 @@ def _collated(
 def _arguments(folder: Path, schedule: TrainingSchedule, device: torch.device) -> TrainingArguments:
     mixed = precision(device)
     arguments = TrainingArguments(
-        str(folder), num_train_epochs=schedule.epochs, per_device_train_batch_size=schedule.batch,
-        learning_rate=schedule.rate, warmup_steps=schedule.warm_up, lr_scheduler_type="linear",
-        max_grad_norm=LARGEST_GRADIENT, seed=schedule.seed, use_cpu=device.type == "cpu",
-        bf16=mixed == "bfloat16", fp16=mixed == "float16",
-        save_strategy="no", save_total_limit=1, logging_strategy="no", eval_strategy="no",
-        report_to=[], disable_tqdm=True, remove_unused_columns=False, dataloader_pin_memory=False,
-    )  # fmt: skip
+        str(folder),
+        num_train_epochs=schedule.epochs,
+        per_device_train_batch_size=schedule.batch,
+        learning_rate=schedule.rate,
+        warmup_steps=schedule.warm_up,
+        lr_scheduler_type="linear",
+        max_grad_norm=LARGEST_GRADIENT,
+        seed=schedule.seed,
+        use_cpu=device.type == "cpu",
+        bf16=mixed == "bfloat16",
+        fp16=mixed == "float16",
+        save_strategy="no",
+        save_total_limit=1,
+        logging_strategy="no",
+        eval_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        dataloader_pin_memory=False,
+    )
     _ = arguments.device  # finds all GPUs; more than one would silently multiply the batch
     arguments._n_gpu = min(arguments._n_gpu, 1)
     return arguments

@@ -9,37 +9,75 @@ from headscope.core.question import Question
 from headscope.core.terms import CLARK, HAO, MICHEL, OURS, Term
 
 TERMS = {
-    "magnitude": Term("size of the gradient, |∂loss/∂α|", "How much the loss of an example would "
+    "magnitude": Term(
+        "size of the gradient, |∂loss/∂α|",
+        "How much the loss of an example would "
         "change if one attention weight α were a little other, all else being as it is; mean over "
-        "the edges from any token to such a token.", f"{CLARK}, Figure 3"),
-    "magnitude_by_query": Term("size of the gradient by query",
+        "the edges from any token to such a token.",
+        f"{CLARK}, Figure 3",
+    ),
+    "magnitude_by_query": Term(
+        "size of the gradient by query",
         "The sum of |∂loss/∂α| over all such tokens that a query may attend to, mean over queries: "
-        "as attention to them is counted.", f"{CLARK}, Figure 3"),
-    "gradient": Term("gradient importance",
-        "The mean |∂loss/∂α| over all edges of a head.", f"{CLARK}; to rank heads by it is ours"),
-    "michel": Term("Michel importance",
+        "as attention to them is counted.",
+        f"{CLARK}, Figure 3",
+    ),
+    "gradient": Term(
+        "gradient importance",
+        "The mean |∂loss/∂α| over all edges of a head.",
+        f"{CLARK}; to rank heads by it is ours",
+    ),
+    "michel": Term(
+        "Michel importance",
         "Mean over examples of |Σ α ∂loss/∂α|: how fast the loss changes, to first order, when the "
-        "head begins to be faded out (the gradient of a mask on the head).", f"{MICHEL}, §4.1"),
-    "michel_normalised": Term("Michel importance by layer",
+        "head begins to be faded out (the gradient of a mask on the head).",
+        f"{MICHEL}, §4.1",
+    ),
+    "michel_normalised": Term(
+        "Michel importance by layer",
         "Michel importance divided by the length of the layer’s (ℓ2), so that each layer counts as "
-        "much as another.", f"{MICHEL}, §4.1"),
-    "slope_zero": Term("slope to nothing", "By how much the loss would rise without the head if it "
+        "much as another.",
+        f"{MICHEL}, §4.1",
+    ),
+    "slope_zero": Term(
+        "slope to nothing",
+        "By how much the loss would rise without the head if it "
         "rose as steeply throughout as it begins to: the mean of −Σ α ∂loss/∂α. Its sign tells use "
-        "from harm, which Michel importance leaves out.", OURS),
-    "slope_uniform": Term("slope to even", "The same on the way to even attention, α = 1/n for the "
-        "n tokens that may be attended to: the mean of Σ (1/n − α) ∂loss/∂α.", OURS),
-    "attattr": Term("AttAttr importance", "Mean over examples of the largest attribution of an "
+        "from harm, which Michel importance leaves out.",
+        OURS,
+    ),
+    "slope_uniform": Term(
+        "slope to even",
+        "The same on the way to even attention, α = 1/n for the "
+        "n tokens that may be attended to: the mean of Σ (1/n − α) ∂loss/∂α.",
+        OURS,
+    ),
+    "attattr": Term(
+        "AttAttr importance",
+        "Mean over examples of the largest attribution of an "
         "edge: what it adds to the probability of the right class as the attention of its layer "
-        "grows from 0 to what it is (integrated gradients).", HAO),
-    "completeness_error": Term("error of the integral",
+        "grows from 0 to what it is (integrated gradients).",
+        HAO,
+    ),
+    "completeness_error": Term(
+        "error of the integral",
         "The attributions of a layer should sum up to what the answer changes when the layer "
-        "attends to nothing; this is how far they do not.", OURS),
-    "rho": Term("ρ",
+        "attends to nothing; this is how far they do not.",
+        OURS,
+    ),
+    "rho": Term(
+        "ρ",
         "Spearman’s rank correlation over heads between an importance and what becomes of the task "
-        "when the head is switched off; the interval is over heads drawn anew.", OURS),
-    "overlap": Term("overlap of the top heads", "The share of the tenth of heads that are most "
-        "important which is also among the tenth without which the task suffers most.", OURS),
-}  # fmt: skip
+        "when the head is switched off; the interval is over heads drawn anew.",
+        OURS,
+    ),
+    "overlap": Term(
+        "overlap of the top heads",
+        "The share of the tenth of heads that are most "
+        "important which is also among the tenth without which the task suffers most.",
+        OURS,
+    ),
+}
 GRADIENTS_LABELS = {
     "magnitude": "size of the gradient, {choice}",
     "magnitude_by_query": "size of the gradient by query, {choice}",
@@ -47,13 +85,25 @@ GRADIENTS_LABELS = {
 }
 IMPORTANCE_LABELS = {"head_importance": "{choice}", "effect_of_head": "without the head: {choice}"}
 GRADIENTS = Question(
-    package=__name__, name="gradients", place=305, figures="figure:GRADIENT_FIGURES",
-    section="section:GRADIENT_SECTIONS", opening="section:OPENING", terms=TERMS,
-    labels=GRADIENTS_LABELS, shown={"first": ("*",)},
-)  # fmt: skip
+    package=__name__,
+    name="gradients",
+    place=305,
+    figures="figure:GRADIENT_FIGURES",
+    section="section:GRADIENT_SECTIONS",
+    opening="section:OPENING",
+    terms=TERMS,
+    labels=GRADIENTS_LABELS,
+    shown={"first": ("*",)},
+)
 
 IMPORTANCE = Question(
-    package=__name__, name="importance", place=304, figures="figure:FIGURES",
-    section="section:SECTIONS", opening="section:OPENING", labels=IMPORTANCE_LABELS,
-    findings="section:importance_findings", shown={"first": ("*",)},
-)  # fmt: skip
+    package=__name__,
+    name="importance",
+    place=304,
+    figures="figure:FIGURES",
+    section="section:SECTIONS",
+    opening="section:OPENING",
+    labels=IMPORTANCE_LABELS,
+    findings="section:importance_findings",
+    shown={"first": ("*",)},
+)

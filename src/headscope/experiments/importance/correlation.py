@@ -71,9 +71,13 @@ def effect_of(run: Run, model: Model, *, task: str, inputs: str) -> Effect:
         found[name].transpose("layer", "head").values for name in ("loss_difference", "difference")
     )
     return Effect(
-        loss, -score, str(run.manifest["fingerprint"]), str(found.attrs["replacement"]),
-        str(found.attrs["metric"]), note,
-    )  # fmt: skip
+        loss,
+        -score,
+        str(run.manifest["fingerprint"]),
+        str(found.attrs["replacement"]),
+        str(found.attrs["metric"]),
+        note,
+    )
 
 
 def correlations(importance: xr.Dataset, effect: Effect) -> xr.Dataset:
@@ -96,30 +100,46 @@ def correlations(importance: xr.Dataset, effect: Effect) -> xr.Dataset:
     loss, score = effect.loss.ravel(), effect.score.ravel()  # [unit]
     y = np.stack([loss, np.abs(loss), score, np.abs(score)], -1)  # [unit, effect]
     top, over = max(1, round(TOP * heads)), ("variant", "effect")
-    rho = estimate_correlation(np.stack([
-        np.stack([spearman_over_units(one, other) for other in y.T], -1) for one in x.T
-    ], 1))  # fmt: skip
+    rho = estimate_correlation(
+        np.stack(
+            [np.stack([spearman_over_units(one, other) for other in y.T], -1) for one in x.T], 1
+        )
+    )
     tops = [np.argsort(-values, axis=0, kind="stable")[:top].T for values in (x, y)]
     shared = np.array([[np.isin(a, b).sum() for b in tops[1]] for a in tops[0]])
     variables = {
         "rho": Variable(
-            rho, over, "rank correlation over heads with the effect of switching off", "1", SOURCE,
+            rho,
+            over,
+            "rank correlation over heads with the effect of switching off",
+            "1",
+            SOURCE,
             "heads",
         ),
         "overlap": Variable(
-            _share(shared, top), over, "share of the top heads that are top by effect", "1", SOURCE,
+            _share(shared, top),
+            over,
+            "share of the top heads that are top by effect",
+            "1",
+            SOURCE,
             "heads",
         ),
         "effect_of_head": Variable(
-            y.reshape(*effect.loss.shape, -1), ("layer", "head", "effect"),
-            "what becomes of the task without the head", "1", SOURCE,
+            y.reshape(*effect.loss.shape, -1),
+            ("layer", "head", "effect"),
+            "what becomes of the task without the head",
+            "1",
+            SOURCE,
         ),
-    }  # fmt: skip
+    }
     methods = [str(name) for name in given["variant"].values]
     return labelled(variables, coords={"variant": methods, "effect": EFFECTS}).assign_attrs(
-        replacement=effect.replacement, metric=effect.metric, top=top, heads=heads,
+        replacement=effect.replacement,
+        metric=effect.metric,
+        top=top,
+        heads=heads,
         ablation_note=effect.note,
-    )  # fmt: skip
+    )
 
 
 def _share(shared: Ints, top: int) -> Estimate:

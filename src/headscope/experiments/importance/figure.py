@@ -134,10 +134,12 @@ def _against_panels(tree: xr.DataTree) -> list[Panel]:
     return [
         Panel(
             f"{capital(method_name(name))}: {with_interval('ρ', *parts)}",
-            partial(_against, importance, name), height=0.74, key_above=True,
+            partial(_against, importance, name),
+            height=0.74,
+            key_above=True,
         )
         for name, parts in rho.items()
-    ]  # fmt: skip
+    ]
 
 
 def _against_caption(tree: xr.DataTree) -> str:
@@ -184,16 +186,23 @@ def _names(axes: Axes, importance: xr.Dataset, units: list[int], x: Floats, y: F
     for unit in units:
         sides = [(marks[unit] + shift, shift) for shift in SIDES]
         cost = [
-            _covered(place, marks) + 3 * _covered(place, np.array(boxes).reshape(-1, 2))
+            _covered(place, marks)
+            + 3 * _covered(place, np.array(boxes).reshape(-1, 2))
             + 9 * bool(((place - NAME / 2 < border[0]) | (place + NAME / 2 > border[1])).any())
             for place, _ in sides
-        ]  # fmt: skip
+        ]
         place, shift = sides[int(np.argmin(cost))]
         boxes += [place - NAME / 4, place, place + NAME / 4]
         axes.annotate(
-            head_name(unit, importance.sizes["head"]), (x[unit], y[unit]), tuple(shift),
-            ha="center", va="center", textcoords="offset points", fontsize=6.5, zorder=4,
-        )  # fmt: skip
+            head_name(unit, importance.sizes["head"]),
+            (x[unit], y[unit]),
+            tuple(shift),
+            ha="center",
+            va="center",
+            textcoords="offset points",
+            fontsize=6.5,
+            zorder=4,
+        )
 
 
 def _covered(place: Floats, points: Floats) -> int:
@@ -236,17 +245,28 @@ def _power(value: float, _: object) -> str:
 
 GRADIENT_FIGURES = (
     Picture(
-        "gradients", "Where gradients go", ("gradients",), _gradient_panels, _gradient_caption,
+        "gradients",
+        "Where gradients go",
+        ("gradients",),
+        _gradient_panels,
+        _gradient_caption,
         columns=3,
     ),
-)  # fmt: skip
+)
 FIGURES = (
     Picture(
-        "importance", "Importance of heads", ("importance",), _importance_panels,
-        _importance_caption, columns=3,
+        "importance",
+        "Importance of heads",
+        ("importance",),
+        _importance_panels,
+        _importance_caption,
+        columns=3,
     ),
     Picture(
-        "importance_against_ablation", "Importance against switching off", ("importance",),
-        _against_panels, _against_caption,
+        "importance_against_ablation",
+        "Importance against switching off",
+        ("importance",),
+        _against_panels,
+        _against_caption,
     ),
-)  # fmt: skip
+)

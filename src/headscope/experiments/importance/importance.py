@@ -144,9 +144,13 @@ def importance(
         if isinstance(model, TaskModel):
             raise InputError("found a model with a head for a task; wanted a language model")
         return importance_to_text(
-            model, corpus_of(corpus), output=output, settings=settings, execution=execution,
+            model,
+            corpus_of(corpus),
+            output=output,
+            settings=settings,
+            execution=execution,
             loading=load,
-        )  # fmt: skip
+        )
     if task is None or isinstance(model, LanguageModel):
         raise InputError("found a language model and a task; wanted importance(model, corpus=…)")
     request = TaskRequest(**{"limit": settings.limit, **asked})
@@ -157,9 +161,14 @@ def importance(
 
 
 def _to_task(
-    model: TaskModel, data: TaskData, settings: ImportanceSettings, *, output: str | Path | None,
-    ablation: Run | None, execution: Execution | None,
-) -> Run:  # fmt: skip
+    model: TaskModel,
+    data: TaskData,
+    settings: ImportanceSettings,
+    *,
+    output: str | Path | None,
+    ablation: Run | None,
+    execution: Execution | None,
+) -> Run:
     execution, length = execution or Execution(), settings.max_length or MAX_LENGTH
     settings = replace(settings, methods=settings.methods or result.METHODS, max_length=length)
     encoded, effect = encode(model, data, max_length=length), None
@@ -175,10 +184,14 @@ def _to_task(
 
 
 def importance_to_text(
-    model: LanguageModel | str | Path, corpus: Corpus, *, output: str | Path | None = None,
-    settings: ImportanceSettings | None = None, execution: Execution | None = None,
+    model: LanguageModel | str | Path,
+    corpus: Corpus,
+    *,
+    output: str | Path | None = None,
+    settings: ImportanceSettings | None = None,
+    execution: Execution | None = None,
     loading: Loading | None = None,
-) -> Run:  # fmt: skip
+) -> Run:
     """Computes how much the loss of a language model depends on each head.
 
     Otherwise as `importance`. Raises CorpusError where nothing can be asked.
@@ -188,9 +201,11 @@ def importance_to_text(
     if not isinstance(model, LanguageModel):
         model = load_language_model(model, **asdict(loading or Loading()))
     reading = CorpusSettings(
-        max_length=settings.max_length, long=settings.long, segment_ids=settings.segment_ids,
+        max_length=settings.max_length,
+        long=settings.long,
+        segment_ids=settings.segment_ids,
         seed=settings.seed,
-    )  # fmt: skip
+    )
     encoder = encoder_for(model.model, reading)
     examples = [e for document in islice(corpus, settings.limit) for e in encoder.encode(document)]
     is_masked, counts = model.kind == "masked", encoder.counts
@@ -228,17 +243,28 @@ class ImportanceRun:
         return self.settings.methods or result.METHODS
 
     def run(
-        self, corpus: Mapping[str, Any], output: str | Path | None, execution: Execution,
-        about: Mapping[str, Any], *, cut: int,
-    ) -> Run:  # fmt: skip
+        self,
+        corpus: Mapping[str, Any],
+        output: str | Path | None,
+        execution: Execution,
+        about: Mapping[str, Any],
+        *,
+        cut: int,
+    ) -> Run:
         """The run of that spec, opened or computed; `about` is further spec."""
         settings = self.settings
         request = ExperimentRequest(
-            "importance", self.model, corpus=corpus, examples=self.examples,
+            "importance",
+            self.model,
+            corpus=corpus,
+            examples=self.examples,
             settings={**asdict(settings), **about, "loss": self.objective.name},
-            seed=settings.seed, replicates=settings.replicates, cut=cut,
-            batch_tokens=settings.batch_tokens, divided=True,
-        )  # fmt: skip
+            seed=settings.seed,
+            replicates=settings.replicates,
+            cut=cut,
+            batch_tokens=settings.batch_tokens,
+            divided=True,
+        )
         return run_experiment(request, self.compute, output=output, execution=execution)
 
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
@@ -251,9 +277,11 @@ class ImportanceRun:
         parts = [*in_parts(everything, lambda at: len(self.examples[at]), tokens=PART_TOKENS)]
         with linears(network, run.linears), frozen(network):
             states = run.parts(
-                range(len(parts)), lambda number: self._part(parts[number]),
-                lambda number: meter.advance(len(parts[number])), last=True,
-            )  # fmt: skip
+                range(len(parts)),
+                lambda number: self._part(parts[number]),
+                lambda number: meter.advance(len(parts[number])),
+                last=True,
+            )
             for places, state in zip(parts, states, strict=True):
                 totals.add(result.per_example(state), [self.examples[at].document for at in places])
         gradients = result.gradients_result(totals, self.objective).assign_attrs(self.notes)

@@ -152,8 +152,10 @@ Objective = TaskLoss | TokenLoss
 
 MASKED, CAUSAL = ("MaskedLM", "PreTraining"), ("CausalLM", "LMHead")
 HEADS: dict[str, Any] = {
-    "masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM, "written": AutoModelForSeq2SeqLM
-}  # fmt: skip
+    "masked": AutoModelForMaskedLM,
+    "causal": AutoModelForCausalLM,
+    "written": AutoModelForSeq2SeqLM,
+}
 ASKED, HIDDEN, CHANGED = 0.15, 0.8, 0.1  # shares: of tokens; of those asked
 
 
@@ -169,10 +171,15 @@ class LanguageModel:
 
 
 def load_language_model(
-    name: str | Path, *, device: str = "cpu", device_map: DeviceMap = None,
+    name: str | Path,
+    *,
+    device: str = "cpu",
+    device_map: DeviceMap = None,
     dtype: str = "float32",
-    revision: str | None = None, trust_remote_code: bool = False, kind: str | None = None,
-) -> LanguageModel:  # fmt: skip
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    kind: str | None = None,
+) -> LanguageModel:
     """A checkpoint with its language-model head, in evaluation mode.
 
     kind    as `LanguageModel` has it; None: by the checkpoint, which is no encoder-decoder

@@ -30,9 +30,13 @@ OURS = "headscope"
 MICHEL = "Michel et al. 2019, §4.1"
 HAO = "Hao et al. 2021, §4"
 SOURCES = {
-    "gradient": CLARK, "michel": MICHEL, "michel_normalised": MICHEL, "slope_zero": OURS,
-    "slope_uniform": OURS, "attattr": HAO,
-}  # fmt: skip
+    "gradient": CLARK,
+    "michel": MICHEL,
+    "michel_normalised": MICHEL,
+    "slope_zero": OURS,
+    "slope_uniform": OURS,
+    "attattr": HAO,
+}
 METHODS = tuple(SOURCES)
 TOLERANCE = 1e-3  # of the largest number of any head; float32 rounding stays well below it
 
@@ -225,32 +229,45 @@ def gradients_result(totals: ImportanceTotals, objective: Objective) -> xr.Datas
     rows: dict[str, tuple[Float64, Sequence[str], str, str]] = {
         "magnitude": (ratio(magnitude, edges[:, :, None]), both, of_edge, unit),
         "magnitude_by_query": (
-            by_query, both, "|∂loss/∂α| summed over the keys, mean over queries", unit
+            by_query,
+            both,
+            "|∂loss/∂α| summed over the keys, mean over queries",
+            unit,
         ),
         "attention": (attention, both, "attention to the category", "probability"),
         "layer_magnitude": (
-            ratio(magnitude.sum(2), heads * edges), of_layer, f"{of_edge}, over all heads", unit
+            ratio(magnitude.sum(2), heads * edges),
+            of_layer,
+            f"{of_edge}, over all heads",
+            unit,
         ),
         "layer_attention": (
-            attention.mean(2), of_layer, "attention to the category, mean over heads",
+            attention.mean(2),
+            of_layer,
+            "attention to the category, mean over heads",
             "probability",
         ),
         "loss": (totals.mean("loss"), (), f"mean {objective.name}", unit),
-    }  # fmt: skip
+    }
     variables = {
         name: Variable(
             estimate(draws, bounds=SHARE, sizes=queries.reshape(-1, *[1] * (draws.ndim - 1)))
-            if units == "probability" else estimate(draws),
-            dims, text, units, OURS if name == "loss" else CLARK,
+            if units == "probability"
+            else estimate(draws),
+            dims,
+            text,
+            units,
+            OURS if name == "loss" else CLARK,
         )
         for name, (draws, dims, text, units) in rows.items()
-    }  # fmt: skip
+    }
     found = labelled(variables, coords={"category": list(CATEGORIES)})
     return found.assign_attrs(
-        loss_name=objective.name, examples=int(totals["one"][0]),
+        loss_name=objective.name,
+        examples=int(totals["one"][0]),
         reduction="of each example its own loss; sums over examples divided by sums of edges, or "
         "of queries",
-    )  # fmt: skip
+    )
 
 
 def importance_result(

@@ -25,9 +25,13 @@ from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_
 from headscope.page.tabulate import Cell, Column, Rows, Table
 
 NAMES = {
-    "gradient": "gradient", "michel": "Michel", "michel_normalised": "Michel, by layer",
-    "attattr": "AttAttr", "slope_zero": "slope to nothing", "slope_uniform": "slope to even",
-}  # fmt: skip
+    "gradient": "gradient",
+    "michel": "Michel",
+    "michel_normalised": "Michel, by layer",
+    "attattr": "AttAttr",
+    "slope_zero": "slope to nothing",
+    "slope_uniform": "slope to even",
+}
 EXACT = 0.01  # ours: of F, an integral that errs by less is not spoken of
 INSTEAD = {"uniform": "attends evenly", "zero": "adds nothing", "mean": "adds its mean"}
 LISTED = 12  # heads in the table; all are in the folder `tables`
@@ -49,9 +53,11 @@ def effect_name(importance: xr.Dataset, effect: str) -> str:
     metric = str(importance.attrs["metric"])
     words = METRICS.get(metric, metric)
     return {
-        "loss": "rise of the loss", "loss_size": "change of the loss, either way",
-        "score": f"fall of {words}", "score_size": f"change of {words}, either way",
-    }[effect]  # fmt: skip
+        "loss": "rise of the loss",
+        "loss_size": "change of the loss, either way",
+        "score": f"fall of {words}",
+        "score_size": f"change of {words}, either way",
+    }[effect]
 
 
 def rho_of(importance: xr.Dataset, method: str, effect: str) -> tuple[float, float, float]:
@@ -243,30 +249,37 @@ def _cell(written: str) -> Cell:
 
 GRADIENT_SECTIONS = (
     SectionPlan(
-        id="gradients", title="Where do gradients go?",
+        id="gradients",
+        title="Where do gradients go?",
         text="Attention that is changed a little changes the loss by its gradient. Where much "
         "attention rests on a token and the gradient is small, it matters little that it does: "
         "the token is a place to rest (Clark et al. 2019).",
-        pictures=("gradients",), chapter=FINDINGS,
+        pictures=("gradients",),
+        chapter=FINDINGS,
     ),
-)  # fmt: skip
+)
 SECTIONS = (
     SectionPlan(
-        id="importance", title="Which heads does the loss depend on?",
+        id="importance",
+        title="Which heads does the loss depend on?",
         text="All of these are read off gradients, at the price of a few passes. They say what a "
         "small change would do, which need not be what switching off does.",
-        pictures=("importance",), tables=(of_group("importance", importance_table),),
+        pictures=("importance",),
+        tables=(of_group("importance", importance_table),),
         chapter=FINDINGS,
     ),
     SectionPlan(
-        id="against", title="Is that what happens when heads are switched off?",
+        id="against",
+        title="Is that what happens when heads are switched off?",
         text="If an importance is worth its name, heads to the right lie high.",
         pictures=("importance_against_ablation",),
-        tables=(of_group("importance", against_table),), chapter=FINDINGS,
+        tables=(of_group("importance", against_table),),
+        chapter=FINDINGS,
     ),
-)  # fmt: skip
+)
 
 OPENING = OpeningPlan(
-    heading=heading_of("Which heads of ", " matter?"), findings=importance_findings,
+    heading=heading_of("Which heads of ", " matter?"),
+    findings=importance_findings,
     tables=(scores_table,),
-)  # fmt: skip
+)

@@ -132,9 +132,14 @@ def annotation_page(session: Session, annotator: str) -> tuple[bytes, str]:
         "classes": [{"key": c.key, "name": c.name, "title": c.title} for c in CLASSES],
     }
     page = template("annotate.html.j2", package).render(
-        annotator=annotator, count=len(session), classes=CLASSES, policy=policy,
-        style=Markup(style), script=Markup(script), island=island(data),
-    )  # fmt: skip
+        annotator=annotator,
+        count=len(session),
+        classes=CLASSES,
+        policy=policy,
+        style=Markup(style),
+        script=Markup(script),
+        island=island(data),
+    )
     return page.encode("utf-8"), policy
 
 
@@ -272,9 +277,12 @@ def write_sheets(session: Session) -> list[Path]:
 
 
 def sheet(
-    maps: Sequence[Map], boundaries: Sequence[int], *, first: int,
+    maps: Sequence[Map],
+    boundaries: Sequence[int],
+    *,
+    first: int,
     kinds: Sequence[Kinds | None] | None = None,
-) -> Figure:  # fmt: skip
+) -> Figure:
     """At most PER_SHEET numbered maps, by the square root of each map's own largest weight.
 
     Nothing says which model, layer or head it is. Ticks mark where a second segment begins,
@@ -317,5 +325,13 @@ def _mark(axes: Axes, kinds: Kinds | None) -> None:
         for place in np.flatnonzero(kinds == kind) if kinds is not None else ():
             edges, beyond = (place - 0.5, place + 0.5), -0.5 - 0.025 * axes.get_xlim()[1]
             for x, y in ((edges, (beyond, beyond)), ((beyond, beyond), edges)):
-                axes.plot(x, y, color=color(name), lw=2.5, clip_on=False, solid_capstyle="butt",
-                          scalex=False, scaley=False)  # fmt: skip
+                axes.plot(
+                    x,
+                    y,
+                    color=color(name),
+                    lw=2.5,
+                    clip_on=False,
+                    solid_capstyle="butt",
+                    scalex=False,
+                    scaley=False,
+                )

@@ -35,9 +35,18 @@ Map = npt.NDArray[np.float16]
 
 UNDO = "undo"
 FIELDS = (
-    "number", "model", "sha256", "text", "document", "example", "layer", "head", "boundary",
-    "special", "punctuation",
-)  # fmt: skip
+    "number",
+    "model",
+    "sha256",
+    "text",
+    "document",
+    "example",
+    "layer",
+    "head",
+    "boundary",
+    "special",
+    "punctuation",
+)
 _NAME = re.compile(r"[\w.-]{1,40}")
 _MEANT = {**{c.key: c.name for c in CLASSES}, **{n: n for n in (*NAMES, UNDO)}}
 
@@ -87,8 +96,17 @@ class Session:
             for row in self.provenance:
                 _ = [row[field] for field in FIELDS[:-2]]  # of before, without the last two
             self._boundaries = [int(row["boundary"]) for row in self.provenance]
-        except (OSError, EOFError, ValueError, LookupError, TypeError, csv.Error, zlib.error,
-                zipfile.BadZipFile, RuntimeError) as error:  # fmt: skip
+        except (
+            OSError,
+            EOFError,
+            ValueError,
+            LookupError,
+            TypeError,
+            csv.Error,
+            zlib.error,
+            zipfile.BadZipFile,
+            RuntimeError,
+        ) as error:
             raise InputError(
                 f"{folder}: maps.npz or provenance.csv cannot be read ({error}); wanted them as "
                 "`headscope patterns annotate` wrote them"

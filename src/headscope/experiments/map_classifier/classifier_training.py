@@ -59,9 +59,13 @@ class Score:
 
 
 def train(
-    seen: Seen, labels: Labels, *, seed: int = 0, epochs: int = EPOCHS,
+    seen: Seen,
+    labels: Labels,
+    *,
+    seed: int = 0,
+    epochs: int = EPOCHS,
     start: Classifier | None = None,
-) -> Classifier:  # fmt: skip
+) -> Classifier:
     """A classifier of these maps; the same seed gives the same on one machine.
 
     seen    [map, 2, SIDE, SIDE]
@@ -79,11 +83,22 @@ def train(
         network = Classifier() if start is None else deepcopy(start).requires_grad_(True)
         learner = _NetworkWithLoss(network, rarity(labels))
         arguments = TrainingArguments(
-            folder, num_train_epochs=epochs, per_device_train_batch_size=BATCH, learning_rate=RATE,
-            weight_decay=DECAY, lr_scheduler_type="cosine", warmup_steps=WARM_UP, seed=seed,
-            use_cpu=True, save_strategy="no", logging_strategy="no", report_to=[],
-            disable_tqdm=True, remove_unused_columns=False, dataloader_pin_memory=False,
-        )  # fmt: skip
+            folder,
+            num_train_epochs=epochs,
+            per_device_train_batch_size=BATCH,
+            learning_rate=RATE,
+            weight_decay=DECAY,
+            lr_scheduler_type="cosine",
+            warmup_steps=WARM_UP,
+            seed=seed,
+            use_cpu=True,
+            save_strategy="no",
+            logging_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+            remove_unused_columns=False,
+            dataloader_pin_memory=False,
+        )
         trainer = Trainer(
             learner, arguments, data_collator=varied_batch, train_dataset=list(range(len(labels)))
         )
@@ -241,13 +256,20 @@ def features(seen: Seen) -> Float64:
     ridge = [(largest * (away <= width)).sum((1, 2)) / (away <= width).sum() for width in (0, 1)]
     return np.stack(
         [
-            *bands, *ridge, ordered[:, 0] / total, ordered[:, :3].sum(1) / total,
-            columns[:, 0] / total, columns[:, -1] / total, within / total,
-            columns.std(1) / columns.mean(1).clip(1e-9), rows.std(1) / rows.mean(1).clip(1e-9),
-            largest.mean((1, 2)), mean.mean((1, 2)),
+            *bands,
+            *ridge,
+            ordered[:, 0] / total,
+            ordered[:, :3].sum(1) / total,
+            columns[:, 0] / total,
+            columns[:, -1] / total,
+            within / total,
+            columns.std(1) / columns.mean(1).clip(1e-9),
+            rows.std(1) / rows.mean(1).clip(1e-9),
+            largest.mean((1, 2)),
+            mean.mean((1, 2)),
         ],
         axis=1,
-    )  # [map, feature]  # fmt: skip
+    )  # [map, feature]
 
 
 # --- the bundled classifier -------------------------------------------------------------------
@@ -257,9 +279,13 @@ Scores = dict[str, dict[str, Score]]  # classifier → what was held out → sco
 
 
 def trained(
-    labelled: LabelledMaps, *, epochs: int | None = None, seed: int = 0, scored: bool = True,
+    labelled: LabelledMaps,
+    *,
+    epochs: int | None = None,
+    seed: int = 0,
+    scored: bool = True,
     tell: Callable[[str], None] = lambda text: None,
-) -> tuple[Classifier, dict[str, Any], Scores]:  # fmt: skip
+) -> tuple[Classifier, dict[str, Any], Scores]:
     """A network that learned from all maps; its card; and how well such a network tells others.
 
     scored  False leaves cross-validation out
@@ -275,15 +301,19 @@ def trained(
     tell(f"learning from all {len(labelled)} labelled maps")
     network = train(seen, labels, seed=seed, epochs=epochs, start=start)
     card = {
-        "maps": len(labelled), "maps_by_class": dict(count),
+        "maps": len(labelled),
+        "maps_by_class": dict(count),
         "maps_by_model": dict(Counter(labelled.models)),
         "maps_sha256": sha256_of((seen.tobytes(), labels.tobytes())),
-        "made_maps": MADE, "epochs": epochs, "seed": seed, "headscope_version": __version__,
+        "made_maps": MADE,
+        "epochs": epochs,
+        "seed": seed,
+        "headscope_version": __version__,
         "scores": {
             name: {held_out: numbers_of(one) for held_out, one in of_name.items()}
             for name, of_name in scores.items()
         },
-    }  # fmt: skip
+    }
     return network, card, scores
 
 
@@ -299,9 +329,13 @@ def counted(labels: Labels) -> Counter[str]:
 
 
 def _scores(
-    labelled: LabelledMaps, start: Classifier, *, epochs: int, seed: int,
+    labelled: LabelledMaps,
+    start: Classifier,
+    *,
+    epochs: int,
+    seed: int,
     tell: Callable[[str], None],
-) -> Scores:  # fmt: skip
+) -> Scores:
     seen, labels = labelled.seen, labelled.labels
     held = folds_of(labelled, seed=seed)
     evenly = np.array([row.get("drawn") == "evenly" for row in labelled.provenance])
@@ -323,8 +357,9 @@ def _scores(
 def numbers_of(score: Score) -> dict[str, Any]:
     """What a card says of a score."""
     return {
-        "macro_f1": round(score.macro_f1, 4), "ci_low": round(score.low, 4),
+        "macro_f1": round(score.macro_f1, 4),
+        "ci_low": round(score.low, 4),
         "ci_high": round(score.high, 4),
         "f1": dict(zip(NAMES, np.round(score.f1, 4).tolist(), strict=True)),
         "confusion": score.confusion.tolist(),
-    }  # fmt: skip
+    }

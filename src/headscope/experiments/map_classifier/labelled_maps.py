@@ -147,11 +147,12 @@ def labels_of(session: Session) -> LabelledMaps:
         )
     maps = [
         MarkedMap(
-            session.map(number).astype(np.float32), session.kinds(number),
+            session.map(number).astype(np.float32),
+            session.kinds(number),
             max(session.boundary(number), 0),
         )
         for number in agreed
-    ]  # fmt: skip
+    ]
     rows = [{**session.provenance[number], "label": next(iter(said[number]))} for number in agreed]
     return LabelledMaps(maps, rows)
 

@@ -204,9 +204,13 @@ HeldOut = dict[str, Float64]  # what was held out -> [map, class] probabilities
 
 
 def trained(
-    labelled: LabelledMaps, *, epochs: int | None = None, seed: int = 0, scored: bool = True,
+    labelled: LabelledMaps,
+    *,
+    epochs: int | None = None,
+    seed: int = 0,
+    scored: bool = True,
     tell: Callable[[str], None] = lambda text: None,
-) -> tuple[MarkedClassifier, dict[str, Any], Scores, HeldOut]:  # fmt: skip
+) -> tuple[MarkedClassifier, dict[str, Any], Scores, HeldOut]:
     """A classifier that learned from all maps; its card, its scores, and what they are of.
 
     scored  False leaves cross-validation out
@@ -218,10 +222,15 @@ def trained(
     steps = STEPS if epochs is None else epochs * -(-len(labels) // BATCH)
     given = versions(labelled.maps, seed=seed)
     card: dict[str, Any] = {
-        "columns": "special", "maps": len(labelled), "maps_by_class": dict(count),
-        "maps_by_model": dict(Counter(labelled.models)), "steps": steps, "seed": seed,
-        "headscope_version": __version__, **_annotators(labelled),
-    }  # fmt: skip
+        "columns": "special",
+        "maps": len(labelled),
+        "maps_by_class": dict(count),
+        "maps_by_model": dict(Counter(labelled.models)),
+        "steps": steps,
+        "seed": seed,
+        "headscope_version": __version__,
+        **_annotators(labelled),
+    }
     scores: Scores = {}
     told: HeldOut = {}
     if scored:
@@ -275,7 +284,8 @@ def _annotators(labelled: LabelledMaps) -> dict[str, Any]:
     said = [first[at] for at in both], [second[at] for at in both]
     return {
         "annotators": {
-            "maps": agreed.count, "kappa": round(agreed.kappa, 4),
+            "maps": agreed.count,
+            "kappa": round(agreed.kappa, 4),
             "macro_f1": round(float(f1_score(*said, average="macro")), 4),
         }
-    }  # fmt: skip
+    }

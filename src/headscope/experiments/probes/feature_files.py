@@ -109,9 +109,11 @@ class FeatureFile:
         write_whole(self.path, write)
 
     def _append(
-        self, file: BinaryIO, batch: Sequence[int],
+        self,
+        file: BinaryIO,
+        batch: Sequence[int],
         compute: Callable[[Sequence[int]], Sequence[Features]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         for number, array in zip(batch, compute(batch), strict=True):
             if array.shape != self.shapes[number]:
                 raise ValueError(f"found {array.shape}; wanted {self.shapes[number]}")
@@ -300,9 +302,11 @@ class FeatureFolder:
 
     def _file(self, kind: str, split: TreebankSplit, extract: Extract) -> FeatureFile:
         file = FeatureFile(
-            self.folder / f"{kind}-{split.name}.bin", shapes_of(kind, self.plan.model, split),
-            self._batches(split), f"{self.key} {kind}",
-        )  # fmt: skip
+            self.folder / f"{kind}-{split.name}.bin",
+            shapes_of(kind, self.plan.model, split),
+            self._batches(split),
+            f"{self.key} {kind}",
+        )
         file.fill(lambda some: extract([split.sentences[at] for at in some]), progress=self.advance)
         return file
 

@@ -26,14 +26,18 @@ from headscope.page.tabulate import Cell, Column, Rows, Table, measured, points,
 
 AT = -5.0  # points left of the axes, where a row's name ends
 LINES = {
-    "right_branching": ("grey", "o"), "attention": ("sky", "s"), "attention_words": ("blue", "D"),
-    "distances_words": ("orange", "^"), "random_words": ("purple", "v"),
-}  # fmt: skip
+    "right_branching": ("grey", "o"),
+    "attention": ("sky", "s"),
+    "attention_words": ("blue", "D"),
+    "distances_words": ("orange", "^"),
+    "random_words": ("purple", "v"),
+}
 TITLES = {"dependent_to_head": "Word to its head", "head_to_dependent": "Head to its word"}
 SHARES = {"structural_uuas": ("strongest", "UUAS"), "structural_root": ("mean", "root")}
 RANKS = {
-    "structural_distance": ("strongest", "distances"), "structural_depth": ("mean", "depths"),
-}  # fmt: skip
+    "structural_distance": ("strongest", "distances"),
+    "structural_depth": ("mean", "depths"),
+}
 
 
 def _panels(tree: xr.DataTree) -> list[Panel]:
@@ -180,8 +184,12 @@ def _scores(probes: xr.Dataset) -> Table | None:
     names = findings.probe_names(probes)
     if not names:
         return None
-    words = {"uas": "UAS", "uas_with_punctuation": "with punctuation", "uuas": "UUAS",
-             "uas_of_tree": "UAS of the tree"}  # fmt: skip
+    words = {
+        "uas": "UAS",
+        "uas_with_punctuation": "with punctuation",
+        "uuas": "UUAS",
+        "uas_of_tree": "UAS of the tree",
+    }
     shown = [name for name in words if name in probes]
     rows = [
         [Cell(capital(plain_name(n))), *(share(*at(estimate(probes, x, probe=n))) for x in shown)]
@@ -213,12 +221,13 @@ def _relations(probes: xr.Dataset) -> Table | None:
     names = findings.probe_names(probes)
     rows = [
         [
-            Cell(str(one["relation"].values), code=True), Cell(f"{int(one['count']):,}"),
+            Cell(str(one["relation"].values), code=True),
+            Cell(f"{int(one['count']):,}"),
             *(share(float(one["relation_uas"].sel(probe=name))) for name in names),
         ]
         for one in (probes.isel(relation=at) for at in range(probes.sizes.get("relation", 0)))
         if int(one["count"]) >= LEAST_WORDS
-    ]  # fmt: skip
+    ]
     if not rows:
         return None
     columns = [Column("Relation"), Column("Words"), *(Column(plain_name(n), "%") for n in names)]
@@ -243,10 +252,12 @@ def _heads(tree: xr.DataTree) -> Table | None:
         for row in table.to_dict("records")
     ]
     columns = [
-        Column("Head"), Column("Influence", term="head_influence"),
-        Column("Weight", term="head_weight"), Column("Spread"),
+        Column("Head"),
+        Column("Influence", term="head_influence"),
+        Column("Weight", term="head_weight"),
+        Column("Spread"),
         *([Column("In the atlas")] if labelled else []),
-    ]  # fmt: skip
+    ]
     caption = (
         "Heads that move the scores of the probe on attention most: weight times spread; d→h: "
         "attention from the word to the candidate, h→d: back. All: tables/probe_heads."
@@ -259,14 +270,19 @@ def _layers(probes: xr.Dataset) -> Table | None:
         return None
     kinds = {"uuas": share, "root": share, "distance": measured, "depth": measured}
     rows = [
-        [Cell(f"layer {layer_name(layer)}"),
-         *(cell(*at(estimate(probes, f"structural_{x}"), layer)) for x, cell in kinds.items())]
+        [
+            Cell(f"layer {layer_name(layer)}"),
+            *(cell(*at(estimate(probes, f"structural_{x}"), layer)) for x, cell in kinds.items()),
+        ]
         for layer in np.flatnonzero(np.isfinite(probes["structural_uuas"].values)).tolist()
-    ]  # fmt: skip
+    ]
     columns = [
-        Column("Output of"), Column("UUAS", "%", "uuas"), Column("Root", "%"),
-        Column("Distances", "ρ"), Column("Depths", "ρ"),
-    ]  # fmt: skip
+        Column("Output of"),
+        Column("UUAS", "%", "uuas"),
+        Column("Root", "%"),
+        Column("Distances", "ρ"),
+        Column("Depths", "ρ"),
+    ]
     caption = f"The structural probe; {findings.sentences_text(probes)}."
     return Table("Structural probe by layer", columns, [Rows(rows)], caption)
 
@@ -277,7 +293,9 @@ OPENING = OpeningPlan(
 )
 SECTIONS = (
     SectionPlan(
-        id="part-probes", title="Is the tree in the attention?", chapter=FINDINGS,
+        id="part-probes",
+        title="Is the tree in the attention?",
+        chapter=FINDINGS,
         text="A probe that may only weigh the heads finds as much syntax as their attention shows. "
         "What it gains over the rule and over words with distances is the model’s own; what a "
         "random model gives is the probe’s.",
@@ -285,14 +303,20 @@ SECTIONS = (
         tables=tuple(of_group("probes", make) for make in (_scores, _differences, _relations)),
     ),
     SectionPlan(
-        id="part-probe_heads", title="Which heads does the probe lean on?", chapter=FINDINGS,
+        id="part-probe_heads",
+        title="Which heads does the probe lean on?",
+        chapter=FINDINGS,
         text="Few strong cells mean that syntax sits in few heads; heads that do the same share "
         "it.",
-        pictures=("probe_heads",), tables=(_heads,),
+        pictures=("probe_heads",),
+        tables=(_heads,),
     ),
     SectionPlan(
-        id="part-structural", title="Is the tree in the hidden states?", chapter=FINDINGS,
+        id="part-structural",
+        title="Is the tree in the hidden states?",
+        chapter=FINDINGS,
         text="The reference: a linear map of hidden states, which see more than attention shows.",
-        pictures=("structural",), tables=(of_group("probes", _layers),),
+        pictures=("structural",),
+        tables=(of_group("probes", _layers),),
     ),
-)  # fmt: skip
+)

@@ -22,8 +22,10 @@ INTERVALS = "95 % intervals over test sentences"
 ARROWS = {"dependent_to_head": "d→h", "head_to_dependent": "h→d"}
 HEAD_COLUMNS = ["layer", "head", "name", "direction", "weight", "spread", "influence", "label"]
 BESIDE = {
-    "uas_with_punctuation": "with punctuation", "uuas": "UUAS", "uas_of_tree": "as a tree",
-}  # fmt: skip
+    "uas_with_punctuation": "with punctuation",
+    "uuas": "UUAS",
+    "uas_of_tree": "as a tree",
+}
 
 
 def probe_names(probes: xr.Dataset) -> list[str]:
@@ -131,8 +133,11 @@ def probe_lines(probes: xr.Dataset) -> list[str]:
     width = max(map(len, names.values()), default=0)
     lines = []
     for name, shown in names.items():
-        told = [f"{text} {100 * float(probes[x].sel(probe=name)):.1f}"
-                for x, text in BESIDE.items() if x in probes]  # fmt: skip
+        told = [
+            f"{text} {100 * float(probes[x].sel(probe=name)):.1f}"
+            for x, text in BESIDE.items()
+            if x in probes
+        ]
         lines.append(f"  {shown:<{width}}  UAS {share(probes, 'uas', name)}; {', '.join(told)}")
     return lines
 

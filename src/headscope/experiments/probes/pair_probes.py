@@ -210,11 +210,13 @@ class _SeenSplit:
     def loss(self, scorer: nn.Module, items: Sequence[int]) -> torch.Tensor:
         losses = [
             nn.functional.cross_entropy(
-                scorer(self.look(at)), torch.from_numpy(self.sentences[at].head),
-                ignore_index=trees.UNASKED, reduction="sum",
+                scorer(self.look(at)),
+                torch.from_numpy(self.sentences[at].head),
+                ignore_index=trees.UNASKED,
+                reduction="sum",
             )
             for at in items
-        ]  # fmt: skip
+        ]
         return torch.stack(losses).sum()
 
 
@@ -237,9 +239,12 @@ def trial(job: ProbeTraining, features: FeatureFolder) -> State:
     train(
         scorer,
         (lambda items: first.loss(scorer, drawn[list(items)].tolist()), partial(dev.loss, scorer)),
-        (job.size, len(dev.sentences)), schedule, state=features.scratch(name),
-        key=f"{features.key} {name}", progress=features.advance,
-    )  # fmt: skip
+        (job.size, len(dev.sentences)),
+        schedule,
+        state=features.scratch(name),
+        key=f"{features.key} {name}",
+        progress=features.advance,
+    )
     with torch.no_grad():
         scores = [scorer(test.look(at)).numpy() for at in range(len(test.sentences))]
     heads = [one.argmax(1) for one in scores]
@@ -280,8 +285,9 @@ def _state(
 ) -> State:
     edges = [trees.undirected_right(one, s) for one, s in zip(weights, sentences, strict=True)]
     return {
-        "head": np.concatenate(heads).astype(np.int32), "edges": np.array(edges, np.int32),
-    }  # fmt: skip
+        "head": np.concatenate(heads).astype(np.int32),
+        "edges": np.array(edges, np.int32),
+    }
 
 
 def head_spread(features: FeatureFolder) -> State:

@@ -111,17 +111,26 @@ def probe(
 def _request(plan: ProbePlan) -> ExperimentRequest:
     settings = plan.settings
     return ExperimentRequest(
-        "probe", plan.model, corpus=probe_plan.corpus_of(plan.splits),
+        "probe",
+        plan.model,
+        corpus=probe_plan.corpus_of(plan.splits),
         examples=[one.example for split in plan.splits for one in split.sentences],
-        settings=plan.spec, seed=settings.seed, replicates=settings.replicates,
-        counts=probe_plan.counts_of(plan.splits), batch_tokens=settings.batch_tokens, divided=True,
-    )  # fmt: skip
+        settings=plan.spec,
+        seed=settings.seed,
+        replicates=settings.replicates,
+        counts=probe_plan.counts_of(plan.splits),
+        batch_tokens=settings.batch_tokens,
+        divided=True,
+    )
 
 
 def _plan(
-    model: Model, files: Mapping[str, Files], words: str | Path | None, settings: ProbeSettings,
+    model: Model,
+    files: Mapping[str, Files],
+    words: str | Path | None,
+    settings: ProbeSettings,
     labels: Labels | None,
-) -> ProbePlan:  # fmt: skip
+) -> ProbePlan:
     names, lacking = settings.run_probes(words=words is not None)
     paths = {name: _paths(some) for name, some in files.items()}
     splits = probe_plan.read_splits(model, paths, settings, names)
@@ -162,9 +171,10 @@ class _ProbeRun:
             trials[ProbeTraining("right_branching", 0, 0)] = rule
         for kind in (None, "model", "random"):
             jobs = {
-                number: job for number, job in enumerate(plan.jobs)
+                number: job
+                for number, job in enumerate(plan.jobs)
                 if probe_plan.NETWORK.get(job.probe) == kind
-            }  # fmt: skip
+            }
             sizes = {number: job.size * plan.settings.epochs for number, job in jobs.items()}
             if kind == "model" and "attention" in plan.names:
                 sizes[SPREAD] = 0
@@ -225,7 +235,11 @@ class _ProbeRun:
         )
         name = f"structural-{number}"
         return structural_scores(
-            (train, dev, test), rank=settings.rank, epochs=settings.structural_epochs,
-            seed=settings.seed, state=features.scratch(name), key=f"{features.key} {name}",
+            (train, dev, test),
+            rank=settings.rank,
+            epochs=settings.structural_epochs,
+            seed=settings.seed,
+            state=features.scratch(name),
+            key=f"{features.key} {name}",
             progress=self.meter.advance,
-        )  # fmt: skip
+        )

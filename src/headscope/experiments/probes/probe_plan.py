@@ -209,11 +209,12 @@ class ProbePlan:
         """What decides the numbers beside the model and its inputs, as values that JSON knows."""
         layers = [self.model.shape.number(place) for place in self.layers]
         return asdict(self.settings) | {
-            "probes": self.names, "structural_layers": layers,
+            "probes": self.names,
+            "structural_layers": layers,
             "gold": [split.sha256 for split in self.splits],
             "words": None if self.vectors is None else self.vectors.sha256,
             "labels": self.labels,
-        }  # fmt: skip
+        }
 
 
 def read_splits(
@@ -232,10 +233,13 @@ def read_splits(
 
     def read(name: str, limit: int | None = None) -> TreebankSplit:
         encoder = Encoder(
-            model.tokenizer, model_limit=model.limit, has_segments=model.has_segments,
+            model.tokenizer,
+            model_limit=model.limit,
+            has_segments=model.has_segments,
             limited_by=model.positions.source,
-            max_length=settings.max_length, long=settings.long,  # type: ignore[arg-type]
-        )  # fmt: skip
+            max_length=settings.max_length,
+            long=settings.long,  # type: ignore[arg-type]
+        )
         return read_split(name, files[name], encoder, limit=limit, seed=settings.seed)
 
     train, test = read("train", settings.limit), read("test", settings.test_limit)

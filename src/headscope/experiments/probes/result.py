@@ -47,9 +47,12 @@ def probe_result(
     variables = _scores(marks, largest) | _curve(marks, list(largest), trials)
     variables |= _heads(plan, largest, spread) | _structural(plan, marks, structural)
     coords = {
-        "probe": list(largest), "probe_other": list(largest), "direction": DIRECTIONS,
-        "relation": [printable(name) for name in marks.relations], "size": _sizes(trials),
-    }  # fmt: skip
+        "probe": list(largest),
+        "probe_other": list(largest),
+        "direction": DIRECTIONS,
+        "relation": [printable(name) for name in marks.relations],
+        "size": _sizes(trials),
+    }
     dataset = labelled(variables, coords=coords)
     for variable in dataset.data_vars.values():
         variable.attrs["n"] = len(marks.units)
@@ -86,25 +89,29 @@ def _scores(marks: TreeAccuracy, trials: dict[str, list[State]]) -> dict[str, Va
         "uas": found(of_probe, ("probe",), f"{over}, without punctuation", CLARK),
         "uas_with_punctuation": found(
             draws(lambda s: marks.of_words(s["head"] == marks.head, punctuation=True)),
-            ("probe",), f"{over}, with punctuation",
+            ("probe",),
+            f"{over}, with punctuation",
         ),
         "uuas": found(
-            draws(lambda s: marks.of_edges(s["edges"])), ("probe",),
+            draws(lambda s: marks.of_edges(s["edges"])),
+            ("probe",),
             "arcs of the maximum spanning tree, undirected and without punctuation",
         ),
         "difference": found(
             difference, ("probe", "probe_other"), "UAS of the first less that of the other probe"
         ),
         "relation_uas": found(
-            draws(lambda s: marks.of_relations(s["head"] == marks.head)), ("probe", "relation"),
+            draws(lambda s: marks.of_relations(s["head"] == marks.head)),
+            ("probe", "relation"),
             f"{over}, by relation",
         ),
-    }  # fmt: skip
+    }
     if all("tree" in state for some in trials.values() for state in some):
         variables["uas_of_tree"] = found(
-            draws(lambda s: marks.of_words(s["tree"] == marks.head)), ("probe",),
+            draws(lambda s: marks.of_words(s["tree"] == marks.head)),
+            ("probe",),
             f"{over} by the likeliest directed tree, without punctuation",
-        )  # fmt: skip
+        )
     variables["count"] = Variable(marks.count, ("relation",), "words asked for", "1", OURS)
     if max(map(len, trials.values())) > 1:
         by_probe = ([uas(state)[0] for state in some] for some in trials.values())
@@ -169,9 +176,10 @@ def _structural(
         "distance": (ranks.format("distances"), lambda s: marks.by_length(s["distance"])),
         "depth": (ranks.format("depths"), lambda s: marks.by_length(s["depth"])),
         "root": (
-            "sentences whose least deep word is the root", lambda s: marks.of_sentences(s["root"])
+            "sentences whose least deep word is the root",
+            lambda s: marks.of_sentences(s["root"]),
         ),
-    }  # fmt: skip
+    }
     found = {}
     for name, (text, of) in rows.items() if states else ():
         draws = np.full((marks.weights.shape[1], plan.model.shape.layers), np.nan)
@@ -188,17 +196,21 @@ def _about(plan: ProbePlan, marks: TreeAccuracy) -> dict[str, Any]:
             f"{split.name}_sentences": len({s.example.document for s in split.sentences})
             for split in plan.splits
         },
-        "test_words": int(marks.asked.sum()), "not_asked": int((~marks.asked).sum()),
+        "test_words": int(marks.asked.sum()),
+        "not_asked": int((~marks.asked).sum()),
         "root": "a learned constant" if plan.constant_root else "attention to special tokens",
-        "lacking": " ".join(plan.lacking), "epochs": settings.epochs,
-        "legacy_root_shift": int(settings.legacy_root_shift), "pieces": settings.pieces,
-    }  # fmt: skip
+        "lacking": " ".join(plan.lacking),
+        "epochs": settings.epochs,
+        "legacy_root_shift": int(settings.legacy_root_shift),
+        "pieces": settings.pieces,
+    }
     if vectors is not None:
         about |= {
-            "words": printable(vectors.name), "words_dim": vectors.dim,
+            "words": printable(vectors.name),
+            "words_dim": vectors.dim,
             "words_unknown": vectors.unknown(f for s in marks.sentences for f in s.forms),
             "words_duplicates": vectors.duplicates,
-        }  # fmt: skip
+        }
     return about
 
 
@@ -268,9 +280,12 @@ class TreeAccuracy:
         there = [length for length in LENGTHS if (self.lengths == length).any()]
         if not there:
             return np.full(self.weights.shape[1], np.nan)
-        table = np.stack([
-            self.of_sentences(np.where(self.lengths == length, values, np.nan)) for length in there
-        ])  # fmt: skip  # [length, replicate + 1]
+        table = np.stack(
+            [
+                self.of_sentences(np.where(self.lengths == length, values, np.nan))
+                for length in there
+            ]
+        )  # [length, replicate + 1]
         return finite_mean(table, 0)
 
     def _share(self, cell: Ints, part: Array, whole: Array, *cells: int) -> Float64:
@@ -278,6 +293,8 @@ class TreeAccuracy:
         [unit, *cells].
         """
         shape = (len(self.units), *cells)
-        sums = [np.bincount(cell, x.astype(np.float64), np.prod(shape)).reshape(shape)
-                for x in (part, whole)]  # fmt: skip
+        sums = [
+            np.bincount(cell, x.astype(np.float64), np.prod(shape)).reshape(shape)
+            for x in (part, whole)
+        ]
         return ratio(self.weights.T @ sums[0], self.weights.T @ sums[1])

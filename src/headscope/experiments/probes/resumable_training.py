@@ -116,11 +116,16 @@ class _TrainingState:
 
     def save(self, path: Path, key: str) -> None:
         buffer = io.BytesIO()
-        torch.save({
-            "key": key, "at": (self.epoch, self.position, self.worse, self.least),
-            "probe": self.probe.state_dict(), "adam": self.optimizer.state_dict(),
-            "best": self.best,
-        }, buffer)  # fmt: skip
+        torch.save(
+            {
+                "key": key,
+                "at": (self.epoch, self.position, self.worse, self.least),
+                "probe": self.probe.state_dict(),
+                "adam": self.optimizer.state_dict(),
+                "best": self.best,
+            },
+            buffer,
+        )
         write_whole(path, buffer.getvalue())
 
     def load(self, path: Path, key: str) -> None:

@@ -105,11 +105,14 @@ def structural_scores(
         with drawn_with(seed, "structural", measure):
             probe = probes[measure] = Projection(width, rank or width)
         train(
-            probe, (partial(loss_of, probe, data[0], measure),
-                    partial(loss_of, probe, data[1], measure)),
-            (len(data[0].sentences), len(data[1].sentences)), schedule,
-            state=state.with_suffix(f".{measure}"), key=f"{key} {measure}", progress=progress,
-        )  # fmt: skip
+            probe,
+            (partial(loss_of, probe, data[0], measure), partial(loss_of, probe, data[1], measure)),
+            (len(data[0].sentences), len(data[1].sentences)),
+            schedule,
+            state=state.with_suffix(f".{measure}"),
+            key=f"{key} {measure}",
+            progress=progress,
+        )
     return judged(probes, data[2])
 
 
@@ -127,10 +130,14 @@ def judged(probes: dict[str, Projection], data: HiddenStates) -> State:
                 of(probes[measure](data.states(at))).numpy().astype(np.float64)
                 for measure, of in PREDICTED.items()
             )
-        rows.append((
-            undirected_right(-distance, sentence), mean_spearman(distance, sentence.distance),
-            mean_spearman(depth[None], sentence.depth[None]), finds_root(depth, sentence),
-        ))  # fmt: skip
+        rows.append(
+            (
+                undirected_right(-distance, sentence),
+                mean_spearman(distance, sentence.distance),
+                mean_spearman(depth[None], sentence.depth[None]),
+                finds_root(depth, sentence),
+            )
+        )
     table = np.array(rows, np.float64)  # [sentence, 4]
     return dict(zip(("edges", "distance", "depth", "root"), table.T.copy(), strict=True))
 

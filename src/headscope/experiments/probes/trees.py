@@ -132,9 +132,16 @@ def sentence_of(example: Example) -> TreeSentence | None:
     spanned = scored & np.array([tag not in PUNCTUATION_TAGS for tag in tags])
     distance, depth = tree_metric(gold)
     return TreeSentence(
-        example, tuple(example.words[at].form for at in there), head, relations, place[there],
-        scored, spanned, distance[np.ix_(there, there)], depth[there],
-    )  # fmt: skip
+        example,
+        tuple(example.words[at].form for at in there),
+        head,
+        relations,
+        place[there],
+        scored,
+        spanned,
+        distance[np.ix_(there, there)],
+        depth[there],
+    )
 
 
 def tree_metric(head: Ints) -> tuple[Shorts, Shorts]:

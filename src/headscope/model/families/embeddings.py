@@ -44,9 +44,11 @@ class EmbeddingLayout:
 
 
 _BERT = (
-    "embeddings.word_embeddings", "embeddings.position_embeddings",
-    "embeddings.token_type_embeddings", "embeddings.LayerNorm",
-)  # fmt: skip
+    "embeddings.word_embeddings",
+    "embeddings.position_embeddings",
+    "embeddings.token_type_embeddings",
+    "embeddings.LayerNorm",
+)
 LAYOUTS: tuple[EmbeddingLayout, ...] = (
     EmbeddingLayout(("BertModel", "RobertaModel", "XLMRobertaModel", "CamembertModel"), *_BERT),
     EmbeddingLayout(("ElectraModel",), *_BERT, projection="embeddings_project"),

@@ -58,22 +58,32 @@ LAYOUTS: tuple[Layout, ...] = (  # in the order of the fields: projection, resid
     Layout(("GPT2Attention",), "c_proj", "^.ln_cross_attn", when=("is_cross_attention", True)),
     Layout(("GPTNeoXAttention",), "dense", "^.input_layernorm"),
     Layout(
-        ("OPTAttention",), "out_proj", "^.self_attn_layer_norm",
+        ("OPTAttention",),
+        "out_proj",
+        "^.self_attn_layer_norm",
         when=("do_layer_norm_before", True),
     ),
     Layout(
-        ("OPTAttention",), "out_proj", ".", "^.self_attn_layer_norm", "^.final_layer_norm",
+        ("OPTAttention",),
+        "out_proj",
+        ".",
+        "^.self_attn_layer_norm",
+        "^.final_layer_norm",
         when=("do_layer_norm_before", False),
     ),
     Layout(
         _named("Llama Mistral Qwen2 Qwen3 Gemma Phi3 Mixtral SmolLM3", "Attention"),
-        "o_proj", "^.input_layernorm",
+        "o_proj",
+        "^.input_layernorm",
     ),
     Layout(("Gemma2Attention", "Gemma3Attention"), "o_proj"),  # attention is normed, then added
     # encoder-decoder: the norm after attention, or before it
     Layout(
         ("BartAttention", "MarianAttention"),
-        "out_proj", ".", "^.{name}_layer_norm", "^.final_layer_norm",
+        "out_proj",
+        ".",
+        "^.{name}_layer_norm",
+        "^.final_layer_norm",
     ),
     Layout(("MBartAttention", "PegasusAttention"), "out_proj", "^.{name}_layer_norm"),
     Layout(("T5Attention", "MT5Attention", "UMT5Attention"), "o", "^.layer_norm"),
@@ -83,18 +93,24 @@ LAYOUTS: tuple[Layout, ...] = (  # in the order of the fields: projection, resid
     Layout(("SqueezeBertSelfAttention",), None, returns="scores"),
     Layout(("ProphetNetAttention",), "out_proj", value="value_proj", returns="scores"),
     Layout(
-        ("LongformerSelfAttention",), "^.output.dense", value="value", returns="band",
+        ("LongformerSelfAttention",),
+        "^.output.dense",
+        value="value",
+        returns="band",
         swapped=("value",),
     ),
     Layout(
-        ("LEDEncoderSelfAttention",), "^.output", value="value", returns="band",
+        ("LEDEncoderSelfAttention",),
+        "^.output",
+        value="value",
+        returns="band",
         swapped=("value",),
     ),
     Layout(
         ("modeling_fsmt.Attention",), "out_proj", value="v_proj", swapped=("value", "projection")
     ),
     Layout(("BigBirdPegasusSelfAttention",), "^.output", value="value"),  # its decoder is on it
-)  # fmt: skip
+)
 
 # Where families that are not in the table usually keep W_O: for each ending of the attention
 # class's name, in order. The instrument checks that it is given the mixed values as they are.
@@ -110,9 +126,18 @@ USUAL_PROJECTIONS: tuple[tuple[str, str], ...] = (
 # The same for the value projection, for families off the registry; the last ones give queries, keys
 # and values side by side.
 USUAL_VALUES = (
-    "value", "v_proj", "v_lin", "v", "value_proj", "v_head",
-    "c_attn", "query_key_value", "Wqkv", "qkv_proj", "in_proj",
-)  # fmt: skip
+    "value",
+    "v_proj",
+    "v_lin",
+    "v",
+    "value_proj",
+    "v_head",
+    "c_attn",
+    "query_key_value",
+    "Wqkv",
+    "qkv_proj",
+    "in_proj",
+)
 
 # Attention that has no weight from each token to each token: refused, and why.
 _SPARSE = "reads sampled blocks of tokens; load it with attention_type='original_full'"

@@ -122,13 +122,17 @@ def find_sites(model: PreTrainedModel) -> list[Site]:
     ]
     if registered(model):
         known = find_embeddings(modules, [site.path for site in sites])
-        return _apart([
-            replace(
-                site, embeddings=known.get(site.path), block=_block(site.path, modules),
-                eager=site.value is not None,
-            )
-            for site in sites
-        ])  # fmt: skip
+        return _apart(
+            [
+                replace(
+                    site,
+                    embeddings=known.get(site.path),
+                    block=_block(site.path, modules),
+                    eager=site.value is not None,
+                )
+                for site in sites
+            ]
+        )
     by_path = {site.path: site for site in sites}
     readable = [
         replace(site, stack=stack, value=site.value or _usual_value(path, modules), eager=True)
@@ -259,10 +263,18 @@ def _listed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site
             return modules.get(_absolute(path, where.format(name=path.rpartition(".")[2])))
 
         return Site(
-            path, _stack(path, module), module, at(layout.projection), at(layout.residual),
-            at(layout.norm), at(layout.final_norm), value=at(layout.value),
-            returns=layout.returns, swapped=layout.swapped, listed=True,
-        )  # fmt: skip
+            path,
+            _stack(path, module),
+            module,
+            at(layout.projection),
+            at(layout.residual),
+            at(layout.norm),
+            at(layout.final_norm),
+            value=at(layout.value),
+            returns=layout.returns,
+            swapped=layout.swapped,
+            listed=True,
+        )
     return None
 
 

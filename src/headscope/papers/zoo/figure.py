@@ -62,11 +62,14 @@ class Multiple:
 
 MULTIPLES = (
     Multiple(
-        "attention", "Where attention goes",
-        (Series(("sep",), "separator", "vermillion", "^"),
-         Series(("cls", "first"), "[CLS], or first token", "blue", "s"),
-         Series(("punctuation",), "full stops and commas", "green", "v"),
-         Series(("other",), "all other tokens", "grey", "o")),
+        "attention",
+        "Where attention goes",
+        (
+            Series(("sep",), "separator", "vermillion", "^"),
+            Series(("cls", "first"), "[CLS], or first token", "blue", "s"),
+            Series(("punctuation",), "full stops and commas", "green", "v"),
+            Series(("other",), "all other tokens", "grey", "o"),
+        ),
         "Early layers of BERT look at words and at [CLS], the middle ones rest on [SEP], the last "
         "on punctuation (Clark et al. 2019). A line that rises above the dashed half is a resting "
         "place of its layer.",
@@ -75,9 +78,12 @@ MULTIPLES = (
         "one half",
     ),
     Multiple(
-        "entropy", "How widely attention spreads",
-        (Series(("entropy",), "all tokens", "ink", "o"),
-         Series(("entropy_cls",), "[CLS] only", "blue", "s", dashed=True)),
+        "entropy",
+        "How widely attention spreads",
+        (
+            Series(("entropy",), "all tokens", "ink", "o"),
+            Series(("entropy_cls",), "[CLS] only", "blue", "s", dashed=True),
+        ),
         "At 100 % attention is uniform. In BERT the lower layers attend broadly, and so does [CLS] "
         "in the last layer, where it gathers the whole input (Clark et al. 2019).",
         "Entropy of attention as a share of that of uniform attention, mean over inputs and "
@@ -86,11 +92,14 @@ MULTIPLES = (
         middle=False,
     ),
     Multiple(
-        "norms", "Weight against norm",
-        (Series(("weight_sep",), "separator, weight", "vermillion", "^"),
-         Series(("norm_sep",), "separator, norm", "vermillion", "^", dashed=True),
-         Series(("weight_other",), "other tokens, weight", "grey", "o"),
-         Series(("norm_other",), "other tokens, norm", "grey", "o", dashed=True)),
+        "norms",
+        "Weight against norm",
+        (
+            Series(("weight_sep",), "separator, weight", "vermillion", "^"),
+            Series(("norm_sep",), "separator, norm", "vermillion", "^", dashed=True),
+            Series(("weight_other",), "other tokens, weight", "grey", "o"),
+            Series(("norm_other",), "other tokens, norm", "grey", "o", dashed=True),
+        ),
         "What a token contributes is its weight times the length of its vector. Where the dashed "
         "line of the separator lies far below the solid one, heads look there in order to do "
         "little (Kobayashi et al. 2020).",
@@ -99,16 +108,17 @@ MULTIPLES = (
         "layer, 1 last); [CLS], or the first token of decoders without it, and punctuation make up "
         "the rest",
     ),
-)  # fmt: skip
+)
 BEST_HEADS = Multiple(
-    "best_heads", "The best heads",
+    "best_heads",
+    "The best heads",
     (Series((), "best fixed offset", "grey", "D"),),
     "A head that finds the head of a word better than any fixed offset has learned more than "
     "position. In BERT such heads are found in the middle layers (Clark et al. 2019, Table 1).",
     "Share of words whose syntactic head the best head finds, chosen on one half of the documents "
     "and scored on the other; the more a dot stands out from the page, the deeper its layer; grey "
     "diamonds: the best fixed offset; faint where the advantage is not beyond its interval",
-)  # fmt: skip
+)
 
 
 def all_panels(zoo: ZooOutcome, *, key: bool) -> list[tuple[Multiple, list[Panel]]]:
@@ -141,11 +151,12 @@ def _heads(zoo: ZooOutcome) -> list[Panel]:
     return [
         Panel(
             clipped(label, LONGEST_TITLE),
-            partial(_draw_heads, rows, best_heads, shape(zoo.runs[label].tree)[0]), height=height,
+            partial(_draw_heads, rows, best_heads, shape(zoo.runs[label].tree)[0]),
+            height=height,
         )
         for label, best_heads in by_model.items()
         if best_heads
-    ]  # fmt: skip
+    ]
 
 
 def caption(zoo: ZooOutcome, text: str, drawn: Sequence[Panel]) -> str:
@@ -188,10 +199,19 @@ def _draw_curves(
         if np.isfinite(curve.low).any():
             axes.fill_between(x, curve.low, curve.high, color=shade, alpha=0.18, lw=0, zorder=2)
         axes.plot(
-            x, curve.value, ls=(0, (3, 1.4)) if series.dashed else "-", color=shade, lw=1.2,
-            marker=series.mark, ms=3.0 if len(x) <= MARKED else 2.0, mec=shade, mew=0.7,
-            mfc=color("page") if series.dashed else shade, clip_on=False, zorder=3,
-        )  # fmt: skip
+            x,
+            curve.value,
+            ls=(0, (3, 1.4)) if series.dashed else "-",
+            color=shade,
+            lw=1.2,
+            marker=series.mark,
+            ms=3.0 if len(x) <= MARKED else 2.0,
+            mec=shade,
+            mew=0.7,
+            mfc=color("page") if series.dashed else shade,
+            clip_on=False,
+            zorder=3,
+        )
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(0, 1)
     for axis, text in ((axes.xaxis, lambda depth, _: f"{depth:g}"), (axes.yaxis, share_tick)):
@@ -206,16 +226,24 @@ def _draw_curves(
 def _key(axes: Axes, entries: Sequence[Series]) -> None:
     handles = [
         Line2D(
-            [], [], color=color(one.hue), marker=one.mark, ms=4, mew=0.7,
-            ls="--" if one.dashed else "-", label=one.text,
+            [],
+            [],
+            color=color(one.hue),
+            marker=one.mark,
+            ms=4,
+            mew=0.7,
+            ls="--" if one.dashed else "-",
+            label=one.text,
             mfc=color("page" if one.dashed else one.hue),
         )
         for one in entries
-    ]  # fmt: skip
+    ]
     row = axes.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0, 1),
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
         ncols=min(len(handles), LEGEND_COLUMNS),
-    )  # fmt: skip
+    )
     row.set_in_layout(False)  # it is wider than its panel: the others have room above
 
 
@@ -230,16 +258,29 @@ def _draw_heads(
             continue
         score, opacity = best.score, 1.0 if best.beats else 0.45
         axes.plot(
-            [best.baseline.value], [row], "D", color=color("page"), mec=color("grey"), mew=0.9,
-            ms=3.4, zorder=3,
-        )  # fmt: skip
+            [best.baseline.value],
+            [row],
+            "D",
+            color=color("page"),
+            mec=color("grey"),
+            mew=0.9,
+            ms=3.4,
+            zorder=3,
+        )
         if np.isfinite(score.low):
             shade = color("muted")
             axes.hlines(row, score.low, score.high, color=shade, lw=0.9, alpha=opacity, zorder=2)
         axes.plot(
-            [score.value], [row], "o", color=steps[layer_step(best.place[0], layers)],
-            mec=color("ink"), mew=0.5, ms=4.8, alpha=opacity, zorder=4,
-        )  # fmt: skip
+            [score.value],
+            [row],
+            "o",
+            color=steps[layer_step(best.place[0], layers)],
+            mec=color("ink"),
+            mew=0.5,
+            ms=4.8,
+            alpha=opacity,
+            zorder=4,
+        )
         beside(axes, row, best.head_name, 4.0, align="left", faint=not best.beats, fontsize=6.5)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks(range(len(rows)), list(rows))

@@ -168,17 +168,39 @@ def _listed(names: list[str]) -> str:
 def claim_table(zoo: ZooOutcome) -> pd.DataFrame:
     """One row per claim and model; depth: of claims about one head; why: it cannot be asked."""
     columns = (
-        "claim", "group", "model", "verdict", "value", "ci_low", "ci_high", "unit", "test", "bound",
-        "smallest", "n", "layer", "head", "depth", "p", "detail", "why", "number", "source",
-        "bound_by", "published", "untrained", "untrained_value",
-    )  # fmt: skip
+        "claim",
+        "group",
+        "model",
+        "verdict",
+        "value",
+        "ci_low",
+        "ci_high",
+        "unit",
+        "test",
+        "bound",
+        "smallest",
+        "n",
+        "layer",
+        "head",
+        "depth",
+        "p",
+        "detail",
+        "why",
+        "number",
+        "source",
+        "bound_by",
+        "published",
+        "untrained",
+        "untrained_value",
+    )
     rows = [
-        _definition(outcome.claim, outcome.group) | _answer(zoo, label, outcome)
+        _definition(outcome.claim, outcome.group)
+        | _answer(zoo, label, outcome)
         | {"claim": key, "group": TITLES[outcome.group], "model": label}
         | claim_engine.untrained_columns(claim_engine.untrained_record(outcome))
         for key, answers in zoo.answers.items()
         for label, outcome in answers.items()
-    ]  # fmt: skip
+    ]
     table = pd.DataFrame(rows, columns=columns)
     return table.astype(dict.fromkeys(("n", "layer", "head"), "Int64"))
 
@@ -186,15 +208,20 @@ def claim_table(zoo: ZooOutcome) -> pd.DataFrame:
 def layer_table(zoo: ZooOutcome) -> pd.DataFrame:
     """One row per model, number and layer: quantity, layer, depth, value, ci_low, ci_high."""
     rows = [
-        pd.DataFrame({
-            "model": label, "quantity": quantity,
-            "layer": _numbers(zoo, label),
-            "depth": depths(len(curve.value)), "value": curve.value, "ci_low": curve.low,
-            "ci_high": curve.high,
-        })
+        pd.DataFrame(
+            {
+                "model": label,
+                "quantity": quantity,
+                "layer": _numbers(zoo, label),
+                "depth": depths(len(curve.value)),
+                "value": curve.value,
+                "ci_low": curve.low,
+                "ci_high": curve.high,
+            }
+        )
         for label, curves in zoo.curves.items()
         for quantity, curve in curves.items()
-    ]  # fmt: skip
+    ]
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
 
 
@@ -214,13 +241,20 @@ def model_table(zoo: ZooOutcome) -> pd.DataFrame:
     rows = []
     for label, run in zoo.runs.items():
         model, counts = run.manifest["model"], run.manifest["counts"]
-        rows.append({
-            "model": label, **{k: model[k] for k in ("revision", "sha256", "architecture", "stack",
-                                                     "layers", "heads")},
-            **{f"{k}_token": model["special_tokens"].get(k, "") for k in ("cls", "sep")},
-            **{k: counts[k] for k in ("documents", "examples", "tokens", "skipped", "windowed")},
-            "analyses": ",".join(run.manifest["analyses"]),
-        })  # fmt: skip
+        rows.append(
+            {
+                "model": label,
+                **{
+                    k: model[k]
+                    for k in ("revision", "sha256", "architecture", "stack", "layers", "heads")
+                },
+                **{f"{k}_token": model["special_tokens"].get(k, "") for k in ("cls", "sep")},
+                **{
+                    k: counts[k] for k in ("documents", "examples", "tokens", "skipped", "windowed")
+                },
+                "analyses": ",".join(run.manifest["analyses"]),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -255,21 +289,29 @@ def as_json(zoo: ZooOutcome) -> dict[str, Any]:
         for claim in group.claims
     ]
     return {
-        "fingerprint": zoo.manifest["fingerprint"], "models": list(zoo.runs), "failed": zoo.failed,
-        "headlines": zoo.headlines, "claims": claims,
-    }  # fmt: skip
+        "fingerprint": zoo.manifest["fingerprint"],
+        "models": list(zoo.runs),
+        "failed": zoo.failed,
+        "headlines": zoo.headlines,
+        "claims": claims,
+    }
 
 
 def _definition(claim: PaperClaim, group: str) -> dict[str, Any]:
     bound = claim.bound
     return {
-        "name": claim.key, "group": group, "text": claim.text, "number": claim.number,
-        "unit": claim.unit, "test": bound.test if bound else "",
-        "bound": bound.value if bound else math.nan, "source": claim.place,
+        "name": claim.key,
+        "group": group,
+        "text": claim.text,
+        "number": claim.number,
+        "unit": claim.unit,
+        "test": bound.test if bound else "",
+        "bound": bound.value if bound else math.nan,
+        "source": claim.place,
         "bound_by": bound.by if bound else "",
         "published": claim.published_text,
         "headline": claim.headline,
-    }  # fmt: skip
+    }
 
 
 def _answer(zoo: ZooOutcome, label: str, outcome: ClaimOutcome) -> dict[str, Any]:
@@ -277,14 +319,20 @@ def _answer(zoo: ZooOutcome, label: str, outcome: ClaimOutcome) -> dict[str, Any
     layer, head = number.head or (None, None)
     deep = depths(shape(zoo.runs[label].tree)[0])
     return {
-        "verdict": str(outcome.outcome), "smallest": outcome.verdict.smallest,
-        "value": number.value, "ci_low": number.low, "ci_high": number.high,
-        "n": number.count if outcome.measured else None, "head": head,
+        "verdict": str(outcome.outcome),
+        "smallest": outcome.verdict.smallest,
+        "value": number.value,
+        "ci_low": number.low,
+        "ci_high": number.high,
+        "n": number.count if outcome.measured else None,
+        "head": head,
         "layer": None if layer is None else _numbers(zoo, label)[layer],
-        "depth": np.nan if layer is None else float(deep[layer]), "p": number.p,
-        "detail": number.detail, "why": outcome.verdict.needs,
+        "depth": np.nan if layer is None else float(deep[layer]),
+        "p": number.p,
+        "detail": number.detail,
+        "why": outcome.verdict.needs,
         "untrained": claim_engine.untrained_record(outcome),
-    }  # fmt: skip
+    }
 
 
 def _numbers(zoo: ZooOutcome, label: str) -> Sequence[int]:

@@ -41,33 +41,43 @@ def render(zoo: ZooOutcome) -> str:
     styles = Styles()
     figures = _figures(zoo, styles)  # before the page takes the styles
     return plain_page(
-        "zoo", "headscope.papers", styles.css(),
+        "zoo",
+        "headscope.papers",
+        styles.css(),
         rules="\n".join(f".shade-{step}{{fill:var(--ramp-{step})}}" for step in depth_shades()),
         headlines=zoo.headlines,
         controlled=any(run.beside.untrained for run in zoo.asked.values()),
         failed={label: printable(why) for label, why in zoo.failed.items()},
         models=[_model(zoo, label) for label in zoo.runs],
         groups=[(g.title, [_row(c, zoo.answers[c.key]) for c in g.claims]) for g in GROUPS],
-        outcomes=list(Outcome), glyphs=GLYPHS, pictures=figures, definitions=_definitions(),
-        references=REFERENCES.values(), facts=_facts(zoo),
-        command=printable(zoo.manifest.get("command", "")), version=headscope.__version__,
-    )  # fmt: skip
+        outcomes=list(Outcome),
+        glyphs=GLYPHS,
+        pictures=figures,
+        definitions=_definitions(),
+        references=REFERENCES.values(),
+        facts=_facts(zoo),
+        command=printable(zoo.manifest.get("command", "")),
+        version=headscope.__version__,
+    )
 
 
 def _figures(zoo: ZooOutcome, styles: Styles) -> list[dict[str, Any]]:
     """The figures of small panels (title, markup made here); shades: of the key's ramp."""
     return [
         {
-            "figure": multiple, "caption": caption(zoo, multiple.caption, every),
+            "figure": multiple,
+            "caption": caption(zoo, multiple.caption, every),
             "panels": [
-                (panel.title,
-                 inline_panel(panel, styles, prefix=f"{multiple.name}{at}-", width=WIDTH))
+                (
+                    panel.title,
+                    inline_panel(panel, styles, prefix=f"{multiple.name}{at}-", width=WIDTH),
+                )
                 for at, panel in enumerate(every)
             ],
             "shades": depth_shades() if multiple is BEST_HEADS else [],
         }
         for multiple, every in all_panels(zoo, key=False)
-    ]  # fmt: skip
+    ]
 
 
 def bound_words(claim: PaperClaim) -> str:
@@ -88,10 +98,11 @@ def bound_words(claim: PaperClaim) -> str:
 def _row(claim: PaperClaim, answers: Answers) -> dict[str, Any]:
     holding, asked = held(answers)
     return {
-        "claim": claim, "bound": bound_words(claim),
+        "claim": claim,
+        "bound": bound_words(claim),
         "held": f"{holding} of {asked}" if asked else "—",
         "cells": [cell(outcome) for outcome in answers.values()],
-    }  # fmt: skip
+    }
 
 
 def cell(outcome: ClaimOutcome) -> ClaimCell:
@@ -106,10 +117,13 @@ def cell(outcome: ClaimOutcome) -> ClaimCell:
         for one in (outcome.untrained_value, outcome.verdict.smallest)
     )
     return ClaimCell(
-        outcome.outcome, value, bracket.strip() + interval, measured.detail,
+        outcome.outcome,
+        value,
+        bracket.strip() + interval,
+        measured.detail,
         also if outcome.untrained else "",
         smallest if math.isfinite(outcome.verdict.smallest) else "",
-    )  # fmt: skip
+    )
 
 
 def _number_text(unit: str, value: float, low: float, high: float) -> str:
@@ -137,10 +151,12 @@ def _model(zoo: ZooOutcome, label: str) -> dict[str, Any]:
     return {
         **{key: model[key] for key in ("architecture", "stack", "revision", "sha256")},
         **{key: counts[key] for key in ("documents", "tokens", "skipped", "windowed")},
-        "label": label, "layers": layers, "heads": heads,
+        "label": label,
+        "layers": layers,
+        "heads": heads,
         "special": ", ".join(map(printable, model["special_tokens"].values())),
         "href": f"{quote(place)}/report.html" if place else "",
-    }  # fmt: skip
+    }
 
 
 def _facts(zoo: ZooOutcome) -> dict[str, str]:
@@ -152,4 +168,4 @@ def _facts(zoo: ZooOutcome) -> dict[str, str]:
         "Read": f"{read} document{'s' if documents[-1] != 1 else ''}",
         "Intervals": f"95 %, over documents, in {tree.attrs['replicates']} groups at most",
         "Spec fingerprint": str(zoo.manifest.get("fingerprint", ""))[:16],
-    }  # fmt: skip
+    }

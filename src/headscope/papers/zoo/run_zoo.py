@@ -99,18 +99,26 @@ def zoo(
     folder = RunFolder(output, parts=MODELS)
     folder.check()
     spec = {  # everything but the models that decides the numbers
-        "versions": deciding_versions(), "command": "zoo", "corpus": corpus.describe(),
-        "dtype": loading.get("dtype", "float32"), "settings": settings.as_dict(),
+        "versions": deciding_versions(),
+        "command": "zoo",
+        "corpus": corpus.describe(),
+        "dtype": loading.get("dtype", "float32"),
+        "settings": settings.as_dict(),
         "control": str(control or NONE),
-    }  # fmt: skip
+    }
     annotated = _annotated(corpus, settings.limit)
     job = ZooJob(folder.path, corpus, settings, execution, loading, annotated, reports, control)
 
     def new_manifest() -> Manifest:
         return {
-            "spec": spec, "fingerprint": fingerprint(spec), "versions": versions(),
-            "corpus": corpus.describe(), "command": "", "models": {}, "failed": {},
-        }  # fmt: skip
+            "spec": spec,
+            "fingerprint": fingerprint(spec),
+            "versions": versions(),
+            "corpus": corpus.describe(),
+            "command": "",
+            "models": {},
+            "failed": {},
+        }
 
     overwrite = execution.overwrite
     with (
@@ -121,9 +129,11 @@ def zoo(
 
 
 def _zoo_of(
-    listed: Sequence[ListedModel], job: ZooJob, begin: Callable[[str], None],
+    listed: Sequence[ListedModel],
+    job: ZooJob,
+    begin: Callable[[str], None],
     progress: RunInProgress,
-) -> Zoo:  # fmt: skip
+) -> Zoo:
     own, folder = progress.own, progress.folder
     assert folder is not None
     try:
@@ -213,9 +223,13 @@ def _one(entry: ListedModel, job: ZooJob, runs: Mapping[str, Run]) -> Run:
     settings = replace(job.settings, analyses=names, options=options)
     with keeping_draws():
         run = atlas(
-            model, job.corpus, output=job.folder / MODELS / entry.folder, settings=settings,
-            execution=job.execution, control=job.control,
-        )  # fmt: skip
+            model,
+            job.corpus,
+            output=job.folder / MODELS / entry.folder,
+            settings=settings,
+            execution=job.execution,
+            control=job.control,
+        )
     if job.reports and not run.has_report:
         run.report()
     return run
@@ -264,9 +278,11 @@ class _Helping(Member):
 
 
 def _together(
-    progress: RunInProgress, listed: Sequence[ListedModel], job: ZooJob,
+    progress: RunInProgress,
+    listed: Sequence[ListedModel],
+    job: ZooJob,
     begin: Callable[[str], None],
-) -> tuple[dict[str, Run], dict[str, HeadscopeError]]:  # fmt: skip
+) -> tuple[dict[str, Run], dict[str, HeadscopeError]]:
     """As `_each`, of several processes; WrittenElsewhereError but in the last one."""
     quietly = replace(job, reports=False)
 
@@ -302,8 +318,9 @@ def _elsewhere(folder: RunFolder, listed: Sequence[ListedModel]) -> Zoo:
     manifest = folder.manifest() or {}
     runs = {
         entry.label: open_run(folder.path / MODELS / entry.folder)
-        for entry in listed if entry.label in manifest.get("models", ())
-    }  # fmt: skip
+        for entry in listed
+        if entry.label in manifest.get("models", ())
+    }
     return Zoo(folder.path, runs, manifest, elsewhere=True)
 
 
