@@ -145,7 +145,7 @@ def sign_marks(axes: Axes, signs: Floats, shares: Floats) -> None:
     for layer, head in np.argwhere(signs != 0):
         text = "+" if signs[layer, head] > 0 else "−"
         shade = color("page" if abs(shares[layer, head]) > MARK_TURNS else "ink")
-        axes.text(head, layer, text, ha="center", va="center_baseline", fontsize=7, color=shade)
+        axes.text(head, layer, text, ha="center", va="center_baseline", fontsize=6.5, color=shade)
 
 
 def signed_top(values: Floats) -> float:

@@ -16,6 +16,7 @@ from headscope.draw.marks import LEGEND_START, legend_of
 from headscope.draw.style import MARKS, color
 
 FAINT, STRONG = "faint", "strong"
+KIND_COLUMNS = 2  # of their legend: their titles are long
 SPARE = ("*", "P", "X", "p", "h", "d", "8")  # markers of kinds without a mark of their own
 
 
@@ -90,7 +91,7 @@ def plot_kinds(
             zorder=3,
             label=kind.title,
         )
-    legend_of(axes, axes.lines[: -len(there) - 1 : -1], columns=2, start=start)
+    legend_of(axes, axes.lines[: -len(there) - 1 : -1], columns=KIND_COLUMNS, start=start)
 
 
 def _title(claim: Claim) -> str:

@@ -164,7 +164,7 @@ def end_labels(axes: Axes, ends: Sequence[LineEnd], *, top: float) -> None:
             xycoords=("axes fraction", "data"),
             textcoords=("axes fraction", "data"),
             va="center",
-            fontsize=7,
+            fontsize=6.5,
             annotation_clip=False,
         )
 

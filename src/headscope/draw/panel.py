@@ -30,6 +30,7 @@ class Panel:
     height     as a share of the width
     key_above  whether a key stands between title and axes
     left       where title and legend begin, in points from the left border of the axes
+    legend     marks of its legend side by side
     """
 
     title: str
@@ -37,6 +38,7 @@ class Panel:
     height: float = 0.72
     key_above: bool = False
     left: float = 0.0
+    legend: int = LEGEND_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,4 +159,4 @@ def _rows_above(axes: Axes, panel: Panel) -> int:
     legend = axes.get_legend()
     if legend is None:
         return int(panel.key_above)
-    return math.ceil(len(legend.legend_handles) / int(legend._ncols))  # type: ignore[attr-defined]
+    return math.ceil(len(legend.legend_handles) / panel.legend)

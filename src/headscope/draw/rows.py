@@ -16,7 +16,7 @@ from headscope.draw.style import SINGLE, color, house_style, marker
 ROW = 0.155  # inches
 AROUND = 0.85  # inches that title, legend, axis and its label take
 HEADER = -1.0  # the row above the first
-LABEL = 7.0  # points of type
+LABEL = 6.5  # points of type
 FAINT = 0.4  # opacity of what is not to stand out
 
 
@@ -56,7 +56,7 @@ def row_panel(
 
     def draw(axes: Axes) -> None:
         for heading, at in columns.items():
-            beside(axes, HEADER, heading, at, faint=True, fontsize=7)
+            beside(axes, HEADER, heading, at, faint=True, fontsize=6.5)
         draw_rows(axes)
         row_axes(axes, count, label, percent=percent)
         axes.set_xlim(0, right)

@@ -134,9 +134,6 @@ def _lay_out(figure: Figure) -> None:
     if engine is not None:
         engine.execute(figure)
         figure.set_layout_engine(None)
-        for axes in figure.axes:  # a title that nothing has pushed up stays where it is
-            if axes.title.get_position()[1] == axes._left_title.get_position()[1] == 1:  # type: ignore[attr-defined]
-                axes._autotitlepos = False  # type: ignore[attr-defined]
 
 
 class _Canvas(FigureCanvasBase):

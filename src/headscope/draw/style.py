@@ -14,15 +14,13 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib import font_manager
 from matplotlib.colors import Colormap, ListedColormap, to_hex, to_rgb
-from matplotlib.text import Text
 
 from headscope.core.head_attention import NEXT, PREVIOUS, SELF
 
 SINGLE, DOUBLE = 3.3, 6.9  # inches, one and two columns of a journal page
 RAMP_STEPS = 24
-TYPEFACES = ("Arial", "Helvetica", "Liberation Sans", "DejaVu Sans")  # first one present leads
+TYPEFACE = "DejaVu Sans"  # matplotlib brings it, so that figures are the same on every machine
 
 # name → (on a light page, on a dark page)
 COLORS = {
@@ -128,6 +126,7 @@ def layer_step(layer: int, layers: int) -> int:
 def house_style() -> Iterator[None]:
     """Everything drawn inside looks like headscope; the caller's own settings come back after.
 
+    The caller's typeface stays where matplotlib's `font.family` is not its default.
     Who draws much opens it once around all of it: what is opened inside costs nothing.
     """
     if _INSIDE.get():
@@ -135,65 +134,25 @@ def house_style() -> Iterator[None]:
         return
     token = _INSIDE.set(True)
     try:
-        with mpl.rc_context(_settings()), _text_measured_once():
+        chosen = mpl.rcParams["font.family"]
+        faces = [TYPEFACE] if chosen == mpl.rcParamsDefault["font.family"] else chosen
+        with mpl.rc_context({**_settings(), "font.family": faces}):
             yield
     finally:
         _INSIDE.reset(token)
 
 
-@contextmanager
-def _text_measured_once() -> Iterator[None]:
-    """Matplotlib searches its fonts for every piece of text, and lays it out whenever it asks for
-    its size; inside, once for each kind of type, and once for each look.
-    """
-    manager: Any = font_manager.fontManager
-    kind: Any = Text
-    search = getattr(manager, "_find_fonts_by_props", None)
-    lay_out, known = getattr(kind, "_get_layout", None), dict[Any, Any]()
-    if search is None or lay_out is None:  # a matplotlib that does it otherwise
-        yield
-        return
-
-    def once(text: Any, renderer: Any) -> Any:
-        if text.get_wrap():
-            return lay_out(text, renderer)
-        look = (
-            type(renderer),
-            text.get_figure(root=True).dpi,
-            hash(text.get_fontproperties()),
-            text.get_text(),
-            text.get_parse_math(),
-            text.get_rotation(),
-            text.get_rotation_mode(),
-            text.get_ha(),
-            text.get_va(),
-            text._multialignment,
-            text._linespacing,
-        )
-        return known[look] if look in known else known.setdefault(look, lay_out(text, renderer))
-
-    manager._find_fonts_by_props, kind._get_layout = cache(search), once
-    try:
-        yield
-    finally:
-        del manager._find_fonts_by_props
-        kind._get_layout = lay_out
-
-
 @cache
 def _settings() -> dict[Any, Any]:
-    present = {font.name for font in font_manager.fontManager.ttflist}
-    faces = [face for face in TYPEFACES if face in present] + ["sans-serif"]
     ink, muted, rule = LIGHT["ink"], LIGHT["muted"], LIGHT["rule"]
     return {
-        "font.family": faces,  # as a list: what one face lacks is taken from the next
         "text.parse_math": False,  # names come from tokenizers; a $ in them is no formula
-        "font.size": 7.5,
-        "axes.titlesize": 8,
+        "font.size": 7,
+        "axes.titlesize": 7.5,
         "axes.titleweight": "bold",
         "axes.titlelocation": "left",
         "axes.titlepad": 6,
-        "axes.labelsize": 7.5,
+        "axes.labelsize": 7,
         "axes.labelcolor": ink,
         "axes.edgecolor": muted,
         "axes.linewidth": 0.6,
@@ -203,8 +162,8 @@ def _settings() -> dict[Any, Any]:
         "axes.unicode_minus": True,
         "figure.facecolor": "none",
         "text.color": ink,
-        "xtick.labelsize": 7,
-        "ytick.labelsize": 7,
+        "xtick.labelsize": 6.5,
+        "ytick.labelsize": 6.5,
         "xtick.color": muted,
         "ytick.color": muted,
         "xtick.labelcolor": ink,
@@ -220,7 +179,7 @@ def _settings() -> dict[Any, Any]:
         "lines.linewidth": 1.3,
         "lines.markersize": 3.5,
         "legend.frameon": False,
-        "legend.fontsize": 7,
+        "legend.fontsize": 6.5,
         "legend.handlelength": 1.3,
         "legend.handletextpad": 0.4,
         "legend.columnspacing": 0.7,

@@ -16,7 +16,7 @@ from headscope.draw.style import color
 from headscope.errors import InputError
 
 Floats = npt.NDArray[np.floating]
-SIZE = 7.5  # points of type where there is room
+SIZE = 7.0  # points of type where there is room
 TYPE = 0.8  # of the room of a row or column that type takes; the rest keeps rows apart
 LONGEST = 24  # characters of a token or label, which is also no wider than its room
 SLACK = 1.03

@@ -86,7 +86,7 @@ def _write_labels(
         1 - LEFT,
         1 - 5 / top,
         f"{model}, {over(tree)}",
-        fontsize=7,
+        fontsize=6.5,
         va="top",
         ha="right",
         color=color("muted"),

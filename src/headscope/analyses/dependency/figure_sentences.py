@@ -34,7 +34,7 @@ PAGE = 72 * DOUBLE  # points
 BREADTH = PAGE - 12.0  # points of it that a sentence and its key can take
 SIZE, LEAST = 8.0, 5.5  # points of type: the words, and the smallest that they get
 LONGEST_WORD, LONGEST_LABEL = 16, 14
-KEY_SIZE, KEY_ROW, KEY_SPACE, SWATCH = 6.5, 10.0, 14.0, 9.0  # points
+KEY_SIZE, KEY_ROW, KEY_SPACE, SWATCH = 6.0, 10.0, 14.0, 9.0  # points
 TITLE = 22.0  # points that the title takes
 THIN, THICK = 0.5, 2.8  # points: no attention, and all of it
 

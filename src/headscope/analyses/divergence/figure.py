@@ -17,7 +17,7 @@ from headscope.analyses.divergence.clusters import clusters, most
 from headscope.core.head_names import first
 from headscope.core.results import Floats, group, layer_name, needed, shape
 from headscope.draw.caption_words import over
-from headscope.draw.label_kinds import plot_kinds
+from headscope.draw.label_kinds import KIND_COLUMNS, plot_kinds
 from headscope.draw.marks import cell_key, named_places
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors, ramp_map
@@ -30,7 +30,7 @@ def _map_panels(tree: xr.DataTree) -> list[Panel]:
         return []
     return [
         Panel("By layer", partial(_by_layer, place, shape(tree)), height=0.95, key_above=True),
-        Panel("By label", partial(_by_kind, tree, place), height=0.95),
+        Panel("By label", partial(_by_kind, tree, place), height=0.95, legend=KIND_COLUMNS),
     ]
 
 

@@ -251,15 +251,15 @@ def _draw_tree(tree: xr.DataTree, divergence: xr.Dataset, axes: Axes) -> None:
         # scipy spaces leaves by 10, from 5.
         along = start - np.array(heights) / distances.max() * room
         axes.plot(along, np.array(rows) / 10, color=color("muted"), lw=0.6)
-    axes.text(start, count + 2 * space, "0", fontsize=6.5, va="top", ha="center")
+    axes.text(start, count + 2 * space, "0", fontsize=6, va="top", ha="center")
     longest = f"distance {distances.max():.2f}"
-    axes.text(start - room, count + 2 * space, longest, fontsize=6.5, va="top", ha="left")
+    axes.text(start - room, count + 2 * space, longest, fontsize=6, va="top", ha="left")
     axes.set(xlim=(start - room, count), ylim=(count, 0), aspect="equal")
     axes.set_axis_off()
     unit = str(divergence["js"].attrs.get("units", "nats"))
     cell_key(axes, f"{plain(top, unit)} {unit}")
     for left, words in ((-1.5 * width - 2 * space, "layer"), (-0.5 * width - space, "cluster")):
-        axes.text(left, count + 2 * space, words, fontsize=6.5, va="top", ha="center", rotation=90)
+        axes.text(left, count + 2 * space, words, fontsize=6, va="top", ha="center", rotation=90)
 
 
 def _cluster_strip(axes: Axes, number: Ints, *, at: float, width: float) -> None:

@@ -188,14 +188,14 @@ def _words(axes: Axes, groups: Sequence[Cluster], count: int) -> None:
             lw=0.6,
             zorder=1,
         )
-        axes.text(left, level, str(at + 1), fontsize=7, fontweight="bold", va="center")
+        axes.text(left, level, str(at + 1), fontsize=6.5, fontweight="bold", va="center")
         for row, words in enumerate(texts[at]):
             axes.text(
                 left + 0.045 * count,
                 level + row * line,
                 words,
                 va="center",
-                fontsize=6.5 if row else 7,
+                fontsize=6 if row else 6.5,
                 color=color("muted" if row else "ink"),
             )
 

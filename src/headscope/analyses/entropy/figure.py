@@ -51,7 +51,7 @@ def _draw(entropy: xr.Dataset, query: str, axes: Axes) -> None:
         f"uniform {uniform:.2f}",
         ha="right",
         va="bottom",
-        fontsize=6.5,
+        fontsize=6,
         color=color("muted"),
     )
     layer_axis(axes, layers)

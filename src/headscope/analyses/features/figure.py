@@ -204,7 +204,7 @@ def _draw(features: xr.Dataset, parts: Estimate, axes: Axes, *, top: float) -> N
         (0, 2.5),
         textcoords="offset points",
         ha=align,
-        fontsize=6.5,
+        fontsize=6,
         color=color("ink"),
     )
     marks.legend(axes, [("mean", "mean of heads"), ("strongest", "strongest head")], line=False)

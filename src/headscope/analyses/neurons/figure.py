@@ -22,7 +22,7 @@ from headscope.core.results import Floats, at, estimate, largest_first, needed, 
 from headscope.core.wording import decimals, fixed, number, percent, plain
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.head_grid import control_words, grid_panel
-from headscope.draw.label_kinds import label_kinds, plot_kinds
+from headscope.draw.label_kinds import KIND_COLUMNS, label_kinds, plot_kinds
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker
@@ -47,7 +47,7 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     made = [
         grid_panel("Neurons that count", effective, untrained=one),
         grid_panel("The same elsewhere", overlap, untrained=other),
-        Panel("By label", partial(_scatter, tree, neurons), height=0.8),
+        Panel("By label", partial(_scatter, tree, neurons), height=0.8, legend=KIND_COLUMNS),
     ]
     if attention_to(tree, "sep") is not None:
         made.append(Panel("By where they look", partial(_by_share, tree, neurons), height=0.8))

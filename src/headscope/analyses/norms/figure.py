@@ -142,7 +142,7 @@ def _draw_pairs(norms: xr.Dataset, category: str, window: list[slice], axes: Axe
     middles = np.sqrt(weights[1:] * weights[:-1])
     axes.plot(middles, medians(counts, lengths), color=color("vermillion"), lw=1.3)
     words = with_interval("ρ", *at(estimate(norms, PAIRS_SPEARMAN, category=category)))
-    axes.text(0.0, 1.03, words, transform=axes.transAxes, fontsize=7)
+    axes.text(1, 1.03, words, transform=axes.transAxes, ha="right", fontsize=6)
     axes.set(xlabel="attention α", ylabel="value norm ‖f(x)‖")
 
 
@@ -191,7 +191,7 @@ def _draw_profile(norms: xr.Dataset, quantity: str, axes: Axes) -> None:
     axes.set_xlabel("frequency rank")
     marks.value_axis(axes, label)
     words = with_interval("ρ", *at(estimate(norms, RANK_SPEARMAN, quantity=quantity)))
-    axes.text(0.98, 0.05, words, transform=axes.transAxes, ha="right", fontsize=7)
+    axes.text(0.98, 0.05, words, transform=axes.transAxes, ha="right", fontsize=6.5)
 
 
 FREQUENCY = Picture(

@@ -99,7 +99,7 @@ def _draw_bars(runs: list[tuple[str, str]], shares: Floats, axes: Axes) -> None:
     for number in range(groups[-1] + 1):
         at = groups == number
         name = clipped(models[int(np.argmax(at))], MOST_LETTERS)
-        axes.text(places[at].mean(), 1.02, name, ha="center", va="bottom", fontsize=7)
+        axes.text(places[at].mean(), 1.02, name, ha="center", va="bottom", fontsize=6.5)
     _key(axes)
 
 
@@ -160,7 +160,7 @@ def _draw_confusion(counts: Ints, axes: Axes, *, first: bool) -> None:
     axes.imshow(shares, cmap=ramp_map(), vmin=0, vmax=1)
     for (row, column), count in np.ndenumerate(counts):
         shade = "white" if shares[row, column] > 0.45 else color("ink")
-        axes.text(column, row, str(count), ha="center", va="center", color=shade, fontsize=7)
+        axes.text(column, row, str(count), ha="center", va="center", color=shade, fontsize=6.5)
     short = [TITLES[word].replace(" + ", " +\n") for word in NAMES]
     axes.set_xticks(range(len(NAMES)), short, rotation=40, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(NAMES)), short if first else [""] * len(NAMES))

@@ -112,7 +112,7 @@ def _layers(ablation: xr.Dataset, axes: Axes) -> None:
         xycoords=("axes fraction", "data"),
         textcoords=("axes fraction", "data"),
         va="center",
-        fontsize=7,
+        fontsize=6.5,
         annotation_clip=False,
     )
     axes.set_ylabel(terms.metric_name(ablation))

@@ -139,7 +139,7 @@ def _heads(alignment: xr.Dataset, setting: str, axes: Axes) -> None:
     axes.set_xlim(0, 1.05 * float(x.max()) or 1.0)
     percent_axis(axes, "alignment error rate", top=1.0)
     words = with_interval("ρ", *at(estimate(alignment, "spearman", setting=setting)))
-    axes.text(0.98, 0.05, words, transform=axes.transAxes, ha="right", fontsize=7)
+    axes.text(0.98, 0.05, words, transform=axes.transAxes, ha="right", fontsize=6.5)
 
 
 FIGURES = (Picture("alignment", "Which words does it align?", ("alignment",), _panels, _caption),)

@@ -116,7 +116,7 @@ def _path(dataset: xr.Dataset, reader: int, axes: Axes) -> None:
             ha="right" if right else "left",
             va="center",
             textcoords="offset points",
-            fontsize=6.5,
+            fontsize=6,
             zorder=4,
         )
     axes.set_ylim(0, HEADROOM * top or 1.0)

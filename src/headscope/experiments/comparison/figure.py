@@ -132,7 +132,7 @@ def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
         xycoords="axes fraction",
         textcoords="offset points",
         va="top",
-        fontsize=6.5,
+        fontsize=6,
         color=color("muted"),
     )
 
@@ -218,7 +218,7 @@ def _before_and_after(both: dict[str, Estimate], told: str, axes: Axes, *, top: 
         textcoords="offset points",
         ha="right",
         va="bottom",
-        fontsize=6.5,
+        fontsize=6,
         color=color("muted"),
     )
     marks.legend(axes, [(side, side) for side in both])

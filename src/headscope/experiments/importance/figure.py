@@ -200,7 +200,7 @@ def _names(axes: Axes, importance: xr.Dataset, units: list[int], x: Floats, y: F
             ha="center",
             va="center",
             textcoords="offset points",
-            fontsize=6.5,
+            fontsize=6,
             zorder=4,
         )
 
@@ -220,7 +220,7 @@ def _by_layer(axes: Axes, x: Floats, y: Floats) -> None:
     key.set_xlim(0, len(shades))
     ends = (f"layer {layer_name(0)}", layer_name(len(shades) - 1))
     for at, text, side in ((-0.03, ends[0], "right"), (1.03, ends[1], "left")):
-        key.text(at, 0.5, text, ha=side, va="center", fontsize=6.5, transform=key.transAxes)
+        key.text(at, 0.5, text, ha=side, va="center", fontsize=6, transform=key.transAxes)
 
 
 def _wide_axis(axes: Axes, values: Floats, which: str) -> None:

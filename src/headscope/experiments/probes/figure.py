@@ -66,13 +66,13 @@ def _caption(tree: xr.DataTree) -> str:
 
 def _rows(probes: xr.Dataset, axes: Axes) -> None:
     names = findings.probe_names(probes)
-    beside(axes, HEADER, "probe", AT, faint=True, fontsize=6.5)
+    beside(axes, HEADER, "probe", AT, faint=True, fontsize=6)
     for row, name in enumerate(names):
         beside(axes, row, plain_name(name), AT)
         row_point(axes, row, estimate(probes, "uuas", probe=name), "offset")
         row_point(axes, row, estimate(probes, "uas", probe=name), "best_head")
         beside(axes, row, findings.share(probes, "uas", name).partition(" %")[0], 22.0)
-    beside(axes, HEADER, "UAS", 22.0, faint=True, fontsize=6.5)
+    beside(axes, HEADER, "UAS", 22.0, faint=True, fontsize=6)
     row_axes(axes, len(names), "share found")
     axes.set_xlim(0, 1)
     start = column_start(map(plain_name, names), AT)

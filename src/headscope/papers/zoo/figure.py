@@ -281,7 +281,7 @@ def _draw_heads(
             alpha=opacity,
             zorder=4,
         )
-        beside(axes, row, best.head_name, 4.0, align="left", faint=not best.beats, fontsize=6.5)
+        beside(axes, row, best.head_name, 4.0, align="left", faint=not best.beats, fontsize=6)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks(range(len(rows)), list(rows))
     axes.tick_params(axis="y", length=0)
