@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -48,3 +49,33 @@ def test_a_name_of_a_class_means_one_thing():
     )
     shared = {name: n for name, n in named.items() if n > 1}
     assert sum(shared.values()) <= HOMONYMS * sum(named.values()), shared
+
+
+# Of other packages: what has no public name.
+PRIVATE = {
+    "_attn_implementation", "_attn_implementation_internal",  # of a configuration: to put it back
+    "_can_set_attn_implementation",  # transformers: whether attention goes through its registry
+    "_commit_hash",  # transformers: of a configuration from the hub
+    "_hf_hook", "_skip_keys_device_placement",  # accelerate: whether a module is moved when it runs
+    "_forward_hooks", "_forward_pre_hooks",  # torch: to run a layer again without them
+    "_reorder_linear_weight", "_linear_pointwise",  # torch's operators: packed weights
+    "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_efficient_attention",  # others do not give the log-sum-exp
+    "_processes", "_result_queue", "_writer",  # of an executor, which cannot be killed before 3.14
+    "_exit",  # os: public
+}  # fmt: skip
+
+
+def test_private_names_of_other_packages_are_those_without_a_public_one():
+    ours, used = set(), set()
+    for node in (node for tree in modules().values() for node in ast.walk(tree)):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name):
+                ours.add(name)
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
+                ours.add(name)
+            case ast.Attribute(attr=name) | ast.Call(
+                func=ast.Name(id="getattr" | "hasattr"), args=[_, ast.Constant(value=str(name)), *_]
+            ):
+                used.add(name)
+    assert {name for name in used - ours - PRIVATE if re.match("_[a-z]", name)} == set()

@@ -370,7 +370,7 @@ def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:
             f"got a loaded {type(network).__name__} without its tokenizer; "
             "pass it too: load(model, tokenizer=tokenizer)"
         )
-    name = getattr(network.config, "_name_or_path", "") or type(network).__name__
+    name = network.config.name_or_path or type(network).__name__
     refuse_not_finite(name, network)
     return checked(Model(network, tokenizer, name, "", parameters_sha256(network)))
 

@@ -170,9 +170,17 @@ def _collated(
     return inputs | {"labels": torch.tensor([label for _, label in rows], dtype=kind)}
 
 
+class _OnOneDevice(TrainingArguments):
+    """More GPUs than one would silently multiply the batch."""
+
+    @property
+    def n_gpu(self) -> int:
+        return min(int(super().n_gpu), 1)
+
+
 def _arguments(folder: Path, schedule: TrainingSchedule, device: torch.device) -> TrainingArguments:
     mixed = precision(device)
-    arguments = TrainingArguments(
+    return _OnOneDevice(
         str(folder),
         num_train_epochs=schedule.epochs,
         per_device_train_batch_size=schedule.batch,
@@ -193,9 +201,6 @@ def _arguments(folder: Path, schedule: TrainingSchedule, device: torch.device) -
         remove_unused_columns=False,
         dataloader_pin_memory=False,
     )
-    _ = arguments.device  # finds all GPUs; more than one would silently multiply the batch
-    arguments._n_gpu = min(arguments._n_gpu, 1)
-    return arguments
 
 
 def precision(device: torch.device) -> str:
