@@ -94,8 +94,8 @@ def _shards(folder: RunFolder, manifest: dict[str, Any]) -> Line:
             BAD,
             "shards",
             (
-                f"{len(damaged)} damaged or of another run ({names}); run the command again: they are "
-                "computed anew"
+                f"{len(damaged)} damaged or of another run ({names}); run the command again: they "
+                "are computed anew"
             ),
         )
     finished = manifest.get("results_sha256")

@@ -31,9 +31,9 @@ QUESTION = Question(
             {
                 "dependency": (
                     "syntactic head",
-                    "The word that another one depends on, as the "
-                    "treebank has it; an attention head finds it if it is the word that it attends to "
-                    "most, or that attends to it most.",
+                    "The word that another one depends on, as the treebank has it; an attention "
+                    "head finds it if it is the word that it attends to most, or that attends to "
+                    "it most.",
                 ),
                 "dependent_to_head": (
                     "from dependent to head",
@@ -76,15 +76,13 @@ QUESTION = Question(
             {
                 "held_out": (
                     "held out",
-                    "A head is chosen on one half of the documents and scored on "
-                    "the other, both ways; the best of many heads looks better on the data that it was "
-                    "chosen on.",
+                    "A head is chosen on one half of the documents and scored on the other, both "
+                    "ways; the best of many heads looks better on the data that it was chosen on.",
                 ),
                 "advantage": (
                     "advantage",
-                    "Held-out accuracy of heads less that of the baseline on "
-                    "the same documents; a head beats the baseline if the interval of this difference "
-                    "lies above 0.",
+                    "Held-out accuracy of heads less that of the baseline on the same documents; "
+                    "a head beats the baseline if the interval of this difference lies above 0.",
                 ),
                 "head_in_another_input": (
                     "with their syntactic head in another input",

@@ -29,9 +29,8 @@ TERMS = {
             ),
             "mean_distance": (
                 "mean distance",
-                "How many tokens away stands what a token attends "
-                "to, mean over its attention; compare it in inputs of one length only, as longer ones "
-                "have farther tokens.",
+                "How many tokens away stands what a token attends to, mean over its attention; "
+                "compare it in inputs of one length only, as longer ones have farther tokens.",
             ),
             "distance_quantile": (
                 "reach",
