@@ -133,7 +133,7 @@ class ClaimGroup:
 class Paper:
     """A paper with everything that it published, in its order.
 
-    source  its citation in terms.SOURCES
+    source  its citation in bibliography.SOURCES
     model   the model that is taken by itself
     own     the models that the paper looked at
     doubt   what is not known about it
