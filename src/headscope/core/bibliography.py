@@ -123,8 +123,8 @@ SOURCES = {
     terms.HENNIG15: Source(
         "Christian Hennig, Chien-Ju Lin",
         2015,
-        "Flexible parametric bootstrap for "
-        "testing homogeneity against clustering and assessing the number of clusters",
+        "Flexible parametric bootstrap for testing homogeneity against clustering and assessing "
+        "the number of clusters",
         "Statistics and Computing",
         "https://doi.org/10.1007/s11222-015-9566-5",
         "article",
@@ -154,8 +154,8 @@ SOURCES = {
     terms.MCNEMAR: Source(
         "Quinn McNemar",
         1947,
-        "Note on the sampling error of the difference between "
-        "correlated proportions or percentages",
+        "Note on the sampling error of the difference between correlated proportions or "
+        "percentages",
         "Psychometrika",
         "https://doi.org/10.1007/BF02295996",
         "article",
@@ -164,8 +164,8 @@ SOURCES = {
     terms.BENJAMINI: Source(
         "Yoav Benjamini, Yosef Hochberg",
         1995,
-        "Controlling the False Discovery "
-        "Rate: A Practical and Powerful Approach to Multiple Testing",
+        "Controlling the False Discovery Rate: A Practical and Powerful Approach to Multiple "
+        "Testing",
         "Journal of the Royal Statistical Society B",
         "https://doi.org/10.1111/j.2517-6161.1995.tb02031.x",
         "article",

@@ -74,8 +74,8 @@ def head_term() -> Term:
 TERMS = {
     "attention": Term(
         "attention",
-        "The share of a token’s attention that goes to another token: "
-        "the weight α after the softmax, so that every row sums to 1.",
+        "The share of a token’s attention that goes to another token: the weight α after the "
+        "softmax, so that every row sums to 1.",
         CLARK,
     ),
     "first": Term(
@@ -106,18 +106,18 @@ TERMS = {
     ),
     "interval": Term(
         "[low, high]",
-        "The 95 % interval of an estimate: of 100 corpora like this "
-        "one, 95 give an interval that holds the true value. It comes from leaving out one "
-        "document after another, or one head where what is said is of heads in general. In a label "
-        "of what a head knows of words it is longer, so as to hold for all heads at once. None is "
-        "shown where fewer than 5 documents, or heads, have a part in the number.",
+        "The 95 % interval of an estimate: of 100 corpora like this one, 95 give an interval that "
+        "holds the true value. It comes from leaving out one document after another, or one head "
+        "where what is said is of heads in general. In a label of what a head knows of words it is "
+        "longer, so as to hold for all heads at once. None is shown where fewer than 5 documents, "
+        "or heads, have a part in the number.",
         OURS,
     ),
     "role": Term(
         "what a head looks at",
-        "What a colour and a sign stand for, by the lower end of "
-        "the interval: next or previous token above 0.5; broad when entropy is above 0.9 of "
-        "uniform; [CLS], [SEP] or punctuation above 0.6; else other. Labels say more.",
+        "What a colour and a sign stand for, by the lower end of the interval: next or previous "
+        "token above 0.5; broad when entropy is above 0.9 of uniform; [CLS], [SEP] or punctuation "
+        "above 0.6; else other. Labels say more.",
         f"{CLARK}, §6; the relative entropy threshold is ours (theirs: 3.8 nats)",
     ),
     "effect": Term(

@@ -217,8 +217,8 @@ VECTORS = ClaimGroup(
         PaperClaim(
             "figure3b-above",
             "Figure 3b",
-            "By norms, other tokens contribute more than any "
-            "of [CLS], [SEP], punctuation: least difference of a layer",
+            "By norms, other tokens contribute more than any of [CLS], [SEP], punctuation: least "
+            "difference of a layer",
             _other_above(),
             direction="the difference is above 0 in the layer where it is least",
         ),

@@ -37,13 +37,13 @@ QUESTION = Question(
                 ),
                 "dependent_to_head": (
                     "from dependent to head",
-                    "Of all other words, the one that the "
-                    "dependent attends to most is taken for its syntactic head.",
+                    "Of all other words, the one that the dependent attends to most is taken for "
+                    "its syntactic head.",
                 ),
                 "head_to_dependent": (
                     "from head to dependent",
-                    "Of all other words, the one that "
-                    "attends to the dependent most is taken for its syntactic head.",
+                    "Of all other words, the one that attends to the dependent most is taken for "
+                    "its syntactic head.",
                 ),
                 "accuracy": (
                     "accuracy",
@@ -54,9 +54,8 @@ QUESTION = Question(
         ),
         "all_but_root_and_punctuation": Term(
             "all but root and punctuation",
-            "All words with a "
-            "syntactic head but punctuation; “all” has both, as in the paper, though no attention "
-            "head can find the head of a root.",
+            "All words with a syntactic head but punctuation; “all” has both, as in the paper, "
+            "though no attention head can find the head of a root.",
             f"{PAPER}, whose “All” has both",
         ),
         "offset_accuracy": Term(
@@ -86,8 +85,8 @@ QUESTION = Question(
                 ),
                 "head_in_another_input": (
                     "with their syntactic head in another input",
-                    "Words of a "
-                    "sentence that was read in several windows; they are not asked about.",
+                    "Words of a sentence that was read in several windows; they are not asked "
+                    "about.",
                 ),
                 "no_token": (
                     "without a token",

@@ -91,20 +91,20 @@ TERMS = {
     ),
     "unsure": Term(
         "maps that are of no class for sure",
-        "Share of maps to whose likeliest class "
-        "the classifier gives a probability below its threshold.",
+        "Share of maps to whose likeliest class the classifier gives a probability below its "
+        "threshold.",
         OURS,
     ),
     "punctuation": Term(
         "vertical by punctuation",
-        "Share of maps with columns (vertical, or "
-        "vertical + diagonal) that hold more weight on punctuation than on special tokens.",
+        "Share of maps with columns (vertical, or vertical + diagonal) that hold more weight on "
+        "punctuation than on special tokens.",
         OURS,
     ),
     "confidence": Term(
         "confidence of the classifier",
-        "Mean probability that it gives to the "
-        "likeliest class; how far to trust it is on its card.",
+        "Mean probability that it gives to the likeliest class; how far to trust it is on its "
+        "card.",
         OURS,
     ),
     "typical": Term(
