@@ -34,8 +34,16 @@ from headscope.experiments.comparison.paired_reading import (
 )
 from headscope.experiments.comparison.similarity import Similarity, read_training
 from headscope.model.model import Model, file_sha256
-from headscope.run import atlas, chosen_analyses, manifest
+from headscope.run import atlas, manifest
 from headscope.run.analysis import LEADING, choose
+from headscope.run.chosen_analyses import (
+    annotated_analyses,
+    is_long,
+    long_analyses,
+    long_in_words,
+    possible_analyses,
+    reads_of,
+)
 from headscope.run.compute import Reader, fastest_linears
 from headscope.run.control import RANDOM, Control, control_of
 from headscope.run.gather import merge_shard
@@ -180,9 +188,9 @@ def _planned(
     paired_inputs.check_same_tokens(base, tuned, corpus, limit=settings.limit)
     reader = min((base, tuned), key=lambda model: model.limit)
     plan = make_plan(reader, corpus, settings)
-    wanted = chosen_analyses.annotated_analyses(names, plan, settings)
-    names = chosen_analyses.long_analyses(wanted, reader, plan, settings)
-    long = chosen_analyses.is_long(reader, plan, settings)
+    wanted = annotated_analyses(names, plan, settings)
+    names = long_analyses(wanted, reader, plan, settings)
+    long = is_long(reader, plan, settings)
     longest = encoder_for(reader, settings).limit
     if padded_to is not None and not longest <= padded_to <= reader.limit:
         raise InputError(
@@ -209,8 +217,8 @@ def _planned(
         training=training,
         padded_to=padded_to,
         long=long,
-        told=chosen_analyses.long_in_words(wanted, names, reader, plan, settings),
-        reads={**chosen_analyses.reads_of(names, plan), Similarity.name: plan.reading},
+        told=long_in_words(wanted, names, reader, plan, settings),
+        reads={**reads_of(names, plan), Similarity.name: plan.reading},
     )
 
 
@@ -226,9 +234,8 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
         asked = set(settings.analyses)
     asked -= {"examples"}  # which are shown is known only in the end
     anything = replace(settings, analyses=None)
-    allowed = set(chosen_analyses.possible_analyses(base, anything)) & set(
-        chosen_analyses.possible_analyses(tuned, anything)
-    )
+    first, second = (set(possible_analyses(one, anything)) for one in (base, tuned))
+    allowed = first & second
     if settings.analyses is not None and (missing := sorted(asked - allowed)):
         raise InputError(
             f"{missing[0]} needs what cannot be read from {base.architecture} and "
