@@ -203,8 +203,8 @@ def check_inputs_are_not_changed(bench: Bench) -> None:
         bench.claim(same, f"changes the {name} that it was shown; work on a copy")
 
 
-OF_BATCH = ("input_ids", "segment_ids", "mask", "groups", "lengths")
-OF_BATCH += ("is_cls", "is_sep", "is_punctuation", "categories", "query_classes")
+TOKENS = ("is_cls", "is_sep", "is_punctuation", "categories", "query_classes")
+OF_BATCH = ("input_ids", "segment_ids", "mask", "groups", "lengths", *TOKENS)
 OF_VIEW = ("attention", "queries", "keys", "values", "residual", "output", "value_norm", "gram")
 
 
