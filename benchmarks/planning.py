@@ -108,17 +108,17 @@ def speeds(folder: Path, texts: int, **shape: Any) -> dict[str, float]:
     from headscope import Settings, TextCorpus, load
     from headscope.model.model import forward
     from headscope.model.request import demo_place
-    from headscope.run import atlas
+    from headscope.run import atlas, chosen_analyses
     from headscope.run.compute import Computer, ShardJob, threads_of
     from headscope.run.plan import make_plan
 
     write_text(folder / "texts.txt", texts)
     corpus, settings = TextCorpus(folder / "texts.txt"), Settings(shard_tokens=4096)
     model = load(bert(**shape), tokenizer=AutoTokenizer.from_pretrained(demo_place()))
-    names = atlas.possible_analyses(model, settings)
+    names = chosen_analyses.possible_analyses(model, settings)
     with threads_of(1):
         plan = make_plan(model, corpus, settings)
-        kept = atlas.annotated_analyses(names, plan, settings)
+        kept = chosen_analyses.annotated_analyses(names, plan, settings)
         scope = atlas.scope_of(model, plan, settings, atlas.frequency_ranks(plan, None, model))
         seconds = {}
         planning = [_seconds(lambda: make_plan(model, corpus, settings))[0] for _ in range(ROUNDS)]

@@ -13,6 +13,7 @@ import headscope
 ROOT = Path(headscope.__file__).parent
 IN_THE_ROOT, LINES_OF_A_MODULE, LINES_OF_A_FUNCTION = 6, 400, 60
 HOMONYMS = 0.03  # of all classes
+LAID_OUT_BY_HAND = 50  # tables that the formatter leaves as they are
 
 
 @cache
@@ -40,6 +41,33 @@ def test_no_function_is_longer_than_a_screen():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )
     assert {name: n for name, n in functions if n > LINES_OF_A_FUNCTION} == {}
+
+
+def test_tables_of_data_alone_are_laid_out_by_hand():
+    by_hand = {
+        (str(path), number): line.partition("# fmt: ")[2]
+        for path in modules()
+        for number, line in enumerate((ROOT / path).read_text("utf-8").split("\n"), 1)
+        if "# fmt: " in line
+    }
+    ends_of_tables = {
+        (str(path), node.end_lineno)
+        for path, tree in modules().items()
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and is_data(node)
+    }
+    assert set(by_hand.values()) == {"skip"}
+    assert by_hand.keys() <= ends_of_tables
+    assert len(by_hand) <= LAID_OUT_BY_HAND
+
+
+def is_data(statement):
+    """Whether nothing is worked out in it: the only calls are of classes, and of the like."""
+    parts = list(ast.walk(statement))
+    calls = [part.func for part in parts if isinstance(part, ast.Call)]
+    return all(isinstance(one, ast.Name) for one in calls) and not any(
+        isinstance(part, ast.comprehension | ast.Lambda) for part in parts
+    )
 
 
 def test_a_name_of_a_class_means_one_thing():

@@ -8,11 +8,10 @@ from types import MappingProxyType
 import pytest
 
 from headscope.core.verdict import Outcome, Verdict, above, known
-from headscope.papers.claim_engine import PaperClaim, differences, judge, tally
+from headscope.papers.claim_engine import PaperClaim, claim_record, differences, judge, tally
 from headscope.papers.page import also_text, ours_text
 from headscope.papers.published import Published
 from headscope.papers.quantities import NETWORK, RULE, Measure, Measured, PaperRuns, Unmeasured
-from headscope.papers.run_paper import claim_record
 
 OWN = PaperRuns({}, own=True, absent={})
 OTHER = PaperRuns({}, own=False, absent={})

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 import headscope as hs
 from headscope.cli.main import group
+from headscope.core.bibliography import SOURCES
 from headscope.core.question import questions
 from headscope.core.results import Variable, labelled
-from headscope.core.terms import SOURCES
 from headscope.report.cite import cite, key_of, sources_of
 from headscope.run.store import Run
 from recorded import ALL, manifest_of, recorded

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import headscope as hs
 from headscope.cli.main import group
-from headscope.core.terms import SOURCES
+from headscope.core.bibliography import SOURCES
 from headscope.core.whole_file import held
 from headscope.draw.figures import pictures
 from headscope.errors import InputError, RunFolderError

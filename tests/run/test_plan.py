@@ -18,8 +18,9 @@ from headscope.corpus import (
 from headscope.corpus.partitions import Partition
 from headscope.errors import CorpusError
 from headscope.model.model import load
+from headscope.run.compute import Reader
 from headscope.run.frequency_ranks import corpus_ranks, read_ranks
-from headscope.run.plan import Reader, encoder_for, make_plan
+from headscope.run.plan import encoder_for, make_plan
 from headscope.run.settings import Settings
 from run.divided import Divided
 

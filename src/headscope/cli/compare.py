@@ -102,9 +102,8 @@ def _asked(given: _CompareOptions) -> tuple[Corpus | None, TaskData | None]:
         raise InputError(f"found --data {given.task.data} and no task; give --task NAME too")
     if not given.corpus.named:
         raise CorpusError(
-            "nothing to compare them on; give the examples of a task (--task rte --data "
-            "FOLDER), or one or more of --text, --treebank, --coref, --segments FILE, --frames "
-            "DIR, --demo"
+            "nothing to compare them on; give the examples of a task (--task rte --data FOLDER), "
+            "or one or more of --text, --treebank, --coref, --segments FILE, --frames DIR, --demo"
         )
     return asked_corpus(given), None
 
@@ -123,9 +122,8 @@ def _compared(run: Run, progress: ProgressBar, notes: list[str]) -> Iterator[str
 
     base, model, counts = (run.manifest[key] for key in ("base", "model", "counts"))
     yield (
-        f"{base['name']} and {size_of(model)} on "
-        f"{counts['documents']} {counted(run.tree)}, {counts['examples']} inputs, "
-        f"{counts['tokens']} tokens"
+        f"{base['name']} and {size_of(model)} on {counts['documents']} {counted(run.tree)}, "
+        f"{counts['examples']} inputs, {counts['tokens']} tokens"
     )
     yield from reading_lines(counts, progress, notes)
     yield from filter(

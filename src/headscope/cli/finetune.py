@@ -118,9 +118,9 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
     steepest = max(moved, key=lambda row: row["gradient_norm"], default=None)
     if most and steepest:
         yield (
-            f"layer {most['layer'] + first()} changed most (by "
-            f"{100 * most['relative_change']:.2f} % of its weights' norm); layer "
-            f"{steepest['layer'] + first()} had the largest gradients"
+            f"layer {most['layer'] + first()} changed most (by {100 * most['relative_change']:.2f} "
+            f"% of its weights' norm); layer {steepest['layer'] + first()} had the largest "
+            "gradients"
         )
 
 

@@ -15,7 +15,6 @@ from headscope.cli.options import IntervalOptions, LinearsOption, ModelOptions, 
 from headscope.cli.task_options import TaskDataOptions, task_examples, task_request
 from headscope.cli.terminal_output import ProgressBar, complain, size_of, tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
-from headscope.errors import InputError
 
 if TYPE_CHECKING:
     from headscope.run.store import Run
@@ -101,18 +100,13 @@ def prune_command(given: _PruneOptions) -> None:
     model = load_for_task(given.checkpoint, scoring.task, **asdict(given.loading))
     values = checked_layers(importance, model.model.shape)
     asked = pruning.Pruning(model, choosing, scoring, settings, values, name)
-    if given.by is not None and given.by not in asked.names:
-        raise InputError(f"--by {given.by!r}; the orders are {', '.join(asked.names)}")
+    asked.check_order(given.by)
     if not given.quiet:
         parts = ", ".join(f"{count:,} to {part}" for part, count in asked.passes.items())
         complain(f"{sum(asked.passes.values()):,} forward passes of one example: {parts}")
     with ProgressBar(quiet=given.quiet, unit="passes") as progress:
-        run = pruning.prune_curves(
-            asked,
-            output=given.run,
-            told=progress.begin,
-            execution=options.execution_of(progress, given, given.computing),
-        )
+        how = options.execution_of(progress, given, given.computing)
+        run = pruning.prune_curves(asked, output=given.run, told=progress.begin, execution=how)
     order, heads = checkpoint.chosen_heads(run["pruning"], order=given.by, remove=given.remove)
     checkpoint.write_pruned(model.model, run, order, heads, given.output)
     if run.path is not None:

@@ -275,13 +275,11 @@ def pieces(
         return tuple(tokens)
     known = written or ("",) * len(tokens)
     before = zip(tokens[1:], known[1:], special, strict=False)
-    return (
-        *tokens[:1],
-        *(
-            f"-{one[2:]}" if one[:2] == "##" != one and text.strip() != one and not added else one
-            for one, text, added in before
-        ),
+    rest = (
+        f"-{one[2:]}" if one[:2] == "##" != one and text.strip() != one and not added else one
+        for one, text, added in before
     )
+    return (*tokens[:1], *rest)
 
 
 def model_name(tree: xr.DataTree) -> str:

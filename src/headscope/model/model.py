@@ -37,6 +37,9 @@ __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forw
 DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MARKERS = "Ġ▁"  # of a word that follows a space, in byte-level and SentencePiece vocabularies
 WORD_END = "</w>"  # of a word's last token, in the vocabularies of XLM, FlauBERT and the first GPT
+# What a network that wants more than text raises when it is run on text alone.
+_UNLIKE = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
+UNREADABLE = (*_UNLIKE, ArithmeticError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -188,16 +191,8 @@ class Model:
             beside = bool(others) or identity.mixes_beside_attention(self.network, forward)
         allows |= frozenset() if beside else {"every_layer"}
         neurons = 0 if last.queries is None else last.queries.shape[-1]
-        return Shape(
-            last.stack,
-            len(layers),
-            last.attention.shape[1],
-            allows,
-            neurons,
-            numbers,
-            tuple(others.items()),
-            sinks,
-        )
+        size, rest = (len(layers), last.attention.shape[1]), tuple(others.items())
+        return Shape(last.stack, *size, allows, neurons, numbers, rest, sinks)
 
     @property
     def fallback(self) -> bool:
@@ -390,15 +385,7 @@ def checked(model: Model) -> Model:
         with memory_told(FITS):
             _ = model.shape  # runs the network: an unreadable family is refused here, by name
             _ = model.identity_fault
-    except (
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        LookupError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except UNREADABLE as error:
         raise ModelError(
             f"{model.name!r}: {model.architecture} cannot be run on text alone "
             f"({type(error).__name__}: {str(error)[:200]}); wanted a text encoder or decoder"

@@ -133,7 +133,7 @@ class ClaimGroup:
 class Paper:
     """A paper with everything that it published, in its order.
 
-    source  its citation in terms.SOURCES
+    source  its citation in bibliography.SOURCES
     model   the model that is taken by itself
     own     the models that the paper looked at
     doubt   what is not known about it
@@ -276,6 +276,45 @@ def tally(outcomes: Iterable[ClaimOutcome]) -> dict[str, int]:
     for one in outcomes:
         counts[BEYOND[one.beyond.outcome] if one.verdict.holds else other[one.outcome]] += 1
     return counts
+
+
+def claim_record(outcome: ClaimOutcome) -> dict[str, Any]:
+    """A claim as plain values, in its unit; what does not exist is None."""
+    claim, measured = outcome.claim, outcome.measured or Measured()
+    scale = scale_of(claim.unit)
+    apart = differences(outcome) or [math.nan] * len(claim.published)
+    return {
+        "key": claim.key,
+        "section": outcome.group,
+        "place": claim.place,
+        "claim": claim.text,
+        "unit": claim.unit,
+        "ours": json_number(scale * measured.value),
+        "ci_low": json_number(scale * measured.low),
+        "ci_high": json_number(scale * measured.high),
+        "n": measured.n,
+        "published": [
+            {
+                "text": p.text,
+                "value": json_number(p.value),
+                "mark": p.mark,
+                "tolerance": p.tolerance,
+                "where": p.where,
+                "agrees": p in outcome.reproduced,
+                "difference": json_number(difference),
+            }
+            for p, difference in zip(claim.published, apart, strict=True)
+        ],
+        "direction": claim.direction,
+        "status": str(outcome.outcome),
+        "reason": outcome.verdict.needs,
+        "failed": outcome.failed,
+        "smallest": json_number(scale * outcome.verdict.smallest),
+        "shown": measured.detail,
+        "other_data": measured.elsewhere,
+        "beyond_untrained": str(outcome.beyond.outcome) if outcome.verdict.holds else "",
+        "untrained": untrained_record(outcome, scale=scale),
+    }
 
 
 def untrained_record(outcome: ClaimOutcome, *, scale: float = 1.0) -> dict[str, Any] | None:

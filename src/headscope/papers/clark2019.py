@@ -119,8 +119,8 @@ NEIGHBOURS = ClaimGroup(
         PaperClaim(
             "previous",
             "§3.1",
-            "Heads with more than half of their attention on the "
-            "previous token (layers 2, 4, 7, 8)",
+            "Heads with more than half of their attention on the previous token (layers 2, 4, 7, "
+            "8)",
             _many(PREVIOUS),
             (Published("4"),),
             "",
@@ -228,16 +228,16 @@ SEPARATORS = ClaimGroup(
         PaperClaim(
             "gradients-fall",
             "Figure 3",
-            "From layer 5 on, attention to [SEP] hardly "
-            "changes the loss: gradients there over those below",
+            "From layer 5 on, attention to [SEP] hardly changes the loss: gradients there over "
+            "those below",
             _gradients_fall(),
             direction="the interval lies below 0.5",
         ),
         PaperClaim(
             "gradients-mirror",
             "Figure 3",
-            "Gradients of [SEP] are small where attention "
-            "to it is high: rank correlation over layers",
+            "Gradients of [SEP] are small where attention to it is high: rank correlation over "
+            "layers",
             _gradients_mirror(),
             direction="the interval lies below 0",
         ),
@@ -289,8 +289,8 @@ BREADTH = ClaimGroup(
         PaperClaim(
             "entropy-low",
             "Figure 4",
-            "The broadest heads are in the lower layers: their "
-            "entropy above that of the broadest further up",
+            "The broadest heads are in the lower layers: their entropy above that of the broadest "
+            "further up",
             _lower_broad(),
             (),
             "nats",

@@ -73,23 +73,13 @@ def _over_heads(run: PaperRun, variable: str) -> Measured:
 def _table_1() -> tuple[PaperClaim, ...]:
     names = {"mean": "μ", "sd": "σ", "cv": "CV", "max": "largest", "min": "smallest"}
     rows = (  # key, words, the paper's head from 0 and whether its CV is the largest, values
-        (
-            "head-2-4",
-            "head 2-4, of the largest CV",
-            ((1, 3), True),
-            ("4.26", "1.59", "0.37", "12.66", "0.96"),
-        ),
-        (
-            "head-2-7",
-            "head 2-7, of the smallest CV",
-            ((1, 6), False),
-            ("4.00", "0.50", "0.12", "6.15", "1.35"),
-        ),
-        ("mean", "mean over heads", None, ("5.15", "1.17", "0.22")),
+        ("head-2-4", "head 2-4, of the largest CV", ((1, 3), True), "4.26 1.59 0.37 12.66 0.96"),
+        ("head-2-7", "head 2-7, of the smallest CV", ((1, 6), False), "4.00 0.50 0.12 6.15 1.35"),
+        ("mean", "mean over heads", None, "5.15 1.17 0.22"),
     )
     claims = []
     for key, words, head, values in rows:
-        for (name, letter), text in zip(names.items(), values, strict=False):
+        for (name, letter), text in zip(names.items(), values.split(), strict=False):
             variable, whole = f"value_norm_{name}", f"table1-{key}-{letter}"
             stated = whole == "table1-mean-CV"
             claims.append(
@@ -227,8 +217,8 @@ VECTORS = ClaimGroup(
         PaperClaim(
             "figure3b-above",
             "Figure 3b",
-            "By norms, other tokens contribute more than any "
-            "of [CLS], [SEP], punctuation: least difference of a layer",
+            "By norms, other tokens contribute more than any of [CLS], [SEP], punctuation: least "
+            "difference of a layer",
             _other_above(),
             direction="the difference is above 0 in the layer where it is least",
         ),

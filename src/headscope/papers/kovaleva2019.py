@@ -151,8 +151,8 @@ FRAMES = ClaimGroup(
         PaperClaim(
             "frames-best",
             "§4.2",
-            "Two heads link frame elements to their target (7-6, "
-            "1-2): the best, mean of largest weights",
+            "Two heads link frame elements to their target (7-6, 1-2): the best, mean of largest "
+            "weights",
             _frame_head(0),
             (Published("0.209"),),
             direction=BY_CHANCE,
@@ -267,9 +267,8 @@ FEATURES = ClaimGroup(
             PaperClaim(
                 f"features-{task}",
                 "§4.4",
-                f"{NAMES[task]}: attention to "
-                f"{' and '.join(kinds)} words hardly changes: the change, of attention to "
-                "[SEP]",
+                f"{NAMES[task]}: attention to {' and '.join(kinds)} words hardly changes: the "
+                "change, of attention to [SEP]",
                 _negligible(task, kinds),
                 (),
                 "%",
@@ -331,8 +330,8 @@ TOKENS = ClaimGroup(
             PaperClaim(
                 f"last-cls-{task}",
                 "§4.5",
-                f"{NAMES[task]}: the last layer’s [CLS] attends "
-                f"most to {'punctuation' if task in PUNCTUATION_TASKS else '[SEP]'}",
+                f"{NAMES[task]}: the last layer’s [CLS] attends most to "
+                f"{'punctuation' if task in PUNCTUATION_TASKS else '[SEP]'}",
                 _last_cls(task),
                 direction="the largest mean over heads of eight kinds of tokens",
             )

@@ -319,8 +319,8 @@ DISABLING = ClaimGroup(
         PaperClaim(
             "shared-heads",
             "§4.6",
-            "STS-B and RTE share heads that matter (4-1, 2-12): of "
-            f"the {SHARED} that cost most, in both",
+            f"STS-B and RTE share heads that matter (4-1, 2-12): of the {SHARED} that cost most, "
+            "in both",
             _shared(),
             direction="more than chance, p < 0.05, and in the paper’s model 4-1 and "
             "2-12 among them",

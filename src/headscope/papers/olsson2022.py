@@ -87,8 +87,8 @@ INDUCTION = ClaimGroup(
         PaperClaim(
             "copying",
             "Definition",
-            "The head that matches most copies: of its "
-            "attention to drawn tokens, on those that raise themselves most",
+            "The head that matches most copies: of its attention to drawn tokens, on those that "
+            "raise themselves most",
             _copied(),
             (),
             "%",

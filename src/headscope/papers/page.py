@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headscope.core.bibliography import SOURCES
 from headscope.core.control import controls
 from headscope.core.results import counted, printable, title_name
-from headscope.core.terms import SOURCES
 from headscope.core.verdict import MEANINGS, Outcome
 from headscope.core.wording import fixed
 from headscope.draw.figures import pictures

@@ -10,7 +10,6 @@ OUT/manifest.json what was asked, and what came of it
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +18,6 @@ from typing import Any, Unpack
 import pandas as pd
 
 import headscope
-from headscope.core.results import json_number
 from headscope.core.settings_table import documented, keywords
 from headscope.core.verdict import not_asked
 from headscope.core.whole_file import write_whole
@@ -35,7 +33,6 @@ from headscope.papers import (
     kovaleva2019,
     olsson2022,
     paper_runs,
-    published,
     wang2023,
     wu2024,
 )
@@ -43,7 +40,7 @@ from headscope.papers.claim_engine import ClaimOutcome, Paper, PaperClaim
 from headscope.papers.own_models import own_model
 from headscope.papers.page import PaperOutcome, render
 from headscope.papers.paper_data import find_data
-from headscope.papers.quantities import Measured, PaperRuns
+from headscope.papers.quantities import PaperRuns
 from headscope.papers.workspace import RunMaker, Workspace, make_runs
 from headscope.run.control import RANDOM
 from headscope.run.life_cycle import run_in_progress
@@ -144,16 +141,11 @@ def reproduce(
     raises       InputError and its kinds, ModelError, RunStopped
     """
     (loading,) = keywords(more, Loading)
-    named = [
-        f"{key}={path}"
-        for key, some in (data or {}).items()
-        for path in ([some] if isinstance(some, str | Path) else some)
-    ]
-    found = find_data(named, None if substitutes is None else Path(substitutes))
-    which = find_paper(paper)
+    public = None if substitutes is None else Path(substitutes)
+    files, which = find_data(_named_files(data or {}), public), find_paper(paper)
     workspace = Workspace(
         model_name=str(model or which.model),
-        data=found,
+        data=files,
         folder=Path(output),
         limit=limit,
         seed=seed,
@@ -167,6 +159,15 @@ def reproduce(
         tell=tell,
     )
     return reproduced(which, workspace, command=command)
+
+
+def _named_files(data: Mapping[str, str | Path | Sequence[str | Path]]) -> list[str]:
+    """KEY=FILE of each, as the command takes them."""
+    return [
+        f"{key}={path}"
+        for key, some in data.items()
+        for path in ([some] if isinstance(some, str | Path) else some)
+    ]
 
 
 def reproduced(paper: Paper, workspace: Workspace, *, command: str = "") -> PaperOutcome:
@@ -337,46 +338,7 @@ def summary(paper: PaperOutcome) -> dict[str, Any]:
         "data": list(paper.data),
         "counts": paper.counts,
         "report": str(paper.folder / "report.html"),
-        "lines": [claim_record(outcome) for outcome in paper.claims],
-    }
-
-
-def claim_record(outcome: ClaimOutcome) -> dict[str, Any]:
-    """A claim as plain values, in its unit; what does not exist is None."""
-    claim, measured = outcome.claim, outcome.measured or Measured()
-    scale = published.scale_of(claim.unit)
-    apart = claim_engine.differences(outcome) or [math.nan] * len(claim.published)
-    return {
-        "key": claim.key,
-        "section": outcome.group,
-        "place": claim.place,
-        "claim": claim.text,
-        "unit": claim.unit,
-        "ours": json_number(scale * measured.value),
-        "ci_low": json_number(scale * measured.low),
-        "ci_high": json_number(scale * measured.high),
-        "n": measured.n,
-        "published": [
-            {
-                "text": p.text,
-                "value": json_number(p.value),
-                "mark": p.mark,
-                "tolerance": p.tolerance,
-                "where": p.where,
-                "agrees": p in outcome.reproduced,
-                "difference": json_number(difference),
-            }
-            for p, difference in zip(claim.published, apart, strict=True)
-        ],
-        "direction": claim.direction,
-        "status": str(outcome.outcome),
-        "reason": outcome.verdict.needs,
-        "failed": outcome.failed,
-        "smallest": json_number(scale * outcome.verdict.smallest),
-        "shown": measured.detail,
-        "other_data": measured.elsewhere,
-        "beyond_untrained": str(outcome.beyond.outcome) if outcome.verdict.holds else "",
-        "untrained": claim_engine.untrained_record(outcome, scale=scale),
+        "lines": [claim_engine.claim_record(outcome) for outcome in paper.claims],
     }
 
 
@@ -395,7 +357,7 @@ def claims_csv(outcomes: Sequence[ClaimOutcome], *, own: bool) -> str:
             "agrees": published.get("agrees"),
             **claim_engine.untrained_columns(record["untrained"]),
         }
-        for record in map(claim_record, outcomes)
+        for record in map(claim_engine.claim_record, outcomes)
         for published in record["published"] or [{}]
     ]
     table = pd.DataFrame(rows, columns=COLUMNS, dtype=object)

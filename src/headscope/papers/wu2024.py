@@ -78,8 +78,7 @@ def _group(model: str) -> ClaimGroup:
         key.lower().replace(".", "-"),
         key,
         "Steps of a written answer that attend most to a token of the needle and copy it, by the "
-        "needle’s tokens; layer and head from 0. In another model those with most stand for "
-        "them.",
+        "needle’s tokens; layer and head from 0. In another model those with most stand for them.",
         (
             *(
                 PaperClaim(

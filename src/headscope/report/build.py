@@ -14,6 +14,7 @@ from typing import Any
 
 import xarray as xr
 
+from headscope.core.bibliography import SOURCES
 from headscope.core.claim import Claim
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.head_metrics import head_metrics
@@ -31,7 +32,7 @@ from headscope.core.results import (
     printable,
     shape,
 )
-from headscope.core.terms import SOURCES, Term
+from headscope.core.terms import Term
 from headscope.draw.caption_words import INTERVALS, over
 from headscope.draw.figures import pictures, save_figures
 from headscope.draw.label_kinds import FAINT, STRONG, LabelKind

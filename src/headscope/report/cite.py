@@ -14,9 +14,10 @@ from typing import Any
 import xarray as xr
 
 import headscope
+from headscope.core.bibliography import SOURCES
 from headscope.core.question import named
 from headscope.core.results import model_name, naming_layers, printable, title_name
-from headscope.core.terms import OURS, SOURCES
+from headscope.core.terms import OURS
 from headscope.heads.tables import tex
 from headscope.report.run_facts import facts, manifest_part
 from headscope.run.store import Run
@@ -67,7 +68,7 @@ def cite(run: Run | str | Path) -> Citation:
 def sources_of(run: Run) -> dict[str, list[str]]:
     """Group of a run → what its numbers rest on, ours left out.
 
-    returns  short citations of `terms.SOURCES`, and as they stand the sources that are not there
+    returns  short citations of SOURCES, and as they stand the sources that are not there
     """
     said = {name: _said(name, run.tree.children[name]) for name in run}
     return {name: sorted({one for text in said[name] for one in _cited(text)}) for name in said}

@@ -1,7 +1,7 @@
 """Run all analyses over a corpus: plan, compute shard by shard, merge, label, keep."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,19 +15,18 @@ from headscope.core.progress import one_by_one, phase
 from headscope.core.results import with_token_names
 from headscope.core.settings_table import SettingsTable, documented, settings_of
 from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
-from headscope.corpus.packing import padded_length
 from headscope.corpus.tokenizer import TokenizerReader
 from headscope.errors import InputError
 from headscope.model.linears import CHOICES as LINEARS
 from headscope.model.model import Model, evaluating, load
-from headscope.run.analysis import (
-    CORPUS_NEEDS,
-    LEADING,
-    MODEL_NEEDS,
-    Analysis,
-    Scope,
-    choose,
-    known_analyses,
+from headscope.run.analysis import CORPUS_NEEDS, Analysis, Scope
+from headscope.run.chosen_analyses import (
+    annotated_analyses,
+    is_long,
+    long_analyses,
+    long_in_words,
+    possible_analyses,
+    reads_of,
 )
 from headscope.run.compute import ShardJob, fastest_linears, threads_of
 from headscope.run.control import RANDOM, Control, control_names, control_of, control_results
@@ -155,17 +154,14 @@ def _atlas(
 ) -> Run:
     engine = engine_of(execution, model)
     possible, held_against = possible_analyses(model, settings), control_of(model, control)
-    if own is None:
-        plan = make_plan(model, corpus, settings, workers=execution.workers)
-    else:
-        plan = shared_plan(model, corpus, settings, own)
+    plan = (
+        make_plan(model, corpus, settings, workers=execution.workers)
+        if own is None
+        else shared_plan(model, corpus, settings, own)
+    )
     wanted = annotated_analyses(possible, plan, settings)
     names = long_analyses(wanted, model, plan, settings)
-    scope = replace(
-        scope_of(model, plan, settings, frequency_ranks(plan, frequency, model)),
-        stored_inputs=plan.stored_inputs,
-        stored_tokens=tuple(model.tokens(e.input_ids) for e in plan.stored_inputs),
-    )
+    scope = scope_of(model, plan, settings, frequency_ranks(plan, frequency, model))
     spec = spec_of(model, plan, settings, names, frequency)
     if held_against is not None:
         spec["control"] = dict(held_against.spec)
@@ -190,23 +186,32 @@ def _atlas(
         evaluating(model.network),
         run_in_progress(folder, spec, manifest, overwrite=execution.overwrite, own=own) as run,
     ):
-        job = ShardJob(
-            corpus,
-            settings,
-            scope,
-            tuple(names),
-            model.shape.stack,
-            run.linears,
-            execution.threads_each,
-            {k: dict(v) for k, v in settings.options.items()},
-            long=is_long(model, plan, settings),
-            reads=reads_of(names, plan),
-            bands={kind: reading.bands for kind, reading in plan.readings.items()},
-        )
+        job = _job(model, corpus, plan, settings, scope=scope, names=names)
+        job = replace(job, linears=run.linears, threads=execution.threads_each)
         try:
             return _computed(run, model, job, plan, execution, engine=engine, control=held_against)
         except WrittenElsewhereError:
             return run.elsewhere()
+
+
+def _job(
+    model: Model, corpus: Corpus, plan: Plan, settings: Settings, *, scope: Scope, names: list[str]
+) -> ShardJob:
+    return ShardJob(
+        corpus,
+        settings,
+        replace(
+            scope,
+            stored_inputs=plan.stored_inputs,
+            stored_tokens=tuple(model.tokens(e.input_ids) for e in plan.stored_inputs),
+        ),
+        tuple(names),
+        model.shape.stack,
+        options={name: dict(options) for name, options in settings.options.items()},
+        long=is_long(model, plan, settings),
+        reads=reads_of(names, plan),
+        bands={kind: reading.bands for kind, reading in plan.readings.items()},
+    )
 
 
 def engine_of(execution: Execution, model: Model) -> Engine | None:
@@ -238,94 +243,6 @@ def folder_of(
     folder = RunFolder(output, keep_shards=execution.keep_shards)
     folder.check()
     return folder
-
-
-def possible_analyses(model: Model, settings: Settings) -> list[str]:
-    """The analyses to run; InputError for one that is asked for but not possible with the model."""
-    allowed = model.allows
-    known = known_analyses()
-    names = []
-    for name in sorted(choose(settings.analyses)):  # one order, however they were asked for
-        needs = known[name].needs_with(settings.options.get(name, {}))
-        missing = (needs & MODEL_NEEDS) - allowed
-        if not missing:
-            names.append(name)
-        elif settings.analyses is not None:
-            fault = model.identity_fault if "projection" in missing else ""
-            raise InputError(
-                f"{name} needs {', '.join(sorted(missing))}, which cannot be read from "
-                f"{model.architecture}{fault and f': {fault}'}; leave it out of --analyses"
-            )
-    return names
-
-
-def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list[str]:
-    """Those of the analyses whose annotations the corpus has.
-
-    raises  InputError for an analysis that is asked for and whose annotations are missing. Giving
-            options of an analysis asks for it; its `measure` alone may be meant for all
-    """
-    known, kept = known_analyses(), []
-    for name in names:
-        needs = known[name].needs & CORPUS_NEEDS
-        missing = needs - set(plan.reading_with(needs)[1].annotations.documents)
-        if not missing:
-            kept.append(name)
-        elif settings.analyses is not None or set(settings.options.get(name, ())) - {"measure"}:
-            lacks, give = "this one has none", "give"
-            if (read := settings.limit) is not None and plan.counts.documents >= read:
-                first = "document has" if read == 1 else f"{read:,} documents have"
-                lacks, give = f"its first {first} none (--limit)", "give a larger --limit, or"
-            raise InputError(
-                f"{name} needs a corpus with {', '.join(sorted(missing))}, and {lacks}; {give} "
-                "--treebank, --coref or --frames, or text with --annotate"
-            )
-    return kept
-
-
-def is_long(model: Model, plan: Plan, settings: Settings) -> bool:
-    """Whether some batch is read without whole maps; outside the registry all have them."""
-    return padded_length(plan.longest) > settings.whole_maps and not model.fallback
-
-
-def long_analyses(names: list[str], model: Model, plan: Plan, settings: Settings) -> list[str]:
-    """Those of the analyses that long inputs allow, where there are any.
-
-    Whole maps of the first tokens alone are what they are in the whole input only where the future
-    is hidden.
-
-    raises  InputError for an analysis that is asked for and needs what is not there
-    """
-    if not is_long(model, plan, settings) or model.shape.stack == "decoder":
-        return names
-    known = known_analyses()
-    refused = [name for name in names if known[name].whole_maps]
-    if refused and settings.analyses is not None:
-        raise InputError(
-            f"{', '.join(refused)} look at whole maps, which are made of inputs up to "
-            f"{settings.whole_maps} tokens; found one of {plan.longest}: leave them out, or say "
-            f"--max-length {settings.whole_maps} or --whole-maps {padded_length(plan.longest)}"
-        )
-    return [name for name in names if name not in refused]
-
-
-def long_in_words(
-    wanted: list[str], names: list[str], model: Model, plan: Plan, settings: Settings
-) -> str:
-    """How inputs without whole maps were read, for the report; "" where there are none."""
-    if not is_long(model, plan, settings):
-        return ""
-    said = [
-        f"inputs of more than {settings.whole_maps:,} tokens (up to {plan.longest:,}) were read "
-        "without whole maps"
-    ]
-    known = known_analyses()
-    few = [name for name in names if known[name].whole_maps]
-    if few:
-        said.append(f"{', '.join(few)}: the first {LEADING} tokens of these alone")
-    if lost := [name for name in wanted if name not in names]:
-        said.append(f"{', '.join(lost)}: left out, as they look at whole maps")
-    return "; ".join(said)
 
 
 def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> np.ndarray[Any, Any]:
@@ -401,16 +318,6 @@ def read_control(control: Control | None, job: ShardJob, plan: Plan) -> dict[str
     count = sum(map(len, samples)) * len(control.asked(names))
     with phase("control", count, "inputs") as advance:
         return dict(control_results(control, job, samples, advance))
-
-
-def reads_of(names: Iterable[str], plan: Plan) -> dict[str, str]:
-    """By analysis, the kind of inputs that it is shown; without one that is shown all of them."""
-    known = known_analyses()
-    return {
-        name: plan.reading_with(known[name].needs & CORPUS_NEEDS)[0]
-        for name in names
-        if not known[name].every_reading
-    }
 
 
 def with_n(analysis: Analysis, plan: Plan, name: str = "") -> xr.Dataset:

@@ -203,35 +203,16 @@ def check_inputs_are_not_changed(bench: Bench) -> None:
         bench.claim(same, f"changes the {name} that it was shown; work on a copy")
 
 
+TOKENS = ("is_cls", "is_sep", "is_punctuation", "categories", "query_classes")
+OF_BATCH = ("input_ids", "segment_ids", "mask", "groups", "lengths", *TOKENS)
+OF_VIEW = ("attention", "queries", "keys", "values", "residual", "output", "value_norm", "gram")
+
+
 def _copy_of_inputs(views: list[LayerView], batch: Batch) -> State:
-    seen: dict[str, Any] = {
-        f"batch's {name}": getattr(batch, name)
-        for name in (
-            "input_ids",
-            "segment_ids",
-            "mask",
-            "groups",
-            "lengths",
-            "is_cls",
-            "is_sep",
-            "is_punctuation",
-            "categories",
-            "query_classes",
-        )
-    }
+    seen: dict[str, Any] = {f"batch's {name}": getattr(batch, name) for name in OF_BATCH}
     for view in views:
         where = f"of layer {view.index}"
-        for name in (
-            "attention",
-            "queries",
-            "keys",
-            "values",
-            "residual",
-            "output",
-            "value_norm",
-            "gram",
-        ):
-            seen[f"{name} {where}"] = getattr(view, name)
+        seen |= {f"{name} {where}": getattr(view, name) for name in OF_VIEW}
         seen[f"projection {where}"] = view.projection.weight
         seen[f"entropy {where}"] = view.entropy(batch)
         seen[f"column sums {where}"] = view.column_sums(batch)

@@ -1,10 +1,12 @@
-"""Compute the sums of one shard."""
+"""Read the inputs of one shard, and compute its sums."""
 
+import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,10 @@ from threadpoolctl import ThreadpoolController
 
 from headscope.core.length_bands import BANDS
 from headscope.core.progress import Advance, phase, unheard
-from headscope.corpus import Corpus, Example, batches
+from headscope.corpus import Corpus, Document, Example, batches
 from headscope.corpus.contents import READINGS
-from headscope.errors import memory_told
+from headscope.corpus.partitions import partitions_of
+from headscope.errors import CorpusError, memory_told
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
@@ -25,7 +28,7 @@ from headscope.model.model import Model, forward
 from headscope.run.analysis import LEADING, Analysis, Scope, known_analyses
 from headscope.run.band_sums import GROUPS, BandSums, OfBand, banded
 from headscope.run.memory import free_bytes, what_fits
-from headscope.run.plan import Reader, Shard
+from headscope.run.plan import Shard, encoder_for
 from headscope.run.settings import WHOLE_MAPS, Settings
 
 
@@ -47,8 +50,8 @@ class ShardJob:
     scope: Scope
     names: tuple[str, ...]
     stack: str
-    linears: str
-    threads: int
+    linears: str = "stock"
+    threads: int = 1
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     long: bool = False
     reads: Mapping[str, str] = field(default_factory=dict)
@@ -101,6 +104,49 @@ class ShardJob:
             if not read or kind in read:
                 shown = [a for a in analyses if self.reads.get(a.name, kind) == kind]
                 yield kind, places[kind], shown
+
+
+class Reader:
+    """Encodes the documents of shards; cheap when the shards come in order.
+
+    A partition is opened by itself, in the middle of the corpus.
+    """
+
+    def __init__(self, model: Model, corpus: Corpus, settings: Settings) -> None:
+        self.encoder, self.partitions = encoder_for(model, settings), partitions_of(corpus)
+        self._stream: Iterator[Document] = iter(())
+        self._partition = self._next = -1
+
+    def examples(self, shard: Shard) -> list[Example]:
+        """All examples of a shard, in reading order.
+
+        raises  CorpusError if they are not those that were planned
+        """
+        if shard.partition >= len(self.partitions):
+            raise self._changed(shard, "the corpus")
+        partition = self.partitions[shard.partition]
+        if self._partition != shard.partition or self._next > shard.first:
+            self._stream, self._partition, self._next = iter(partition), shard.partition, 0
+        for _ in islice(self._stream, shard.first - self._next):
+            pass
+        documents = islice(self._stream, shard.documents)
+        self._next = shard.first + shard.documents
+        examples = [*chain.from_iterable(self.encoder.encode_each(documents))]
+        digest = hashlib.sha256()
+        for example in examples:
+            digest.update(example.content_bytes)
+        if digest.hexdigest() != shard.digest:
+            raise self._changed(shard, partition.name)
+        return examples
+
+    def _changed(self, shard: Shard, where: str) -> CorpusError:
+        behind = f", from {where} on," if len(self.partitions) > 1 else ""
+        return CorpusError(
+            f"the corpus has changed since this run was planned: documents {shard.first + 1} to "
+            f"{shard.first + shard.documents}{behind} are not what they were; nothing of them is "
+            "kept\nput the old files back and give the same command again, or choose another "
+            "folder with -o"
+        )
 
 
 class Computer:

@@ -90,14 +90,8 @@ def _shards(folder: RunFolder, manifest: dict[str, Any]) -> Line:
     wanted = manifest.get("shards", 0)
     if damaged:
         names = ", ".join(damaged[:3]) + (", …" if damaged[3:] else "")
-        return (
-            BAD,
-            "shards",
-            (
-                f"{len(damaged)} damaged or of another run ({names}); run the command again: they are "
-                "computed anew"
-            ),
-        )
+        found = f"{len(damaged)} damaged or of another run ({names})"
+        return BAD, "shards", f"{found}; run the command again: they are computed anew"
     finished = manifest.get("results_sha256")
     if not (wanted and (whole or not finished)):
         return OK, "shards", "none is kept: the run is finished" if wanted else "the run has none"

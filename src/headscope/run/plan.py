@@ -15,7 +15,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
 from typing import TYPE_CHECKING, Any
@@ -146,7 +146,7 @@ def encoder_for(model: Model, settings: Settings) -> Encoder:
         has_segments=model.has_segments,
         max_length=settings.max_length,
         seed=settings.seed,
-        long=settings.long,
+        long=settings.long,  # type: ignore[arg-type]
         segment_ids=settings.segment_ids,  # type: ignore[arg-type]
         word_tokens=settings.word_tokens,  # type: ignore[arg-type]
     )
@@ -360,46 +360,3 @@ def _plan(number: int) -> PlanPart:
         _WORKER[:] = [encoder, partitions_of(corpus), settings]
     encoder, partitions, settings = _WORKER
     return plan_partition(encoder, partitions[number], settings)
-
-
-class Reader:
-    """Encodes the documents of shards; cheap when the shards come in order.
-
-    A partition is opened by itself, in the middle of the corpus.
-    """
-
-    def __init__(self, model: Model, corpus: Corpus, settings: Settings) -> None:
-        self.encoder, self.partitions = encoder_for(model, settings), partitions_of(corpus)
-        self._stream: Iterator[Document] = iter(())
-        self._partition = self._next = -1
-
-    def examples(self, shard: Shard) -> list[Example]:
-        """All examples of a shard, in reading order.
-
-        raises  CorpusError if they are not those that were planned
-        """
-        if shard.partition >= len(self.partitions):
-            raise self._changed(shard, "the corpus")
-        partition = self.partitions[shard.partition]
-        if self._partition != shard.partition or self._next > shard.first:
-            self._stream, self._partition, self._next = iter(partition), shard.partition, 0
-        for _ in islice(self._stream, shard.first - self._next):
-            pass
-        documents = islice(self._stream, shard.documents)
-        self._next = shard.first + shard.documents
-        examples = [*chain.from_iterable(self.encoder.encode_each(documents))]
-        digest = hashlib.sha256()
-        for example in examples:
-            digest.update(example.content_bytes)
-        if digest.hexdigest() != shard.digest:
-            raise self._changed(shard, partition.name)
-        return examples
-
-    def _changed(self, shard: Shard, where: str) -> CorpusError:
-        behind = f", from {where} on," if len(self.partitions) > 1 else ""
-        return CorpusError(
-            f"the corpus has changed since this run was planned: documents {shard.first + 1} to "
-            f"{shard.first + shard.documents}{behind} are not what they were; nothing of them is "
-            "kept\nput the old files back and give the same command again, or choose another "
-            "folder with -o"
-        )

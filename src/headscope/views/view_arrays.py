@@ -51,12 +51,7 @@ def view_arrays(
     rows = _side(tokens, special, boundary, words)
     columns = rows if key_tokens is None else _side(key_tokens, None, None, None)
     shape = (len(rows), len(columns))
-    maps = _maps("attention", attention, shape)
-    if (sums := maps.sum(-1)).size and sums.max() > 1 + ROUNDING:
-        raise InputError(
-            f"rows of attention sum to as much as {sums.max():.3g}; wanted probabilities, at most "
-            "1; give other maps as measures={name: maps} beside an attention"
-        )
+    maps = _attention(attention, shape)
     more = tuple(
         NamedMaps(key, key, "1", _maps(key, given, shape, like=maps.shape))
         for key, given in (measures or {}).items()
@@ -106,6 +101,16 @@ def _side(
     return TokenSide(
         shown, flags, segment, word.astype(np.int64), flags & opening, flags & ~opening, punctuation
     )
+
+
+def _attention(given: Any, shape: tuple[int, int]) -> Floats:
+    maps = _maps("attention", given, shape)
+    if (sums := maps.sum(-1)).size and sums.max() > 1 + ROUNDING:
+        raise InputError(
+            f"rows of attention sum to as much as {sums.max():.3g}; wanted probabilities, at most "
+            "1; give other maps as measures={name: maps} beside an attention"
+        )
+    return maps
 
 
 def _maps(

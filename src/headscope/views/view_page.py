@@ -9,7 +9,7 @@ import numpy as np
 from headscope.core.head_names import Head, counting_note, first
 from headscope.page.shell import island, render_page, script_of, style_of, template
 from headscope.views import packed_arrays
-from headscope.views.captured_example import ExampleMaps, NamedMaps, StackMaps
+from headscope.views.captured_example import ExampleMaps, NamedMaps, StackMaps, TokenSide
 from headscope.views.packed_arrays import (
     LEVELS,
     Detail,
@@ -57,36 +57,8 @@ def payload(
         chosen = packed_arrays.detail_of(
             stack, among, detail, room=left, least=least, opened=None if place else head
         )
-        stacks.append(
-            {
-                "name": stack.name,
-                "label": stack.name.capitalize(),
-                "layers": layers,
-                "heads": heads,
-                "causal": stack.causal,
-                "queries": stack.queries,
-                "keys": stack.keys,
-                "labels": [list(row) for row in names],
-                "measures": measures,
-                "detail": chosen,
-                **({"numbers": stack.numbers} if stack.numbers else {}),
-            }
-        )
+        stacks.append(_stack(stack, names, measures, chosen))
     exact = any(stack["detail"]["heads"] for stack in stacks)
-    sides = [
-        {
-            "name": side.name,
-            "tokens": list(side.tokens),
-            "special": side.special.tolist(),
-            "segment": side.segment.tolist(),
-            "word": side.word.tolist(),
-            "boundary": side.boundary,
-            "written": list(side.written),
-            **({"pieces": side.pieces} if side.pieces != side.tokens else {}),
-            **({"sink": True} if place in sinks else {}),
-        }
-        for place, side in enumerate(among)
-    ]
     layer, place = head or plainest(shown.stacks[0], among)[0]
     return {
         "version": VERSION,
@@ -95,7 +67,7 @@ def payload(
         "countsFrom": first(),
         "precision": _precision(levels, detail=exact),
         "left_out": " ".join(filter(None, [shown.left_out, counting_note()])),
-        "sides": sides,
+        "sides": [_side(side, sink=place in sinks) for place, side in enumerate(among)],
         "stacks": stacks,
         # The page opens on all heads, with the plainest of the first stack chosen; on the
         # difference, where there is one.
@@ -107,6 +79,42 @@ def payload(
             "query": None,
             "measure": _opening_measure(shown.stacks[0], coded[0]),
         },
+    }
+
+
+def _stack(
+    stack: StackMaps,
+    labels: Sequence[Sequence[str]],
+    measures: list[dict[str, Any]],
+    detail: dict[str, Any],
+) -> dict[str, Any]:
+    layers, heads = stack.attention.shape[:2]
+    return {
+        "name": stack.name,
+        "label": stack.name.capitalize(),
+        "layers": layers,
+        "heads": heads,
+        "causal": stack.causal,
+        "queries": stack.queries,
+        "keys": stack.keys,
+        "labels": [list(row) for row in labels],
+        "measures": measures,
+        "detail": detail,
+        **({"numbers": stack.numbers} if stack.numbers else {}),
+    }
+
+
+def _side(side: TokenSide, *, sink: bool) -> dict[str, Any]:
+    return {
+        "name": side.name,
+        "tokens": list(side.tokens),
+        "special": side.special.tolist(),
+        "segment": side.segment.tolist(),
+        "word": side.word.tolist(),
+        "boundary": side.boundary,
+        "written": list(side.written),
+        **({"pieces": side.pieces} if side.pieces != side.tokens else {}),
+        **({"sink": True} if sink else {}),
     }
 
 

@@ -129,12 +129,16 @@ def _made(shape: WiredShape, vocabulary: int, width: int) -> Any:
 
 NAMES = {
     "bert": {
-        "query": "attention.self.query.weight", "key": "attention.self.key.weight",
-        "value": "attention.self.value.weight", "output": "attention.output.dense.weight",
+        "query": "attention.self.query.weight",
+        "key": "attention.self.key.weight",
+        "value": "attention.self.value.weight",
+        "output": "attention.output.dense.weight",
     },
     "gpt2": {
-        "query": "attn.c_attn.weight#0", "key": "attn.c_attn.weight#1",
-        "value": "attn.c_attn.weight#2", "output": "attn.c_proj.weight",
+        "query": "attn.c_attn.weight#0",
+        "key": "attn.c_attn.weight#1",
+        "value": "attn.c_attn.weight#2",
+        "output": "attn.c_proj.weight",
     },
     "llama": {
         name: f"self_attn.{letter}_proj.weight"
@@ -144,7 +148,7 @@ NAMES = {
         name: f"layer.0.SelfAttention.{letter}.weight"
         for name, letter in (("query", "q"), ("key", "k"), ("value", "v"), ("output", "o"))
     },
-}  # fmt: skip
+}
 
 
 def columns_of(state: State, index: int, end: str, *, out: bool = False) -> torch.Tensor:

@@ -21,7 +21,7 @@ from headscope.wired.families import (
     columns_of,
     end_of,
 )
-from headscope.wired.features import JUNK, LETTER, LETTERED, PLACE
+from headscope.wired.features import JUNK, LETTER, LETTERED, PLACE, Feature
 from headscope.wired.heads import Head, Value
 from headscope.wired.language import tokenizer
 from headscope.wired.reach import ROPE_WAVES, rope_kernel, wave_kernel
@@ -85,17 +85,10 @@ def wire(
     tokens, heads = tokenizer(family), [one for layer in layers for one in layer]
     vocabulary = tokens.convert_ids_to_tokens(list(range(len(tokens))))
     absolute = places if family in ABSOLUTE else 0
-    features = [feature for head in heads for feature in head.features]
-    features += [LETTER] * any(one.name == LETTERED.name for one in features)
-    if absolute and any(head.reach for head in heads):
-        features.append(PLACE)
+    features = _features(heads, absolute)
     count, codes = len(layers[0]), code_width(features, absolute)
-    ranks = [
-        _rank(layer[at : at + grouped], absolute)
-        for layer in layers
-        for at in range(0, count, grouped)
-    ]
-    size = max(ranks) + 2 * ROPE_WAVES * (family == "llama")
+    groups = [layer[at : at + grouped] for layer in layers for at in range(0, count, grouped)]
+    size = max(_rank(group, absolute) for group in groups) + 2 * ROPE_WAVES * (family == "llama")
     if absolute:  # heads together are as wide as the stream
         size = max(size, -(-2 * codes // count))
     shape = WiredShape(family, len(layers), count, size + size % 2, grouped, absolute, speaks)
@@ -123,6 +116,14 @@ def wire(
     _add_noise(state, noise, seed)
     network.load_state_dict(state)
     return Wired(network, tokens, tuple(map(tuple, layers)), stream)
+
+
+def _features(heads: Sequence[Head], places: int) -> list[Feature]:
+    """What the heads read and write, and what they need beside it."""
+    features = [feature for head in heads for feature in head.features]
+    features += [LETTER] * any(one.name == LETTERED.name for one in features)
+    features += [PLACE] * bool(places and any(head.reach for head in heads))
+    return features
 
 
 def _rank(group: Sequence[Head], places: int) -> int:

@@ -7,8 +7,15 @@ import pytest
 import torch
 
 from analyses.running import run
-from headscope.analyses.patterns.classes import CONTENT, NAMES, PUNCTUATION, SPECIAL
-from headscope.analyses.patterns.map_features import NAMED, features, kinds_of, second_of
+from headscope.analyses.patterns.classes import (
+    CONTENT,
+    NAMES,
+    PUNCTUATION,
+    SPECIAL,
+    kinds_of,
+    second_of,
+)
+from headscope.analyses.patterns.map_features import NAMED, features
 from headscope.analyses.patterns.measure import MarkedColumns
 from headscope.analyses.patterns.measure_marked import COUNT, read_marked
 from headscope.corpus.document import Example

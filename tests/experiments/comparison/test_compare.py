@@ -37,7 +37,7 @@ STOCK = hs.Execution(linears="stock", threads=1)
 def examples(model: Model) -> list:
     plan = make_plan(model, corpus(), QUICK)
     assert plan.counts.examples == len(TEXTS)
-    from headscope.run.plan import Reader
+    from headscope.run.compute import Reader
 
     return Reader(model, corpus(), QUICK).examples(plan.shards[0])
 
@@ -303,7 +303,7 @@ def test_a_task_is_read_as_a_model_is_trained_for_it(tmp_path: Path) -> None:
     expected = encode(TaskModel(model, rows.task), rows, max_length=14)
     settings = hs.Settings(analyses=("entropy",), max_length=14)
     plan = make_plan(model, read, settings)
-    from headscope.run.plan import Reader
+    from headscope.run.compute import Reader
 
     found = Reader(model, read, settings).examples(plan.shards[0])
     assert read.cut == expected.cut > 0

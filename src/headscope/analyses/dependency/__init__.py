@@ -31,19 +31,19 @@ QUESTION = Question(
             {
                 "dependency": (
                     "syntactic head",
-                    "The word that another one depends on, as the "
-                    "treebank has it; an attention head finds it if it is the word that it attends to "
-                    "most, or that attends to it most.",
+                    "The word that another one depends on, as the treebank has it; an attention "
+                    "head finds it if it is the word that it attends to most, or that attends to "
+                    "it most.",
                 ),
                 "dependent_to_head": (
                     "from dependent to head",
-                    "Of all other words, the one that the "
-                    "dependent attends to most is taken for its syntactic head.",
+                    "Of all other words, the one that the dependent attends to most is taken for "
+                    "its syntactic head.",
                 ),
                 "head_to_dependent": (
                     "from head to dependent",
-                    "Of all other words, the one that "
-                    "attends to the dependent most is taken for its syntactic head.",
+                    "Of all other words, the one that attends to the dependent most is taken for "
+                    "its syntactic head.",
                 ),
                 "accuracy": (
                     "accuracy",
@@ -54,9 +54,8 @@ QUESTION = Question(
         ),
         "all_but_root_and_punctuation": Term(
             "all but root and punctuation",
-            "All words with a "
-            "syntactic head but punctuation; “all” has both, as in the paper, though no attention "
-            "head can find the head of a root.",
+            "All words with a syntactic head but punctuation; “all” has both, as in the paper, "
+            "though no attention head can find the head of a root.",
             f"{PAPER}, whose “All” has both",
         ),
         "offset_accuracy": Term(
@@ -76,20 +75,18 @@ QUESTION = Question(
             {
                 "held_out": (
                     "held out",
-                    "A head is chosen on one half of the documents and scored on "
-                    "the other, both ways; the best of many heads looks better on the data that it was "
-                    "chosen on.",
+                    "A head is chosen on one half of the documents and scored on the other, both "
+                    "ways; the best of many heads looks better on the data that it was chosen on.",
                 ),
                 "advantage": (
                     "advantage",
-                    "Held-out accuracy of heads less that of the baseline on "
-                    "the same documents; a head beats the baseline if the interval of this difference "
-                    "lies above 0.",
+                    "Held-out accuracy of heads less that of the baseline on the same documents; "
+                    "a head beats the baseline if the interval of this difference lies above 0.",
                 ),
                 "head_in_another_input": (
                     "with their syntactic head in another input",
-                    "Words of a "
-                    "sentence that was read in several windows; they are not asked about.",
+                    "Words of a sentence that was read in several windows; they are not asked "
+                    "about.",
                 ),
                 "no_token": (
                     "without a token",

@@ -19,8 +19,8 @@ TERMS = {
         {
             "profile": (
                 "attention by distance",
-                "What tokens give to others so many tokens away, "
-                "before or behind; each bin reaches from one power of two to below the next.",
+                "What tokens give to others so many tokens away, before or behind; each bin "
+                "reaches from one power of two to below the next.",
             ),
             "nearby": (
                 "nearby tokens",
@@ -29,9 +29,8 @@ TERMS = {
             ),
             "mean_distance": (
                 "mean distance",
-                "How many tokens away stands what a token attends "
-                "to, mean over its attention; compare it in inputs of one length only, as longer ones "
-                "have farther tokens.",
+                "How many tokens away stands what a token attends to, mean over its attention; "
+                "compare it in inputs of one length only, as longer ones have farther tokens.",
             ),
             "distance_quantile": (
                 "reach",
@@ -40,9 +39,8 @@ TERMS = {
             ),
             "uniform_distance": (
                 "distance of uniform attention",
-                "The mean distance of a head that "
-                "gives every token that may be seen the same: (n − 1/n) / 3 of n tokens, "
-                "(n − 1) / 4 where the future is hidden.",
+                "The mean distance of a head that gives every token that may be seen the same: (n "
+                "− 1/n) / 3 of n tokens, (n − 1) / 4 where the future is hidden.",
             ),
             "before": (
                 "tokens before",
@@ -53,9 +51,9 @@ TERMS = {
     ),
     "streaming": Term(
         "streaming share",
-        "What the first few and the latest tokens of a decoder’s "
-        "input get together, from tokens that see more than twice as many; 4+64 are the first 4 "
-        "and the latest 64. A head with all of it here loses little where the rest is forgotten.",
+        "What the first few and the latest tokens of a decoder’s input get together, from tokens "
+        "that see more than twice as many; 4+64 are the first 4 and the latest 64. A head with all "
+        "of it here loses little where the rest is forgotten.",
         f"{XIAO}; {XIAO25}; the measure is ours",
     ),
 }

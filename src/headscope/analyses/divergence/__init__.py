@@ -29,14 +29,14 @@ TERMS = {
     ),
     "cluster_count": Term(
         "number of clusters",
-        "The number at which the mean silhouette stands "
-        "farthest above that of points without clusters.",
+        "The number at which the mean silhouette stands farthest above that of points without "
+        "clusters.",
         f"{HENNIG15}; the criterion is ours",
     ),
     "cluster_p": Term(
         "p of no clusters",
-        "How often points without clusters, normal with the main "
-        "axes of the heads, stand out as much at any number of clusters.",
+        "How often points without clusters, normal with the main axes of the heads, stand out as "
+        "much at any number of clusters.",
         HENNIG15,
     ),
     "medoid": Term(
@@ -44,9 +44,8 @@ TERMS = {
     ),
     "silhouette": Term(
         "silhouette",
-        "How much nearer a head is to its own cluster than to the "
-        "next, of the larger of both distances: 1 is clear, 0 lies between two clusters, below 0 "
-        "the other is nearer.",
+        "How much nearer a head is to its own cluster than to the next, of the larger of both "
+        "distances: 1 is clear, 0 lies between two clusters, below 0 the other is nearer.",
         ROUSSEEUW,
     ),
     "stays": Term(
@@ -74,8 +73,8 @@ TERMS = {
     ),
     "nearest_layer": Term(
         "layer of the most alike head",
-        "For how many heads the head of smallest "
-        "divergence is in the same layer, in a neighbouring one, or farther away.",
+        "For how many heads the head of smallest divergence is in the same layer, in a "
+        "neighbouring one, or farther away.",
         OURS,
     ),
 }

@@ -66,12 +66,8 @@ def control_results(pairs: Float64, *, seed: int) -> dict[str, Variable]:
     if units < clustering.FEWEST_UNITS or not np.isfinite(pairs).all() or not pairs.any():
         return {}
     distances, counts = distances_of(pairs), clustering.counts_for(units)
-    each = np.stack(
-        [
-            clustering.silhouettes(distances, labels)
-            for labels in clustering.labels_by("k_medoids", distances, counts)
-        ]
-    )  # [k, unit]
+    labels = clustering.labels_by("k_medoids", distances, counts)
+    each = np.stack([clustering.silhouettes(distances, one) for one in labels])  # [k, unit]
     references = clustering.reference_curves(distances, counts, seed=seed, draws=FEW_REFERENCES)
     best, p = clustering.choose(each.mean(-1), references)
     return _variables(
@@ -109,15 +105,8 @@ def _clusters(draws: Float64, layer: Ints, *, seed: int) -> dict[str, Variable]:
     again = [_on_some(distances, some, counts, best) for some in drawn]
     curves = np.stack([curve for _, curve in again])  # [draw, k]
     others = np.stack([labels for labels, _ in again])  # [draw, variant, unit]
-    stability = np.stack(
-        [
-            [
-                clustering.agreement(own, one)
-                for own, one in zip(labels[:, best], other, strict=True)
-            ]
-            for other in others
-        ]
-    ).mean(0)  # [variant]
+    pairs = (zip(labels[:, best], other, strict=True) for other in others)
+    stability = np.mean([[clustering.agreement(*pair) for pair in of] for of in pairs], 0)
     share = "share of draws of heads that choose this number of clusters"
     return _variables(
         {
@@ -243,13 +232,9 @@ def _layers(pairs: Float64, layer: Ints, *, seed: int, unit: str) -> dict[str, V
     near = nearest_of(np.abs(layer[nearest_unit(divergence)] - layer))  # [unit, where]
     left = np.append(0.0, np.ones(len(near)))  # [unit + 1] heads that are left out
     sums, sizes = by_gap(divergence, layer)  # [unit + 1, gap]
-    both = np.stack(
-        [
-            ratio(some[0].sum(-1), some[1].sum(-1))
-            for some in ((sums[:, :1], sizes[:, :1]), (sums[:, 1:], sizes[:, 1:]))
-        ],
-        -1,
-    )  # [unit + 1, pairs]
+    within, between = slice(1), slice(1, None)
+    each = [ratio(sums[:, gap].sum(-1), sizes[:, gap].sum(-1)) for gap in (within, between)]
+    both = np.stack(each, -1)  # [unit + 1, pairs]
     mean = "mean divergence of two heads"
     return _variables(
         {

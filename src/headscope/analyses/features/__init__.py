@@ -96,13 +96,13 @@ PAIRS_QUESTION = Question(
             ),
             "noun_to_pronoun": (
                 "noun to pronoun",
-                "The largest attention from a noun of the "
-                "sentence to a pronoun of it, whatever the pronoun refers to.",
+                "The largest attention from a noun of the sentence to a pronoun of it, whatever "
+                "the pronoun refers to.",
             ),
             "pronoun_to_noun": (
                 "pronoun to noun",
-                "The largest attention from a pronoun of the "
-                "sentence to a noun of it, whatever the pronoun refers to.",
+                "The largest attention from a pronoun of the sentence to a noun of it, whatever "
+                "the pronoun refers to.",
             ),
         },
     ),

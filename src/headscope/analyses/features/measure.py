@@ -16,7 +16,6 @@ nouns and pronouns, takes inputs without a pair for 0, and leaves out subjects o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar
 
@@ -26,6 +25,7 @@ import xarray as xr
 
 from headscope.analyses.features import CLS_QUESTION, PAIRS_QUESTION, QUESTION
 from headscope.analyses.features.claims import PAIRS
+from headscope.analyses.features.groups import Groups
 from headscope.analyses.features.references import GIVEN, MASSES, mass_weights, pair_sums
 from headscope.analyses.features.word_types import (
     NOUN,
@@ -37,7 +37,7 @@ from headscope.analyses.features.word_types import (
 )
 from headscope.analyses.language.specific import against_rivals
 from headscope.analyses.language.weighted_pairs import WeightedPairs
-from headscope.core.accumulators import Bools, Float64, Ints, Sums
+from headscope.core.accumulators import Bools, Sums
 from headscope.core.intervals import SHARE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.corpus.contents import has_tags
@@ -207,54 +207,6 @@ def token_groups(features: Bools) -> Groups:
     """The tokens of every feature; features [example, feature, token]."""
     example, feature, token = np.nonzero(features)
     return Groups.of(feature, np.stack([example, token]), size=features.shape[:2])  # [2, entry]
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Entries of a batch, of which only the largest of every example and kind counts.
-
-    entries  [axis, entry] the example, then its token, or its query and its key; entries of one
-             group stand together
-    start    [group] the first entry of each group
-    cell     [group] example · kinds + kind
-    size     examples and kinds
-    """
-
-    entries: Ints
-    start: Ints
-    cell: Ints
-    size: tuple[int, int]
-
-    @classmethod
-    def of(cls, kind: Ints, entries: Ints, *, size: tuple[int, int]) -> Groups:
-        """Groups of entries in any order; kind [entry]."""
-        cell = entries[0] * size[1] + kind
-        order = np.argsort(cell, kind="stable")
-        cell, start = np.unique(cell[order], return_index=True)
-        return cls(entries[:, order], start, cell, size)
-
-    @property
-    def present(self) -> Bools:
-        """[example, kind] whether the example has any entry of the kind."""
-        return np.isin(np.arange(np.prod(self.size)), self.cell).reshape(self.size)
-
-    def members(self) -> list[tuple[int, Ints]]:
-        """The cell of each group, and its entries without the example [axis, entry]."""
-        entries = np.split(self.entries[1:], self.start[1:], 1)
-        return [*zip(self.cell.tolist(), entries, strict=False)]  # of no groups there is one part
-
-    def largest(self, values: torch.Tensor) -> Float64:
-        """[example, head, kind] the largest of values [example, head, token] ≥ 0; 0 for none."""
-        example, token = torch.from_numpy(self.entries).to(values.device)
-        return self.largest_of(values[example, :, token])
-
-    def largest_of(self, picked: torch.Tensor) -> Float64:
-        """[example, head, kind] the largest of what was picked at the entries [entry, head] ≥ 0."""
-        examples, kinds = self.size
-        most = np.zeros((examples * kinds, picked.shape[1]))
-        if len(self.start):
-            most[self.cell] = np.maximum.reduceat(to_float64(picked), self.start)  # [group, head]
-        return most.reshape(examples, kinds, -1).swapaxes(1, 2)  # [example, head, kind]
 
 
 def by_kind(

@@ -41,15 +41,14 @@ TERMS = {
     ),
     "rollout": Term(
         "attention rollout",
-        "Layers multiplied, each half mean attention over heads "
-        "and half the token itself, for the residual connection.",
+        "Layers multiplied, each half mean attention over heads and half the token itself, for the "
+        "residual connection.",
         ABNAR,
     ),
     "weighted_norm_residual": Term(
         "weighted-norm rollout",
-        "Layers multiplied, each with the norm "
-        "of what a token gives through all heads together, and of the residual connection’s vector "
-        "too where it gives to itself.",
+        "Layers multiplied, each with the norm of what a token gives through all heads together, "
+        "and of the residual connection’s vector too where it gives to itself.",
         f"{KOBAYASHI21}; {ABNAR}",
     ),
     "globenc": Term(
@@ -72,8 +71,8 @@ TERMS = {
     ),
     "max_flow": Term(
         "maximum flow",
-        "How much could run from a token to a token of the input at "
-        "once, if every weight of every layer were a pipe of that width.",
+        "How much could run from a token to a token of the input at once, if every weight of every "
+        "layer were a pipe of that width.",
         ABNAR,
     ),
     "effective_tokens": Term(

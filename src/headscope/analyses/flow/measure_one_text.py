@@ -62,23 +62,16 @@ def flow(
     loaded = load(model)
     check_stack(loaded, each_alone=paths == "none")
     count = loaded.shape.layers
-    usual = range(count) if paths != "max_flow" else range(count - 1, count)
-    chosen = list(usual if layers is None else layers)
-    if wrong := [layer for layer in chosen if not 0 <= layer < count]:
-        raise InputError(f"found the layer {wrong[0]}; wanted 0 to {count - 1}")
+    usual = range(count - 1 if paths == "max_flow" else 0, count)
+    chosen = _checked_layers(usual if layers is None else layers, count)
     example = encoded(loaded, text, text_pair)
     batch = loaded.batch([example])
     layers_seen = LayerMatrices((method,), batch)
     show_layers(loaded, batch, layers_seen.look)
-    if paths == "max_flow":
-        maps = layers_seen.max_flow(method, chosen)
-    else:
-        every = layers_seen.rollout(method) if paths == "product" else layers_seen.matrices(method)
-        maps = every[np.array(chosen, np.int64)]
     tokens = list(loaded.tokens(example.input_ids))
     own = loaded.shape.numbers or range(count)
     return xr.DataArray(
-        maps,
+        layers_seen.along(paths, method, chosen),
         dims=("layer", "query", "key"),
         coords={
             "layer": [own[at] for at in chosen],
@@ -96,6 +89,12 @@ def flow(
             "model": loaded.name,
         },
     )
+
+
+def _checked_layers(layers: Iterable[int], count: int) -> list[int]:
+    if wrong := [layer for layer in layers if not 0 <= layer < count]:
+        raise InputError(f"found the layer {wrong[0]}; wanted 0 to {count - 1}")
+    return list(layers)
 
 
 def check_stack(model: Model, *, each_alone: bool = False) -> None:
@@ -147,6 +146,13 @@ class LayerMatrices:
         """[layer, query, key] the maximum flows to the input from these layers, from 0."""
         matrices = self.matrices(method)
         return np.stack([max_flow(matrices[: layer + 1]) for layer in layers])
+
+    def along(self, paths: str, method: str, layers: Sequence[int]) -> Float64:
+        """[layer, query, key] of these layers, from 0, put together as one of PATHS says."""
+        if paths == "max_flow":
+            return self.max_flow(method, layers)
+        every = self.rollout(method) if paths == "product" else self.matrices(method)
+        return every[np.array(layers, np.int64)]
 
     def _cut(self, layers: Sequence[torch.Tensor]) -> Float64:
         n = len(self.batch.examples[0])

@@ -26,16 +26,16 @@ QUESTION = Question(
             {
                 "frames": (
                     "frames",
-                    "A word that evokes a frame (the target: “pitied”) and its frame "
-                    "elements, the words that fill the frame’s roles (who, whom); a head’s score is "
-                    "its largest attention from a core frame element to the target, or back, mean over "
-                    "sentences.",
+                    "A word that evokes a frame (the target: “pitied”) and its frame elements, "
+                    "the words that fill the frame’s roles (who, whom); a head’s score is its "
+                    "largest attention from a core frame element to the target, or back, mean "
+                    "over sentences.",
                 ),
                 "score": (
                     "score of a frame head",
-                    "The largest attention from a frame element to the "
-                    "word that evokes the frame, over the links of a sentence, mean over sentences; "
-                    "reversed: from that word to the element.",
+                    "The largest attention from a frame element to the word that evokes the "
+                    "frame, over the links of a sentence, mean over sentences; reversed: from "
+                    "that word to the element.",
                 ),
             },
         ),
@@ -49,8 +49,8 @@ QUESTION = Question(
                 ),
                 "p_value": (
                     "p",
-                    "Share of random moves of all frame elements and targets after which "
-                    "any head stands as far above its own chance, in standard deviations, as this head "
+                    "Share of random moves of all frame elements and targets after which any head "
+                    "stands as far above its own chance, in standard deviations, as this head "
                     "does on the true ones.",
                 ),
             },

@@ -24,15 +24,14 @@ TERMS = {
     ),
     "position_overlap": Term(
         "overlap between positions",
-        "Whether the same neurons matter "
-        "everywhere: the Jaccard overlap of the 8 largest at two positions of an input, mean over "
-        "all pairs; 1 when they are the same.",
+        "Whether the same neurons matter everywhere: the Jaccard overlap of the 8 largest at two "
+        "positions of an input, mean over all pairs; 1 when they are the same.",
         f"{VIG}; the measure is ours",
     ),
     "chance_overlap": Term(
         "chance overlap",
-        "The overlap of two sets of 8 neurons drawn at "
-        "random, the reference for the overlap between positions.",
+        "The overlap of two sets of 8 neurons drawn at random, the reference for the overlap "
+        "between positions.",
         OURS,
     ),
     "neuron_importance": Term(

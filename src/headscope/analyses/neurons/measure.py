@@ -144,12 +144,12 @@ class Neurons(Analysis, question=QUESTION):
         if CONTRASTS[at[1]] == OWN:
             self.own.tells_apart(at[0], each.abs(), used, batch)
 
-    def result(self) -> xr.Dataset:
-        """See the variables' long names; contrasts are CONTRASTS, parts those of embeddings."""
+    def _rows(self) -> dict[str, tuple[Any, Sequence[str], str, str]]:
+        """name → its value, dimensions, what it is, its source."""
         heads, relative = ("layer", "head"), "the attended key's score above the mean key's"
         by_kind, kinds = (*heads, "contrast"), "between keys of the kind and other keys"
         seen = self.scope.neurons and self.pair_count.total.any()
-        rows: dict[str, tuple[Any, Sequence[str], str, str]] = {
+        return {
             "effective": (
                 _mean(self.effective, self.count, bounds=POSITIVE),
                 heads,
@@ -200,6 +200,10 @@ class Neurons(Analysis, question=QUESTION):
                 VIG,
             ),
         }
+
+    def result(self) -> xr.Dataset:
+        """See the variables' long names; contrasts are CONTRASTS, parts those of embeddings."""
+        rows = self._rows()
         variables = {
             name: Variable(value, dims, text, "1", source)
             for name, (value, dims, text, source) in rows.items()

@@ -39,8 +39,8 @@ LEAST_SHARE = 1 / 3  # ours: of the attention; less is no resting place worth a 
 TERMS = {
     "value_norm": Term(
         "value norm ‖f(x)‖",
-        "The length of the vector that a head would add for a "
-        "token if it attended to that token alone, before any attention weight.",
+        "The length of the vector that a head would add for a token if it attended to that token "
+        "alone, before any attention weight.",
         KOBAYASHI20,
     ),
     "weighted_norm": Term(
@@ -75,15 +75,14 @@ TERMS = {
     ),
     "spearman_attention_value_norm": Term(
         "cancellation",
-        "Attention and value norm pull against "
-        "each other: large weights fall on tokens whose vectors are short, seen as a negative rank "
-        "correlation between the two.",
+        "Attention and value norm pull against each other: large weights fall on tokens whose "
+        "vectors are short, seen as a negative rank correlation between the two.",
         f"{KOBAYASHI20}, Table 2",
     ),
     "spearman_frequency": Term(
         "frequency effect",
-        "Rank correlation with a token’s frequency rank "
-        "(1 = most frequent): positive when rarer tokens get more, or mix more.",
+        "Rank correlation with a token’s frequency rank (1 = most frequent): positive when rarer "
+        "tokens get more, or mix more.",
         KOBAYASHI20,
     ),
     "sink": Term(

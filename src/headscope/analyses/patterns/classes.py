@@ -23,6 +23,8 @@ from headscope.core.intervals import Estimate
 from headscope.core.results import at, documents, estimate, group, surely
 from headscope.core.terms import KOVALEVA, OURS, Term
 from headscope.core.wording import percent
+from headscope.corpus.document import Example
+from headscope.corpus.stored_inputs import segments
 
 
 @dataclass(frozen=True)
@@ -89,20 +91,20 @@ TERMS = {
     ),
     "unsure": Term(
         "maps that are of no class for sure",
-        "Share of maps to whose likeliest class "
-        "the classifier gives a probability below its threshold.",
+        "Share of maps to whose likeliest class the classifier gives a probability below its "
+        "threshold.",
         OURS,
     ),
     "punctuation": Term(
         "vertical by punctuation",
-        "Share of maps with columns (vertical, or "
-        "vertical + diagonal) that hold more weight on punctuation than on special tokens.",
+        "Share of maps with columns (vertical, or vertical + diagonal) that hold more weight on "
+        "punctuation than on special tokens.",
         OURS,
     ),
     "confidence": Term(
         "confidence of the classifier",
-        "Mean probability that it gives to the "
-        "likeliest class; how far to trust it is on its card.",
+        "Mean probability that it gives to the likeliest class; how far to trust it is on its "
+        "card.",
         OURS,
     ),
     "typical": Term(
@@ -172,3 +174,19 @@ def claims(tree: xr.DataTree) -> list[Claim]:
 def _said(share: Estimate, kind: str, looks: str, layer: int, head: int) -> tuple[str, str]:
     words = percent(*at(share, layer, head))
     return f"{NAMED[kind]}: {words} of maps", f"{words} of its maps show {looks}"
+
+
+def kinds_of(example: Example, marks: frozenset[int]) -> Kinds:
+    """[token] CONTENT, SPECIAL or PUNCTUATION.
+
+    In an input without any special token (a decoder that adds none) the first counts as one.
+    """
+    kinds = np.where([int(token) in marks for token in example.input_ids], PUNCTUATION, CONTENT)
+    special = example.special if example.special.any() else np.arange(len(example)) == 0
+    return np.where(special, SPECIAL, kinds).astype(np.int8)
+
+
+def second_of(example: Example) -> int:
+    """The first token of the second sentence; 0 where there is one sentence."""
+    first = int((segments(example) == 0).sum())
+    return first if first < len(example) else 0

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from numba import njit
 
 from headscope.analyses.patterns.classes import CONTENT, PUNCTUATION, SPECIAL, Kinds
-from headscope.corpus.document import Example
-from headscope.corpus.stored_inputs import segments
 from headscope.model.kernels import threaded
 
 Features = npt.NDArray[np.float32]
@@ -100,7 +98,7 @@ def features(maps: npt.NDArray[np.float32], kinds: Kinds, second: int) -> Featur
 
 # Loops that are written out below are calls of numpy that took half of the time to compile.
 @njit(cache=True)
-def _sum(values):  # type: ignore[no-untyped-def]
+def _sum(values):
     total = 0.0
     for value in values.flat:
         total += value
@@ -113,9 +111,7 @@ def _ratio(part: float, whole: float) -> float:
 
 
 @njit(cache=True)
-def _of_map(  # type: ignore[no-untyped-def]
-    weights, kinds, second, rows, out
-):
+def _of_map(weights, kinds, second, rows, out):
     """All numbers of a map but those of its rows [special | marked | largest content, query]."""
     n = len(weights)
     largest, upper = np.float32(1.1754944e-38), np.float32(0)
@@ -153,9 +149,7 @@ def _of_map(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _add_row(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    r, weights, ink, kinds, columns, rows, whole, peak_lag, sums
-):
+def _add_row(r, weights, ink, kinds, columns, rows, whole, peak_lag, sums):
     """Add what every query tells."""
     n = columns.shape[1]
     top, content, squares = np.float32(0), 0.0, 0.0
@@ -184,9 +178,7 @@ def _add_row(  # type: ignore[no-untyped-def]  # noqa: PLR0917
 
 
 @njit(cache=True)
-def _add_content(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    r, weights, ink, kinds, second, lags, apart, parts
-):
+def _add_content(r, weights, ink, kinds, second, lags, apart, parts):
     """Add what a query that is not special tells of content."""
     n = apart.shape[2]
     side = 1 if r >= second else 0
@@ -208,9 +200,7 @@ def _add_content(  # type: ignore[no-untyped-def]  # noqa: PLR0917
 
 
 @njit(cache=True)
-def _unlikeness(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    columns, lags, whole, sums, kinds, causal, scale, out
-):
+def _unlikeness(columns, lags, whole, sums, kinds, causal, scale, out):
     """How much columns alone, or lags alone, tell of a map; how sharp its rows are."""
     n = columns.shape[1]
     by_columns, content, content_by_columns = 0.0, 0.0, 0.0
@@ -242,9 +232,7 @@ def _unlikeness(  # type: ignore[no-untyped-def]  # noqa: PLR0917
 
 
 @njit(cache=True)
-def _line(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    weights, kinds, count, lags, peak, peak_lag, out
-):
+def _line(weights, kinds, count, lags, peak, peak_lag, out):
     """How plain the plainest line along the diagonal is."""
     n = len(weights)
     kept, best, best_ink = 0, 0, -1.0
@@ -285,13 +273,13 @@ def _line(  # type: ignore[no-untyped-def]  # noqa: PLR0917
 
 
 @njit(cache=True)
-def _ink_at(lags, lag, n):  # type: ignore[no-untyped-def]
+def _ink_at(lags, lag, n):
     """Mean ink of the content at a lag; 0 where there is none."""
     return _ratio(lags[1, lag + n - 1], lags[2, lag + n - 1]) if abs(lag) < n else 0.0
 
 
 @njit(cache=True)
-def _lags_and_bands(lags, n, count, out):  # type: ignore[no-untyped-def]
+def _lags_and_bands(lags, n, count, out):
     """The weight and ink at each near lag, and in bands around the diagonal."""
     for lag in range(-LAGS, LAGS + 1):
         if abs(lag) < n:
@@ -314,7 +302,7 @@ def _lags_and_bands(lags, n, count, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _columns_and_rows(columns, rows, kinds, causal, out):  # type: ignore[no-untyped-def]
+def _columns_and_rows(columns, rows, kinds, causal, out):
     """What special, punctuation and content columns hold."""
     n = len(kinds)
     weight, ink = columns[0], np.empty(n)
@@ -340,14 +328,14 @@ def _columns_and_rows(columns, rows, kinds, causal, out):  # type: ignore[no-unt
 
 
 @njit(cache=True)
-def _insert(largest, value):  # type: ignore[no-untyped-def]
+def _insert(largest, value):
     for k in range(len(largest)):
         if value > largest[k]:
             largest[k], value = value, largest[k]
 
 
 @njit(cache=True)
-def _content_columns(weight, ink, kinds, total, out):  # type: ignore[no-untyped-def]
+def _content_columns(weight, ink, kinds, total, out):
     """Mean, largest, third largest and spread of their ink; the largest and three of weight."""
     dark, spread, count = 0.0, 0.0, 0
     inks, weights = np.zeros(3), np.zeros(3)  # largest first
@@ -370,7 +358,7 @@ def _content_columns(weight, ink, kinds, total, out):  # type: ignore[no-untyped
 
 
 @njit(cache=True)
-def _segments(n, second, apart, parts, out):  # type: ignore[no-untyped-def]
+def _segments(n, second, apart, parts, out):
     """How far the content stays within the own sentence of a pair."""
     if second <= 0:
         return
@@ -406,24 +394,6 @@ def _segments(n, second, apart, parts, out):  # type: ignore[no-untyped-def]
 
 
 @threaded(lambda maps, *_: len(maps))
-def _of_maps(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    begin, stop, maps, kinds, second, rows, out
-):
+def _of_maps(begin, stop, maps, kinds, second, rows, out):
     for at in range(begin, stop):
         _of_map(maps[at], kinds, second, rows[at], out[at])
-
-
-def kinds_of(example: Example, marks: frozenset[int]) -> Kinds:
-    """[token] CONTENT, SPECIAL or PUNCTUATION.
-
-    In an input without any special token (a decoder that adds none) the first counts as one.
-    """
-    kinds = np.where([int(token) in marks for token in example.input_ids], PUNCTUATION, CONTENT)
-    special = example.special if example.special.any() else np.arange(len(example)) == 0
-    return np.where(special, SPECIAL, kinds).astype(np.int8)
-
-
-def second_of(example: Example) -> int:
-    """The first token of the second sentence; 0 where there is one sentence."""
-    first = int((segments(example) == 0).sum())
-    return first if first < len(example) else 0

@@ -17,8 +17,14 @@ import torch
 import xarray as xr
 
 from headscope.analyses.patterns import QUESTION
-from headscope.analyses.patterns.classes import NAMES, PUNCTUATION, SPECIAL
-from headscope.analyses.patterns.map_features import COUNT, features, kinds_of, second_of
+from headscope.analyses.patterns.classes import (
+    NAMES,
+    PUNCTUATION,
+    SPECIAL,
+    kinds_of,
+    second_of,
+)
+from headscope.analyses.patterns.map_features import COUNT, features
 from headscope.analyses.patterns.measure_marked import read_marked
 from headscope.analyses.patterns.measure_network import SIDE, read_classifier, seen
 from headscope.core.accumulators import Bools, Float64, TopRecords

@@ -16,27 +16,27 @@ KINDS = ("first", "cls", "sep", "punctuation", "other")
 TERMS = {
     "sink_share": Term(
         "sink by threshold",
-        "The share of inputs in which some token gets more "
-        "than 0.3 of the attention, mean over all tokens that see it.",
+        "The share of inputs in which some token gets more than 0.3 of the attention, mean over "
+        "all tokens that see it.",
         GU,
     ),
     "sink_share_of": Term("sink on a kind of token", "The same of the tokens of a kind.", GU),
     "sink_rate": Term(
         "heads with a sink",
-        "The share of heads, and of inputs, in which the token "
-        "at a position is a sink by threshold.",
+        "The share of heads, and of inputs, in which the token at a position is a sink by "
+        "threshold.",
         GU,
     ),
     "largest": Term(
         "largest activation",
-        "The largest |x| of the residual stream that a layer’s "
-        "attention reads, over the tokens and dimensions of an input.",
+        "The largest |x| of the residual stream that a layer’s attention reads, over the tokens "
+        "and dimensions of an input.",
         SUN,
     ),
     "massive": Term(
         "massive activation",
-        "A number of the residual stream above 100 and above "
-        "1,000 times the median of an input’s numbers, in size.",
+        "A number of the residual stream above 100 and above 1,000 times the median of an input’s "
+        "numbers, in size.",
         SUN,
     ),
 }

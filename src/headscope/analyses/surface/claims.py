@@ -73,8 +73,8 @@ TERMS = {
         {
             "word_attention": (
                 "attention between words",
-                "What words, tokens that the tokenizer did "
-                "not add, give to words of a kind: the mean over those that see such a word.",
+                "What words, tokens that the tokenizer did not add, give to words of a kind: the "
+                "mean over those that see such a word.",
             ),
             "own_segment": (
                 "own sentence",
@@ -85,8 +85,8 @@ TERMS = {
             "same_token": ("same word elsewhere", "The same token at other places of the input."),
             "own_evenness": (
                 "evenness over the own sentence",
-                "The entropy of what a word gives to "
-                "the words of its own segment, of that if each got the same: 1 is a bag of words.",
+                "The entropy of what a word gives to the words of its own segment, of that if each "
+                "got the same: 1 is a bag of words.",
             ),
         },
     ),

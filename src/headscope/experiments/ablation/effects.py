@@ -116,12 +116,8 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
         from scipy.stats import binomtest  # half a second, which reports of other runs need not
 
         moved = lost + gained  # McNemar's exact test; 1 where nothing changed
-        p = np.array(
-            [
-                binomtest(int(fell), int(many)).pvalue if many else 1.0
-                for fell, many in zip(lost, moved, strict=True)
-            ]
-        )
+        counts = [(int(fell), int(many)) for fell, many in zip(lost, moved, strict=True)]
+        p = np.array([binomtest(*one).pvalue if one[1] else 1.0 for one in counts])
     else:
         p = two_sided(apart[0], *standard_error(moves_of(apart), twice=True))
     more = losses[1:] - losses[:1]  # [variant, example]

@@ -134,6 +134,11 @@ class Pruning:
         shape = self.model.model.shape
         return self.settings.step or max(1, round(shape.layers * shape.heads / POINTS))
 
+    def check_order(self, name: str | None) -> None:
+        """Raises InputError for an order that is none of `names`."""
+        if name is not None and name not in self.names:
+            raise InputError(f"--by {name!r}; the orders are {', '.join(self.names)}")
+
 
 class PruneFields(TaskFields, total=False):
     """The fields of `PruningSettings`, `TaskRequest` and `Loading`, as keywords."""
@@ -211,27 +216,24 @@ def prune(
     settings, request = settings_of(PruningSettings, settings, own), TaskRequest(**asked)
     if importance is not None and "given" not in settings.orders:
         settings = replace(settings, orders=(*settings.orders, "given"))
-    folder, load = Path(output), Loading(**loading)
+    folder, load, seed = Path(output), Loading(**loading), settings.seed
     found_importance, name = importance_of(importance, variant)
-    scoring = examples_of(
-        task, request, seed=settings.seed, checkpoint=model, revision=load.revision
-    )
+    scoring = examples_of(task, request, seed=seed, checkpoint=model, revision=load.revision)
     choosing, notes = chosen_by(
         scoring,
         request,
         choose=choose,
         split=choose_split,
         file=choose_file,
-        seed=settings.seed,
+        seed=seed,
         here=scoring is task,
     )
     with held(folder):
         checkpoint.refuse_strangers(folder, checkpoint=model, run=run)
-        loaded, _ = model_and_examples(model, scoring, TaskRequest(), load, seed=settings.seed)
+        loaded, _ = model_and_examples(model, scoring, TaskRequest(), load, seed=seed)
         values = checked_layers(found_importance, loaded.model.shape)
         plan = Pruning(loaded, choosing, scoring, settings, values, name)
-        if by is not None and by not in plan.names:
-            raise InputError(f"--by {by!r}; the orders are {', '.join(plan.names)}")
+        plan.check_order(by)
         found = prune_curves(plan, output=run, execution=execution, told=told)
         order, heads = checkpoint.chosen_heads(found["pruning"], order=by, remove=settings.remove)
         checkpoint.write_pruned(loaded.model, found, order, heads, folder)

@@ -89,16 +89,10 @@ def ablation_result(
     """
     every = effects(task, labels, answers, replicates=replicates)
     given = numbers_told(task, answers)
-    scores = draws_of(task, labels, given[0], replicates=replicates)
-    baseline = score_estimate(task, scores, len(labels))
-    loss = float(losses_of(task, labels, given[0]).mean())
     # [variant + 1, example] the class, as a small number, or the number that was told
     told = np.stack([predicted(task, a) for a in given])
     told = told.astype(np.float32 if task.is_regression else np.int16)
-    variables = {
-        "baseline": Variable(baseline, (), f"{task.metrics[0]} of the whole model", "1", SOURCE),
-        "baseline_loss": Variable(loss, (), "loss of the whole model", _loss_unit(task), OURS),
-    }
+    variables = _of_whole_model(task, labels, given[0], replicates)
     first = 0
     for start, sizes in (
         ("", {"layer": layers, "head": heads}),
@@ -124,14 +118,26 @@ def ablation_result(
         named = [variant_name(v, heads) for v in groups]
     coords = {"example": [printable(x) for x in ids], "group": named}
     dataset = labelled(variables, coords=coords).assign_coords(text=("example", list(texts)))
-    for name in dataset.data_vars:
-        last = str(name).rpartition("_")[2]
-        if last in ("prediction", "label", "p"):  # in tables of their own: effects and flips
-            dataset[name].attrs["tidy"] = 0
+    for name, variable in dataset.data_vars.items():
+        if str(name).rpartition("_")[2] in ("prediction", "label", "p"):  # in tables of their own
+            variable.attrs["tidy"] = 0
     classes = "\n".join(printable(label) for label in task.labels)
     return dataset.assign_attrs(
         task=printable(task.name), metric=task.metrics[0], classes=classes, **about
     )
+
+
+def _of_whole_model(
+    task: Task, labels: Array, answers: Float64, replicates: int
+) -> dict[str, Variable]:
+    """Of its answers [example, output]."""
+    scores = draws_of(task, labels, answers, replicates=replicates)
+    baseline = score_estimate(task, scores, len(labels))
+    loss = float(losses_of(task, labels, answers).mean())
+    return {
+        "baseline": Variable(baseline, (), f"{task.metrics[0]} of the whole model", "1", SOURCE),
+        "baseline_loss": Variable(loss, (), "loss of the whole model", _loss_unit(task), OURS),
+    }
 
 
 def _beyond(change: Float64, groups: Sequence[Variant], heads: int) -> Float64:

@@ -259,8 +259,8 @@ def _effects_caption(ablation: xr.Dataset) -> str:
     unit = "in percentage points" if in_percent(ablation) else "on its own scale"
     return (
         f"Change of {metric_name(ablation)} on {terms.task_name(ablation)}, {unit}, and of the "
-        "loss; 95 % intervals, paired over examples; q: p "
-        "corrected by Benjamini and Hochberg. A loss that rises is a model that is worse."
+        "loss; 95 % intervals, paired over examples; q: p corrected by Benjamini and Hochberg. A "
+        "loss that rises is a model that is worse."
     )
 
 

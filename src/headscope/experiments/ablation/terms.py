@@ -15,10 +15,9 @@ from headscope.tasks.task import GLUE
 TERMS = {
     "ablation": Term(
         "ablation",
-        "Switching a head or layer off to see what becomes of a task: its "
-        "attention becomes even (1/L on the L real tokens), or what it gives 0, or its mean over "
-        "the data. Told is the score without it less that of the whole model, in points where it "
-        "is a share.",
+        "Switching a head or layer off to see what becomes of a task: its attention becomes even "
+        "(1/L on the L real tokens), or what it gives 0, or its mean over the data. Told is the "
+        "score without it less that of the whole model, in points where it is a share.",
         f"{KOVALEVA}, §4.6",
     ),
     "loss_difference": Term(
@@ -35,15 +34,15 @@ TERMS = {
     ),
     "no_effect": Term(
         "no effect",
-        "The whole 95 % interval of the change lies within a point of "
-        "the score about 0; of the loss, within a hundredth of what the best answer costs that is "
-        "always the same (an equivalence test).",
+        "The whole 95 % interval of the change lies within a point of the score about 0; of the "
+        "loss, within a hundredth of what the best answer costs that is always the same (an "
+        "equivalence test).",
         OURS,
     ),
     "cannot_tell": Term(
         "cannot tell",
-        "The change is told neither from chance nor from one that "
-        "matters: so many examples cannot tell.",
+        "The change is told neither from chance nor from one that matters: so many examples cannot "
+        "tell.",
         OURS,
     ),
     "q": Term(
@@ -56,15 +55,14 @@ TERMS = {
     "gained": Term("gained", "Wrong answers that become right without the head.", OURS),
     "group_interaction": Term(
         "interaction",
-        "The change of the score with several heads off less "
-        "the sum of what each changes alone: below 0 they stand in for each other.",
+        "The change of the score with several heads off less the sum of what each changes alone: "
+        "below 0 they stand in for each other.",
         OURS,
     ),
     "can_go": Term(
         "heads that can go",
-        "The most heads that are gone, the least needed first, at "
-        "a point of the curve where the score has fallen by no more than is allowed; before it the "
-        "curve may dip below.",
+        "The most heads that are gone, the least needed first, at a point of the curve where the "
+        "score has fallen by no more than is allowed; before it the curve may dip below.",
         f"{MICHEL}; the measure is ours",
     ),
 }

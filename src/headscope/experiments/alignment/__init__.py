@@ -25,8 +25,8 @@ TERMS = {
     ),
     "mean_norm": Term(
         "mean weighted norm",
-        "The length of what a head adds for a token, ‖αf(x)‖, "
-        "mean over all tokens that look and all that are looked at.",
+        "The length of what a head adds for a token, ‖αf(x)‖, mean over all tokens that look and "
+        "all that are looked at.",
         SOURCE,
     ),
 }

@@ -21,7 +21,7 @@ from headscope.core.settings_table import SettingsTable, documented, keywords, s
 from headscope.corpus import CorpusLike, corpus_of, demo_corpus
 from headscope.corpus.document import Example
 from headscope.errors import InputError
-from headscope.experiments.circuits import head_scores, result
+from headscope.experiments.circuits import head_scores
 from headscope.experiments.circuits.direct_logits import direct_logits, prompt_set
 from headscope.experiments.circuits.head_scores import PatternScores
 from headscope.experiments.circuits.made_inputs import (
@@ -36,6 +36,7 @@ from headscope.experiments.circuits.patching import patch_heads
 from headscope.experiments.circuits.prompt_views import followed_heads, prompt_views
 from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.circuits.readout import decoder_of
+from headscope.experiments.circuits.result import circuits_result
 from headscope.experiments.circuits.retrieval import Needles, needles, retrieved, written
 from headscope.experiments.circuits.switched_off import (
     SEQUENCES,
@@ -157,46 +158,19 @@ def circuits(
     raises    ModelError for an encoder or a model without a language-model head; InputError for
               inputs that cannot be made for it
     """
-    own, loading = keywords(more, CircuitSettings, Loading)
-    settings, load = settings_of(CircuitSettings, settings, own), Loading(**loading)
+    fields, loading = keywords(more, CircuitSettings, Loading)
+    settings, load = settings_of(CircuitSettings, settings, fields), Loading(**loading)
     if not isinstance(model, LanguageModel):
         model = load_language_model(model, **asdict(load))
     decoder_of(model)
-    refuse_many(settings.switch_off, model.model.shape)
-    execution = execution or Execution()
-    made = repeats(
-        model.model, sequences=settings.sequences, length=settings.length, seed=settings.seed
-    )
-    asked = prompts_of(model, settings)
-    against = control_of(model.model, control)
-    hidden, others = _needles(model.model, corpus, settings), _held_out(model.model, settings)
-    work = CircuitRun(
-        model.model,
-        made,
-        ordinals(model.model),
-        hidden,
-        settings,
-        execution,
-        against,
-        asked,
-        others,
-    )
-    spec: dict[str, Any] = {} if against is None else {"control": dict(against.spec)}
-    shown = [] if others is None else others.repeated
-    if asked is not None:
-        shown = [*shown, *asked.clean, *asked.corrupted]
-        spec["answers"] = [[ids.tolist() for ids in side] for side in (asked.right, asked.wrong)]
-    request = ExperimentRequest(
-        "circuits",
-        model.model,
-        corpus={"kind": "made inputs", "files": [], "counted": "inputs"},
-        examples=[*made.repeated, *made.fresh, *(hidden.examples if hidden else ()), *shown],
-        settings={**asdict(settings), **spec},
-        seed=settings.seed,
-        replicates=settings.replicates,
-        batch_tokens=settings.batch_tokens,
-    )
-    return run_experiment(request, work.compute, output=output, execution=execution)
+    own = model.model
+    refuse_many(settings.switch_off, own.shape)
+    made = repeats(own, sequences=settings.sequences, length=settings.length, seed=settings.seed)
+    prompts, against = prompts_of(model, settings), control_of(own, control)
+    hidden, others = _needles(own, corpus, settings), _held_out(own, settings)
+    how = settings, execution or Execution(), against
+    work = CircuitRun(own, made, ordinals(own), hidden, *how, prompts, others)
+    return run_experiment(work.request, work.compute, output=output, execution=work.execution)
 
 
 @dataclass
@@ -213,6 +187,28 @@ class CircuitRun:
     asked: PromptSet | None = None
     others: Repeats | None = None
 
+    @property
+    def request(self) -> ExperimentRequest:
+        """What decides the numbers: the model, all inputs, and the settings."""
+        made, prompts, settings = self.made, self.asked, self.settings
+        spec: dict[str, Any] = {} if self.control is None else {"control": dict(self.control.spec)}
+        shown = [] if self.others is None else self.others.repeated
+        if prompts is not None:
+            shown = [*shown, *prompts.clean, *prompts.corrupted]
+            sides = (prompts.right, prompts.wrong)
+            spec["answers"] = [[ids.tolist() for ids in side] for side in sides]
+        hidden = self.needles.examples if self.needles else ()
+        return ExperimentRequest(
+            "circuits",
+            self.model,
+            corpus={"kind": "made inputs", "files": [], "counted": "inputs"},
+            examples=[*made.repeated, *made.fresh, *hidden, *shown],
+            settings={**asdict(settings), **spec},
+            seed=settings.seed,
+            replicates=settings.replicates,
+            batch_tokens=settings.batch_tokens,
+        )
+
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The group `circuits`, and those of the control."""
         places = range(len(self.made.repeated))
@@ -228,15 +224,7 @@ class CircuitRun:
             if self.needles is not None:
                 found |= run.part(len(parts), partial(self._of_needles, weights, self.needles))
         patterns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
-        of_heads = result.circuits_result(
-            patterns,
-            found,
-            self.made,
-            self.ordinals,
-            self.needles,
-            replicates=self.settings.replicates,
-            width=weights.embedding.shape[1],
-        )
+        of_heads = self._result(patterns, found, weights)
         made, settings = self.others, self.settings
         if made is not None and (sets := best_heads(of_heads, settings.switch_off)):
             more = {"seed": settings.seed, "batch_tokens": settings.batch_tokens}
@@ -244,6 +232,13 @@ class CircuitRun:
             told = off_result(off["losses"], made, sets, replicates=settings.replicates)
             of_heads = of_heads.merge(told).assign_attrs(switch_off=settings.switch_off)
         return {"circuits": of_heads, **answers, **self._controls()}
+
+    def _result(
+        self, patterns: Mapping[str, Float64], found: Mapping[str, Float64], weights: WeightMaps
+    ) -> xr.Dataset:
+        inputs = self.made, self.ordinals, self.needles
+        replicates, width = self.settings.replicates, weights.embedding.shape[1]
+        return circuits_result(patterns, found, *inputs, replicates=replicates, width=width)
 
     def _answers(self) -> dict[str, xr.Dataset]:
         """The groups `writes`, which heads write and carry the answers, and `prompts`, of some."""
@@ -332,16 +327,13 @@ class CircuitRun:
         )
         settings = replace(self.settings, composition=False, successors=False, replicates=0)
         hidden = None if self.needles is None else self.needles.first(OF_CONTROL)
-        counts = {
-            "documents": OF_CONTROL,
-            "examples": 2 * OF_CONTROL,
-            "tokens": 2 * OF_CONTROL * len(made.repeated[0]),
-        }
+        tokens = 2 * OF_CONTROL * len(made.repeated[0])
+        counts = {"documents": OF_CONTROL, "examples": 2 * OF_CONTROL, "tokens": tokens}
         groups = {CONTROL: xr.Dataset(attrs={"kind": self.control.kind, "tidy": 0, **counts})}
         with phase("control", len(self.control.networks), "networks") as advance:
             for name, make in self.control.networks.items():
                 other = make()
-                one = CircuitRun(other, made, self.ordinals, None, settings, self.execution, None)
+                one = replace(self, model=other, made=made, needles=hidden, settings=settings)
                 weights = WeightMaps(other)
                 patterns = one._part(weights, list(range(OF_CONTROL)))
                 found = one._of_weights(weights)
@@ -350,15 +342,7 @@ class CircuitRun:
                     found |= {name: np.ones(OF_CONTROL) for name in found if "recall" in name}
                 about = {"model": name, "layers": other.shape.layers, "heads": other.shape.heads}
                 groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
-                groups[f"{CONTROL}/{name}/circuits"] = result.circuits_result(
-                    patterns,
-                    found,
-                    made,
-                    self.ordinals,
-                    hidden,
-                    replicates=0,
-                    width=weights.embedding.shape[1],
-                )
+                groups[f"{CONTROL}/{name}/circuits"] = one._result(patterns, found, weights)
                 advance(1)
         return groups
 
@@ -393,14 +377,8 @@ def _needles(
     if not haystack:
         return None
     text = demo_corpus() if corpus is None else corpus_of(corpus)
-    return needles(
-        model,
-        text,
-        runs=settings.needles,
-        haystack=haystack,
-        seed=settings.seed,
-        room=settings.steps,
-    )
+    runs, seed, room = settings.needles, settings.seed, settings.steps
+    return needles(model, text, runs=runs, haystack=haystack, seed=seed, room=room)
 
 
 def _held_out(model: Model, settings: CircuitSettings) -> Repeats | None:

@@ -149,35 +149,32 @@ def _beside(dataset: xr.Dataset, kind: str) -> Estimate | None:
 TERMS = {
     "previous_token": Term(
         "previous token, made inputs",
-        "Attention of a token to the one before "
-        "it, where all tokens are drawn at random; held against an earlier token at random.",
+        "Attention of a token to the one before it, where all tokens are drawn at random; held "
+        "against an earlier token at random.",
         f"{WANG}, Appendix",
     ),
     "duplicate_token": Term(
         "duplicate token",
-        "Attention of a token that comes again to where it "
-        "stood before; held against the same places where nothing comes again.",
+        "Attention of a token that comes again to where it stood before; held against the same "
+        "places where nothing comes again.",
         f"{WANG}, Appendix",
     ),
     "induction": Term(
         "induction",
-        "Attention of a token that comes again to the one that came "
-        "after it before, as is done to repeat what was read; held against the same places where "
-        "nothing comes again.",
+        "Attention of a token that comes again to the one that came after it before, as is done to "
+        "repeat what was read; held against the same places where nothing comes again.",
         f"{OLSSON}: prefix matching",
     ),
     "copying": Term(
         "copying, share",
-        "Of what a head’s attended tokens raise among the tokens of "
-        "the input, by the direct way to the logits, the share that each gives to itself; weighted "
-        "by attention.",
+        "Of what a head’s attended tokens raise among the tokens of the input, by the direct way "
+        "to the logits, the share that each gives to itself; weighted by attention.",
         f"{OLSSON}; the share is ours",
     ),
     "copied_attention": Term(
         "copying",
-        "The share of all attention of random tokens that come "
-        "again which goes to tokens that raise themselves most, of all tokens of the input, by "
-        "the direct way to the logits.",
+        "The share of all attention of random tokens that come again which goes to tokens that "
+        "raise themselves most, of all tokens of the input, by the direct way to the logits.",
         OURS,
     ),
     "copied": Term(
@@ -187,8 +184,8 @@ TERMS = {
     ),
     "weight_copying": Term(
         "copying by weights",
-        "Σ Re λ / Σ |λ| of W_E W_V W_O W_U: 1 where every "
-        "token speaks for itself through the head, −1 where it speaks against itself.",
+        "Σ Re λ / Σ |λ| of W_E W_V W_O W_U: 1 where every token speaks for itself through the "
+        "head, −1 where it speaks against itself.",
         ELHAGE,
     ),
     "successor": Term(
@@ -205,21 +202,20 @@ TERMS = {
     ),
     "needle_attention": Term(
         "attention to needles",
-        "What a head gives to each token of a needle "
-        "as it is told, mean over tokens and the same runs.",
+        "What a head gives to each token of a needle as it is told, mean over tokens and the same "
+        "runs.",
         OURS,
     ),
     "retrieval_steps": Term(
         "retrieval, steps",
-        "Steps of an answer that the model writes by "
-        "itself which attend to a token of the needle most and copy it, by the needle’s tokens; "
-        "above 1 where it says a token again.",
+        "Steps of an answer that the model writes by itself which attend to a token of the needle "
+        "most and copy it, by the needle’s tokens; above 1 where it says a token again.",
         WU,
     ),
     "qr_score": Term(
         "QRHead score",
-        "Attention from the question to the needle’s sentence, above "
-        "that of the query “N/A” in its place.",
+        "Attention from the question to the needle’s sentence, above that of the query “N/A” in "
+        "its place.",
         ZHANG,
     ),
     "locos": Term(
@@ -230,8 +226,8 @@ TERMS = {
     ),
     "needle_streaming": Term(
         "streaming share of answers",
-        "What the first few and the latest "
-        "tokens get together, as a needle is told: a cache of a streaming head keeps only these.",
+        "What the first few and the latest tokens get together, as a needle is told: a cache of a "
+        "streaming head keeps only these.",
         XIAO25,
     ),
     "retrieval_rho": Term(
@@ -246,28 +242,26 @@ TERMS = {
     ),
     "composition": Term(
         "composition",
-        "How much of what an earlier head writes a later one reads, "
-        "for its queries (Q), keys (K) or values (V), by their weights: "
-        "‖W_read W_write‖ / (‖W_read‖ ‖W_write‖).",
+        "How much of what an earlier head writes a later one reads, for its queries (Q), keys (K) "
+        "or values (V), by their weights: ‖W_read W_write‖ / (‖W_read‖ ‖W_write‖).",
         ELHAGE,
     ),
     "composition_above": Term(
         "above random rotations",
-        "By how many standard deviations the "
-        "square of a composition lies above that of matrices with the same singular values, turned "
-        "at random.",
+        "By how many standard deviations the square of a composition lies above that of matrices "
+        "with the same singular values, turned at random.",
         OURS,
     ),
     "null": Term(
         "same places, no repeat",
-        "What a head gives to the places of a score in inputs "
-        "where nothing stands there that it could look for.",
+        "What a head gives to the places of a score in inputs where nothing stands there that it "
+        "could look for.",
         OURS,
     ),
     "surely_above": Term(
         "surely above",
-        "The lower end of the interval of score − null, long "
-        "enough to hold for all heads and scores at once.",
+        "The lower end of the interval of score − null, long enough to hold for all heads and "
+        "scores at once.",
         OURS,
     ),
     "told_again": Term(

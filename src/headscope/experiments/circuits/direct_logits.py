@@ -326,12 +326,8 @@ def _parts(
             constant = constant + ahead @ norm.shift
         mlps.append(torch.linalg.vecdot(added.to(wide), ahead))
     told = readout.logits.to(ahead.dtype)
-    difference = torch.stack(
-        [
-            row[one].mean() - row[other].mean()
-            for row, one, other in zip(told, right, wrong, strict=True)
-        ]
-    )
+    sides = zip(told, right, wrong, strict=True)
+    difference = torch.stack([row[one].mean() - row[other].mean() for row, one, other in sides])
     embedding = torch.linalg.vecdot(taken.before[0].to(ahead.dtype), ahead)
     return {
         "heads": to_float64(torch.stack(heads, 1)),

@@ -210,11 +210,8 @@ def differences(asked: PromptSet, places: Sequence[int], logits: torch.Tensor) -
     logits  [copy, example, vocabulary]
     """
     wide = torch.promote_types(logits.dtype, torch.float32)
-    return torch.stack(
-        [
-            logits[:, row, asked.right[at]].to(wide).mean(1)
-            - logits[:, row, asked.wrong[at]].to(wide).mean(1)
-            for row, at in enumerate(places)
-        ],
-        1,
+    right, wrong = (
+        torch.stack([logits[:, row, side[at]].to(wide).mean(1) for row, at in enumerate(places)], 1)
+        for side in (asked.right, asked.wrong)
     )
+    return right - wrong

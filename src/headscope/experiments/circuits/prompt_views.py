@@ -37,8 +37,30 @@ from headscope.model.model import evaluating, forward
 
 FOLLOWED = 10  # heads between which paths are followed
 TOLD = ("probability", "rank", "loss")  # of a token that came, or that could come
-OVER = "prompt layer head"
-Row = tuple[str, Any, str, str, str, str]  # name, values, dimensions, long name, unit, source
+# name → its dimensions, what it is, its unit, its source
+VARIABLES = {
+    "token_text": ("prompt token", "the tokens", "1", OURS),
+    "told": ("prompt number token", "of the token that came", "1", OURS),
+    "choices": ("prompt end", "tokens that count as it", "1", OURS),
+    "outcome_text": ("prompt end", "what may follow", "1", OURS),
+    "outcome": ("prompt number end", "of what may follow", "1", OURS),
+    "difference": ("prompt", "answer less wrong one", "logits", SOURCE),
+    "direct": ("prompt layer head", "written directly to the answer", "logits", SOURCE),
+    "rest": ("prompt part", "written by what is no head", "logits", SOURCE),
+    "lost": ("prompt layer head", "lost when the head is switched off", "logits", OURS),
+    "lost_mean": ("prompt layer head", "lost when the head gives its mean", "logits", OURS),
+    "source": ("prompt layer head token", "written to the answer from a token", "logits", SOURCE),
+    "to_answer": (
+        "prompt layer head token",
+        "written to the answer's own logit, above the mean of all tokens",
+        "logits",
+        SOURCE,
+    ),
+    "attention": ("prompt layer head token", "of the last token", "probability", OURS),
+    "followed": ("sender", "heads between which paths go", "1", OURS),
+    "path": ("prompt sender receiver via", "that a path brings back", "logits", WANG),
+    "gap": ("prompt", "that the corrupted prompt takes", "logits", WANG),
+}
 
 
 def prompt_views(
@@ -76,68 +98,29 @@ def prompt_views(
     rest = np.stack([told.mlps.sum(1), told.embedding, told.bias], 1)
     by_token = told.sources, alone.sources, [one.attention for one in reads]
     source, to_answer, attention = (_padded(some).astype(np.float32) for some in by_token)
-    rows: list[Row] = [
-        ("token_text", np.array(list(texts)).T, "prompt token", "the tokens", "1", OURS),
-        (
-            "told",
-            _padded([one.told for one in reads]),
-            "prompt number token",
-            "of the token that came",
-            "1",
-            OURS,
-        ),
-        (
-            "choices",
-            np.array([list(map(len, one)) for one in choices]),
-            "prompt end",
-            "tokens that count as it",
-            "1",
-            OURS,
-        ),
-        (
-            "outcome_text",
-            np.array([list(map(name, one.ends)) for one in reads]),
-            "prompt end",
-            "what may follow",
-            "1",
-            OURS,
-        ),
-        (
-            "outcome",
-            np.stack([one.outcome for one in reads]),
-            "prompt number end",
-            "of what may follow",
-            "1",
-            OURS,
-        ),
-        ("difference", told.difference, "prompt", "answer less wrong one", "logits", SOURCE),
-        ("direct", told.heads, OVER, "written directly to the answer", "logits", SOURCE),
-        ("rest", rest, "prompt part", "written by what is no head", "logits", SOURCE),
-        ("lost", lost, OVER, "lost when the head is switched off", "logits", OURS),
-        ("lost_mean", lost_mean, OVER, "lost when the head gives its mean", "logits", OURS),
-        ("source", source, f"{OVER} token", "written to the answer from a token", "logits", SOURCE),
-        (
-            "to_answer",
-            to_answer,
-            f"{OVER} token",
-            "written to the answer's own logit, above the mean of all tokens",
-            "logits",
-            SOURCE,
-        ),
-        ("attention", attention, f"{OVER} token", "of the last token", "probability", OURS),
-    ]
+    values: dict[str, Any] = {
+        "token_text": np.array(list(texts)).T,
+        "told": _padded([one.told for one in reads]),
+        "choices": np.array([list(map(len, one)) for one in choices]),
+        "outcome_text": np.array([list(map(name, one.ends)) for one in reads]),
+        "outcome": np.stack([one.outcome for one in reads]),
+        "difference": told.difference,
+        "direct": told.heads,
+        "rest": rest,
+        "lost": lost,
+        "lost_mean": lost_mean,
+        "source": source,
+        "to_answer": to_answer,
+        "attention": attention,
+    }
     if followed:
         path, gap = path_changes(model, asked, followed, followed, batch_tokens=batch_tokens)
         units = np.array([layer * told.heads.shape[2] + head for layer, head in followed])
-        rows += [
-            ("followed", units, "sender", "heads between which paths go", "1", OURS),
-            ("path", path, "prompt sender receiver via", "that a path brings back", "logits", WANG),
-            ("gap", gap, "prompt", "that the corrupted prompt takes", "logits", WANG),
-        ]
-    return _labelled(rows).assign_attrs(prompts=asked.kind, tidy=0)
+        values |= {"followed": units, "path": path, "gap": gap}
+    return _labelled(values).assign_attrs(prompts=asked.kind, tidy=0)
 
 
-def _labelled(rows: list[Row]) -> xr.Dataset:
+def _labelled(values: dict[str, Any]) -> xr.Dataset:
     coords = {
         "number": TOLD,
         "end": ("answer", "wrong"),
@@ -145,8 +128,9 @@ def _labelled(rows: list[Row]) -> xr.Dataset:
         "part": ("mlps", "embedding", "bias"),
     }
     variables = {
-        name: Variable(value, dims.split(), words, units, source)
-        for name, value, dims, words, units, source in rows
+        name: Variable(value, dims.split(), words, unit, source)
+        for name, value in values.items()
+        for dims, words, unit, source in [VARIABLES[name]]
     }
     dataset = labelled(variables, coords=coords)
     for variable in dataset.data_vars.values():
@@ -221,16 +205,10 @@ def _numbers(logits: torch.Tensor, ids: Ints) -> Float64:
 def _padded(some: Sequence[Float64]) -> Float64:
     """[prompt, …, token] of arrays [..., token]; NaN behind the tokens of a prompt."""
     longest = max(rows.shape[-1] for rows in some)
-    return np.stack(
-        [
-            np.pad(
-                rows,
-                [(0, 0)] * (rows.ndim - 1) + [(0, longest - rows.shape[-1])],
-                constant_values=np.nan,
-            )
-            for rows in some
-        ]
-    )
+    whole = np.full((len(some), *some[0].shape[:-1], longest), np.nan)
+    for row, rows in zip(whole, some, strict=True):
+        row[..., : rows.shape[-1]] = rows
+    return whole
 
 
 def followed_heads(*values: Float64) -> list[Head]:

@@ -168,13 +168,8 @@ def encode_prompts(
 
 def answer_ids(tokenizer: Any, text: str, answers: str | Sequence[str]) -> Ints:
     """The ids of answers after a text; InputError for one that is not one token there."""
-    return np.array(
-        [
-            answer_id(tokenizer, text, one)
-            for one in ((answers,) if isinstance(answers, str) else answers)
-        ],
-        np.int64,
-    )
+    answers = (answers,) if isinstance(answers, str) else answers
+    return np.array([answer_id(tokenizer, text, one) for one in answers], np.int64)
 
 
 def answer_id(tokenizer: Any, text: str, answer: str) -> int:

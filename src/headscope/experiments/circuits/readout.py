@@ -146,20 +146,17 @@ class Readout:
                 "wanted one: what heads write into the logits is not known for this model"
             )
         wide = torch.promote_types(final.dtype, torch.float32)
-        ahead = torch.stack(
-            [
-                matrix[:, one].mean(1, dtype=wide) - matrix[:, other].mean(1, dtype=wide)
-                for one, other in zip(right, wrong, strict=True)
-            ]
-        )  # [row, model]
+        first, second = (
+            torch.stack([matrix[:, ids].mean(1, dtype=wide) for ids in side])  # [row, model]
+            for side in (right, wrong)
+        )
+        ahead = first - second
         constant = torch.zeros(len(ahead), dtype=wide, device=final.device)
         if bias is not None:
-            constant += torch.stack(
-                [
-                    bias[one].to(wide).mean() - bias[other].to(wide).mean()
-                    for one, other in zip(right, wrong, strict=True)
-                ]
+            first, second = (
+                torch.stack([bias[ids].to(wide).mean() for ids in side]) for side in (right, wrong)
             )
+            constant += first - second
         if _alike(final, self.inputs):
             return ahead, constant
         for module, given, answer in reversed(self._seen):

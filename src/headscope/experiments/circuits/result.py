@@ -26,9 +26,103 @@ from headscope.experiments.circuits.made_inputs import FEWEST, Ordinals, Repeats
 from headscope.experiments.circuits.retrieval import ANSWERED, WINDOWS, Needles
 
 PATTERNS, WAYS = ("previous_token", "duplicate_token", "induction"), ("query", "key", "value")
-OVER, OF_HEADS = ("layer", "head", "circuit"), ("layer", "head")
 OF_RUNS = ("hits", "attention", "qr_score", "locos", "streaming", "step_hits")
 OTHER_SCORES = ("qr_score", "locos")  # what else finds heads that retrieve
+OVER = {"successor": "ordinals", "retrieval_rho": "heads"}  # of what the interval is
+# name → its dimensions, what it is, its unit, its source
+VARIABLES = {
+    "score": ("layer head circuit", "attention on repeated tokens", "probability", OLSSON),
+    "null": (
+        "layer head circuit",
+        "attention to the same places without a repeat, or to an earlier token at random",
+        "probability",
+        OURS,
+    ),
+    "surely_above": (
+        "layer head circuit",
+        "lower end of score − null, corrected for all heads and scores",
+        "probability",
+        OURS,
+    ),
+    "copying": (
+        "layer head",
+        "of what attended tokens raise among the input’s tokens, the share of themselves",
+        "probability",
+        OLSSON,
+    ),
+    "copied": (
+        "layer head",
+        "of the attention to drawn tokens, the share to those that raise themselves most among the "
+        "input’s tokens",
+        "probability",
+        OURS,
+    ),
+    "copied_attention": (
+        "layer head",
+        "of all attention of the second half, the share to drawn tokens that raise themselves most "
+        "among the input’s tokens",
+        "probability",
+        OURS,
+    ),
+    "told_again": ("", "probability of the token that comes again", "probability", OURS),
+    "weight_copying": ("layer head", "copying by weights", "1", ELHAGE),
+    "repeated_ids": ("sequence token", "the inputs", "1", OURS),
+    "successor": (
+        "layer head",
+        "share of ordinals whose successor the head’s weights make the top token",
+        "probability",
+        GOULD,
+    ),
+    "recall": ("run", "share of the needle that the model tells", "1", WU),
+    "depth": ("run", "share of the haystack before it", "1", WU),
+    "needle_ids": ("run step", "the needles", "1", OURS),
+    "retrieval": (
+        "layer head",
+        "share of the needle’s tokens that are attended to most as they are told",
+        "probability",
+        WU,
+    ),
+    "needle_attention": (
+        "layer head",
+        "attention to each of the needle’s tokens as it is told",
+        "probability",
+        OURS,
+    ),
+    "qr_score": (
+        "layer head",
+        "attention from the question to the needle’s sentence, above that from “N/A”",
+        "probability",
+        ZHANG,
+    ),
+    "locos": (
+        "layer head",
+        "written for the told token from the needle, above as many other tokens",
+        "logits before the last norm’s scale",
+        GEMA,
+    ),
+    "needle_streaming": (
+        "layer head window",
+        "attention from the answer to the first and the latest tokens",
+        "probability",
+        XIAO25,
+    ),
+    "retrieval_rho": ("other", "rank correlation with retrieval, over heads", "1", OURS),
+    "step_recall": ("run", "share of the needle written", "1", WU),
+    "retrieval_steps": (
+        "layer head",
+        "steps of a written answer that attend to a token of the needle most and copy it, by the "
+        "needle’s tokens",
+        "1",
+        WU,
+    ),
+    "composition": ("way reader writer", "composition of two heads", "1", ELHAGE),
+    "composition_above": (
+        "way reader writer",
+        "standard deviations by which its square lies above random rotations",
+        "1",
+        OURS,
+    ),
+}
 
 
 def circuits_result(
@@ -55,34 +149,30 @@ def circuits_result(
         total = np.tensordot(kept.T, values, 1)  # [replicate + 1, …]
         return np.asarray(total / kept.sum(0).reshape(-1, *[1] * (values.ndim - 1)))
 
-    variables = _of_patterns(patterns, draws, kept.sum(0), made.length)
-    variables |= {
-        "weight_copying": Variable(
-            weights["weight_copying"], OF_HEADS, "copying by weights", "1", ELHAGE
-        ),
-        "repeated_ids": Variable(made.ids, ("sequence", "token"), "the inputs", "1", OURS),
-    }
+    values = _of_patterns(patterns, draws, kept.sum(0), made.length)
+    values |= {"weight_copying": weights["weight_copying"], "repeated_ids": made.ids}
     if "successor" in weights:
-        variables["successor"] = _successor(weights["successor"], asked, replicates)
+        values["successor"] = _successor(weights["successor"], asked, replicates)
     coords: dict[str, Any] = {"circuit": list(PATTERNS)}
     if hidden is not None:
-        variables |= _retrieval(weights, hidden, replicates)
+        values |= _retrieval(weights, hidden, replicates)
         windows = [f"{first}+{last}" for first, last in WINDOWS]
         coords |= {"window": windows, "other": list(OTHER_SCORES)}
     if "composition" in weights:
-        variables |= _composition(weights)
+        parts = ("composition", "composition_above")
+        values |= {part: weights[part].astype(np.float32) for part in parts}
         coords["way"] = list(WAYS)
-    found = labelled(variables, coords=coords)
+    found = labelled(_variables(values), coords=coords)
     answered = int((weights.get("recall", np.zeros(0)) > ANSWERED).sum())
     wrote = int((weights.get("step_recall", np.zeros(0)) > ANSWERED).sum())
     of_needles = ("retrieval", "needle_attention", "needle_streaming", *OTHER_SCORES)
     counts = dict.fromkeys(of_needles, answered)
     counts |= {"retrieval_steps": wrote, "successor": len(asked.words)}
-    for name in found.data_vars:
-        if set(found[name].dims) & {"token", "reader", "step"}:
-            found[name].attrs["tidy"] = 0
+    for name, variable in found.data_vars.items():
+        if set(variable.dims) & {"token", "reader", "step"}:
+            variable.attrs["tidy"] = 0
         else:
-            found[name].attrs["n"] = counts.get(str(name).partition("_ci")[0], len(names))
+            variable.attrs["n"] = counts.get(str(name).partition("_ci")[0], len(names))
     return found.assign_attrs(
         length=made.length,
         opening=made.opening,
@@ -95,71 +185,35 @@ def circuits_result(
     )
 
 
+def _variables(values: Mapping[str, Any]) -> dict[str, Variable]:
+    return {
+        name: Variable(value, dims.split(), words, unit, source, OVER.get(name, ""))
+        for name, value in values.items()
+        for dims, words, unit, source in [VARIABLES[name]]
+    }
+
+
 def _of_patterns(
     patterns: Mapping[str, Float64],
     draws: Callable[[Float64], Float64],
     count: Float64,
     length: int,
-) -> dict[str, Variable]:
+) -> dict[str, Any]:
     """What attention tells; `count` [replicate + 1] of sequences, `length` queries of each."""
     repeated, fresh = draws(patterns["repeated_patterns"]), draws(patterns["fresh_patterns"])
     score = repeated[..., : len(PATTERNS)]
     null = np.concatenate([repeated[..., 3:4], fresh[..., 1:3]], -1)
-    asked_of = count[:, None, None]  # no surer than one question of each sequence
-    gain = estimate(score - null, bounds=DIFFERENCE, sizes=asked_of[..., None])
-    own, raised, first, given = (repeated[..., at] for at in range(-4, 0))
+    sizes = count[:, None, None]  # no surer than one question of each sequence
+    gain = estimate(score - null, bounds=DIFFERENCE, sizes=sizes[..., None])
+    own, raised, first, drawn = (repeated[..., at] for at in range(-4, 0))
     return {
-        "score": Variable(
-            estimate(score, bounds=SHARE, sizes=asked_of[..., None]),
-            OVER,
-            "attention on repeated tokens",
-            "probability",
-            OLSSON,
-        ),
-        "null": Variable(
-            estimate(null, bounds=SHARE, sizes=asked_of[..., None]),
-            OVER,
-            "attention to the same places without a repeat, or to an earlier token at random",
-            "probability",
-            OURS,
-        ),
-        "surely_above": Variable(
-            surely_above(gain, score[0].size),
-            OVER,
-            "lower end of score − null, corrected for all heads and scores",
-            "probability",
-            OURS,
-        ),
-        "copying": Variable(
-            estimate(ratio(own, raised), bounds=SHARE, sizes=asked_of),
-            OF_HEADS,
-            "of what attended tokens raise among the input’s tokens, the share of themselves",
-            "probability",
-            OLSSON,
-        ),
-        "copied": Variable(
-            estimate_share(ratio(first, given), asked_of),
-            OF_HEADS,
-            "of the attention to drawn tokens, the share to those that raise themselves most among "
-            "the input’s tokens",
-            "probability",
-            OURS,
-        ),
-        "copied_attention": Variable(
-            estimate(first / length, bounds=SHARE, sizes=asked_of),
-            OF_HEADS,
-            "of all attention of the second half, the share to drawn tokens that raise themselves "
-            "most among the input’s tokens",
-            "probability",
-            OURS,
-        ),
-        "told_again": Variable(
-            estimate(draws(patterns["repeated_right"]), bounds=SHARE, sizes=count),
-            (),
-            "probability of the token that comes again",
-            "probability",
-            OURS,
-        ),
+        "score": estimate(score, bounds=SHARE, sizes=sizes[..., None]),
+        "null": estimate(null, bounds=SHARE, sizes=sizes[..., None]),
+        "surely_above": surely_above(gain, score[0].size),
+        "copying": estimate(ratio(own, raised), bounds=SHARE, sizes=sizes),
+        "copied": estimate_share(ratio(first, drawn), sizes),
+        "copied_attention": estimate(first / length, bounds=SHARE, sizes=sizes),
+        "told_again": estimate(draws(patterns["repeated_right"]), bounds=SHARE, sizes=count),
     }
 
 
@@ -168,102 +222,41 @@ def surely_above(gain: Estimate, tests: int) -> Float64:
     return np.asarray(gain.value - stretch(tests) * (gain.value - gain.low))
 
 
-def _successor(right: Float64, asked: Ordinals, replicates: int) -> Variable:
+def _successor(right: Float64, asked: Ordinals, replicates: int) -> Estimate:
     kept = left_out(asked.words, replicates=replicates)
     draws = np.tensordot(kept.T, right, 1) / kept.sum(0)[:, None, None]
-    return Variable(
-        estimate_independent(draws, len(asked.words)),
-        OF_HEADS,
-        "share of ordinals whose successor the head’s weights make the top token",
-        "probability",
-        GOULD,
-        "ordinals",
-    )
+    return estimate_independent(draws, len(asked.words))
 
 
-def _retrieval(
-    weights: Mapping[str, Float64], hidden: Needles, replicates: int
-) -> dict[str, Variable]:
+def _retrieval(weights: Mapping[str, Float64], hidden: Needles, replicates: int) -> dict[str, Any]:
     """Of the runs that the model answers; nothing of fewer than FEWEST."""
     ids = np.full((len(hidden.right), max(map(len, hidden.right))), -1)
     for row, right in zip(ids, hidden.right, strict=True):
         row[: len(right)] = right
-    variables = {
-        "recall": Variable(
-            weights["recall"], ("run",), "share of the needle that the model tells", "1", WU
-        ),
-        "depth": Variable(hidden.depth, ("run",), "share of the haystack before it", "1", WU),
-        "needle_ids": Variable(ids, ("run", "step"), "the needles", "1", OURS),
-    }
-    told = weights["recall"] > ANSWERED
-    if told.sum() >= FEWEST:
-        draws, kept = _over_runs(weights, told, replicates)
-        asked = ((ids[told] >= 0).sum(1) @ kept)[:, None, None]
+    values: dict[str, Any] = {"recall": weights["recall"], "depth": hidden.depth, "needle_ids": ids}
+    answers = weights["recall"] > ANSWERED
+    if answers.sum() >= FEWEST:
+        draws, kept = _over_runs(weights, answers, replicates)
+        sizes = ((ids[answers] >= 0).sum(1) @ kept)[:, None, None]
         streaming = draws["streaming"]
-        found = {
-            "retrieval": Variable(
-                estimate_share(draws["hits"], asked),
-                OF_HEADS,
-                "share of the needle’s tokens that are attended to most as they are told",
-                "probability",
-                WU,
-            ),
-            "needle_attention": Variable(
-                estimate(draws["attention"], bounds=SHARE, sizes=asked),
-                OF_HEADS,
-                "attention to each of the needle’s tokens as it is told",
-                "probability",
-                OURS,
-            ),
-            "qr_score": Variable(
-                estimate(draws["qr_score"], bounds=DIFFERENCE, sizes=asked),
-                OF_HEADS,
-                "attention from the question to the needle’s sentence, above that from “N/A”",
-                "probability",
-                ZHANG,
-            ),
-            "locos": Variable(
-                estimate(draws["locos"]),
-                OF_HEADS,
-                "written for the told token from the needle, above as many other tokens",
-                "logits before the last norm’s scale",
-                GEMA,
-            ),
-            "needle_streaming": Variable(
-                estimate(streaming, bounds=SHARE, sizes=even(streaming)),
-                (*OF_HEADS, "window"),
-                "attention from the answer to the first and the latest tokens",
-                "probability",
-                XIAO25,
-            ),
-        }
         hits, *others = (draws[name][0].ravel() for name in ("hits", *OTHER_SCORES))
         rho = [spearman_over_units(hits, other) for other in others]
-        variables |= found | {
-            "retrieval_rho": Variable(
-                estimate_correlation(np.stack(rho, -1)),
-                ("other",),
-                "rank correlation with retrieval, over heads",
-                "1",
-                OURS,
-                "heads",
-            )
+        values |= {
+            "retrieval": estimate_share(draws["hits"], sizes),
+            "needle_attention": estimate(draws["attention"], bounds=SHARE, sizes=sizes),
+            "qr_score": estimate(draws["qr_score"], bounds=DIFFERENCE, sizes=sizes),
+            "locos": estimate(draws["locos"]),
+            "needle_streaming": estimate(streaming, bounds=SHARE, sizes=even(streaming)),
+            "retrieval_rho": estimate_correlation(np.stack(rho, -1)),
         }
     if "step_recall" not in weights:
-        return variables
+        return values
     wrote = weights["step_recall"]
-    variables["step_recall"] = Variable(wrote, ("run",), "share of the needle written", "1", WU)
+    values["step_recall"] = wrote
     if (wrote > ANSWERED).sum() >= FEWEST:
         steps = _over_runs(weights, wrote > ANSWERED, replicates)[0]["step_hits"]
-        variables["retrieval_steps"] = Variable(
-            estimate(steps, bounds=POSITIVE),
-            OF_HEADS,
-            "steps of a written answer that attend to "
-            "a token of the needle most and copy it, by the needle’s tokens",
-            "1",
-            WU,
-        )
-    return variables
+        values["retrieval_steps"] = estimate(steps, bounds=POSITIVE)
+    return values
 
 
 def _over_runs(
@@ -277,19 +270,3 @@ def _over_runs(
         name: np.tensordot(kept.T, part, 1) / count.reshape(-1, *[1] * (part.ndim - 1))
         for name, part in parts.items()
     }, kept
-
-
-def _composition(weights: Mapping[str, Float64]) -> dict[str, Variable]:
-    over = ("way", "reader", "writer")
-    return {
-        "composition": Variable(
-            weights["composition"].astype(np.float32), over, "composition of two heads", "1", ELHAGE
-        ),
-        "composition_above": Variable(
-            weights["composition_above"].astype(np.float32),
-            over,
-            "standard deviations by which its square lies above random rotations",
-            "1",
-            OURS,
-        ),
-    }

@@ -193,8 +193,8 @@ def off_result(losses: Float64, made: Repeats, sets: Sets, *, replicates: int) -
         "off_more": Variable(
             mean(apart[..., 1] - apart[..., 0]),
             ("set",),
-            "by how much more these heads cost than "
-            "random ones on tokens that come again, less the same on those that come first",
+            "by how much more these heads cost than random ones on tokens that come again, less "
+            "the same on those that come first",
             nats,
             OURS,
         ),

@@ -162,14 +162,14 @@ TERMS = {
     ),
     "attribution": Term(
         "attribution patching",
-        "What one backward pass estimates of the effect: "
-        "the head’s change times the slope of the logit difference.",
+        "What one backward pass estimates of the effect: the head’s change times the slope of the "
+        "logit difference.",
         NANDA,
     ),
     "direct_share": Term(
         "written directly",
-        "The share of the logit difference that a head itself "
-        "adds to the answer’s logit less the wrong one’s, the last norm folded in.",
+        "The share of the logit difference that a head itself adds to the answer’s logit less the "
+        "wrong one’s, the last norm folded in.",
         WANG,
     ),
     "direct": Term(

@@ -24,20 +24,20 @@ TERMS = {
     ),
     "sure": Term(
         "rose or fell for sure",
-        "The difference lies outside its interval, widened for "
-        "looking at all heads of a number (Bonferroni).",
+        "The difference lies outside its interval, widened for looking at all heads of a number "
+        "(Bonferroni).",
         OURS,
     ),
     "gradient_norm": Term(
         "gradient of a layer",
-        "The length of the gradient of all parameters of "
-        "a layer, before it is cut, mean over the steps of the training.",
+        "The length of the gradient of all parameters of a layer, before it is cut, mean over the "
+        "steps of the training.",
         OURS,
     ),
     "relative_change": Term(
         "move of a layer’s weights",
-        "The length of the difference between a "
-        "layer’s parameters after and before training, divided by their length before.",
+        "The length of the difference between a layer’s parameters after and before training, "
+        "divided by their length before.",
         OURS,
     ),
 }

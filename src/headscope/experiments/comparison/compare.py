@@ -36,12 +36,20 @@ from headscope.experiments.comparison.similarity import Similarity, read_trainin
 from headscope.model.model import Model, file_sha256
 from headscope.run import atlas, manifest
 from headscope.run.analysis import LEADING, choose
-from headscope.run.compute import fastest_linears
+from headscope.run.chosen_analyses import (
+    annotated_analyses,
+    is_long,
+    long_analyses,
+    long_in_words,
+    possible_analyses,
+    reads_of,
+)
+from headscope.run.compute import Reader, fastest_linears
 from headscope.run.control import RANDOM, Control, control_of
 from headscope.run.gather import merge_shard
 from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest
-from headscope.run.plan import Reader, encoder_for, make_plan
+from headscope.run.plan import encoder_for, make_plan
 from headscope.run.settings import Settings, SettingsFields
 from headscope.run.store import Run
 from headscope.tasks.task import Task
@@ -180,9 +188,9 @@ def _planned(
     paired_inputs.check_same_tokens(base, tuned, corpus, limit=settings.limit)
     reader = min((base, tuned), key=lambda model: model.limit)
     plan = make_plan(reader, corpus, settings)
-    wanted = atlas.annotated_analyses(names, plan, settings)
-    names = atlas.long_analyses(wanted, reader, plan, settings)
-    long = atlas.is_long(reader, plan, settings)
+    wanted = annotated_analyses(names, plan, settings)
+    names = long_analyses(wanted, reader, plan, settings)
+    long = is_long(reader, plan, settings)
     longest = encoder_for(reader, settings).limit
     if padded_to is not None and not longest <= padded_to <= reader.limit:
         raise InputError(
@@ -201,8 +209,6 @@ def _planned(
         scope,
         tuple(names),
         reader.shape.stack,
-        linears="stock",
-        threads=1,
         options={name: dict(given) for name, given in settings.options.items()},
         base=base,
         tuned=tuned,
@@ -211,8 +217,8 @@ def _planned(
         training=training,
         padded_to=padded_to,
         long=long,
-        told=atlas.long_in_words(wanted, names, reader, plan, settings),
-        reads={**atlas.reads_of(names, plan), Similarity.name: plan.reading},
+        told=long_in_words(wanted, names, reader, plan, settings),
+        reads={**reads_of(names, plan), Similarity.name: plan.reading},
     )
 
 
@@ -228,9 +234,8 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
         asked = set(settings.analyses)
     asked -= {"examples"}  # which are shown is known only in the end
     anything = replace(settings, analyses=None)
-    allowed = set(atlas.possible_analyses(base, anything)) & set(
-        atlas.possible_analyses(tuned, anything)
-    )
+    first, second = (set(possible_analyses(one, anything)) for one in (base, tuned))
+    allowed = first & second
     if settings.analyses is not None and (missing := sorted(asked - allowed)):
         raise InputError(
             f"{missing[0]} needs what cannot be read from {base.architecture} and "

@@ -17,8 +17,9 @@ from headscope.corpus import Corpus, Document, Example, Passage
 from headscope.errors import InputError
 from headscope.model.model import Model
 from headscope.run.analysis import AnalysisPart
+from headscope.run.compute import Reader
 from headscope.run.experiment import of_task
-from headscope.run.plan import Plan, Reader
+from headscope.run.plan import Plan
 from headscope.run.settings import Settings
 from headscope.tasks.predict import encode
 from headscope.tasks.task_data import TaskData

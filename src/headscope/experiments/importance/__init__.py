@@ -11,9 +11,8 @@ from headscope.core.terms import CLARK, HAO, MICHEL, OURS, Term
 TERMS = {
     "magnitude": Term(
         "size of the gradient, |∂loss/∂α|",
-        "How much the loss of an example would "
-        "change if one attention weight α were a little other, all else being as it is; mean over "
-        "the edges from any token to such a token.",
+        "How much the loss of an example would change if one attention weight α were a little "
+        "other, all else being as it is; mean over the edges from any token to such a token.",
         f"{CLARK}, Figure 3",
     ),
     "magnitude_by_query": Term(
@@ -41,22 +40,22 @@ TERMS = {
     ),
     "slope_zero": Term(
         "slope to nothing",
-        "By how much the loss would rise without the head if it "
-        "rose as steeply throughout as it begins to: the mean of −Σ α ∂loss/∂α. Its sign tells use "
-        "from harm, which Michel importance leaves out.",
+        "By how much the loss would rise without the head if it rose as steeply throughout as it "
+        "begins to: the mean of −Σ α ∂loss/∂α. Its sign tells use from harm, which Michel "
+        "importance leaves out.",
         OURS,
     ),
     "slope_uniform": Term(
         "slope to even",
-        "The same on the way to even attention, α = 1/n for the "
-        "n tokens that may be attended to: the mean of Σ (1/n − α) ∂loss/∂α.",
+        "The same on the way to even attention, α = 1/n for the n tokens that may be attended to: "
+        "the mean of Σ (1/n − α) ∂loss/∂α.",
         OURS,
     ),
     "attattr": Term(
         "AttAttr importance",
-        "Mean over examples of the largest attribution of an "
-        "edge: what it adds to the probability of the right class as the attention of its layer "
-        "grows from 0 to what it is (integrated gradients).",
+        "Mean over examples of the largest attribution of an edge: what it adds to the probability "
+        "of the right class as the attention of its layer grows from 0 to what it is (integrated "
+        "gradients).",
         HAO,
     ),
     "completeness_error": Term(
@@ -73,8 +72,8 @@ TERMS = {
     ),
     "overlap": Term(
         "overlap of the top heads",
-        "The share of the tenth of heads that are most "
-        "important which is also among the tenth without which the task suffers most.",
+        "The share of the tenth of heads that are most important which is also among the tenth "
+        "without which the task suffers most.",
         OURS,
     ),
 }

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from headscope.analyses.patterns.classes import NAMES, PUNCTUATION, SPECIAL, Kinds
-from headscope.analyses.patterns.map_features import Features, features, kinds_of
+from headscope.analyses.patterns.classes import NAMES, PUNCTUATION, SPECIAL, Kinds, kinds_of
+from headscope.analyses.patterns.map_features import Features, features
 from headscope.analyses.patterns.measure_network import Seen, seen_bytes
 from headscope.core.accumulators import Ints, generator
 from headscope.corpus.document import Example

@@ -18,8 +18,8 @@ TERMS = {
     ),
     "uas_of_tree": Term(
         "UAS of the tree",
-        "UAS when the likeliest directed tree of the sentence "
-        "is taken, and not the likeliest head of each word.",
+        "UAS when the likeliest directed tree of the sentence is taken, and not the likeliest head "
+        "of each word.",
         OURS,
     ),
     "uuas": Term(
@@ -33,8 +33,8 @@ TERMS = {
     ),
     "attention_words": Term(
         "attention + words",
-        "A probe that weighs every head by what two words "
-        "they are: their word vectors give the weights.",
+        "A probe that weighs every head by what two words they are: their word vectors give the "
+        "weights.",
         f"{CLARK}, §5",
     ),
     "distances_words": Term(

@@ -280,12 +280,8 @@ class TreeAccuracy:
         there = [length for length in LENGTHS if (self.lengths == length).any()]
         if not there:
             return np.full(self.weights.shape[1], np.nan)
-        table = np.stack(
-            [
-                self.of_sentences(np.where(self.lengths == length, values, np.nan))
-                for length in there
-            ]
-        )  # [length, replicate + 1]
+        apart = [np.where(self.lengths == length, values, np.nan) for length in there]
+        table = np.stack([self.of_sentences(one) for one in apart])  # [length, replicate + 1]
         return finite_mean(table, 0)
 
     def _share(self, cell: Ints, part: Array, whole: Array, *cells: int) -> Float64:

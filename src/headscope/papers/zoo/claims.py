@@ -5,7 +5,8 @@ How the number of a claim is read off a run stands in `measures`.
 
 from dataclasses import dataclass
 
-from headscope.core.terms import CLARK, COHEN, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, XIAO
+from headscope.core.bibliography import SOURCES
+from headscope.core.terms import CLARK, COHEN, KOBAYASHI20, KOBAYASHI21, OURS, XIAO
 from headscope.core.verdict import SIGNIFICANT
 from headscope.papers import published
 from headscope.papers.claim_engine import Bound, ClaimGroup, PaperClaim
