@@ -117,7 +117,7 @@ def plain_truths(wired: Wired, corpus: Corpus) -> dict[tuple[int, int], set[str]
         for kind in mean.keys() & rules.keys():
             above = float(mean[kind][place] - rules[kind].least)
             kinds.update([kind] * (above > -SLACK) + [f"no {kind}"] * (above < SLACK))
-        sinks, of = total["threshold_sink"][place], total["threshold_sink|of"][place]
+        sinks, of = (float(total[f"threshold_sink{part}"][place]) for part in ("", "|of"))
         if of == 0 or _lower_end(sinks, of) < rules["threshold_sink"].least:
             kinds.add("no threshold_sink")  # so few inputs cannot tell
         kinds.update(_rest(mean, norms[place], place, wired))
