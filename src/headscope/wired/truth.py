@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 import xarray as xr
+from scipy import stats
 
 from headscope.core.accumulators import Float64
 from headscope.core.claim import Claim
@@ -121,8 +122,15 @@ def plain_truths(wired: Wired, corpus: Corpus) -> dict[tuple[int, int], set[str]
         for kind in mean.keys() & rules.keys():
             above = float(mean[kind][place] - rules[kind].least)
             kinds.update([kind] * (above > -SLACK) + [f"no {kind}"] * (above < SLACK))
+        sinks, of = (float(total[f"threshold_sink{part}"][place]) for part in ("", "|of"))
+        if of == 0 or _lower_end(sinks, of) < rules["threshold_sink"].least:
+            kinds.add("no threshold_sink")  # so few inputs cannot tell
         kinds.update(_rest(mean, norms[place], place, wired))
     return true
+
+
+def _lower_end(successes: float, of: float) -> float:
+    return float(stats.binomtest(round(successes), round(of)).proportion_ci(0.95).low)
 
 
 def _rest(
