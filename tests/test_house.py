@@ -102,8 +102,12 @@ def test_private_names_of_other_packages_are_those_without_a_public_one():
                 ours.add(name)
             case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
                 ours.add(name)
-            case ast.Attribute(attr=name) | ast.Call(
-                func=ast.Name(id="getattr" | "hasattr"), args=[_, ast.Constant(value=str(name)), *_]
+            case (
+                ast.Attribute(attr=name)
+                | ast.Call(
+                    func=ast.Name(id="getattr" | "hasattr"),
+                    args=[_, ast.Constant(value=str(name)), *_],
+                )
             ):
                 used.add(name)
     assert {name for name in used - ours - PRIVATE if re.match("_[a-z]", name)} == set()
