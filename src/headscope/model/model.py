@@ -38,8 +38,15 @@ DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MARKERS = "Ġ▁"  # of a word that follows a space, in byte-level and SentencePiece vocabularies
 WORD_END = "</w>"  # of a word's last token, in the vocabularies of XLM, FlauBERT and the first GPT
 # What a network that wants more than text raises when it is run on text alone.
-_UNLIKE = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
-UNREADABLE = (*_UNLIKE, ArithmeticError, RuntimeError)
+UNREADABLE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True)
