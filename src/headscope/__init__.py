@@ -27,7 +27,7 @@ _WHERE = {
     "ColumnCorpus": "headscope.corpus",
     "CorefCorpus": "headscope.corpus",
     "DatasetCorpus": "headscope.corpus",
-    "Execution": "headscope.run.atlas",
+    "Execution": "headscope.run.execution",
     "FrameFilters": "headscope.corpus",
     "FramesCorpus": "headscope.corpus",
     "HeadscopeError": "headscope.errors",

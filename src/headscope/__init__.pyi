@@ -55,9 +55,9 @@ from headscope.run.analysis import Analysis as Analysis
 from headscope.run.analysis import Scope as Scope
 from headscope.run.analysis import known_analyses as known_analyses
 from headscope.run.analysis import register as register
-from headscope.run.atlas import Execution as Execution
 from headscope.run.atlas import atlas as atlas
 from headscope.run.check_analysis import check_analysis as check_analysis
+from headscope.run.execution import Execution as Execution
 from headscope.run.settings import Settings as Settings
 from headscope.run.store import Run as Run
 from headscope.run.store import open_run as open_run

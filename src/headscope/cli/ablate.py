@@ -13,7 +13,8 @@ from headscope.cli.options import IntervalOptions, ModelOptions, Natural, Positi
 from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.task_options import TaskDataOptions, task_examples
 from headscope.cli.terminal_output import ProgressBar, heads_given, size_of
-from headscope.cli.typed_command import Options, argument, group, option, run_command, several
+from headscope.cli.typed_command import group, run_command
+from headscope.core.options import Options, argument, option, several
 from headscope.run.processes import noting_failure
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class _AblateOptions(Options):
         "Also every two of the N heads that matter most alone.",
         default=0,
         metavar="N",
-        show_default=False,
+        shown=False,
     )
     chance: IntervalOptions = group("How sure")
     loading: ModelOptions = group("The model")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from headscope.cli import options
 from headscope.cli.run_request import SharedRunOptions, asked_corpus, run_settings
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
-from headscope.cli.typed_command import argument, group, option, run_command
+from headscope.cli.typed_command import group, run_command
+from headscope.core.options import argument, option
 from headscope.run.processes import check_shard, noting_failure
 from headscope.run.worker_processes import check_engine
 

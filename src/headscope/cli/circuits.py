@@ -13,15 +13,8 @@ from click.core import ParameterSource
 from headscope.cli import options
 from headscope.cli.options import IntervalOptions, Natural, Positive, RunOptions
 from headscope.cli.terminal_output import ProgressBar, size_of
-from headscope.cli.typed_command import (
-    Options,
-    argument,
-    flag,
-    group,
-    option,
-    run_command,
-    several,
-)
+from headscope.cli.typed_command import group, run_command
+from headscope.core.options import Options, argument, flag, option, several
 from headscope.errors import InputError
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from headscope.cli.options import CorpusOptions, ModelOptions
 from headscope.cli.run_request import asked_corpus, run_settings
 from headscope.cli.task_options import TaskOptions, refuse_text, task_examples
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
-from headscope.cli.typed_command import argument, group, option, run_command
+from headscope.cli.typed_command import group, run_command
+from headscope.core.options import argument, option
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import click
 
 from headscope.cli.options import CorpusOptions, ModelOptions, json_flag, read_corpus
 from headscope.cli.terminal_output import tell
-from headscope.cli.typed_command import Options, argument, group, typed_command
+from headscope.cli.typed_command import group, typed_command
+from headscope.core.options import Options, argument
 from headscope.core.wording import precision_in_words
 from headscope.errors import HeadscopeError
 

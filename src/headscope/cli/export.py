@@ -4,14 +4,13 @@ from pathlib import Path
 
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
-from headscope.cli.typed_command import Options, argument, flag, option, typed_command
+from headscope.cli.typed_command import typed_command
+from headscope.core.options import Options, argument, flag, required
 
 
 class _ExportOptions(Options):
     run: Path = argument()
-    output: Path = option(
-        "The folder: a new one, or an empty one.", names="-o --output", required=True
-    )
+    output: Path = required("The folder: a new one, or an empty one.", names="-o --output")
     overwrite: bool = flag("Replace an earlier export in the folder.")
     as_json: bool = json_flag()
 

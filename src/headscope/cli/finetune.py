@@ -12,8 +12,9 @@ from headscope.cli import options
 from headscope.cli.options import ModelOptions, Natural, Positive
 from headscope.cli.task_options import TaskDataOptions, task_request
 from headscope.cli.terminal_output import ProgressBar, tell
-from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
+from headscope.cli.typed_command import group, typed_command
 from headscope.core.head_names import first
+from headscope.core.options import Options, argument, flag, option
 
 if TYPE_CHECKING:
     from headscope.tasks.task_data import TaskData

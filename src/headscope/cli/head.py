@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
-from headscope.cli.typed_command import Options, argument, option, typed_command
+from headscope.cli.typed_command import typed_command
 from headscope.core.head_names import head_named, in_both
+from headscope.core.options import Options, argument, option
 
 if TYPE_CHECKING:
     from headscope.heads.head_card import HeadCard

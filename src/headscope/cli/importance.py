@@ -18,7 +18,8 @@ from headscope.cli.options import (
 from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.task_options import TaskOptions, refuse_text, task_examples
 from headscope.cli.terminal_output import ProgressBar, annotate, size_of
-from headscope.cli.typed_command import Options, argument, group, option, run_command
+from headscope.cli.typed_command import group, run_command
+from headscope.core.options import Options, argument, option
 from headscope.errors import InputError
 from headscope.model.request import refuse_length
 from headscope.run.processes import noting_failure

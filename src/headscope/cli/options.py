@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 import click
 
 from headscope.cli.terminal_output import ProgressBar, complain, tell
-from headscope.cli.typed_command import Options, flag, group, option, several
+from headscope.cli.typed_command import group
 from headscope.core.head_names import options as naming
+from headscope.core.options import Options, flag, option, several
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
-    from headscope.run.atlas import Execution
+    from headscope.run.execution import Execution
     from headscope.run.store import Run
 
 Kind = TypeVar("Kind")
@@ -243,11 +244,6 @@ def settings_from(kind: type[Kind], *given: Options, **own: Any) -> Kind:
     return kind(**{name: value for name, value in every.items() if name in names} | own)
 
 
-def comma_separated(text: str | None) -> tuple[str, ...]:
-    """`a, b` as ("a", "b")."""
-    return tuple(filter(None, map(str.strip, (text or "").split(","))))
-
-
 def read_corpus(given: CorpusOptions, *, limit: int | None = None) -> Corpus:
     """The corpus that the options name; nothing is annotated yet.
 
@@ -342,8 +338,6 @@ def hold(output: Path) -> None:
 
 def execution_of(progress: ProgressBar | None, *given: Options) -> Execution:
     """How a run is executed."""
-    from headscope.run.atlas import Execution
-
     own: dict[str, Any] = {"progress": progress, "command": command_line()}
     return settings_from(Execution, *given, **own)
 

@@ -19,15 +19,8 @@ from headscope.cli import options
 from headscope.cli.options import CorpusOptions, ModelOptions, Natural, Positive
 from headscope.cli.patterns_classifier import apply_command, train_command
 from headscope.cli.terminal_output import annotate, complain, say, tell
-from headscope.cli.typed_command import (
-    Options,
-    SuggestingGroup,
-    argument,
-    flag,
-    group,
-    option,
-    typed_command,
-)
+from headscope.cli.typed_command import SuggestingGroup, group, typed_command
+from headscope.core.options import Options, argument, flag, option
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
@@ -60,7 +53,7 @@ class _AnnotateOptions(Options):
     annotator: str = option("Name of the person who labels; each has a file.", "a")
     sheets: bool = flag("Contact sheets (PNG) to label away from a screen.")
     port: Annotated[int, click.IntRange(0, 65535)] = option(
-        "Port of the page; by default any that is free.", 0, show_default=False
+        "Port of the page; by default any that is free.", 0, shown=False
     )
     no_browser: bool = flag("Only print the address of the page.")
     as_json: bool = options.json_flag()

@@ -13,7 +13,8 @@ import click
 from headscope.cli import options
 from headscope.cli.options import CorpusOptions, ModelOptions, Natural, Positive
 from headscope.cli.terminal_output import annotate, complain, say, tell
-from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
+from headscope.cli.typed_command import group, typed_command
+from headscope.core.options import Options, argument, flag, option
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus

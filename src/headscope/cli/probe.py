@@ -13,8 +13,9 @@ from headscope.cli import options
 from headscope.cli.options import IntervalOptions, ModelOptions, Positive
 from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.terminal_output import ProgressBar, complain, size_of
-from headscope.cli.typed_command import Options, argument, flag, group, option, run_command, several
+from headscope.cli.typed_command import group, run_command
 from headscope.core.head_names import first
+from headscope.core.options import Options, argument, flag, option, required, several
 from headscope.errors import InputError
 from headscope.run.processes import noting_failure
 
@@ -24,10 +25,8 @@ if TYPE_CHECKING:
 
 
 class _ProbeDataOptions(Options):
-    train: tuple[Path, ...] = option("CoNLL-U or CoNLL-X to learn from; repeatable.", required=True)
-    test: tuple[Path, ...] = option(
-        "CoNLL-U or CoNLL-X to be scored on; repeatable.", required=True
-    )
+    train: tuple[Path, ...] = required("CoNLL-U or CoNLL-X to learn from; repeatable.")
+    test: tuple[Path, ...] = required("CoNLL-U or CoNLL-X to be scored on; repeatable.")
     dev: tuple[Path, ...] = several("To choose the best epoch by; by default a tenth of --train.")
     words: str | None = option(
         "Word vectors: GloVe, word2vec (text, binary), fastText's .vec, gzipped or not; or "

@@ -12,7 +12,8 @@ import click
 
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
-from headscope.cli.typed_command import Options, argument, option, typed_command
+from headscope.cli.typed_command import typed_command
+from headscope.core.options import Options, argument, option
 from headscope.errors import InputError, RunFolderError
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import click
 from headscope.cli import options
 from headscope.cli.options import ModelOptions, Natural, Positive
 from headscope.cli.terminal_output import tell
-from headscope.cli.typed_command import Options, argument, flag, group, option, run_command, several
+from headscope.cli.typed_command import group, run_command
+from headscope.core.options import Options, argument, flag, option, several
 
 if TYPE_CHECKING:
     from headscope.papers.page import PaperOutcome

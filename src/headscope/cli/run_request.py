@@ -20,7 +20,7 @@ from headscope.cli.options import (
     settings_from,
 )
 from headscope.cli.terminal_output import complain
-from headscope.cli.typed_command import option
+from headscope.core.options import option
 from headscope.errors import InputError
 from headscope.run.processes import check_shard
 

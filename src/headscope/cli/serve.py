@@ -12,7 +12,8 @@ import click
 
 from headscope.cli.options import ModelOptions, json_flag
 from headscope.cli.terminal_output import complain, say, tell
-from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
+from headscope.cli.typed_command import group, typed_command
+from headscope.core.options import Options, argument, flag, option
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ import click
 
 from headscope.cli.options import Positive
 from headscope.cli.terminal_output import say
-from headscope.cli.typed_command import Options, argument, flag, option, typed_command
+from headscope.cli.typed_command import typed_command
+from headscope.core.options import Options, argument, flag, option
 from headscope.errors import HeadscopeError, InputError
 from headscope.run.processes import DIVIDED, check_shard
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
-from headscope.cli.typed_command import Options, argument, typed_command
+from headscope.cli.typed_command import typed_command
+from headscope.core.options import Options, argument
 
 
 class _StatusOptions(Options):

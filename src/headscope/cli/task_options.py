@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headscope.cli.options import CorpusOptions, ModelOptions, Positive
-from headscope.cli.typed_command import Options, flag, option
+from headscope.core.options import Options, flag, option, required
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class TaskOptions(Options):
 class TaskDataOptions(TaskOptions):
     """A task, which is required, and how much of its data is read."""
 
-    task: str = option(TASK, metavar="NAME", required=True)
+    task: str = required(TASK, metavar="NAME")
     max_length: Positive = option(
         "Tokens of an example; longer ones are cut, and counted.",
         default=128,

@@ -19,7 +19,8 @@ from headscope.cli.options import (
     json_flag,
 )
 from headscope.cli.terminal_output import heads_given, tell
-from headscope.cli.typed_command import Options, argument, group, option, typed_command
+from headscope.cli.typed_command import group, typed_command
+from headscope.core.options import Options, argument, option
 from headscope.errors import InputError
 
 if TYPE_CHECKING:

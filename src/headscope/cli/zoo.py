@@ -13,7 +13,8 @@ from headscope.cli import options
 from headscope.cli.options import ModelOptions
 from headscope.cli.run_request import SharedRunOptions, asked_corpus, is_free, run_settings
 from headscope.cli.terminal_output import ProgressBar, annotate, complain, tell
-from headscope.cli.typed_command import argument, group, option, run_command
+from headscope.cli.typed_command import group, run_command
+from headscope.core.options import argument, option
 from headscope.run.processes import noting_failure
 
 if TYPE_CHECKING:

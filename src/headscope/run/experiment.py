@@ -26,8 +26,9 @@ from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
 from headscope.model.model import Model, evaluating
-from headscope.run.atlas import Execution, folder_of
+from headscope.run.atlas import folder_of
 from headscope.run.compute import fastest_linears
+from headscope.run.execution import Execution
 from headscope.run.life_cycle import RunInProgress, run_in_progress
 from headscope.run.manifest import (
     Manifest,

@@ -23,7 +23,7 @@ from headscope.experiments.ablation.variants import (
     single_heads,
     whole_layers,
 )
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.store import open_run
 from headscope.tasks.predict import encode
 from headscope.tasks.task_model import load_for_task

@@ -14,7 +14,7 @@ from headscope.draw.style import LIGHT
 from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune_curves
 from headscope.experiments.ablation.terms import best_order, verdict_counts
 from headscope.page.svg import Styles, inline_panel
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.tasks.task_model import load_for_task
 from recorded import recorded
 from tasks.made import MOOD, data

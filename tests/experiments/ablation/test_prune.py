@@ -31,7 +31,7 @@ from headscope.experiments.ablation.removal_curves import (
 )
 from headscope.experiments.ablation.terms import best_order
 from headscope.experiments.ablation.variants import StandIn
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.store import open_run
 from headscope.tasks.metrics import draws_of
 from headscope.tasks.predict import encode, outputs

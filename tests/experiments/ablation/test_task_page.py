@@ -29,7 +29,7 @@ from headscope.experiments.ablation.terms import remarks
 from headscope.report import heads
 from headscope.report.build import render
 from headscope.report.run_facts import run_summary
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.manifest import training_history
 from headscope.tasks.task_model import load_for_task
 from recorded import manifest_of, recorded

@@ -6,7 +6,7 @@ import pytest
 
 from headscope.experiments.ablation import ablate as ablation
 from headscope.experiments.importance.importance import ImportanceSettings, importance
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.tasks.task_model import load_for_task
 from tasks.made import MOOD, checkpoint, data
 

@@ -21,7 +21,7 @@ from headscope.experiments.importance.result import METHODS
 from headscope.model.batch import CATEGORIES
 from headscope.model.instrument import Instrument
 from headscope.report.build import render
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.store import open_run
 from headscope.tasks.predict import encode
 from headscope.tasks.task_model import load_for_task

@@ -20,7 +20,7 @@ from headscope.experiments.importance.importance import (
 from headscope.experiments.importance.objectives import causal, load_language_model, masked
 from headscope.experiments.importance.section import integral_note
 from headscope.model.model import Model, run_network
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from model.families.tiny import FAMILIES
 from tasks.made import checkpoint
 

@@ -26,7 +26,7 @@ from headscope.experiments.probes.probe import probe
 from headscope.experiments.probes.probe_plan import PROBES, ProbeSettings
 from headscope.model.model import load
 from headscope.report.build import render
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from model.families.tiny import tiny as family
 from model.families.tokenizers_made import bytes_bpe
 

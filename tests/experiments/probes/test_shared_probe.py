@@ -10,7 +10,7 @@ from headscope.experiments.probes import feature_files
 from headscope.experiments.probes.feature_files import FeatureFile
 from headscope.experiments.probes.probe import probe
 from headscope.experiments.probes.probe_plan import ProbeSettings
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.processes import TakingPart
 
 

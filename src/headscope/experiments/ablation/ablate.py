@@ -35,7 +35,7 @@ from headscope.experiments.ablation.variant_answers import (
 from headscope.experiments.ablation.variants import StandIn, Variant
 from headscope.model.linears import linears
 from headscope.run.analysis import Scope
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.experiment import ExperimentRequest, in_parts, of_task, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.shard_files import State

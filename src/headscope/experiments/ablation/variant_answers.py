@@ -24,7 +24,6 @@ from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.model import Model, evaluating, forward
 
-BATCH_TOKENS = 2048  # of one forward pass, padding and all variants in it included
 TOLERANCE = 1e-5  # of the largest logit; float32 rounding through 24 layers stays below it
 Answers = Callable[[Batch, Sequence[Variant]], torch.Tensor]
 

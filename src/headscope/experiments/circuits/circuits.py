@@ -55,8 +55,8 @@ from headscope.model.batch import to_float64
 from headscope.model.instrument import Instrument
 from headscope.model.linears import linears
 from headscope.model.model import Model, evaluating, forward
-from headscope.run.atlas import Execution
 from headscope.run.control import RANDOM, Control, control_of
+from headscope.run.execution import Execution
 from headscope.run.experiment import ExperimentRequest, in_parts, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.shard_files import State

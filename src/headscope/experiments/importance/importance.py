@@ -38,7 +38,7 @@ from headscope.experiments.importance.objectives import (
 from headscope.model.batch import Batch, to_float64
 from headscope.model.linears import linears
 from headscope.model.model import Model, run_network
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.experiment import ExperimentRequest, digest_of, in_parts, of_task, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.plan import encoder_for

@@ -33,7 +33,7 @@ from headscope.experiments.probes.result import probe_result
 from headscope.experiments.probes.structural import HiddenStates, structural_scores
 from headscope.experiments.probes.word_vectors import read_vectors
 from headscope.model.model import Model
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.manifest import identity_of
