@@ -82,25 +82,25 @@ def corpus_of(given: CorpusLike) -> Corpus:
     return _of_several(items)
 
 
-def _columns(given: Any) -> list[str]:
+def _columns(table: Any) -> list[str]:
     """Names of a table's columns; none for anything else."""
-    names = getattr(given, "column_names", None) or getattr(given, "columns", None)
+    names = getattr(table, "column_names", None) or getattr(table, "columns", None)
     return [] if names is None or callable(names) else [str(name) for name in names]
 
 
-def _of_one(given: str | os.PathLike[str]) -> Corpus:
-    if not isinstance(given, str) or (given != "demo" and os.path.exists(given)) or is_place(given):
-        return _of_files([given])
-    if given == "demo":
+def _of_one(name: str | os.PathLike[str]) -> Corpus:
+    if not isinstance(name, str) or (name != "demo" and os.path.exists(name)) or is_place(name):
+        return _of_files([name])
+    if name == "demo":
         return demo_corpus()
-    if not given.strip():
+    if not name.strip():
         raise CorpusError("found an empty text; wanted something to read")
-    if _named_like_a_file(given) or (not any(map(str.isspace, given)) and {*"/\\"} & {*given}):
+    if _named_like_a_file(name) or (not any(map(str.isspace, name)) and {*"/\\"} & {*name}):
         raise CorpusError(
-            f"{given} does not exist; it looks like a file's name: if it is a text, put it in a "
+            f"{name} does not exist; it looks like a file's name: if it is a text, put it in a "
             "list: headscope.MemoryCorpus([text])"
         )
-    return MemoryCorpus([given])
+    return MemoryCorpus([name])
 
 
 def _of_several(items: Sequence[Any]) -> Corpus:
@@ -130,11 +130,11 @@ def _named_like_a_file(text: str) -> bool:
 def _of_files(files: Iterable[str | os.PathLike[str]]) -> Corpus:
     """A reader of each kind of file, in the order in which kinds occur."""
     kinds: dict[Any, list[File]] = {}
-    for given in files:
-        if (Path(given) / INDICES[0]).is_file():
-            kinds.setdefault(FramesCorpus, []).append(Path(given))
+    for place in files:
+        if (Path(place) / INDICES[0]).is_file():
+            kinds.setdefault(FramesCorpus, []).append(Path(place))
             continue
-        for file in found_files(given):
+        for file in found_files(place):
             kinds.setdefault(_kind(file), []).append(file)
     parts: list[Corpus] = []
     for kind, some in kinds.items():

@@ -82,8 +82,8 @@ def found_files(files: Files) -> tuple[File, ...]:
     raises  CorpusError where there is none, one is no regular file or is empty, a pattern matches
             none, a place cannot be reached, or a folder or a pattern has several formats
     """
-    given = [files] if isinstance(files, str | os.PathLike) else files
-    return _checked(tuple(file for one in given for file in _found(os.fspath(one))))
+    places = [files] if isinstance(files, str | os.PathLike) else files
+    return _checked(tuple(file for one in places for file in _found(os.fspath(one))))
 
 
 def checked_files(files: Files) -> tuple[Path, ...]:
@@ -91,8 +91,8 @@ def checked_files(files: Files) -> tuple[Path, ...]:
 
     raises  CorpusError if there is none, or one is missing, is no regular file, or is empty
     """
-    given = [files] if isinstance(files, str | os.PathLike) else files
-    return _checked(tuple(map(Path, given)))
+    places = [files] if isinstance(files, str | os.PathLike) else files
+    return _checked(tuple(map(Path, places)))
 
 
 def _checked(files: tuple[Some, ...]) -> tuple[Some, ...]:
@@ -110,24 +110,24 @@ def _checked(files: tuple[Some, ...]) -> tuple[Some, ...]:
     return files
 
 
-def _found(given: str) -> list[File]:
+def _found(place: str) -> list[File]:
     files: list[File]
     several = True
-    if _URL.match(given):
-        files, several = _at_url(given)
-    elif os.path.isdir(given):
-        below = (path.relative_to(given) for path in sorted(Path(given).rglob("*")))
-        files = [Path(given, path) for path in below if _shown(path.parts)]
-    elif has_magic(given) and not os.path.exists(given):
-        files = [Path(path) for path in sorted(glob(given, recursive=True))]
+    if _URL.match(place):
+        files, several = _at_url(place)
+    elif os.path.isdir(place):
+        below = (path.relative_to(place) for path in sorted(Path(place).rglob("*")))
+        files = [Path(place, path) for path in below if _shown(path.parts)]
+    elif has_magic(place) and not os.path.exists(place):
+        files = [Path(path) for path in sorted(glob(place, recursive=True))]
     else:
-        return [Path(given)]
+        return [Path(place)]
     files = [file for file in files if isinstance(file, RemoteFile) or file.is_file()]
     if not files:
-        what = "is a folder without files" if os.path.isdir(given) else "matches no file"
-        raise CorpusError(f"{given} {what}; wanted one file of a corpus at least")
+        what = "is a folder without files" if os.path.isdir(place) else "matches no file"
+        raise CorpusError(f"{place} {what}; wanted one file of a corpus at least")
     if several:
-        _check_one_format(given, files)
+        _check_one_format(place, files)
     return files
 
 
@@ -164,15 +164,15 @@ def _unreached(url: str, said: str) -> CorpusError:
     return CorpusError(f"{url} cannot be read ({said}); wanted a URL that fsspec can open")
 
 
-def _check_one_format(given: str, files: Iterable[File]) -> None:
+def _check_one_format(place: str, files: Iterable[File]) -> None:
     first: dict[str, File] = {}
     for file in files:
         first.setdefault(FORMATS.get(suffix_of(file), "text"), file)
     if len(first) > 1:
-        told = ", ".join(f"{name} ({file.name})" for name, file in first.items())
+        formats = ", ".join(f"{name} ({file.name})" for name, file in first.items())
         raise CorpusError(
-            f"{given} has files of several formats: {told}; wanted one: give a pattern, say "
-            f"'{os.path.join(given.split('*', maxsplit=1)[0].rstrip('/'), '**', '*.txt')}'"
+            f"{place} has files of several formats: {formats}; wanted one: give a pattern, say "
+            f"'{os.path.join(place.split('*', maxsplit=1)[0].rstrip('/'), '**', '*.txt')}'"
         )
 
 

@@ -187,14 +187,14 @@ def _attention(
     return mixed, vars(call).get("attention")
 
 
-def _mask(batch_size: int, q_length: int, kv_length: int, **given: Any) -> Any:
+def _mask(batch_size: int, q_length: int, kv_length: int, **options: Any) -> Any:
     """What transformers asks for a mask: a tensor, or of a long input a `LongMask`."""
     whole = _WHOLE.get()
     if whole is None or max(q_length, kv_length) <= whole:
         from transformers.masking_utils import eager_mask
 
-        return eager_mask(batch_size, q_length, kv_length, **given)
-    return LongMask.of(batch_size, q_length, kv_length, **given)
+        return eager_mask(batch_size, q_length, kv_length, **options)
+    return LongMask.of(batch_size, q_length, kv_length, **options)
 
 
 def refused_whole(tokens: int) -> ModelError:
@@ -291,11 +291,11 @@ def visible(mask: torch.Tensor | None, scores: torch.Tensor) -> torch.Tensor:
 
 def known_options(module: nn.Module, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that matter among those that a module passes; ModelError for unknown ones."""
-    given = {name: value for name, value in options.items() if value is not None}
-    if unknown := [name for name in given if name not in _WITHOUT_EFFECT | _USED]:
+    passed = {name: value for name, value in options.items() if value is not None}
+    if unknown := [name for name in passed if name not in _WITHOUT_EFFECT | _USED]:
         raise ModelError(
             f"{type(module).__name__} passes {', '.join(unknown)} to its attention, which "
             "headscope does not know: refusing to show numbers that may be wrong; "
             "please report this model"
         )
-    return {name: given[name] for name in _USED if name in given}
+    return {name: passed[name] for name in _USED if name in passed}

@@ -26,7 +26,7 @@ def identity_errors(
     run     passes a few tokens through the network
     raises  ModelError for attention or outputs that are NaN or infinite
     """
-    found = []
+    errors = []
 
     def compare(view: LayerView) -> None:
         seen = [one for one in (view.attention, view.output) if one is not None]
@@ -45,20 +45,20 @@ def identity_errors(
         whole = torch.einsum("bhqd,hdm->bqm", mixed, weight.to(wide))  # by our own cut into heads
         whole = whole if bias is None else whole + bias
         error = float((whole - view.output).abs().max())
-        found.append((view, error, float(view.output.abs().max())))
+        errors.append((view, error, float(view.output.abs().max())))
 
     with Instrument(network, observers=[compare], stacks=[stack]):
         run()
-    return found
+    return errors
 
 
-def refuse_unlike(found: Sequence[tuple[LayerView, float, float]]) -> str:
+def refuse_unlike(errors: Sequence[tuple[LayerView, float, float]]) -> str:
     """The first layer whose heads add up to something else, in words; these have W_O no more.
 
-    found  as `identity_errors`
+    errors  as `identity_errors`
     """
     faults = []
-    for view, error, size in found:
+    for view, error, size in errors:
         module, output = view.site.projection, view.output
         assert module is not None
         assert output is not None

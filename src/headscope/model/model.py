@@ -350,8 +350,8 @@ def load(
     if isinstance(model, transformers.PreTrainedModel):
         return _adopt(model, tokenizer)
     if not isinstance(model, str | Path):
-        found = f"found a {type(model).__name__} for a model"
-        raise ModelError(f"{found}; wanted 'demo', a hub id, a folder, or a loaded one")
+        fault = f"found a {type(model).__name__} for a model"
+        raise ModelError(f"{fault}; wanted 'demo', a hub id, a folder, or a loaded one")
     name, where = str(model), Placement(device, device_map, tp_plan)
     source = Checkpoint(name, revision=revision, trust_remote_code=trust_remote_code)
     with quietly():

@@ -44,16 +44,16 @@ class Placement:
     tp_plan: str | None = None
 
     def __post_init__(self) -> None:
-        asked = {"device_map": self.device_map, "tp_plan": self.tp_plan}
-        asked["device"] = None if self.device == "cpu" else self.device
-        given = [f"{name}={value!r}" for name, value in asked.items() if value is not None]
-        if len(given) > 1 or self.tp_plan not in (None, "auto"):
+        requested = {"device_map": self.device_map, "tp_plan": self.tp_plan}
+        requested["device"] = None if self.device == "cpu" else self.device
+        named = [f"{name}={value!r}" for name, value in requested.items() if value is not None]
+        if len(named) > 1 or self.tp_plan not in (None, "auto"):
             raise ModelError(
-                f"found {' and '.join(given)}; wanted one of device, device_map, tp_plan='auto'"
+                f"found {' and '.join(named)}; wanted one of device, device_map, tp_plan='auto'"
             )
         device_of(self.device)
         if self.device_map is not None or self.tp_plan is not None:
-            _need_accelerate(f"{given[0]} needs")
+            _need_accelerate(f"{named[0]} needs")
 
     def options(self, config: Any) -> dict[str, Any]:
         """With which transformers' loaders read a checkpoint of this configuration so."""

@@ -161,9 +161,9 @@ class Paper:
     @property
     def runs(self) -> list[str]:
         """Names of all runs that claims or figures ask for, in order."""
-        asked = [name for claim in self.claims for name in claim.measure.runs]
-        asked += [figure.run for group in self.groups for figure in group.figures]
-        return list(dict.fromkeys(asked))
+        names = [name for claim in self.claims for name in claim.measure.runs]
+        names += [figure.run for group in self.groups for figure in group.figures]
+        return list(dict.fromkeys(names))
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ def _common(words: Iterable[str]) -> str:
 
 def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[str, Any]:
     """A claim without what its section shares; letter: of the note on why it has no number."""
-    claim, measured, found = outcome.claim, outcome.measured or Measured(), outcome.outcome
+    claim, measured, verdict = outcome.claim, outcome.measured or Measured(), outcome.outcome
     ours, interval = ours_text(outcome)
     apart = difference_texts(outcome) or [""] * len(claim.published)
     own = {"direction": claim.direction, "n": measured.n, "elsewhere": measured.elsewhere}
@@ -237,9 +237,9 @@ def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[
     return {
         "claim": claim,
         "unit": "" if claim.unit == "share" else claim.unit,
-        "verdict": found,
-        "sign": found.sign,
-        "kind": found.kind,
+        "verdict": verdict,
+        "sign": verdict.sign,
+        "kind": verdict.kind,
         "ours": ours,
         "interval": interval,
         "direction": own["direction"],

@@ -37,8 +37,8 @@ MODELS = {  # layers, heads; top heads; heads of 0.1 or more, and of exactly 0, 
 
 
 def _steps(run: PaperRun) -> Float64:
-    found = run.results("circuits")
-    if "retrieval_steps" not in found:
+    scores = run.results("circuits")
+    if "retrieval_steps" not in scores:
         raise Unmeasured("needs 10 needles that the model tells in its own words: it tells fewer")
     return run.draws("circuits", "retrieval_steps")
 

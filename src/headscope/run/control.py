@@ -116,9 +116,9 @@ def control_of(model: Model, wish: str | Path | None) -> Control | None:
 
 
 def controlled(names: list[str]) -> list[str]:
-    """Of the analyses of a run those that its control is asked too."""
-    asked = {q.name for q in questions() if q.claims is not None or q.controlled}
-    return [name for name in names if name in asked]
+    """The analyses of a run that its control repeats on untrained networks."""
+    with_control = {q.name for q in questions() if q.claims is not None or q.controlled}
+    return [name for name in names if name in with_control]
 
 
 def control_names(job: ShardJob) -> list[str]:
@@ -355,9 +355,9 @@ def _check_shape(model: Model, other: Model, place: str) -> None:
     )
     differ = [name for name in one if one[name] != two[name]]
     if differ:
-        found, wanted = (", ".join(f"{name} {of[name]}" for name in differ) for of in (two, one))
+        actual, wanted = (", ".join(f"{name} {of[name]}" for name in differ) for of in (two, one))
         raise ModelError(
-            f"the control {place!r} has {found}; wanted the shape of {model.name!r}: {wanted}; "
+            f"the control {place!r} has {actual}; wanted the shape of {model.name!r}: {wanted}; "
             "give a model of that shape, --control random, or --control none"
         )
     if other.limit < model.limit:

@@ -65,13 +65,13 @@ def load_for_task(
                  new one is asked for), with classes of another number, name or order than the
                  task's, and for encoder-decoders
     """
-    given, where = str(name), Placement(device, device_map)
-    source = Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
+    path, where = str(name), Placement(device, device_map)
+    source = Checkpoint(path, revision=revision, trust_remote_code=trust_remote_code)
     with checkpoint.quietly(), torch.random.fork_rng():
         torch.manual_seed(seed)
         config, tokenizer = source.config, source.tokenizer
         fresh = random_init or new_head
-        notes = [] if fresh else list(_checked_head(given, config, task))
+        notes = [] if fresh else list(_checked_head(path, config, task))
         _state_task(config, tokenizer, task, anew=fresh)
         network = _random(source) if random_init else _read(source, dtype, where, new_head=new_head)
     if fresh:
@@ -80,7 +80,7 @@ def load_for_task(
         network.to(device).eval()  # type: ignore[arg-type]
     origin = "" if random_init else source.weights_sha256(network)
     digest = weights.parameters_sha256(network) if fresh else origin
-    model = checked(Model(network, tokenizer, given, source.commit, digest))
+    model = checked(Model(network, tokenizer, path, source.commit, digest))
     start = "random" if random_init else "new head" if new_head else "checkpoint"
     return TaskModel(model, task, start, origin, tuple(notes))
 

@@ -192,12 +192,12 @@ def _names(claims: Sequence[Claim]) -> str:
 
 def _shares(claims: Sequence[Claim], verb: str) -> str:
     """`L24·H4 writes 39 % [30, 45], L30·H2 25 % [23, 27]`, of the verb `writes`."""
-    told = [
+    heads = [
         f"{place_name(one.layer, one.head)}{'' if at else f' {verb}'} "
         f"{percent(one.value, one.low, one.high)}"
         for at, one in enumerate(claims[:NAMED])
     ]
-    return ", ".join(told)
+    return ", ".join(heads)
 
 
 def _said(one: xr.Dataset, writers: Sequence[Claim]) -> str:

@@ -150,7 +150,7 @@ def find_sites(model: PreTrainedModel) -> list[Site]:
 
 def _apart(sites: list[Site]) -> list[Site]:
     """Two towers side by side (CLIP) are two stacks, and have the towers' names."""
-    towers = [found and found[1] for found in (_TOWER.search(site.path) for site in sites)]
+    towers = [match and match[1] for match in (_TOWER.search(site.path) for site in sites)]
     if len(set(filter(None, towers))) < 2:
         return sites
     pairs = zip(sites, towers, strict=True)
