@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import headscope as hs
+import strangers
 from headscope.core.verdict import Outcome
 from headscope.errors import InputError
 from headscope.papers import run_paper
@@ -30,16 +31,8 @@ BROKEN = replace(PAPER, name="broken", makers={})
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """The package of the page, with two objects that are no paper beside its own."""
-    (code,) = re.findall(r"```python\n# mine/__init__.py\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    files = {
-        "mine/__init__.py": code + BROKEN,
-        "mine-1.0.dist-info/entry_points.txt": ENTRIES,
-        "mine-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n",
-    }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text, "utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    (code,) = re.findall(r"```python\n# mine.py\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    strangers.install(tmp_path, monkeypatch, code + BROKEN, ENTRIES)
     run_paper.papers.cache_clear()
     yield tmp_path
     run_paper.papers.cache_clear()
