@@ -84,6 +84,7 @@ class Question:
     tables    tree -> further tables by file name, beside the tidy one of its group; a table with
               a note is one in the layout of a paper
     findings  tree -> sentences with numbers, for the head of a page
+    pages     (tree, folder) -> pages written beside the report: their file names and titles
     card      what it adds to the card of a head, a `core.card_part.CardPart`
     looks     (tree, stored inputs) -> [unit] in which input each head is opened, and at which token
     metrics   tree -> numbers per head, where they are not simply all variables [layer, head, …]
@@ -119,6 +120,7 @@ class Question:
     places: Any = None
     tables: Any = None
     findings: Any = None
+    pages: Any = None
     card: Any = None
     looks: Any = None
     metrics: Any = None
