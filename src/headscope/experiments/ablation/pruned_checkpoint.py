@@ -36,13 +36,13 @@ from headscope.core.results import (
 from headscope.core.whole_file import put_folder, replaceable
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.terms import best_order
-from headscope.experiments.ablation.variant_answers import naive
-from headscope.experiments.ablation.variants import Head, StandIn, Variant, heads_in
 from headscope.model.batch import Batch
 from headscope.model.checkpoint import quietly
 from headscope.model.families.sites import find_sites, registered
 from headscope.model.model import Model, forward
 from headscope.model.placement import refuse_spread
+from headscope.model.variant_answers import naive
+from headscope.model.variants import Head, StandIn, Variant, heads_in
 from headscope.model.weights import weights_sha256
 from headscope.run.store import Run
 

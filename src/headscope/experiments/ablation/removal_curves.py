@@ -25,9 +25,9 @@ from headscope.core.results import Variable, labelled, printable
 from headscope.errors import InputError
 from headscope.experiments.ablation.effects import losses_of, numbers_told
 from headscope.experiments.ablation.pruned_checkpoint import disabled
-from headscope.experiments.ablation.variant_answers import Way, answering, small_batches, sweep
-from headscope.experiments.ablation.variants import Head, StandIn, Variant
 from headscope.model.linears import linears
+from headscope.model.variant_answers import Way, answering, small_batches, sweep
+from headscope.model.variants import Head, StandIn, Variant
 from headscope.tasks.metrics import draws_of, main_score
 from headscope.tasks.predict import EncodedTask, outputs
 from headscope.tasks.task import Task

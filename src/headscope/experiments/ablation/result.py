@@ -39,7 +39,7 @@ from headscope.tasks.metrics import draws_of, predicted, score_estimate
 from headscope.tasks.task import Task
 
 if TYPE_CHECKING:
-    from headscope.experiments.ablation.variants import Variant
+    from headscope.model.variants import Variant
 
 SOURCE = "Kovaleva et al. 2019, §4.6"
 OURS = "headscope"

@@ -24,9 +24,6 @@ from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled, place_name
 from headscope.core.terms import WANG
 from headscope.corpus.document import Example
-from headscope.experiments.ablation.shared_prefix import CopiedPass, SharedPrefix, WholePass
-from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
-from headscope.experiments.ablation.variants import check
 from headscope.experiments.circuits.direct_logits import (
     about,
     language_model,
@@ -43,10 +40,13 @@ from headscope.experiments.circuits.head_swaps import (
 from headscope.experiments.circuits.patching import q_of
 from headscope.experiments.circuits.prompts import Prompt, PromptSet, few_shots
 from headscope.experiments.circuits.readout import asked_places, asking_last
-from headscope.experiments.importance.objectives import LanguageModel
 from headscope.model.attention import AttentionCall, probabilities
 from headscope.model.batch import Batch, to_float64
+from headscope.model.language_model import LanguageModel
 from headscope.model.model import evaluating
+from headscope.model.shared_prefix import CopiedPass, SharedPrefix, WholePass
+from headscope.model.variant_answers import BATCH_TOKENS
+from headscope.model.variants import check
 
 VIA = ("q", "k", "v")
 TODD = "Todd et al. 2024, average indirect effect"

@@ -19,14 +19,14 @@ from transformers import PreTrainedModel
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import ModelError
-from headscope.experiments.ablation.shared_prefix import SharedPrefix, WholePass, replaced
-from headscope.experiments.ablation.variant_answers import TOLERANCE
-from headscope.experiments.ablation.variants import StandIn
 from headscope.experiments.circuits.prompts import PromptSet
-from headscope.experiments.importance.objectives import TokenLoss
 from headscope.model.batch import Batch
 from headscope.model.key_value_cache import cache_of, going_on
+from headscope.model.language_model import TokenLoss
 from headscope.model.model import Model, run_network
+from headscope.model.shared_prefix import SharedPrefix, WholePass, replaced
+from headscope.model.variant_answers import TOLERANCE
+from headscope.model.variants import StandIn
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,6 @@ from headscope.core.terms import NANDA, WANG
 from headscope.corpus.document import Example
 from headscope.errors import InputError
 from headscope.experiments.ablation.effects import corrected, two_sided
-from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
 from headscope.experiments.circuits.direct_logits import (
     SOURCE,
     about,
@@ -55,10 +54,11 @@ from headscope.experiments.circuits.head_swaps import (
 from headscope.experiments.circuits.prompts import FEWEST_ITEMS, Prompt, PromptSet
 from headscope.experiments.circuits.readout import asking_last
 from headscope.experiments.importance.gradients import frozen
-from headscope.experiments.importance.objectives import LanguageModel, TokenLoss
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.batch import to_float64
+from headscope.model.language_model import LanguageModel, TokenLoss
 from headscope.model.model import evaluating, run_network
+from headscope.model.variant_answers import BATCH_TOKENS
 
 WAYS = ("restore", "break")
 

@@ -23,17 +23,17 @@ from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled, largest_first, printable
 from headscope.core.terms import OURS, WANG
 from headscope.corpus.document import Example
-from headscope.experiments.ablation.shared_prefix import WholePass
-from headscope.experiments.ablation.variants import mean_mixtures
 from headscope.experiments.circuits.direct_logits import SOURCE, written
 from headscope.experiments.circuits.head_paths import VIA, one_by_one, path_changes
 from headscope.experiments.circuits.head_swaps import AskedBatch, asked_batches, differences
 from headscope.experiments.circuits.prompts import PromptSet
-from headscope.experiments.importance.objectives import LanguageModel
 from headscope.model.batch import to_float64
 from headscope.model.instrument import Instrument
+from headscope.model.language_model import LanguageModel
 from headscope.model.layer import LayerView
 from headscope.model.model import evaluating, forward
+from headscope.model.shared_prefix import WholePass
+from headscope.model.variants import mean_mixtures
 
 FOLLOWED = 10  # heads between which paths are followed
 TOLD = ("probability", "rank", "loss")  # of a token that came, or that could come

@@ -21,8 +21,8 @@ from transformers import PreTrainedModel
 
 from headscope.core.accumulators import Ints
 from headscope.errors import ModelError
-from headscope.experiments.importance.objectives import LanguageModel, TokenLoss
 from headscope.model.batch import Batch
+from headscope.model.language_model import LanguageModel, TokenLoss
 from headscope.model.linears import rounding, used_matrix
 from headscope.model.placement import held
 

@@ -30,11 +30,11 @@ from headscope.experiments.circuits.made_inputs import (
     opening_token,
     plain_tokens,
 )
-from headscope.experiments.importance.objectives import TokenLoss
 from headscope.model.batch import to_float64
 from headscope.model.checkpoint import quietly
 from headscope.model.instrument import Instrument, Observer
 from headscope.model.key_value_cache import cache_of, going_on
+from headscope.model.language_model import TokenLoss
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, evaluating, run_network
 from headscope.run.plan import encoder_for

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.experiments.ablation.shared_prefix import SharedPrefix, WholePass
-from headscope.experiments.ablation.variants import StandIn
-from headscope.experiments.importance.objectives import Objective
+from headscope.experiments.importance.task_loss import Objective
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch, to_float64
+from headscope.model.shared_prefix import SharedPrefix, WholePass
+from headscope.model.variants import StandIn
 from headscope.run.shard_files import State
 
 

@@ -1,9 +1,9 @@
-"""The losses that are differentiated, of a task or of a language model; and the tokens asked for.
+"""Language models with their head: their losses, which may be differentiated, and what is masked.
 
 A loss is a number per example, and what is differentiated is the sum over the examples of a batch:
 an example's gradients are then its own, whatever it is batched with. Examples are known by their
-places. Beside its losses an objective has `answers`, how well the right answer is told (what
-AttAttr attributes), and `asking`, a context in which the network tells the logits that it takes.
+places. Beside its losses an objective has `answers`, the probability of the right answer (what
+AttAttr attributes), and `asking`, in which the network gives only the logits that it takes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,58 +22,16 @@ from transformers import (
     PreTrainedModel,
 )
 
-from headscope.core.accumulators import Array, Ints, generator
+from headscope.core.accumulators import Ints, generator
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.document import Example
 from headscope.errors import CorpusError, ModelError
 from headscope.model import checkpoint, weights
 from headscope.model.model import Model, checked
 from headscope.model.placement import DeviceMap, Placement
-from headscope.tasks.task import Task
 
 Ids = Ints
 ROWS = 64  # whose log-probabilities are held at once: vocabularies are large
-
-
-@dataclass(frozen=True)
-class TaskLoss:
-    """A task's own loss: cross-entropy in nats, or the squared error of a regression.
-
-    The right answer is told by its probability (Hao et al. 2021); in a regression by −(error²),
-    which is ours.
-
-    labels  [example] ids of classes, or numbers
-    """
-
-    task: Task
-    labels: Array
-
-    @property
-    def name(self) -> str:
-        """Of the loss."""
-        return "squared error" if self.task.is_regression else "cross-entropy"
-
-    @property
-    def units(self) -> str:
-        """Of the loss."""
-        return "1" if self.task.is_regression else "nats"
-
-    def losses(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row]; logits [row, output]."""
-        right = torch.from_numpy(self.labels[list(places)]).to(logits.device)
-        if self.task.is_regression:
-            return (logits[:, 0] - right.to(logits.dtype)) ** 2
-        return functional.cross_entropy(logits, right, reduction="none")
-
-    def answers(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row]; logits [row, output]."""
-        losses = self.losses(logits, places)
-        return -losses if self.task.is_regression else torch.exp(-losses)
-
-    @contextmanager
-    def asking(self, _network: PreTrainedModel, _places: Sequence[int]) -> Iterator[None]:
-        """Changes nothing."""
-        yield
 
 
 @dataclass(frozen=True)
@@ -143,9 +101,6 @@ class TokenLoss:
     def _means(self, values: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
         parts = torch.split(values, [len(self.asked[at]) for at in places])
         return torch.stack([part.mean() for part in parts])  # [row]
-
-
-Objective = TaskLoss | TokenLoss
 
 
 # --- language models, and the tokens that they are asked for ----------------------------------

@@ -21,12 +21,12 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from headscope.errors import ModelError
-from headscope.experiments.ablation.variants import StandIn, Variant, heads_in
 from headscope.model.attention import AttentionCall, listening, visible
 from headscope.model.batch import Batch
 from headscope.model.families.sites import find_sites
 from headscope.model.instrument import Reversible
 from headscope.model.model import run_network
+from headscope.model.variants import StandIn, Variant, heads_in
 
 
 class WholePass:

@@ -18,11 +18,11 @@ from transformers import PreTrainedModel
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import ModelError
-from headscope.experiments.ablation.shared_prefix import SharedPrefix
-from headscope.experiments.ablation.variants import StandIn, Variant, lowest_layer
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.model import Model, evaluating, forward
+from headscope.model.shared_prefix import SharedPrefix
+from headscope.model.variants import StandIn, Variant, lowest_layer
 
 BATCH_TOKENS = 2048  # of one forward pass, padding and all variants in it included
 TOLERANCE = 1e-5  # of the largest logit; float32 rounding through 24 layers stays below it
