@@ -1,4 +1,4 @@
-"""The losses that are differentiated, of a task or of a language model; and the tokens asked for.
+"""Losses that are differentiated: of a task, or of a language model at chosen tokens.
 
 A loss is a number per example, and what is differentiated is the sum over the examples of a batch:
 an example's gradients are then its own, whatever it is batched with. Examples are known by their
@@ -50,35 +50,38 @@ class TaskLoss:
 
     @property
     def name(self) -> str:
-        """Of the loss."""
+        """The name of the loss."""
         return "squared error" if self.task.is_regression else "cross-entropy"
 
     @property
     def units(self) -> str:
-        """Of the loss."""
+        """The unit of the loss."""
         return "1" if self.task.is_regression else "nats"
 
     def losses(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row]; logits [row, output]."""
+        """[row] losses; logits [row, output]."""
         right = torch.from_numpy(self.labels[list(places)]).to(logits.device)
         if self.task.is_regression:
             return (logits[:, 0] - right.to(logits.dtype)) ** 2
         return functional.cross_entropy(logits, right, reduction="none")
 
     def answers(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row]; logits [row, output]."""
+        """[row] probability of the right class, or the negative loss of a regression; logits [row,
+        output].
+        """
         losses = self.losses(logits, places)
         return -losses if self.task.is_regression else torch.exp(-losses)
 
     @contextmanager
     def asking(self, _network: PreTrainedModel, _places: Sequence[int]) -> Iterator[None]:
-        """Changes nothing."""
+        """Does nothing: a task's head computes one row per example."""
         yield
 
 
 @dataclass(frozen=True)
 class TokenLoss:
-    """A language model's loss: cross-entropy in nats, the mean over an example's asked places.
+    """A language model's loss: cross-entropy in nats, the mean over an example's predicted
+    positions.
 
     The right answer is told by the mean probability of the right tokens.
 
@@ -94,23 +97,23 @@ class TokenLoss:
 
     @property
     def digest(self) -> str:
-        """Hex sha256 over all that is asked."""
+        """Hex sha256 over the predicted positions and their tokens."""
         pairs = zip(self.asked, self.right, strict=True)
         return sha256_of(
             places.tobytes() + b"\x1f" + ids.tobytes() + b"\x1e" for places, ids in pairs
         )
 
     def losses(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row]; logits [asked place of any row, vocabulary]."""
+        """[row] losses; logits [predicted position of any row, vocabulary]."""
         return self._means(self._each(logits, places), places)
 
     def answers(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row]; logits as before."""
+        """[row] mean probability of the right tokens; logits as in `losses`."""
         return self._means(torch.exp(-self._each(logits, places)), places)
 
     @contextmanager
     def asking(self, network: PreTrainedModel, places: Sequence[int]) -> Iterator[None]:
-        """The language-model head computes only the places that are asked for."""
+        """Inside the context the language-model head computes only the predicted positions."""
         head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
         if head is None:
             raise ModelError(
@@ -198,7 +201,7 @@ def load_language_model(
 
 
 def _kind(name: str, config: Any) -> str:
-    """By the class that the weights were saved from."""
+    """The kind of language model, from the class that the weights were saved from."""
     classes = " ".join(config.architectures or [])
     if config.is_encoder_decoder:
         raise ModelError(
@@ -217,7 +220,7 @@ def _kind(name: str, config: Any) -> str:
 
 @dataclass(frozen=True)
 class AskedTokens:
-    """Examples as the model reads them, and the tokens that it must predict.
+    """Examples as the model reads them, and the tokens to predict.
 
     left_out  examples in which nothing can be asked
     """
@@ -228,7 +231,7 @@ class AskedTokens:
 
 
 def masked(model: Model, examples: Sequence[Example], *, seed: int) -> AskedTokens:
-    """Masks tokens for a masked language model, drawn by the seed and the example's id alone.
+    """Masks tokens for a masked language model; masks depend only on the seed and the example's id.
 
     raises  ModelError for a tokenizer without a mask token; CorpusError where nothing can be asked
     """
@@ -258,7 +261,7 @@ def masked(model: Model, examples: Sequence[Example], *, seed: int) -> AskedToke
 
 
 def causal(examples: Sequence[Example]) -> AskedTokens:
-    """For a causal language model: each token is predicted from those before it."""
+    """The objective of a causal language model: each token is predicted from those before it."""
     shown = [example for example in examples if len(example) > 1]
     places_of = [np.arange(len(example) - 1) for example in shown]
     right = [example.input_ids[1:] for example in shown]
