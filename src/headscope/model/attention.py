@@ -7,21 +7,25 @@ recorded, and refusing what it does not know. Every listener is shown the call b
 mixed, and may change it or mix them by itself, and once more afterwards.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
+import transformers
 from torch import nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.masking_utils import eager_mask
 
 from headscope.errors import ModelError
 from headscope.model.families.sites import Site, configurations
 from headscope.model.long_attention import LongAttention
 from headscope.model.long_mask import LongMask
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 NAME = "headscope"
 # What transformers hands to an attention function beside q, k, v and the mask.
@@ -135,6 +139,8 @@ def listening(
     alone  the listeners of outer contexts hear nothing meanwhile; else they come first
     whole  inputs of more tokens are read without their whole maps; None: no input is
     """
+    transformers.AttentionInterface.register(NAME, _attention)
+    transformers.AttentionMaskInterface.register(NAME, _mask)  # else padding would be attended
     before = [(c, c._attn_implementation_internal) for c in configurations(model)]
     token = _LISTENERS.set((*(() if alone else _LISTENERS.get()), listener))
     limit = _WHOLE.set(whole)
@@ -185,6 +191,8 @@ def _mask(batch_size: int, q_length: int, kv_length: int, **options: Any) -> Any
     """What transformers asks for a mask: a tensor, or of a long input a `LongMask`."""
     whole = _WHOLE.get()
     if whole is None or max(q_length, kv_length) <= whole:
+        from transformers.masking_utils import eager_mask
+
         return eager_mask(batch_size, q_length, kv_length, **options)
     return LongMask.of(batch_size, q_length, kv_length, **options)
 
@@ -195,10 +203,6 @@ def refused_whole(tokens: int) -> ModelError:
         f"an input of {tokens} tokens is read without whole maps; wanted one that has them: "
         f"--max-length {_WHOLE.get()} for shorter inputs, or --whole-maps {tokens}"
     )
-
-
-AttentionInterface.register(NAME, _attention)
-AttentionMaskInterface.register(NAME, _mask)  # without it padding would silently be attended
 
 
 def probabilities(

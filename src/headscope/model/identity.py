@@ -1,10 +1,11 @@
 """Check that the heads of each layer add up to its output: Σ_h Σ_j α f_h(x_j) + b_O."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import PreTrainedModel
 
 from headscope.errors import ModelError
 from headscope.model.families.sites import find_sites
@@ -12,6 +13,9 @@ from headscope.model.instrument import AttentionCall, Instrument
 from headscope.model.layer import LayerView
 from headscope.model.linears import refuse, rounding
 from headscope.model.placement import held, input_device, plain, split
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 def identity_errors(

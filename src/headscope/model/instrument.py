@@ -9,15 +9,17 @@ implementation and removes all hooks. Families that do not use transformers' att
 read through their own maps (`families.eager`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
+import transformers
 from torch import nn
-from transformers import PreTrainedModel
 
 from headscope.errors import HeadscopeError, ModelError
 from headscope.model.attention import AttentionCall, listening
@@ -33,6 +35,9 @@ from headscope.model.families.sites import (
 from headscope.model.lags import Diagonals
 from headscope.model.layer import LayerInput, LayerView
 from headscope.model.long_layer import LongLayerView
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 __all__ = ["AttentionCall", "Instrument", "Intervention", "LayerView", "Observer"]
 
@@ -132,7 +137,7 @@ class Instrument(Reversible):
     def _open(self, stack: ExitStack) -> None:
         keep = stack.callback
         for module in self.model.modules():
-            if isinstance(module, PreTrainedModel):  # an encoder may be run by itself
+            if isinstance(module, transformers.PreTrainedModel):  # an encoder may be run by itself
                 keep(module.register_forward_pre_hook(self._begin).remove)
                 keep(module.register_forward_hook(self._end, always_call=True).remove)
         for site in self.sites:

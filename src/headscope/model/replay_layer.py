@@ -4,18 +4,23 @@ The whole layer runs: attention with the weights that were seen, residual, norms
 hooks are set aside meanwhile, ours and everyone's, so that nobody takes it for another layer.
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
+import transformers
 from torch import nn
-from transformers import Cache, PreTrainedModel
 
 from headscope.errors import ModelError
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.layer import LayerView
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
@@ -77,7 +82,7 @@ def _copied(value: Any, example: int, copies: int, examples: int) -> Any:
         return {key: _copied(one, example, copies, examples) for key, one in value.items()}
     if type(value) in (tuple, list):
         return type(value)(_copied(one, example, copies, examples) for one in value)
-    return None if isinstance(value, Cache) else value
+    return None if isinstance(value, transformers.Cache) else value
 
 
 @contextmanager

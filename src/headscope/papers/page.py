@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headscope.core.bibliography import SOURCES
 from headscope.core.control import controls
 from headscope.core.results import counted, printable, title_name
 from headscope.core.verdict import MEANINGS, Outcome
@@ -167,7 +166,7 @@ def render(outcome: PaperOutcome) -> str:
         "headscope.papers",
         styles.css(),
         paper=outcome.paper,
-        source=SOURCES[outcome.paper.source],
+        source=outcome.paper.source,
         model=title_name(printable(outcome.model["name"])),
         facts=_facts(outcome),
         own=outcome.own,

@@ -16,6 +16,8 @@ Two more are asked of pairs of heads alone: clusters and likeness of layers come
 A folder is read in their place: a model of the same shape, say of before the training.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,13 +25,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import nn
-from transformers import PreTrainedModel
 
 from headscope.core.control import CONTROL
 from headscope.core.progress import Advance, unheard
@@ -44,6 +45,9 @@ from headscope.model.placement import place_alike, plain, spread
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.manifest import dtype_of
 from headscope.run.readings import MOST_SAMPLED
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 NONE, RANDOM, PAIRS = "none", "random", "divergence"
 SHARE = 0.1  # ours: of the tokens of a run, read by all networks of the control together

@@ -4,14 +4,16 @@ As `headscope.load`, with the network's classification head: safetensors only, r
 unless asked for. The order of the classes is compared with the checkpoint's own configuration.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+import transformers
 from torch import nn
-from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from headscope.errors import ModelError
 from headscope.model import checkpoint, weights
@@ -19,6 +21,9 @@ from headscope.model.checkpoint import Checkpoint
 from headscope.model.model import Model, checked
 from headscope.model.placement import DeviceMap, Placement
 from headscope.tasks.task import Task, known_task, own_task, plain
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(eq=False)
@@ -170,7 +175,10 @@ def _state_task(config: Any, tokenizer: Any, task: Task, *, anew: bool) -> None:
 def _read(source: Checkpoint, dtype: str, where: Placement, *, new_head: bool) -> PreTrainedModel:
     network: PreTrainedModel
     network, missing = source.network(
-        AutoModelForSequenceClassification, dtype, where, ignore_mismatched_sizes=new_head
+        transformers.AutoModelForSequenceClassification,
+        dtype,
+        where,
+        ignore_mismatched_sizes=new_head,
     )
     head = {key for key in missing if not key.startswith(f"{network.base_model_prefix}.")}
     if head and not new_head:
@@ -184,7 +192,7 @@ def _read(source: Checkpoint, dtype: str, where: Placement, *, new_head: bool) -
 def _random(source: Checkpoint) -> PreTrainedModel:
     network: PreTrainedModel = checkpoint.attempt(
         source.name,
-        AutoModelForSequenceClassification.from_config,
+        transformers.AutoModelForSequenceClassification.from_config,
         source.config,
         attn_implementation="eager",
         dtype=torch.float32,

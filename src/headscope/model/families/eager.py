@@ -7,17 +7,22 @@ left out: what such families add to q·k (relative positions) is not theirs alon
 dropout the maps are what is left after it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+import transformers
 from torch import nn
-from transformers import PreTrainedModel
 
 from headscope.errors import ModelError
 from headscope.model.families.sites import Site, configurations
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 Take = Callable[[Site, torch.Tensor, list[torch.Tensor]], None]
 CORES = 4  # into which CodeGen cuts its heads, with queries, values and keys of each together
@@ -56,7 +61,8 @@ def read_eagerly(model: PreTrainedModel, sites: Sequence[Site], take: Take) -> I
     with ExitStack() as stack:
         stack.enter_context(_stock(model))
         for module in model.modules():
-            if isinstance(module, PreTrainedModel):  # one inside another may be run by itself
+            # One inside another may be run by itself.
+            if isinstance(module, transformers.PreTrainedModel):
                 stack.callback(module.register_forward_pre_hook(ask, with_kwargs=True).remove)
         for site in sites:
             shown = site.attention.register_forward_hook(partial(show, site), with_kwargs=True)

@@ -50,7 +50,7 @@ from headscope.run.store import Run, open_run
 from headscope.views.packed_arrays import packed
 from headscope.views.view_text import frame_of
 
-PACKAGE, FILE, TITLE = "headscope.views", "prompts.html", "Prompts, head by head"
+PACKAGE, FILE, TITLE = "headscope.experiments.circuits", "prompts.html", "Prompts, head by head"
 NAMED = 3  # heads that a sentence names
 SOURCE_STEPS, SHARE_STEPS = 32767, 65535
 FIGURES = 4  # of numbers that stand on the page as they are
