@@ -36,7 +36,8 @@ ROWS = 64  # whose log-probabilities are held at once: vocabularies are large
 
 @dataclass(frozen=True)
 class TokenLoss:
-    """A language model's loss: cross-entropy in nats, the mean over an example's asked places.
+    """A language model's loss: cross-entropy in nats, the mean over an example's predicted
+    positions.
 
     The right answer is told by the mean probability of the right tokens.
 
@@ -52,23 +53,23 @@ class TokenLoss:
 
     @property
     def digest(self) -> str:
-        """Hex sha256 over all that is asked."""
+        """Hex sha256 over the predicted positions and their tokens."""
         pairs = zip(self.asked, self.right, strict=True)
         return sha256_of(
             places.tobytes() + b"\x1f" + ids.tobytes() + b"\x1e" for places, ids in pairs
         )
 
     def losses(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row]; logits [asked place of any row, vocabulary]."""
+        """[row] losses; logits [predicted position of any row, vocabulary]."""
         return self._means(self._each(logits, places), places)
 
     def answers(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row]; logits as before."""
+        """[row] mean probability of the right tokens; logits as in `losses`."""
         return self._means(torch.exp(-self._each(logits, places)), places)
 
     @contextmanager
     def asking(self, network: PreTrainedModel, places: Sequence[int]) -> Iterator[None]:
-        """The language-model head computes only the places that are asked for."""
+        """Inside the context the language-model head computes only the predicted positions."""
         head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
         if head is None:
             raise ModelError(
@@ -153,7 +154,7 @@ def load_language_model(
 
 
 def _kind(name: str, config: Any) -> str:
-    """By the class that the weights were saved from."""
+    """The kind of language model, from the class that the weights were saved from."""
     classes = " ".join(config.architectures or [])
     if config.is_encoder_decoder:
         raise ModelError(
@@ -172,7 +173,7 @@ def _kind(name: str, config: Any) -> str:
 
 @dataclass(frozen=True)
 class AskedTokens:
-    """Examples as the model reads them, and the tokens that it must predict.
+    """Examples as the model reads them, and the tokens to predict.
 
     left_out  examples in which nothing can be asked
     """
@@ -183,7 +184,7 @@ class AskedTokens:
 
 
 def masked(model: Model, examples: Sequence[Example], *, seed: int) -> AskedTokens:
-    """Masks tokens for a masked language model, drawn by the seed and the example's id alone.
+    """Masks tokens for a masked language model; masks depend only on the seed and the example's id.
 
     raises  ModelError for a tokenizer without a mask token; CorpusError where nothing can be asked
     """
@@ -213,7 +214,7 @@ def masked(model: Model, examples: Sequence[Example], *, seed: int) -> AskedToke
 
 
 def causal(examples: Sequence[Example]) -> AskedTokens:
-    """For a causal language model: each token is predicted from those before it."""
+    """The objective of a causal language model: each token is predicted from those before it."""
     shown = [example for example in examples if len(example) > 1]
     places_of = [np.arange(len(example) - 1) for example in shown]
     right = [example.input_ids[1:] for example in shown]

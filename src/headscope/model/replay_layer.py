@@ -1,4 +1,4 @@
-"""Run a layer again on the input that it had, with other value vectors.
+"""Run a layer again on its recorded input, with other value vectors.
 
 The whole layer runs: attention with the weights that were seen, residual, norms, feed-forward. Its
 hooks are set aside meanwhile, ours and everyone's, so that nobody takes it for another layer.

@@ -1,4 +1,4 @@
-"""Computes what each head of a decoder does on inputs that are made for the question.
+"""Computes what each head of a decoder does on synthetic inputs.
 
 run = circuits("my-decoder", output="run")
 run["circuits"]["score"].sel(circuit="induction")

@@ -1,4 +1,4 @@
-"""Reads what every head does after single prompts, for a page that shows them.
+"""Computes what every head does on single prompts, for the page that shows them.
 
 The parts are those of the other modules, each prompt by itself: the probability, rank and loss of
 every token that came; what each head writes to the answer, by source token (`direct_logits`); what
@@ -71,7 +71,7 @@ def prompt_views(
     followed: Sequence[Head] = (),
     batch_tokens: int,
 ) -> xr.Dataset:
-    """The group `prompts`: what stands on the page of the first `shown` prompts.
+    """The group `prompts`: the data of the page for the first `shown` prompts.
 
     every     prompts, clean and corrupted, over which the mean of a head's mixture is taken
     followed  heads (layer, head) between which paths are followed; wants corrupted prompts
@@ -145,7 +145,7 @@ def _labelled(values: dict[str, Any]) -> xr.Dataset:
 def _lost(
     model: LanguageModel, prompts: PromptSet, instead: torch.Tensor | None, *, batch_tokens: int
 ) -> Float64:
-    """[prompt, layer, head] by how much the logit difference falls without a head.
+    """[prompt, layer, head] fall of the logit difference without a head.
 
     instead  [layer, head, dim] what each gives everywhere; None: nothing
     """
@@ -216,7 +216,8 @@ def _padded(some: Sequence[Float64]) -> Float64:
 
 
 def followed_heads(*values: Float64) -> list[Head]:
-    """FOLLOWED heads (layer, head), in turn the largest of each of the values [layer, head].
+    """FOLLOWED heads (layer, head), taken in turn from the largest of each of the values [layer,
+    head].
 
     They stand in the order of the layers.
     """

@@ -1,4 +1,4 @@
-"""What a report says of the heads that write, or carry, the answer of prompts."""
+"""Report section on the heads that write the answer of a prompt, or carry it."""
 
 from functools import partial
 
@@ -41,7 +41,7 @@ SHARES = {"effect": "Patching", "attribution": "Attribution", "direct_share": "W
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
-    """Heads whose patching surely moves the answer, by what they write and what they carry."""
+    """Claims on heads whose patching clearly moves the answer, by what they write and carry."""
     dataset = group(tree, NAME)
     if dataset is None or "effect" not in dataset:
         return []
@@ -73,7 +73,9 @@ def claims(tree: xr.DataTree) -> list[Claim]:
 
 
 def findings(tree: xr.DataTree) -> list[str]:
-    """How well the model answers, which heads bring the answer, and whether attribution agrees."""
+    """Sentences on how well the model answers, which heads bring the answer, and whether
+    attribution agrees.
+    """
     dataset = group(tree, NAME)
     if dataset is None:
         return []

@@ -1,4 +1,4 @@
-"""Computes how important each head is to a loss, by its gradients.
+"""Computes how much a loss depends on each head, by its gradients.
 
 run = importance("my-checkpoint", "rte", data="glue", output="run")
 run["importance"]["head_importance"].sel(variant="michel")

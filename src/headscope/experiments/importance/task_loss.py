@@ -30,29 +30,29 @@ class TaskLoss:
 
     @property
     def name(self) -> str:
-        """Of the loss."""
+        """The name of the loss."""
         return "squared error" if self.task.is_regression else "cross-entropy"
 
     @property
     def units(self) -> str:
-        """Of the loss."""
+        """The unit of the loss."""
         return "1" if self.task.is_regression else "nats"
 
     def losses(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row]; logits [row, output]."""
+        """[row] losses; logits [row, output]."""
         right = torch.from_numpy(self.labels[list(places)]).to(logits.device)
         if self.task.is_regression:
             return (logits[:, 0] - right.to(logits.dtype)) ** 2
         return functional.cross_entropy(logits, right, reduction="none")
 
     def answers(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row]; logits [row, output]."""
+        """[row] the right class's probability, or minus a regression's loss; logits [row, output]."""
         losses = self.losses(logits, places)
         return -losses if self.task.is_regression else torch.exp(-losses)
 
     @contextmanager
     def asking(self, _network: PreTrainedModel, _places: Sequence[int]) -> Iterator[None]:
-        """Changes nothing."""
+        """Does nothing: a task's head computes one row per example."""
         yield
 
 
