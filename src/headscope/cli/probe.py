@@ -15,7 +15,15 @@ from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.terminal_output import ProgressBar, complain, size_of
 from headscope.cli.typed_command import group, run_command
 from headscope.core.head_names import first
-from headscope.core.options import Options, argument, flag, option, required, several
+from headscope.core.options import (
+    Options,
+    argument,
+    comma_separated,
+    flag,
+    option,
+    required,
+    several,
+)
 from headscope.errors import InputError
 from headscope.run.processes import noting_failure
 
@@ -142,7 +150,7 @@ def _settings(given: _ProbeOptions) -> ProbeSettings:
         given.data,
         given.training,
         given.chance,
-        probes=options.comma_separated(given.training.probes) or None,
+        probes=comma_separated(given.training.probes) or None,
         curve=_numbers("--curve", given.training.curve),
         structural_layers=tuple(layer - start for layer in layers) or None,
     )
@@ -150,7 +158,7 @@ def _settings(given: _ProbeOptions) -> ProbeSettings:
 
 def _numbers(option: str, text: str | None, least: int = 1) -> tuple[int, ...]:
     """`100,300` as (100, 300); raises InputError for what is no number from `least`."""
-    parts = options.comma_separated(text)
+    parts = comma_separated(text)
     if any(not part.isdecimal() or int(part) < least for part in parts):
         raise InputError(
             f"found {option} {text}; wanted numbers from {least}, say {option} 100,300"

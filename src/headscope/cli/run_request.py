@@ -15,12 +15,11 @@ from headscope.cli.options import (
     AnalysisOptions,
     CorpusRunOptions,
     RunOptions,
-    comma_separated,
     read_corpus,
     settings_from,
 )
 from headscope.cli.terminal_output import complain
-from headscope.core.options import option
+from headscope.core.options import comma_separated, option
 from headscope.errors import InputError
 from headscope.run.processes import check_shard
 

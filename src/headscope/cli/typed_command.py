@@ -245,10 +245,8 @@ def _parameter(each: Field[Any], how: Declared, kind: type[Options]) -> click.Pa
         settings = {"is_flag": True, "show_default": False, **value}
     if how.usual:
         settings["show_default"] = re.sub(r"\{(\w+)\}", partial(_shown, kind), how.usual)
-    settings = {
-        "show_default": how.shown and hint is not bool,
-        "help": how.off or how.text,
-    } | settings
+    shown = how.shown and hint is not bool
+    settings = {"show_default": shown, "help": how.off or how.text, **settings}
     return click.Option([*names, each.name], required=required, multiple=many, **settings)
 
 
@@ -279,7 +277,7 @@ def _click_type(hint: Any, how: Declared) -> Any:
     if get_origin(hint) in (Union, UnionType):
         return _click_type(Path if Path in (kinds := get_args(hint)) else kinds[0], how)
     if how.least is not None:
-        return (click.IntRange if hint is int else click.FloatRange)(how.least)
+        return click.IntRange(int(how.least)) if hint is int else click.FloatRange(how.least)
     return FILE if hint is Path else hint
 
 

@@ -15,12 +15,11 @@ from headscope.cli.options import (
     ModelOptions,
     Positive,
     check_parent,
-    comma_separated,
     json_flag,
 )
 from headscope.cli.terminal_output import heads_given, tell
 from headscope.cli.typed_command import group, typed_command
-from headscope.core.options import Options, argument, option
+from headscope.core.options import Options, argument, comma_separated, option
 from headscope.errors import InputError
 
 if TYPE_CHECKING:

@@ -86,7 +86,7 @@ class Declared:
 
 def _field(default: Any, text: str, **how: Any) -> Any:
     kind = "default_factory" if default in (dict, list) else "default"
-    return field(**{kind: default}, metadata={"declared": Declared(text, **how)})  # type: ignore[arg-type]
+    return field(**{kind: default}, metadata={"declared": Declared(text, **how)})
 
 
 def option(text: str, default: Any = None, **how: Any) -> Any:
@@ -155,11 +155,12 @@ class Options(Displayed):
 
     def __post_init__(self) -> None:
         """Raise InputError for a value that its field does not allow."""
+        kind: Any = type(self)
         for each in fields(self):
             how, value = declared(each), getattr(self, each.name)
             if how is None or value is None:
                 continue
-            known = choices(type(self), each.name)
+            known = choices(kind, each.name)
             if known and value not in known:
                 raise InputError(f"{each.name} is {value!r}; wanted one of {', '.join(known)}")
             if how.least is not None:
@@ -198,9 +199,9 @@ def type_of(kind: type, name: str) -> Any:
 
 
 @cache
-def choices(kind: type, name: str) -> tuple[str, ...]:
+def choices(kind: type[Any], name: str) -> tuple[str, ...]:
     """The words of which a field holds one; none where it is of another kind."""
-    text = kind.__dataclass_fields__[name].type  # type: ignore[attr-defined]
+    text = kind.__dataclass_fields__[name].type
     if not re.fullmatch(r"Literal\[[^]]*\]( \| None)?", str(text).removeprefix("typing.")):
         return ()
     hint = type_of(kind, name)
@@ -232,7 +233,7 @@ def takes(
     def made(function: Callable[[Request], Result]) -> Callable[P, Result]:
         @wraps(function)
         def call(*args: P.args, **more: P.kwargs) -> Result:
-            return function(kind(*args, **_keywords(kind, more)))  # type: ignore[arg-type]
+            return function(kind(*args, **_keywords(kind, more)))
 
         returned = inspect.signature(function).return_annotation
         vars(call)["__signature__"] = _signature(kind).replace(return_annotation=returned)

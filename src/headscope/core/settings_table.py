@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any, ClassVar, TypeVar
 
 from headscope.core.display import Displayed
+from headscope.core.options import Options, described
 from headscope.errors import InputError, unknown
 
 
@@ -30,7 +31,9 @@ Kind = TypeVar("Kind", bound=SettingsTable)
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
-def keywords(more: Mapping[str, Any], *kinds: type[SettingsTable]) -> list[dict[str, Any]]:
+def keywords(
+    more: Mapping[str, Any], *kinds: type[SettingsTable | Options]
+) -> list[dict[str, Any]]:
     """Of keywords those that are fields of each kind; InputError for one that is of none."""
     known = [[each.name for each in fields(kind)] for kind in kinds]
     every = list(dict.fromkeys(name for names in known for name in names))
@@ -55,7 +58,7 @@ def settings_of(kind: type[Kind], settings: Kind | None, more: Mapping[str, Any]
     return settings
 
 
-def documented(*kinds: type[SettingsTable]) -> Callable[[Call], Call]:
+def documented(*kinds: type[SettingsTable | Options]) -> Callable[[Call], Call]:
     """Decorates a function whose further keywords are the fields of settings classes.
 
     `help` and signature show each with its default and its meaning, as the classes say.
@@ -76,7 +79,10 @@ def documented(*kinds: type[SettingsTable]) -> Callable[[Call], Call]:
                         annotation=each.type,
                     ),
                 )
-            table = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[1]
+            if issubclass(kind, Options):
+                table = described(kind)
+            else:
+                table = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[1]
             text.append(f"The fields of {kind.__name__}, as keywords:\n\n{table}")
         vars(function)["__signature__"] = signature.replace(parameters=list(own.values()))
         function.__doc__ = "\n\n".join(text)

@@ -73,7 +73,7 @@ class FramesCorpus(Displayed):
         filters: FrameFilters | None = None,
         on_error: OnError = "stop",
     ) -> None:
-        """Raises CorpusError for a folder that is not whole, InputError for an unknown option."""
+        """Raises CorpusError for an incomplete folder, InputError for an unknown option."""
         check_choice("core", core, "declared", "sets")
         check_choice("on_error", on_error, "stop", "skip")
         root = Path(folder)
@@ -98,7 +98,7 @@ class FramesCorpus(Displayed):
         return stopped_at_faults(self._documents(), self.on_error)
 
     def facts(self) -> dict[str, object]:
-        """The folder, and how much of it is read."""
+        """The folder, and the options of reading."""
         return {"folder": self.folder, "lexical units": f"{len(self._units):,} lexical units"}
 
     def describe(self) -> dict[str, Any]:
@@ -203,9 +203,9 @@ def _frames(root: Path) -> frozenset[str]:
     there = {entry.name for entry in (root / "frame").iterdir()}
     missing = [name for name in names if f"{name}.xml" not in there]
     if missing or not names:
-        found = f"has no frame/{missing[0]}.xml" if missing else "lists no frame in frameIndex.xml"
+        fault = f"has no frame/{missing[0]}.xml" if missing else "lists no frame in frameIndex.xml"
         more = f" and misses {len(missing) - 1} more of {len(names)} frames" if missing[1:] else ""
-        raise CorpusError(f"{root} {found}{more}; {WHOLE}")
+        raise CorpusError(f"{root} {fault}{more}; {WHOLE}")
     return frozenset(names)
 
 
@@ -249,7 +249,7 @@ class XmlFile:
         return cls(path, tree)
 
     def place(self, element: Element) -> str:
-        """`file:line` of the element, found by reading the file again."""
+        """`file:line` of the element, located by reading the file again."""
         wanted = next(i for i, other in enumerate(self.root.iter()) if other is element)
         parser = expat.ParserCreate("utf-8")
         lines: list[int] = []

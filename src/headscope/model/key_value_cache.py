@@ -1,12 +1,16 @@
-"""The keys and values that a network keeps of one pass, for another that goes on from there.
+"""Reuse the keys and values of one forward pass in later passes.
 
 What transformers calls them changed with version 5.24: `cache`, before that `past_key_values`.
 """
 
-from inspect import signature
-from typing import Any
+from __future__ import annotations
 
-from transformers import PreTrainedModel
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
 
 BEFORE, SINCE = "past_key_values", "cache"
 

@@ -1,4 +1,4 @@
-"""One attention layer in one batch: its tensors, and what several analyses need of them.
+"""One attention layer in one batch: its tensors, and the quantities that analyses read.
 
 A `LayerView` holds the tensors that passed through the attention function. Entropies, column sums
 and norms of the transformed vectors are computed once, when they are first asked for.
@@ -125,7 +125,7 @@ class LayerView:
             "residual": self.residual is not None,
             "queries_keys": self.queries is not None and self.keys is not None,
         }
-        return frozenset(name for name, given in there.items() if given)
+        return frozenset(name for name, offered in there.items() if offered)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:

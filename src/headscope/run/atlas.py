@@ -1,4 +1,4 @@
-"""Run all analyses over a corpus: plan, compute shard by shard, merge, label, keep."""
+"""Run all analyses over a corpus: plan, compute shard by shard, merge, label, store."""
 
 from dataclasses import replace
 from functools import partial
@@ -115,7 +115,9 @@ def _atlas(
             counts=plan.counted(),
             shards=len(plan.shards),
             analyses=names,
-            linears=fastest_linears(model, longest_inputs(plan, settings), asked=execution.linears),
+            linears=fastest_linears(
+                model, longest_inputs(plan, settings), requested=execution.linears
+            ),
             threads=execution.threads_each,
             command=execution.command,
             engine=execution.engine,

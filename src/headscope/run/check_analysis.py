@@ -1,4 +1,4 @@
-"""Check that an analysis keeps the contract of analyses; for ours and for those of plug-ins.
+"""Check that an analysis, ours or a plug-in's, keeps the contract of analyses.
 
 Every check is one function below; the inputs and comparisons are in `run.contract_bench`.
 """
@@ -54,8 +54,8 @@ def check_result_is_labelled(bench: Bench) -> None:
         bench.claim(dim in result.indexes, f"the axis {dim!r} has no labels")
         wanted = {"layer": LAYERS, "head": HEADS}.get(str(dim))
         labels = result.indexes[dim].tolist()
-        told = f"{dim!r} is {labels}, wanted 0 … {size - 1}"
-        bench.claim(wanted is None or labels == list(range(wanted)), told)
+        fault = f"{dim!r} is {labels}, wanted 0 … {size - 1}"
+        bench.claim(wanted is None or labels == list(range(wanted)), fault)
 
 
 def check_intervals_are_in_order(bench: Bench) -> None:

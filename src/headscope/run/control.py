@@ -1,4 +1,4 @@
-"""The control of a run: what its analyses find in networks that know nothing.
+"""The control of a run: the same analyses on untrained networks.
 
 What a run says of heads may be said of the heads of any network: attention of an untrained one is
 broad, or rests on few tokens, by the scale of its weights alone. So each atlas reads a sample of
@@ -16,6 +16,8 @@ Two more are asked of pairs of heads alone: clusters and likeness of layers come
 A folder is read in their place: a model of the same shape, say of before the training.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,13 +25,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import nn
-from transformers import PreTrainedModel
 
 from headscope.core.control import CONTROL
 from headscope.core.progress import Advance, unheard
@@ -44,6 +45,9 @@ from headscope.model.placement import place_alike, plain, spread
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.manifest import dtype_of
 from headscope.run.readings import MOST_SAMPLED
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 NONE, RANDOM, PAIRS = "none", "random", "divergence"
 SHARE = 0.1  # ours: of the tokens of a run, read by all networks of the control together
@@ -60,7 +64,7 @@ MOST_TRAINED = 1 << 29  # ours: numbers of a network
 
 @dataclass(frozen=True)
 class Control:
-    """The networks that a run is held against.
+    """The untrained networks that a run is compared with.
 
     kind      "random", or "model" for one of a folder
     networks  by name; each is made when it is read, and let go
@@ -74,12 +78,12 @@ class Control:
     pairs: Collection[str] = ()
 
     def tokens(self, of_run: int) -> int:
-        """How many tokens each network reads at most, where the run has so many."""
+        """The most tokens that each network reads, for a run of `of_run` tokens."""
         whole = len(self.networks) - len(self.pairs)
         return max(LEAST, min(MOST_SAMPLED, int(SHARE * of_run / whole)))
 
     def asked(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """By network, which of these analyses it is asked; without those that are asked none."""
+        """The analyses for each network; networks without any are left out."""
         of_each = {
             network: tuple(name for name in names if network not in self.pairs or name == PAIRS)
             for network in self.networks
@@ -112,13 +116,13 @@ def control_of(model: Model, wish: str | Path | None) -> Control | None:
 
 
 def controlled(names: list[str]) -> list[str]:
-    """Of the analyses of a run those that its control is asked too."""
-    asked = {q.name for q in questions() if q.claims is not None or q.controlled}
-    return [name for name in names if name in asked]
+    """The analyses of a run that its control repeats on untrained networks."""
+    with_control = {q.name for q in questions() if q.claims is not None or q.controlled}
+    return [name for name in names if name in with_control]
 
 
 def control_names(job: ShardJob) -> list[str]:
-    """The analyses that the networks of the control are asked: all, where draws are kept."""
+    """The analyses of the control's networks: all of them if draws are kept."""
     return list(job.names) if draws_kept() else controlled(list(job.names))
 
 
@@ -128,7 +132,7 @@ def control_results(
     samples: Sequence[tuple[Example, ...]],
     advance: Advance = unheard,
 ) -> Iterator[tuple[str, xr.Dataset]]:
-    """(group, dataset) of the control: the numbers of each of its networks, and what was read.
+    """(group, dataset) of the control: the numbers of each network, and the sample it read.
 
     Only what claims about heads compare; everything, with intervals, where draws are kept, as any
     number may be asked for then.
@@ -167,7 +171,7 @@ def control_results(
 
 
 def _numbers(result: xr.Dataset) -> xr.Dataset:
-    """Without intervals that are not there, and without maps to be looked at."""
+    """The dataset without missing intervals and without maps for display."""
     names = [
         str(name)
         for name, variable in result.data_vars.items()
@@ -178,8 +182,8 @@ def _numbers(result: xr.Dataset) -> xr.Dataset:
 
 
 def _job(job: ShardJob, examples: Sequence[Example], *, whole: bool) -> ShardJob:
-    """What is asked of each network: all that the run is, or what its claims compare; of inputs of
-    all lengths together.
+    """The job of each network: all analyses of the run, or those that claims compare; inputs of all
+    lengths together.
     """
     job = replace(job, bands={})
     if not whole:
@@ -206,14 +210,14 @@ def _job(job: ShardJob, examples: Sequence[Example], *, whole: bool) -> ShardJob
 
 
 def untrained(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
-    """A network of the same architecture, with weights as it begins its training."""
+    """A network of the same architecture with freshly initialised weights."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return type(network)(copy.deepcopy(network.config))
 
 
 def shuffled(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
-    """A network whose tensors hold the same numbers, in an order that means nothing.
+    """A network with the entries of each tensor in random order.
 
     Tables of what each distance adds to the scores of each head (T5) say where heads look by
     themselves, in whatever order: they add the same for all distances.
@@ -232,7 +236,7 @@ def shuffled(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
 
 
 def rotated(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
-    """A network whose matrices stretch what they read as much as before, in other directions.
+    """A network whose matrices keep their singular values but read from other directions.
 
     Their singular values stay, their singular vectors are drawn anew. Embeddings and vectors are as
     they were: tokens and places differ as much from each other.
@@ -251,7 +255,7 @@ def rotated(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
 
 
 def _turned(matrix: torch.Tensor, turn: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """[…, row, column] with columns mixed by an orthogonal matrix, so many with each other."""
+    """[…, row, column] with columns mixed by orthogonal matrices, a number of columns each."""
     columns = matrix.shape[-1]
     mixed = matrix[..., torch.randperm(columns, generator=random)]
     whole = columns // TURNED * TURNED
@@ -261,7 +265,7 @@ def _turned(matrix: torch.Tensor, turn: torch.Tensor, random: torch.Generator) -
 
 
 def few_steps(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
-    """An untrained network after STEPS of a training that teaches nothing.
+    """An untrained network after STEPS of training on random targets.
 
     It reads tokens at random and is to tell, of the tokens of its inputs, one at random for each. A
     step changes every entry of a matrix by the same amount, as the first ones of Adam do. Where no
@@ -298,7 +302,7 @@ def _train(other: PreTrainedModel, *, seed: int) -> None:
 def _remade(
     network: PreTrainedModel, change: Callable[[nn.Module, torch.Tensor], torch.Tensor]
 ) -> PreTrainedModel:
-    """A network with other entries in every tensor; `change` gets its module and its entries."""
+    """A network with other entries in every tensor; `change` gets the module and its entries."""
     known = all(isinstance(part, torch.Tensor) for part in network.state_dict().values())
     as_it_is = known and all(map(plain, network.parameters())) and not spread(network)
     other = copy.deepcopy(network) if as_it_is else untrained(network)
@@ -311,7 +315,7 @@ def _remade(
 
 
 def _dealt(entries: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """[entry] all entries in another order; of a large tensor so many, drawn from SOME of them."""
+    """[entry] all entries in random order; a large tensor is filled from SOME of its entries."""
     count = len(entries)
     if count <= MOST_DEALT:
         return entries[torch.randperm(count, generator=random, dtype=torch.int32)]
@@ -351,9 +355,9 @@ def _check_shape(model: Model, other: Model, place: str) -> None:
     )
     differ = [name for name in one if one[name] != two[name]]
     if differ:
-        found, wanted = (", ".join(f"{name} {of[name]}" for name in differ) for of in (two, one))
+        actual, wanted = (", ".join(f"{name} {of[name]}" for name in differ) for of in (two, one))
         raise ModelError(
-            f"the control {place!r} has {found}; wanted the shape of {model.name!r}: {wanted}; "
+            f"the control {place!r} has {actual}; wanted the shape of {model.name!r}: {wanted}; "
             "give a model of that shape, --control random, or --control none"
         )
     if other.limit < model.limit:

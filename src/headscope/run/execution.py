@@ -13,7 +13,6 @@ from headscope.run.processes import check_shard
 from headscope.run.worker_processes import check_engine
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
-BATCH_TOKENS = 2048  # of one forward pass, padding and all variants in it included
 Progress = Callable[[int, int], None]
 
 

@@ -1,4 +1,4 @@
-"""Check a run folder whole: what of it is as it was written, and what nobody can vouch for.
+"""Check that the files of a run folder are complete and unchanged.
 
 A checksum tells damage, and files of another run. It is no signature: who changes a file can write
 a new checksum too.
@@ -21,7 +21,7 @@ FOLDERS = ("tables", "figures")  # that a report fills
 
 
 def is_run(path: str | Path) -> bool:
-    """Whether a folder is, or says that it is, one of a run."""
+    """Whether a folder is a run folder, complete or not."""
     return any((Path(path) / name).is_file() for name in (MANIFEST, RESULTS))
 
 
@@ -58,9 +58,9 @@ def _results(folder: RunFolder, manifest: dict[str, Any] | None) -> Line:
     digest = None if manifest is None else manifest.get("results_sha256")
     if manifest is not None and not digest:
         return NOTE, "results", _unfinished(folder, manifest)
-    found = f"{RESULTS} is gone" if not there else _wrong(folder, manifest)
-    if found:
-        return BAD, "results", found
+    fault = f"{RESULTS} is gone" if not there else _wrong(folder, manifest)
+    if fault:
+        return BAD, "results", fault
     return OK, "results", f"{RESULTS} has the recorded hash"
 
 
@@ -71,7 +71,7 @@ def _unfinished(folder: RunFolder, manifest: dict[str, Any]) -> str:
 
 
 def _wrong(folder: RunFolder, manifest: dict[str, Any] | None) -> str:
-    """What is wrong with results that are there; "" for nothing."""
+    """What is wrong with existing results; "" if nothing is."""
     try:
         run = open_run(folder.path)
     except RunFolderError as error:
@@ -90,8 +90,8 @@ def _shards(folder: RunFolder, manifest: dict[str, Any]) -> Line:
     wanted = manifest.get("shards", 0)
     if damaged:
         names = ", ".join(damaged[:3]) + (", …" if damaged[3:] else "")
-        found = f"{len(damaged)} damaged or of another run ({names})"
-        return BAD, "shards", f"{found}; run the command again: they are computed anew"
+        fault = f"{len(damaged)} damaged or of another run ({names})"
+        return BAD, "shards", f"{fault}; run the command again: they are computed anew"
     finished = manifest.get("results_sha256")
     if not (wanted and (whole or not finished)):
         return OK, "shards", "none is kept: the run is finished" if wanted else "the run has none"

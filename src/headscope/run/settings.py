@@ -1,4 +1,4 @@
-"""Settings of a run, and the fingerprint of a spec: the same fingerprint gives the same numbers."""
+"""Settings of a run, and the fingerprint of its spec: equal fingerprints give equal numbers."""
 
 import hashlib
 import json
@@ -9,10 +9,10 @@ from typing import Any, TypedDict
 from headscope.core.accumulators import REPLICATES
 from headscope.core.settings_table import SettingsTable
 from headscope.corpus.encoder import LONG, SEGMENT_IDS, WORD_TOKENS
+from headscope.corpus.packing import BATCH_TOKENS
 from headscope.errors import InputError, did_you_mean
 from headscope.run.analysis import Scope, choose, measured_questions
 
-BATCH_TOKENS = 2048
 WHOLE_MAPS = 2048  # below about so many tokens whole maps are the fastest way
 SHARD_TOKENS = 32_768
 MOST = 2**63 - 1  # that files of results and random generators take

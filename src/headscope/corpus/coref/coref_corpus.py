@@ -38,7 +38,7 @@ WORD = re.compile(rf"{CLITIC}|\w+(?:(?!{CLITIC})[-'’]\w+)*|[^\w\s]")
 
 @dataclass(frozen=True, init=False, repr=False)
 class CorefCorpus(FileCorpus):
-    """Files with coreference; every document is one passage of bare words, with mentions.
+    """Files with coreference; each document is one passage of words, with mentions.
 
     on_error  what to do with a malformed document, see `FileCorpus`
 
@@ -83,18 +83,18 @@ def _corefud(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
         fault = f"{path} has rows like CoNLL-U and no Entity= mark; looked for {LOOKED_FOR}"
         yield label, Passage(label, fault=fault)
         return
-    for name, found in conllu.documents(path, label, undivided=True):
-        yield found[0].name, document_passage(name, found)
+    for name, sentences in conllu.documents(path, label, undivided=True):
+        yield sentences[0].name, document_passage(name, sentences)
 
 
 def _neither(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
     first = next((line for line in read_lines(path) if line.text.strip()), None)
-    found = f"{path}:{first.number}: found {first.text[:60]!r}" if first else f"{path} is blank"
-    yield label, Passage(label, fault=f"{found}; looked for {LOOKED_FOR}")
+    fault = f"{path}:{first.number}: found {first.text[:60]!r}" if first else f"{path} is blank"
+    yield label, Passage(label, fault=f"{fault}; looked for {LOOKED_FOR}")
 
 
 def gap_documents(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
-    """Place and passage of each row; a fault, where anything in it is wrong.
+    """Place and passage of each row, or its fault.
 
     Every row is a document of its own, with three mentions: the pronoun and the names A and B. A
     name that corefers with the pronoun is of the entity `pronoun`, another of its own. Offsets
@@ -110,8 +110,10 @@ def gap_documents(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
     header = first.text.split("\t")
     missing = [name for name in COLUMNS if name not in header]
     if missing or len(header) != len(set(header)):
-        found = f"found no column {missing[0]}" if missing else "found a column twice"
-        reason = f"{found}; wanted {', '.join(COLUMNS)} and perhaps {URL}, separated by tabs"
+        columns_fault = f"found no column {missing[0]}" if missing else "found a column twice"
+        reason = (
+            f"{columns_fault}; wanted {', '.join(COLUMNS)} and perhaps {URL}, separated by tabs"
+        )
         yield label, Passage(label, fault=f"{path}:{first.number}: {reason}")
         return
     for line in lines:

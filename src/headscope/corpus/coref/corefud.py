@@ -11,7 +11,7 @@ from headscope.corpus.files import Fault
 
 
 def document_passage(name: str, sentences: Sequence[ConlluSentence]) -> Passage:
-    """All words of a document, bare, with its mentions; its first fault if it has any.
+    """All words of a document as one passage, with its mentions; its first fault if it has any.
 
     A document with a hole is no document to ask for antecedents in, so one malformed sentence
     leaves it out as a whole.
@@ -91,8 +91,8 @@ def _marks(entity: str, node: int) -> Iterator[Mark]:
         text, after = pieces[at + opens], pieces[at + opens + 1]
         shuts = after == ")"
         if text in ("(", ")", "") or not (opens or shuts):
-            told = f"{entity[:60]} is not a row of brackets like (e1-person-1-"
-            raise BracketFault(told, at=node)
+            fault = f"{entity[:60]} is not a row of brackets like (e1-person-1-"
+            raise BracketFault(fault, at=node)
         yield Mark(node, text.split("-")[0], opens, shuts, text if opens else "")
         at += opens + 1 + shuts
 

@@ -141,7 +141,7 @@ def _head_child(names: Sequence[str], *, noun: bool) -> int:
 
 
 def surface_head(forms: Sequence[str]) -> int:
-    """The head of a mention of which only the words are known; 0-based within it.
+    """The head of a mention without annotation; 0-based within it.
 
     The last word before the first preposition, relative word, reflexive, comma or the like (of
     which none counts as the first word); possessive 's and punctuation are passed over: "the
@@ -179,7 +179,7 @@ def with_kinds(
     *,
     starts: Collection[int],
 ) -> tuple[Mention, ...]:
-    """The mentions with their kind, which is that of the head word.
+    """The mentions with their kind, taken from the head word.
 
     words, tags  [word] of the whole document
     starts       0-based first words of its sentences
@@ -197,11 +197,11 @@ def with_kinds(
 
 
 def _kind(tag: Tag, form: str, names: Collection[str]) -> str:
-    given = tag.upos or tag.xpos
-    if given:
-        if given in ("PRON", "PRP", "PRP$"):
+    pos = tag.upos or tag.xpos
+    if pos:
+        if pos in ("PRON", "PRP", "PRP$"):
             return PRONOUN
-        return PROPER if given in ("PROPN", "NNP", "NNPS") else NOMINAL
+        return PROPER if pos in ("PROPN", "NNP", "NNPS") else NOMINAL
     if form.lower() in PRONOUNS and (form == "I" or not form.isupper()):
         return PRONOUN
     return PROPER if form in names else NOMINAL

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from headscope.core.display import Displayed
 from headscope.core.options import (
     argument,
-    comma_separated,
     keyword,
     option,
     required,
@@ -24,13 +23,12 @@ from headscope.core.options import (
     whole,
 )
 from headscope.core.whole_file import held
-from headscope.errors import InputError
+from headscope.experiments.ablation.settings import PruningSettings
 from headscope.model.request import model_place
-from headscope.run.execution import BATCH_TOKENS, Execution, Intervals
+from headscope.run.execution import Execution
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
-    ExampleLength,
     Loading,
     TaskRequest,
     examples_of,
@@ -38,42 +36,10 @@ from headscope.tasks.task_request import (
 )
 
 if TYPE_CHECKING:
-    from headscope.experiments.ablation.variants import Head
+    from headscope.model.variants import Head
     from headscope.run.store import Run
     from headscope.tasks.task import Task
     from headscope.tasks.task_data import TaskData
-
-ORDERS = ("greedy", "alone", "given", "random")
-
-
-class PruningSettings(Intervals, ExampleLength, heading="Which heads go"):
-    """Settings of a pruning."""
-
-    orders: tuple[str, ...] = option(
-        "Orders of removal, comma-separated.",
-        ("greedy", "alone", "random"),
-        reads=comma_separated,
-        python="Some of greedy, alone, given and random.",
-    )
-    allowance: float = option("Points of the score that may be lost.", 0.5)
-    remove: int | None = option("Remove N heads, whatever it costs.", least=0, metavar="N")
-    step: int | None = option("Heads from one point of a curve to the next.", least=1)
-    draws: int = option("Number of random orders.", 3, least=1, heading="How sure")
-    batch_tokens: int = option(
-        "Tokens of a forward pass at most.", BATCH_TOKENS, least=1, heading="How to run"
-    )
-
-    def __post_init__(self) -> None:
-        """Raise InputError for orders or numbers that cannot be."""
-        super().__post_init__()
-        unknown = [name for name in self.orders if name not in ORDERS]
-        if unknown or not set(self.orders) - {"random"}:
-            raise InputError(
-                f"orders are {', '.join(self.orders) or 'none'}; wanted some of "
-                f"{', '.join(ORDERS)}, and not random alone"
-            )
-        if self.allowance < 0:
-            raise InputError(f"found allowance={self.allowance}; wanted at least 0")
 
 
 class PruneRequest(Loading, PruningSettings, TaskRequest, kw_only=False, heading="The task"):

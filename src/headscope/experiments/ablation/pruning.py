@@ -20,11 +20,11 @@ from headscope.core.progress import begin
 from headscope.errors import InputError
 from headscope.experiments.ablation import pruned_checkpoint as checkpoint
 from headscope.experiments.ablation import removal_curves
-from headscope.experiments.ablation.prune import ORDERS, PruningSettings
 from headscope.experiments.ablation.removal_curves import Curves, Pruner
+from headscope.experiments.ablation.settings import ORDERS, PruningSettings
 from headscope.experiments.ablation.terms import RANDOM
-from headscope.experiments.ablation.variant_answers import choose_way
-from headscope.experiments.ablation.variants import Head, StandIn, single_heads
+from headscope.model.variant_answers import choose_way
+from headscope.model.variants import Head, StandIn, single_heads
 from headscope.run.execution import Execution
 from headscope.run.experiment import ExperimentRequest, of_task, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress

@@ -1,4 +1,4 @@
-"""What does each head of a decoder do on inputs made for the question, and from which heads?
+"""Circuits: what each head of a decoder does on synthetic inputs, and what it reads.
 
 made_inputs (repeated tokens) ─────────────┐
 weight_maps (W_Q, W_K, W_V, W_O, folded) ──┼─► head_scores ─► result ─► a run
@@ -11,7 +11,8 @@ CIRCUITS = Question(
     package=__name__, name="circuits", title="On made inputs", place=302,
     figures="figure:FIGURES", section="section:SECTIONS", opening="section:OPENING",
     terms="claims:TERMS", labels="claims:LABELS", claims="claims:claims", rules="claims:RULES",
-    findings="section:circuit_findings", tables="section:tables", shown={"table": (
+    findings="section:circuit_findings", tables="section:tables",
+    pages="prompt_page:write_prompts", shown={"table": (
         "score.induction", "score.previous_token", "score.duplicate_token", "copied",
         "weight_copying", "successor", "retrieval",
     )},

@@ -1,4 +1,4 @@
-"""Words and labels of heads by where they look, and what they write, on made inputs."""
+"""Claims and labels of heads from their attention and output on synthetic inputs."""
 
 import numpy as np
 import xarray as xr
@@ -102,9 +102,9 @@ def _by_score(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
         words, usual = percent(*at(score, layer, head)), percent(float(null.value[layer, head]))
         return f"{name} {words}", f"{looks}, {words}; to {against} {usual}"
 
-    asked = score.map(lambda part: np.where(above <= 0, np.nan, part))
+    positive = score.map(lambda part: np.where(above <= 0, np.nan, part))
     return claims_where(
-        asked,
+        positive,
         null.value,
         RULES[kind],
         say,
@@ -120,8 +120,8 @@ def _other(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
     share = shown = estimate(dataset, rule.variable)
     beside = _beside(dataset, kind)
     if kind == "copying" and beside is not None:
-        asked = surely(beside) > COPIED
-        share = shown.map(lambda part: np.where(asked, part, np.nan))
+        copies = surely(beside) > COPIED
+        share = shown.map(lambda part: np.where(copies, part, np.nan))
     chance = 1 / dataset.attrs["length"] if kind == "copying" else 0.0
 
     def say(layer: int, head: int) -> tuple[str, str]:

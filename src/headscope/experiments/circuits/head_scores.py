@@ -1,4 +1,4 @@
-"""What do attention on repeated tokens, and the weights alone, say of each head?
+"""Scores of heads from attention on repeated tokens, and from their weights alone.
 
 Attention, on inputs of random tokens that come twice, for queries i of the second half (Olsson et
 al. 2022), as sums over pairs of places, so no more of a map is read than these:
@@ -36,26 +36,26 @@ from headscope.model.layer import LayerView
 
 
 def copying(maps: Sequence[HeadMatrices], weights: WeightMaps) -> Float64:
-    """[layer, head] Σ Re λ / Σ |λ|, from −1 to 1; 0 where a head writes nothing that is read."""
+    """[layer, head] copying score Σ Re λ / Σ |λ|, from −1 to 1; 0 for a head that writes nothing."""
     speaks = weights.unembedding
     tokens = min(len(speaks), len(weights.embedding))
     across = (speaks[:tokens].T @ weights.embedding[:tokens]).double()  # [model, model]
-    found = []
+    scores = []
     for layer in maps:
         small = layer.output @ across @ layer.value  # [head, dim, dim]
         if not small.isfinite().all():
-            found.append(torch.full_like(small[:, 0, 0], torch.nan))
+            scores.append(torch.full_like(small[:, 0, 0], torch.nan))
             continue
         values = torch.from_numpy(np.linalg.eigvals(small.numpy()))
         total, size = values.abs().sum(-1), torch.linalg.matrix_norm(across)
         size = size * torch.linalg.matrix_norm(layer.output) * torch.linalg.matrix_norm(layer.value)
-        told = total > ROUNDING * size  # else the head writes nothing that is read out
-        found.append(torch.where(told, values.real.sum(-1) / total, 0.0))
-    return torch.stack(found).numpy()
+        writes = total > ROUNDING * size  # else the head writes nothing that is read out
+        scores.append(torch.where(writes, values.real.sum(-1) / total, 0.0))
+    return torch.stack(scores).numpy()
 
 
 def composition(maps: Sequence[HeadMatrices]) -> tuple[Float64, Float64]:
-    """Of every pair of heads how much the later one reads of what the earlier one writes.
+    """For every pair of heads, how much the later one reads of what the earlier one writes.
 
     returns  [way, reader, writer] from 0 to 1, ways as WAYS, heads by unit; and by how many
              standard deviations its square lies above that of random rotations. NaN unless the
@@ -87,7 +87,7 @@ def composition(maps: Sequence[HeadMatrices]) -> tuple[Float64, Float64]:
 
 
 class _Product:
-    """W = left @ right of each head, divided by ‖W‖, as something narrow with the same products.
+    """W = left @ right of each head, divided by ‖W‖, stored in low rank.
 
     short     [head, dim, model] a rotation of the rows of W / ‖W‖
     evenness  [head] Σ s⁴ of its singular values s: 1 / rank where they are equal
@@ -129,28 +129,28 @@ def _spread(one: Float64, other: Float64, width: int) -> Float64:
     return np.sqrt(np.maximum(same + differ - 1 / d**2, 1e-300))
 
 
-def successors(maps: Sequence[HeadMatrices], weights: WeightMaps, asked: Ordinals) -> Bools:
+def successors(maps: Sequence[HeadMatrices], weights: WeightMaps, pairs: Ordinals) -> Bools:
     """Whether each head makes an ordinal's successor the top token (Gould et al. 2024).
 
     returns  [pair, layer, head] of W_E → first feed-forward → W_V W_O → W_U over the whole
              vocabulary
     """
-    first = weights.first_feed_forward(asked.ids).double()  # [pair, model]
+    first = weights.first_feed_forward(pairs.ids).double()  # [pair, model]
     speaks = weights.unembedding
     lengths = speaks.norm(dim=1).max()
-    found = np.zeros((len(asked.ids), len(maps), len(maps[0].query)), bool)
+    successor = np.zeros((len(pairs.ids), len(maps), len(maps[0].query)), bool)
     for at, layer in enumerate(maps):
         written = (first @ layer.value @ layer.output).float()  # [head, pair, model]
         for head, rows in enumerate(written):
             most, top = (rows @ speaks.T).max(-1)
             said = most > ROUNDING * float(rows.norm() * lengths)
-            told = zip(top.tolist(), said.tolist(), asked.right, strict=True)
-            found[:, at, head] = [there and one in right for one, there, right in told]
-    return found
+            rows_of_pairs = zip(top.tolist(), said.tolist(), pairs.right, strict=True)
+            successor[:, at, head] = [there and one in right for one, there, right in rows_of_pairs]
+    return successor
 
 
 class PatternScores:
-    """Looks at the layers of one batch of repeated inputs, or of inputs without a repeat.
+    """Scores of attention patterns in one batch of repeated inputs, or of inputs without repeats.
 
     found       [layer] of [example, head, quantity]: PATTERNS, what the previous token is held
                 against, and where `unembedding` is given two ratios of sums, see `_copying`
@@ -162,7 +162,7 @@ class PatternScores:
         self.found: list[Float64] = []
 
     def look(self, view: LayerView, batch: Batch) -> None:
-        """Take a layer."""
+        """Add a layer."""
         places = self._places(view, batch)
         if self.unembedding is not None:
             places += self._copying(view, batch)
@@ -170,11 +170,11 @@ class PatternScores:
 
     @property
     def whole(self) -> Float64:
-        """[example, layer, head, quantity] of all layers that were seen."""
+        """[example, layer, head, quantity] the scores of all layers."""
         return np.stack(self.found, 1)
 
     def _before(self, batch: Batch) -> torch.Tensor:  # [example, query of second half]
-        """Where in the first half the same token stands."""
+        """The position in the first half of the same token."""
         return torch.from_numpy(self.made.before(batch.examples)).to(batch.input_ids.device)
 
     def _places(self, view: LayerView, batch: Batch) -> list[torch.Tensor]:
@@ -194,8 +194,8 @@ class PatternScores:
         return [previous.mean(-1), same.mean(-1), after.mean(-1), other.mean(-1)]
 
     def _copying(self, view: LayerView, batch: Batch) -> list[torch.Tensor]:
-        """Of what sources raise among the input's tokens, how much is themselves, and all of it;
-        how much attention goes to those that raise themselves most, and to all.
+        """How much sources raise their own logit among the input's tokens, and all logits;
+        attention to the sources that raise themselves most, and to all.
         """
         assert self.unembedding is not None
         assert view.values is not None
@@ -214,14 +214,14 @@ class PatternScores:
         most = (own > 0) & (own >= raised.amax(-1))
         queries = first + n + torch.arange(n, device=own.device)
         rows = view.rows(queries.expand(len(own), n))[..., first : first + 2 * n]
-        given = rows.sum(2).to(own)  # [example, head, key]
+        by_key = rows.sum(2).to(own)  # [example, head, key]
         parts = own, raised.sum(-1), most, torch.ones_like(own)
-        return [(given * part).sum(-1) for part in parts]
+        return [(by_key * part).sum(-1) for part in parts]
 
 
 def _to(view: LayerView, queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
-    """[example, head, query] attention of some queries to one key each: keys [example, query]."""
+    """[example, head, query] attention of some queries to one key each, keys [example, query]."""
     examples, many = keys.shape
     example = torch.arange(examples, device=keys.device).repeat_interleave(many)
-    given = view.pairs(example, queries.repeat(examples), keys.flatten())  # [pair, head]
-    return given.view(examples, many, -1).transpose(1, 2)
+    pairs = view.pairs(example, queries.repeat(examples), keys.flatten())  # [pair, head]
+    return pairs.view(examples, many, -1).transpose(1, 2)

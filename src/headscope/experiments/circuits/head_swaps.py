@@ -1,4 +1,4 @@
-"""Runs prompts with the mixture of one head after another replaced, all of a layer at once.
+"""Runs prompts with the output of one head after another replaced, batched by layer.
 
 Patching, function vectors and knockouts differ only in what stands instead of z_h = Σ_j α_ij v_j.
 The layers below run once (`ablation.shared_prefix`), and the language-model head computes the row
@@ -19,19 +19,19 @@ from transformers import PreTrainedModel
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import ModelError
-from headscope.experiments.ablation.shared_prefix import SharedPrefix, WholePass, replaced
-from headscope.experiments.ablation.variant_answers import TOLERANCE
-from headscope.experiments.ablation.variants import StandIn
 from headscope.experiments.circuits.prompts import PromptSet
-from headscope.experiments.importance.objectives import TokenLoss
 from headscope.model.batch import Batch
 from headscope.model.key_value_cache import cache_of, going_on
+from headscope.model.language_model import TokenLoss
 from headscope.model.model import Model, run_network
+from headscope.model.shared_prefix import SharedPrefix, WholePass, replaced
+from headscope.model.variant_answers import TOLERANCE
+from headscope.model.variants import StandIn
 
 
 @dataclass(frozen=True)
 class AskedBatch:
-    """Some prompts as a batch.
+    """A batch of prompts whose answers are predicted.
 
     places  [example] which of the prompts they are
     common  how many first tokens nothing is replaced at: their keys and values are computed once
@@ -43,7 +43,7 @@ class AskedBatch:
 
 
 class AfterCommon(SharedPrefix):
-    """As `SharedPrefix`, of the tokens after those that two prompts have in common.
+    """As `SharedPrefix`, of the tokens after the common prefix of two prompts.
 
     What is replaced lies behind them, and a decoder does not look ahead; so they run once, and the
     other passes read their keys and values from the network's own cache.
@@ -54,17 +54,17 @@ class AfterCommon(SharedPrefix):
         self.common = 0
         self._past: Any = None
 
-    def read(self, asked: AskedBatch) -> None:
-        """Run what is common to two prompts."""
-        self.common = asked.common
+    def read(self, prompts: AskedBatch) -> None:
+        """Run the common prefix of two prompts."""
+        self.common = prompts.common
         if self.common:
             self._pass = WholePass(self.stand_in)
-            ids, mask = (t[:, : self.common] for t in asked.batch.inputs[:2])
+            ids, mask = (t[:, : self.common] for t in prompts.batch.inputs[:2])
             with torch.inference_mode():
                 self._past = cache_of(run_network(self.network, ids, mask, use_cache=True))
 
     def told(self, batch: Batch, copies: int) -> torch.Tensor:
-        """As before; mixtures and logits are those of the tokens after the common ones."""
+        """As before; mixtures and logits are those of the tokens after the common prefix."""
         if not self.common:
             return super().told(batch, copies)
         past = deepcopy(self._past)
@@ -88,68 +88,70 @@ class HeadSwaps:
     def __init__(self, prefix: SharedPrefix, objective: TokenLoss, *, batch_tokens: int) -> None:
         self.prefix, self.objective, self.batch_tokens = prefix, objective, batch_tokens
 
-    def whole(self, asked: AskedBatch) -> WholePass:
+    def whole(self, prompts: AskedBatch) -> WholePass:
         """The pass of the whole network; its logits are [example, vocabulary]."""
-        with self.asking(asked, 1):
-            return self.prefix.whole(asked.batch)
+        with self.asking(prompts, 1):
+            return self.prefix.whole(prompts.batch)
 
-    def asking(self, asked: AskedBatch, copies: int) -> AbstractContextManager[None]:
-        """A context in which the head computes the row after each prompt alone."""
-        places = [at - asked.common for at in self.objective.asked]
-        told = replace(self.objective, asked=places)
-        return told.asking(self.prefix.network, list(asked.places) * copies)
+    def asking(self, prompts: AskedBatch, copies: int) -> AbstractContextManager[None]:
+        """A context in which the output head computes only the row after each prompt."""
+        places = [at - prompts.common for at in self.objective.asked]
+        objective = replace(self.objective, asked=places)
+        return objective.asking(self.prefix.network, list(prompts.places) * copies)
 
     def given(
-        self, asked: AskedBatch, kept: WholePass, layer: int, ready: torch.Tensor
+        self, prompts: AskedBatch, kept: WholePass, layer: int, ready: torch.Tensor
     ) -> torch.Tensor:
         """[copy, example, vocabulary] the logits with these mixtures in a layer.
 
         ready  [copy * example, query, head, dim]
         """
-        size = len(asked.places)
-        with torch.inference_mode(), self.asking(asked, len(ready) // size):
-            logits = self.prefix.given(asked.batch, kept, layer, ready)
+        size = len(prompts.places)
+        with torch.inference_mode(), self.asking(prompts, len(ready) // size):
+            logits = self.prefix.given(prompts.batch, kept, layer, ready)
         return logits.view(-1, size, logits.shape[-1])  # [copy, example, vocabulary]
 
     def swapped(
         self,
-        asked: AskedBatch,
+        prompts: AskedBatch,
         kept: WholePass,
         layer: int,
         instead: torch.Tensor,
         cells: Sequence[tuple[int, slice]],
     ) -> Iterator[tuple[int, torch.Tensor]]:
-        """In turn, the place of a first cell, and [cell, example, vocabulary] logits.
+        """Yields the index of a first cell, and [cell, example, vocabulary] logits.
 
         instead  [example, query, head, dim] what stands in for a head's mixture
         cells    which head, at which positions, each in a copy of its own
         """
-        rows, tokens = asked.batch.input_ids.shape
-        at_once = max(1, self.batch_tokens // (rows * (tokens - asked.common)))
+        rows, tokens = prompts.batch.input_ids.shape
+        at_once = max(1, self.batch_tokens // (rows * (tokens - prompts.common)))
         for start in range(0, len(cells), at_once):
             some = cells[start : start + at_once]
             heads, queries = [[head] for head, _ in some], [at for _, at in some]
             ready = replaced(kept.mixtures[layer], instead, heads, queries)
-            yield start, self.given(asked, kept, layer, ready)
+            yield start, self.given(prompts, kept, layer, ready)
 
-    def checked(self, asked: AskedBatch) -> bool:
-        """Whether nothing replaced, in the first and in a middle layer, changes nothing."""
-        plain = self.whole(self.read(replace(asked, common=0)))
+    def checked(self, prompts: AskedBatch) -> bool:
+        """Whether replacing a layer's mixtures by themselves changes nothing, in the first and a
+        middle layer.
+        """
+        plain = self.whole(self.read(replace(prompts, common=0)))
         size = max(float(plain.logits.abs().max()), 1.0)
         allowed = max(TOLERANCE, 8 * torch.finfo(plain.logits.dtype).eps) * size
-        kept = self.whole(self.read(asked))
+        kept = self.whole(self.read(prompts))
         layers = {0, len(kept.mixtures) // 2}
-        again = [self.given(asked, kept, at, kept.mixtures[at])[0] for at in layers]
+        again = [self.given(prompts, kept, at, kept.mixtures[at])[0] for at in layers]
         return all(
             bool((one - plain.logits).abs().max() <= allowed) for one in (kept.logits, *again)
         )
 
-    def read(self, asked: AskedBatch) -> AskedBatch:
-        """Run what is common to two prompts, before the other passes; returns what they take."""
+    def read(self, prompts: AskedBatch) -> AskedBatch:
+        """Run the common prefix of two prompts before the other passes; returns the batch for them."""
         if isinstance(self.prefix, AfterCommon):
-            self.prefix.read(asked)
-            return asked
-        return replace(asked, common=0)
+            self.prefix.read(prompts)
+            return prompts
+        return replace(prompts, common=0)
 
 
 @contextmanager
@@ -162,7 +164,7 @@ def head_swaps(
     how: str = "zero",
     kind: Callable[..., SharedPrefix] = SharedPrefix,
 ) -> Iterator[HeadSwaps]:
-    """A context in which the network runs so; checked on a batch first.
+    """A context in which mixtures of the network can be replaced; checked on a batch first.
 
     how     what is kept to stand in for heads, as `StandIn`
     kind    makes the `SharedPrefix`
@@ -189,7 +191,7 @@ def head_swaps(
 def asked_batches(
     model: Model, examples: Sequence[Example], *, batch_tokens: int, heads: int = 1
 ) -> list[AskedBatch]:
-    """The examples in batches, so small that a copy for each of so many heads fits in a pass."""
+    """The examples in batches, small enough that one copy per head fits in a pass."""
     return [
         AskedBatch(model.batch([examples[at] for at in places]), places)
         for places in batches(examples, budget=max(1, batch_tokens // heads))
@@ -197,21 +199,21 @@ def asked_batches(
 
 
 def in_common(one: AskedBatch, other: AskedBatch) -> tuple[AskedBatch, AskedBatch]:
-    """Two batches of prompts, with how many first tokens each prompt shares with its other."""
+    """Two batches of prompts, with the length of the prefix that each prompt shares with its pair."""
     ids = one.batch.input_ids
     same = (ids == other.batch.input_ids).int().cumprod(1).sum(1)  # [example]
     common = min(int(same.min()), int(one.batch.lengths.min()) - 1)
     return replace(one, common=common), replace(other, common=common)
 
 
-def differences(asked: PromptSet, places: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
-    """[copy, example] mean logit of the right tokens less that of the wrong ones.
+def differences(prompts: PromptSet, places: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
+    """[copy, example] mean logit of the right tokens minus that of the wrong ones.
 
     logits  [copy, example, vocabulary]
     """
     wide = torch.promote_types(logits.dtype, torch.float32)
     right, wrong = (
         torch.stack([logits[:, row, side[at]].to(wide).mean(1) for row, at in enumerate(places)], 1)
-        for side in (asked.right, asked.wrong)
+        for side in (prompts.right, prompts.wrong)
     )
     return right - wrong

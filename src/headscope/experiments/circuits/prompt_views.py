@@ -1,4 +1,4 @@
-"""Reads what every head does after single prompts, for a page that shows them.
+"""Computes what every head does on single prompts, for the page that shows them.
 
 The parts are those of the other modules, each prompt by itself: the probability, rank and loss of
 every token that came; what each head writes to the answer, by source token (`direct_logits`); what
@@ -23,17 +23,17 @@ from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled, largest_first, printable
 from headscope.core.terms import OURS, WANG
 from headscope.corpus.document import Example
-from headscope.experiments.ablation.shared_prefix import WholePass
-from headscope.experiments.ablation.variants import mean_mixtures
 from headscope.experiments.circuits.direct_logits import SOURCE, written
 from headscope.experiments.circuits.head_paths import VIA, one_by_one, path_changes
 from headscope.experiments.circuits.head_swaps import AskedBatch, asked_batches, differences
 from headscope.experiments.circuits.prompts import PromptSet
-from headscope.experiments.importance.objectives import LanguageModel
 from headscope.model.batch import to_float64
 from headscope.model.instrument import Instrument
+from headscope.model.language_model import LanguageModel
 from headscope.model.layer import LayerView
 from headscope.model.model import evaluating, forward
+from headscope.model.shared_prefix import WholePass
+from headscope.model.variants import mean_mixtures
 
 FOLLOWED = 10  # heads between which paths are followed
 TOLD = ("probability", "rank", "loss")  # of a token that came, or that could come
@@ -71,7 +71,7 @@ def prompt_views(
     followed: Sequence[Head] = (),
     batch_tokens: int,
 ) -> xr.Dataset:
-    """The group `prompts`: what stands on the page of the first `shown` prompts.
+    """The group `prompts`: the data of the page for the first `shown` prompts.
 
     every     prompts, clean and corrupted, over which the mean of a head's mixture is taken
     followed  heads (layer, head) between which paths are followed; wants corrupted prompts
@@ -83,20 +83,24 @@ def prompt_views(
               units, path[prompt, sender, receiver, via] and gap[prompt] in logits
     raises    ModelError as `written` and `head_swaps`
     """
-    asked = every.part(slice(shown))
-    told = written(model, asked.clean, asked, batch_tokens=batch_tokens)
-    all_tokens: Any = [slice(None)] * len(asked.clean)
-    alone = written(model, asked.clean, replace(asked, wrong=all_tokens), batch_tokens=batch_tokens)
+    encoded = every.part(slice(shown))
+    parts = written(model, encoded.clean, encoded, batch_tokens=batch_tokens)
+    all_tokens: Any = [slice(None)] * len(encoded.clean)
+    alone = written(
+        model, encoded.clean, replace(encoded, wrong=all_tokens), batch_tokens=batch_tokens
+    )
     examples = [*every.clean, *every.corrupted]
     batches = (one.batch for one in asked_batches(model.model, examples, batch_tokens=batch_tokens))
     usual = mean_mixtures(model.model.network, batches)
-    lost, lost_mean = (_lost(model, asked, one, batch_tokens=batch_tokens) for one in (None, usual))
-    choices = list(zip(asked.right, asked.wrong, strict=True))
-    reads = [_read(model, *one) for one in zip(asked.clean, choices, strict=True)]
+    lost, lost_mean = (
+        _lost(model, encoded, one, batch_tokens=batch_tokens) for one in (None, usual)
+    )
+    choices = list(zip(encoded.right, encoded.wrong, strict=True))
+    reads = [_read(model, *one) for one in zip(encoded.clean, choices, strict=True)]
     name = partial(_text, model)
-    texts = zip_longest(*(map(name, one.input_ids) for one in asked.clean), fillvalue="")
-    rest = np.stack([told.mlps.sum(1), told.embedding, told.bias], 1)
-    by_token = told.sources, alone.sources, [one.attention for one in reads]
+    texts = zip_longest(*(map(name, one.input_ids) for one in encoded.clean), fillvalue="")
+    rest = np.stack([parts.mlps.sum(1), parts.embedding, parts.bias], 1)
+    by_token = parts.sources, alone.sources, [one.attention for one in reads]
     source, to_answer, attention = (_padded(some).astype(np.float32) for some in by_token)
     values: dict[str, Any] = {
         "token_text": np.array(list(texts)).T,
@@ -104,8 +108,8 @@ def prompt_views(
         "choices": np.array([list(map(len, one)) for one in choices]),
         "outcome_text": np.array([list(map(name, one.ends)) for one in reads]),
         "outcome": np.stack([one.outcome for one in reads]),
-        "difference": told.difference,
-        "direct": told.heads,
+        "difference": parts.difference,
+        "direct": parts.heads,
         "rest": rest,
         "lost": lost,
         "lost_mean": lost_mean,
@@ -114,10 +118,10 @@ def prompt_views(
         "attention": attention,
     }
     if followed:
-        path, gap = path_changes(model, asked, followed, followed, batch_tokens=batch_tokens)
-        units = np.array([layer * told.heads.shape[2] + head for layer, head in followed])
+        path, gap = path_changes(model, encoded, followed, followed, batch_tokens=batch_tokens)
+        units = np.array([layer * parts.heads.shape[2] + head for layer, head in followed])
         values |= {"followed": units, "path": path, "gap": gap}
-    return _labelled(values).assign_attrs(prompts=asked.kind, tidy=0)
+    return _labelled(values).assign_attrs(prompts=encoded.kind, tidy=0)
 
 
 def _labelled(values: dict[str, Any]) -> xr.Dataset:
@@ -139,9 +143,9 @@ def _labelled(values: dict[str, Any]) -> xr.Dataset:
 
 
 def _lost(
-    model: LanguageModel, asked: PromptSet, instead: torch.Tensor | None, *, batch_tokens: int
+    model: LanguageModel, prompts: PromptSet, instead: torch.Tensor | None, *, batch_tokens: int
 ) -> Float64:
-    """[prompt, layer, head] by how much the logit difference falls without a head.
+    """[prompt, layer, head] fall of the logit difference without a head.
 
     instead  [layer, head, dim] what each gives everywhere; None: nothing
     """
@@ -152,10 +156,10 @@ def _lost(
 
     without, whole = one_by_one(
         model,
-        asked.clean,
-        asked,
+        prompts.clean,
+        prompts,
         given,
-        lambda places, logits: to_float64(differences(asked, places, logits)),
+        lambda places, logits: to_float64(differences(prompts, places, logits)),
         batch_tokens=batch_tokens,
     )
     return whole[:, None, None] - without
@@ -183,11 +187,11 @@ def _read(model: LanguageModel, example: Example, choices: Sequence[Ints]) -> _P
     batch = model.model.batch([example])
     with evaluating(model.model.network), Instrument(model.model.network, observers=[look]):
         logits = forward(model.model.network, *batch.inputs, keep=False).logits[0, :size]
-    told = np.full((len(TOLD), size), np.nan)
+    numbers = np.full((len(TOLD), size), np.nan)
     for at in range(1, size):  # one row at a time: vocabularies are large
-        told[:, at : at + 1] = _numbers(logits[at - 1], ids[at : at + 1])
+        numbers[:, at : at + 1] = _numbers(logits[at - 1], ids[at : at + 1])
     ends = np.array([some[int(logits[-1, some].argmax())] for some in choices])
-    return _PlainPass(told, ends, _numbers(logits[-1], ends), to_float64(torch.stack(rows)))
+    return _PlainPass(numbers, ends, _numbers(logits[-1], ends), to_float64(torch.stack(rows)))
 
 
 def _text(model: LanguageModel, token: int) -> str:
@@ -212,7 +216,8 @@ def _padded(some: Sequence[Float64]) -> Float64:
 
 
 def followed_heads(*values: Float64) -> list[Head]:
-    """FOLLOWED heads (layer, head), in turn the largest of each of the values [layer, head].
+    """FOLLOWED heads (layer, head), taken in turn from the largest of each of the values [layer,
+    head].
 
     They stand in the order of the layers.
     """

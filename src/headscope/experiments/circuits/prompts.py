@@ -1,4 +1,4 @@
-"""Prompts with an answer, each beside a corrupted prompt of equal length that takes another answer.
+"""Prompts with an answer, each paired with a corrupted prompt of equal length.
 
 Four sets are made by our own templates, drawn by a seed: `ioi` (who is given the object? after Wang
 et al. 2023), `greater-than` (in which year may a war end? after Hanna et al. 2023), `antonyms` and
@@ -73,7 +73,7 @@ COLUMNS = ("prompt", "answer", "wrong", "corrupted", "item")
 
 @dataclass(frozen=True)
 class Prompt:
-    """A text and what may follow it.
+    """A text and the answer that follows it.
 
     answer     what should follow, with its space: " Mary"; or all that would be right
     wrong      what should not, likewise; each is one token after the text
@@ -108,7 +108,7 @@ class PromptSet:
 
     @property
     def items(self) -> list[str]:
-        """[prompt] name of the independent item that each is of."""
+        """[prompt] name of the independent item that each belongs to."""
         return [prompt.item or str(at) for at, prompt in enumerate(self.prompts)]
 
     def part(self, places: slice) -> PromptSet:
@@ -120,7 +120,7 @@ class PromptSet:
         return replace(self, **cut)
 
     def need_pairs(self) -> None:
-        """Raises InputError for prompts without corrupted ones, or of other lengths than theirs."""
+        """Raises InputError for prompts without a corrupted one of equal length."""
         if not self.corrupted:
             raise InputError(
                 "some prompts have no corrupted text, and patching takes what a head gave in "
@@ -141,7 +141,7 @@ class PromptSet:
 def encode_prompts(
     tokenizer: Any, prompts: Sequence[Prompt], *, kind: str = "prompts", notes: Sequence[str] = ()
 ) -> PromptSet:
-    """The prompts as inputs, with the tokens of their answers.
+    """The prompts as model inputs, with the tokens of their answers.
 
     raises  CorpusError without prompts; InputError for an answer that is not one token after its
             prompt, for one that is right and wrong, or for a text without tokens
@@ -153,7 +153,9 @@ def encode_prompts(
         clean.append(_example(tokenizer, prompt.text, at, prompt))
         if prompt.corrupted:
             corrupted.append(_example(tokenizer, prompt.corrupted, at, prompt))
-        ids = [answer_ids(tokenizer, prompt.text, told) for told in (prompt.answer, prompt.wrong)]
+        ids = [
+            answer_ids(tokenizer, prompt.text, answers) for answers in (prompt.answer, prompt.wrong)
+        ]
         both = np.intersect1d(ids[0], ids[1])
         if len(both):
             raise InputError(
@@ -188,7 +190,7 @@ def answer_id(tokenizer: Any, text: str, answer: str) -> int:
 
 
 def input_ids(tokenizer: Any, text: str) -> Ints:
-    """[token] the ids of a text as an input that goes on: without a closing token."""
+    """[token] the ids of a text to be continued: without a closing token."""
     ids = np.array(tokenizer(text)["input_ids"], np.int64)
     own = len(tokenizer(text, add_special_tokens=False)["input_ids"])
     opening = len(ids) > own and ids[0] in tokenizer.all_special_ids
@@ -216,7 +218,7 @@ def single(tokenizer: Any, text: str, answer: str) -> bool:
 
 
 def made_prompts(kind: str, tokenizer: Any, *, count: int = 64, seed: int = 0) -> PromptSet:
-    """Prompts of a kind of MADE, drawn by the seed; as many as the tokenizer has words for.
+    """Prompts of a kind of MADE, drawn from the seed; as many as the tokenizer's words allow.
 
     count   at most; they come in couples of one item
     raises  InputError for a kind that is not known, or a tokenizer that splits all its answers
@@ -239,19 +241,19 @@ Rng = np.random.Generator
 
 
 def _couples(words: Sequence[Any], rng: Rng) -> list[tuple[Any, Any]]:
-    """Two and two in a drawn order; each word once."""
+    """Pairs of words in random order; each word once."""
     order = [words[at] for at in rng.permutation(len(words))]
     return list(zip(order[::2], order[1::2], strict=False))
 
 
-def _swapped(told: Sequence[Prompt], item: str) -> Iterator[Prompt]:
-    """Two prompts, each the other's corrupted one."""
-    for one, two in (told, told[::-1]):
+def _swapped(couple: Sequence[Prompt], item: str) -> Iterator[Prompt]:
+    """Two prompts, each the corrupted one of the other."""
+    for one, two in (couple, couple[::-1]):
         yield replace(one, corrupted=two.text, wrong=two.answer, item=item)
 
 
 def _ioi(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
-    """Couples of names in turn: who gives is swapped, which alone decides to whom."""
+    """Indirect object identification: who gives is swapped, which alone decides the answer."""
     names = [name for name in NAMES.split() if single(tokenizer, "Then she gave it to", f" {name}")]
     couples = _couples(names, rng)
     for at in range(len(couples) * len(IOI)):
@@ -259,17 +261,18 @@ def _ioi(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
         first, second = (a, b) if rng.integers(2) else (b, a)
         place, object_ = (str(rng.choice(words.split())) for words in (PLACES, OBJECTS))
         form = IOI[rng.integers(len(IOI))]
-        told = [
+        prompts = [
             Prompt(
                 form.format(a=first, b=second, s=s, place=place, object=object_), f" {to}", f" {s}"
             )
             for s, to in ((first, second), (second, first))
         ]
-        yield from _swapped(told, f"{a} {b}")
+        yield from _swapped(prompts, f"{a} {b}")
 
 
 def _greater_than(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
-    """Two first years: an end after both is right, one between them only for the earlier.
+    """Greater-than: two first years; a year after both is right, one between them only for the
+    earlier.
 
     So the later year is clean and the earlier corrupted. Where numbers are cut into digits the next
     digit is the answer: then there are ten tokens, and few couples.
@@ -283,10 +286,10 @@ def _greater_than(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
             f"The {event} lasted from the year {century}{start:02} to the year {century}"
             for start in (late, early)
         )
-        told = _year_tokens(tokenizer, clean)
-        right = tuple(text for text, years in told.items() if min(years) > late)
+        years_of = _year_tokens(tokenizer, clean)
+        right = tuple(text for text, years in years_of.items() if min(years) > late)
         wrong = tuple(
-            text for text, years in told.items() if early < min(years) and max(years) <= late
+            text for text, years in years_of.items() if early < min(years) and max(years) <= late
         )
         alike = len(input_ids(tokenizer, clean)) == len(input_ids(tokenizer, corrupted))
         if right and wrong and alike:
@@ -294,7 +297,7 @@ def _greater_than(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
 
 
 def _year_tokens(tokenizer: Any, text: str) -> dict[str, list[int]]:
-    """The tokens that may go on after a century, each with the years of it that begin so."""
+    """The tokens that can follow a century, each with its years."""
     before = input_ids(tokenizer, text)
     years: dict[str, list[int]] = {}
     for year in range(100):
@@ -308,7 +311,7 @@ def _year_tokens(tokenizer: Any, text: str) -> dict[str, list[int]]:
 
 
 def _words(forms: Sequence[str], pairs: str, tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
-    """Couples of words whose prompts have as many tokens, each asked for its own partner."""
+    """Pairs of words whose prompts have equal length, each with its own partner as the answer."""
     known: dict[int, list[tuple[str, str]]] = {}
     for one in pairs.split(", "):
         word, answer = one.split()
@@ -318,8 +321,8 @@ def _words(forms: Sequence[str], pairs: str, tokenizer: Any, rng: Rng) -> Iterat
     couples = [couple for some in known.values() for couple in _couples(some, rng)]
     for form in forms:
         for couple in couples:
-            told = [Prompt(form.format(word), f" {to}", "") for word, to in couple]
-            yield from _swapped(told, " ".join(word for word, _ in couple))
+            prompts = [Prompt(form.format(word), f" {to}", "") for word, to in couple]
+            yield from _swapped(prompts, " ".join(word for word, _ in couple))
 
 
 ANTONYM_FORMS = ("The opposite of {} is", "The antonym of {} is")
@@ -334,7 +337,7 @@ MADE: Mapping[str, Callable[[Any, Rng], Iterator[Prompt]]] = {
 
 
 def few_shots(task: str, tokenizer: Any, *, shots: int, count: int, seed: int) -> PromptSet:
-    """Prompts with worked examples before the question; corrupted: the same with other answers.
+    """Few-shot prompts; the corrupted ones have shuffled answers in the examples.
 
     task    "antonyms" or "capitals"; no question is asked twice
     raises  InputError for another task, or too few words that the tokenizer keeps whole
@@ -355,12 +358,12 @@ def few_shots(task: str, tokenizer: Any, *, shots: int, count: int, seed: int) -
     for at in rng.permutation(len(known))[:count]:
         word, answer = known[at]
         others = rng.choice(np.delete(np.arange(len(known)), at), shots, replace=False)
-        asked = [known[one][0] for one in others]
+        questions = [known[one][0] for one in others]
         answers = [known[one][1] for one in others]
         texts = [
-            "".join(f"Q: {q}\nA: {a}\n\n" for q, a in zip(asked, told, strict=True))
+            "".join(f"Q: {q}\nA: {a}\n\n" for q, a in zip(questions, answers_shown, strict=True))
             + f"Q: {word}\nA:"
-            for told in (answers, answers[1:] + answers[:1])
+            for answers_shown in (answers, answers[1:] + answers[:1])
         ]
         prompts.append(Prompt(texts[0], f" {answer}", f" {answers[0]}", texts[1], item=word))
     return encode_prompts(tokenizer, prompts, kind=f"{task}, {shots} examples")

@@ -1,4 +1,4 @@
-"""Which heads find a needle in a haystack and hand it on, token by token (Wu et al. 2024)?
+"""Retrieval heads: which heads copy a needle out of a haystack (Wu et al. 2024).
 
 A run is [BOS, text, “The secret code of Lisbon is” w_1 … w_k “.”, text, “The secret code of Lisbon
 is” w_1 … w_k], the w random tokens, each once. At the step that should tell w_t a head hits if the
@@ -30,11 +30,11 @@ from headscope.experiments.circuits.made_inputs import (
     opening_token,
     plain_tokens,
 )
-from headscope.experiments.importance.objectives import TokenLoss
 from headscope.model.batch import to_float64
 from headscope.model.checkpoint import quietly
 from headscope.model.instrument import Instrument, Observer
 from headscope.model.key_value_cache import cache_of, going_on
+from headscope.model.language_model import TokenLoss
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, evaluating, run_network
 from headscope.run.plan import encoder_for
@@ -68,7 +68,7 @@ MADE = tuple(Wording(said, said) for said in (SAID.format(place=place) for place
 
 @dataclass(frozen=True)
 class Needles:
-    """Haystacks with a needle each, and its question and answer at the end.
+    """Haystacks with a needle each, its question and its answer at the end.
 
     examples  what the model reads, the answer but for its last token
     right     [run] each [step] the needle's tokens
@@ -86,7 +86,7 @@ class Needles:
     depth: Float64
 
     def first(self, count: int) -> "Needles":
-        """The first runs alone."""
+        """The first runs only."""
         return Needles(**{name: part[:count] for name, part in vars(self).items()})
 
     def asked(self, run: int) -> Ints:
@@ -105,7 +105,8 @@ def needles(
     room: int = 0,
     wordings: Sequence[Wording] = MADE,
 ) -> Needles:
-    """Needles at even depths of a haystack of so many tokens, from the corpus's documents in turn.
+    """Needles at even depths of a haystack of `haystack` tokens, from the corpus's documents in
+    turn.
 
     room      tokens that are left for an answer of the model's own
     wordings  of the runs in turn
@@ -129,7 +130,7 @@ def needles(
             f"{STEPS}; give a shorter text, or --haystack 0"
         )
     start = [] if first is None else [first]
-    found = Needles([], [], [], [], [], np.arange(runs) / max(runs - 1, 1))
+    made = Needles([], [], [], [], [], np.arange(runs) / max(runs - 1, 1))
     for run in range(runs):
         draw, wording = generator(seed, "needle", str(run)), wordings[run % len(wordings)]
         code = draw.choice(words, STEPS, replace=False)
@@ -138,23 +139,23 @@ def needles(
         said, question = _ids(model, wording.said), _ids(model, wording.question)
         begin = int(draw.integers(len(text) - haystack + 1))
         hay = text[begin : begin + haystack]
-        cut = round(float(found.depth[run]) * haystack)
+        cut = round(float(made.depth[run]) * haystack)
         before = [*start, *hay[:cut], *said]
         ids = [*before, *code, *_ids(model, "."), *hay[cut:], *question, *code[:-1]]
-        found.right.append(code)
-        found.places.append(len(before) + np.arange(len(code)))
-        found.sentence.append(len(said))
-        found.question.append(len(question))
-        found.examples.append(
+        made.right.append(code)
+        made.places.append(len(before) + np.arange(len(code)))
+        made.sentence.append(len(said))
+        made.question.append(len(question))
+        made.examples.append(
             example_of(np.array(ids, np.int64), f"needle {run}", "haystack", special=len(start))
         )
-    longest = padded_length(max(map(len, found.examples)) + room)
+    longest = padded_length(max(map(len, made.examples)) + room)
     if longest > model.limit:
         raise InputError(
             f"a haystack of {haystack} tokens makes inputs of {longest}, and {model.name!r} takes "
             f"{model.limit}: give --haystack {max(model.limit - longest + haystack, 0)} or less"
         )
-    return found
+    return made
 
 
 def _ids(model: Model, text: str) -> list[int]:
@@ -162,7 +163,7 @@ def _ids(model: Model, text: str) -> list[int]:
 
 
 def _tokens(model: Model, corpus: Corpus, wanted: int) -> Ints:
-    """The first tokens of a corpus, document after document, without special ones."""
+    """The first tokens of a corpus, document after document, without special tokens."""
     encoder = encoder_for(model, Settings())
 
     def parts() -> Iterator[Ints]:
@@ -180,7 +181,7 @@ def _tokens(model: Model, corpus: Corpus, wanted: int) -> Ints:
 def retrieved(
     model: Model, made: Needles, runs: Sequence[int], unembedding: torch.Tensor, *, whole: int
 ) -> State:
-    """What the rows of question and answer tell of some runs, [run, layer, head].
+    """Scores of attention at the question and the answer of some runs, [run, layer, head].
 
     hits        share of the needle's tokens that are attended to most as they are told
     attention   to each of the needle's tokens as it is told, mean over them
@@ -199,7 +200,7 @@ def retrieved(
 
 
 class _Reading:
-    """Reads one run, in one pass and a few tokens."""
+    """Reads one run, in one pass and a few further tokens."""
 
     def __init__(self, model: Model, made: Needles, run: int, whole: int) -> None:
         self.model, self.whole, device = model, whole, model.device
@@ -213,10 +214,10 @@ class _Reading:
 
     def all(self, unembedding: torch.Tensor) -> State:
         """The numbers of `retrieved`."""
-        speaks, found = unembedding[self.right].to(self.model.device), list[State]()
+        speaks, by_run = unembedding[self.right].to(self.model.device), list[State]()
         batch = self.model.batch([self.example])
         queries = torch.arange(len(self.hay), len(self.example), device=speaks.device)[None]
-        told = TokenLoss("needle", [self.at[:, 0].cpu().numpy()], [self.right])
+        objective = TokenLoss("needle", [self.at[:, 0].cpu().numpy()], [self.right])
 
         def look(view: LayerView) -> None:
             rows = view.rows(queries)[0]  # [head, question and answer, key]
@@ -229,13 +230,13 @@ class _Reading:
                 "locos": self._locos(view, answer, speaks),
                 "streaming": self._streaming(answer),
             }
-            found.append({name: to_float64(part) for name, part in parts.items()})
+            by_run.append({name: to_float64(part) for name, part in parts.items()})
 
         answer = watched(
-            self.model, look, *batch.inputs[:2], told, whole=self.whole, use_cache=True
+            self.model, look, *batch.inputs[:2], objective, whole=self.whole, use_cache=True
         )
         best = answer.logits.argmax(-1).cpu().numpy().ravel()
-        every = _stacked(found)
+        every = _stacked(by_run)
         every["qr_score"] -= self._of_nothing(cache_of(answer))
         return every | {"recall": np.mean(best == self.right)}
 
@@ -258,27 +259,27 @@ class _Reading:
         return torch.stack(shares, -1)
 
     def _of_nothing(self, cache: Any) -> Float64:
-        """[layer, head] the attention from the query “N/A” in the question's place.
+        """[layer, head] attention from the query “N/A” in place of the question.
 
         What the haystack leaves is taken from the pass before, if all of its keys were kept.
         """
-        found, nothing = list[Float64](), _ids(self.model, NOTHING)
+        scores, nothing = list[Float64](), _ids(self.model, NOTHING)
 
         def look(view: LayerView) -> None:
             rows = torch.arange(view.shape[2], device=self.model.device)[None, -len(nothing) :]
-            given = view.rows(rows)[0][..., self.sentence]
-            found.append(to_float64(given.sum(-1).mean(-1)))
+            weights = view.rows(rows)[0][..., self.sentence]
+            scores.append(to_float64(weights.sum(-1).mean(-1)))
 
         kept = {type(layer).__name__ for layer in getattr(cache, "layers", ())} == {"DynamicLayer"}
         ids, more = [*self.hay, *nothing], dict[str, Any](whole=self.whole)
         if kept:
             cache.crop(len(self.hay) - cache.get_seq_length())
             more = {"whole": None} | going_on(self.model.network, cache)
-        given = torch.tensor([ids[-len(nothing) :] if kept else ids], device=self.model.device)
+        inputs = torch.tensor([ids[-len(nothing) :] if kept else ids], device=self.model.device)
         seen = torch.ones((1, len(ids)), device=self.model.device)
-        last = TokenLoss("nothing", [np.array([given.shape[1] - 1])], [np.zeros(1, np.int64)])
-        watched(self.model, look, given, seen, last, **more)
-        return np.stack(found)
+        last = TokenLoss("nothing", [np.array([inputs.shape[1] - 1])], [np.zeros(1, np.int64)])
+        watched(self.model, look, inputs, seen, last, **more)
+        return np.stack(scores)
 
 
 def watched(
@@ -286,24 +287,25 @@ def watched(
     look: Observer,
     ids: torch.Tensor,
     seen: torch.Tensor,
-    told: TokenLoss,
+    objective: TokenLoss,
     *,
     whole: int | None,
     **more: Any,
 ) -> Any:
-    """One pass of one input whose layers are looked at; logits of the asked places only."""
+    """One pass of one input with an observer of its layers; logits at the predicted positions only."""
     network = model.network
     with (
         torch.inference_mode(),
         evaluating(network),
-        told.asking(network, [0]),
+        objective.asking(network, [0]),
         Instrument(network, observers=[look], whole=whole),
     ):
         return run_network(network, ids, seen, **more)
 
 
 def written(model: Model, made: Needles, runs: Sequence[int], *, steps: int, whole: int) -> State:
-    """As Wu et al. count: the model writes the answer, and what it copies twice counts twice.
+    """Retrieval scores as Wu et al. count them: the model generates the answer, and a token copied
+    twice counts twice.
 
     step_hits    [run, layer, head] steps that attend most to a token of the needle, and write it,
                  by the needle's tokens: may pass 1
@@ -315,9 +317,9 @@ def written(model: Model, made: Needles, runs: Sequence[int], *, steps: int, who
 
 
 def _written(model: Model, made: Needles, run: int, steps: int, whole: int) -> State:
-    right, found = made.right[run], list[Float64]()
+    right, scores = made.right[run], list[Float64]()
     network: Any = model.network
-    ids = torch.from_numpy(asked := made.asked(run))[None].to(model.device)
+    ids = torch.from_numpy(prompt := made.asked(run))[None].to(model.device)
     with torch.inference_mode(), evaluating(network), quietly():
         answer = network.generate(
             ids,
@@ -327,22 +329,25 @@ def _written(model: Model, made: Needles, run: int, steps: int, whole: int) -> S
             num_beams=1,
             pad_token_id=0,
         )
-    told = answer[0, len(asked) :].cpu().numpy()
-    ends = [at for at, one in enumerate(told) if "\n" in model.tokenizer.decode([int(one)])]
-    told = told[: ends[0] + 1 if ends else None]  # the line's end is a step, as theirs
-    every, at = np.concatenate([asked, told[:-1]]), len(asked) - 1 + np.arange(len(told))
+    answer_ids = answer[0, len(prompt) :].cpu().numpy()
+    ends = [at for at, one in enumerate(answer_ids) if "\n" in model.tokenizer.decode([int(one)])]
+    answer_ids = answer_ids[: ends[0] + 1 if ends else None]  # the line's end is a step, as theirs
+    every, at = (
+        np.concatenate([prompt, answer_ids[:-1]]),
+        len(prompt) - 1 + np.arange(len(answer_ids)),
+    )
     queries = torch.from_numpy(at)[None].to(model.device)
 
     def look(view: LayerView) -> None:
         most = view.rows(queries).argmax(-1)[0].cpu().numpy()  # [head, step]
-        copied = np.isin(most, made.places[run]) & (every[most] == told)
-        found.append(copied.sum(-1) / len(right))
+        copied = np.isin(most, made.places[run]) & (every[most] == answer_ids)
+        scores.append(copied.sum(-1) / len(right))
 
     batch = model.batch([example_of(every, f"answer {run}", "haystack")])
-    last = TokenLoss("answer", [at[-1:]], [told[-1:]])
+    last = TokenLoss("answer", [at[-1:]], [answer_ids[-1:]])
     watched(model, look, *batch.inputs[:2], last, whole=whole)
-    there = Counter(right.tolist()) & Counter(told.tolist())
-    return {"step_hits": np.stack(found), "step_recall": np.array(there.total() / len(right))}
+    there = Counter(right.tolist()) & Counter(answer_ids.tolist())
+    return {"step_hits": np.stack(scores), "step_recall": np.array(there.total() / len(right))}
 
 
 def _stacked(parts: Sequence[State]) -> State:

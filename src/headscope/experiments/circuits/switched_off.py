@@ -1,4 +1,4 @@
-"""Does a model stop copying without some heads, more than without as many others?
+"""Tests whether a model stops copying without some heads, compared with random heads.
 
     dataset = hs.switch_off("gpt2", {"induction": [(5, 5), (6, 9)]})
     dataset["off_loss"]
@@ -26,15 +26,15 @@ from headscope.core.head_names import Head
 from headscope.core.progress import one_by_one
 from headscope.core.results import Variable, labelled, largest_first
 from headscope.core.terms import OURS
+from headscope.corpus.packing import BATCH_TOKENS
 from headscope.errors import InputError
-from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
-from headscope.experiments.ablation.variants import check
 from headscope.experiments.circuits.direct_logits import language_model, mean_over
 from headscope.experiments.circuits.made_inputs import Repeats, repeats
-from headscope.experiments.importance.objectives import LanguageModel, TokenLoss
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.batch import to_float64
+from headscope.model.language_model import LanguageModel, TokenLoss
 from headscope.model.model import Model, Shape, evaluating, forward
+from headscope.model.variants import check
 from headscope.run.experiment import in_parts
 
 SEQUENCES = 30  # on which heads are off
@@ -52,7 +52,8 @@ def switch_off(
     batch_tokens: int = BATCH_TOKENS,
     replicates: int = REPLICATES,
 ) -> xr.Dataset:
-    """The loss on random tokens that come again without sets of heads, and without random ones.
+    """The loss on repeated random tokens without sets of heads, and without random sets of equal
+    size.
 
     model      a decoder with its language-model head: a folder, a hub id
     sets       name -> heads (layer, head), both from 0, that are off together
@@ -70,12 +71,12 @@ def switch_off(
     check(map(frozenset, sets.values()), layers=own.shape.layers, heads=own.shape.heads)
     for heads in sets.values():
         refuse_many(len(heads), own.shape, least=1)
-    found = losses_off(own, made, sets, seed=seed, batch_tokens=batch_tokens)
-    return off_result(found["losses"], made, sets, replicates=replicates)
+    losses = losses_off(own, made, sets, seed=seed, batch_tokens=batch_tokens)
+    return off_result(losses["losses"], made, sets, replicates=replicates)
 
 
 def refuse_many(count: int, shape: Shape, *, least: int = 0) -> None:
-    """Raises InputError where not as many heads are left to be off instead."""
+    """Raises InputError if the model has too few other heads to compare with."""
     most = shape.layers * shape.heads // 2
     if not least <= count <= most:
         raise InputError(
@@ -85,7 +86,7 @@ def refuse_many(count: int, shape: Shape, *, least: int = 0) -> None:
 
 
 def best_heads(circuits: xr.Dataset, count: int) -> dict[str, list[Head]]:
-    """So many heads of each kind, those that do it most; a kind that fewer do is left out."""
+    """The strongest heads of each kind, up to a number; a kind with fewer heads is left out."""
     gain = circuits["score"] - circuits["null"]
     does = {kind: gain.sel(circuit=kind) for kind in gain["circuit"].values.tolist()}
     named = {"copying": "copied_attention", "retrieval": "retrieval"}
@@ -126,18 +127,18 @@ def losses_off(
 
 
 def _others(heads: Sequence[Head], shape: Shape, draw: np.random.Generator) -> list[Head]:
-    """As many others: of the same layers, or of any where these have too few."""
+    """Equally many other heads, of the same layers, or of any where these have too few."""
     every = list(product(range(shape.layers), range(shape.heads)))
     left = [every[at] for at in draw.permutation(len(every)) if every[at] not in heads]
-    found = list[Head]()
+    chosen = list[Head]()
     for layer, _ in heads:
-        found.append(next((one for one in left if one[0] == layer), left[0]))
-        left.remove(found[-1])
-    return found
+        chosen.append(next((one for one in left if one[0] == layer), left[0]))
+        left.remove(chosen[-1])
+    return chosen
 
 
 class _MeanMixtures:
-    """A listener that sums the mixtures of each layer, and puts means in the place of some.
+    """A listener that averages the mixtures of each layer, then replaces those of some heads.
 
     means  [layer, head, dim]
     off    [example, layer, head] which heads give their mean; None: none
@@ -160,20 +161,20 @@ class _MeanMixtures:
         call.mixed = mixed
 
     def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
-        """Nothing is left to do."""
+        """Does nothing."""
 
 
 def _losses(model: Model, made: Repeats, rows: Sequence[int], heard: _MeanMixtures) -> Float64:
-    """[sequence, half] cross-entropy of the tokens that were drawn, but for the first of a half."""
+    """[sequence, half] cross-entropy of the random tokens, without the first of each half."""
     first = made.opening + np.arange(made.length - 1)
-    asked = np.concatenate([first, first + made.length])
-    right = made.ids[rows][:, asked + 1]
-    told = TokenLoss("next token", [asked] * len(rows), list(right))
+    positions = np.concatenate([first, first + made.length])
+    right = made.ids[rows][:, positions + 1]
+    objective = TokenLoss("next token", [positions] * len(rows), list(right))
     batch, network = model.batch([made.repeated[row] for row in rows]), model.network
     with (
         torch.inference_mode(),
         listening(network, heard, alone=True),
-        told.asking(network, range(len(rows))),
+        objective.asking(network, range(len(rows))),
     ):
         logits = forward(network, *batch.inputs, keep=False).logits.float()
     wanted = torch.from_numpy(right.ravel()).to(logits.device)
@@ -182,7 +183,7 @@ def _losses(model: Model, made: Repeats, rows: Sequence[int], heard: _MeanMixtur
 
 
 def off_result(losses: Float64, made: Repeats, sets: Sets, *, replicates: int) -> xr.Dataset:
-    """The variables of `switch_off`, of what `losses_off` found."""
+    """The variables of `switch_off`, from the losses of `losses_off`."""
     mean = partial(mean_over, [one.document for one in made.repeated], replicates=replicates)
     apart = losses[:, :, 1] - losses[:, :, 2]  # [sequence, set, half]
     nats = "nats per token"
@@ -199,7 +200,7 @@ def off_result(losses: Float64, made: Repeats, sets: Sets, *, replicates: int) -
             OURS,
         ),
     }
-    found = labelled(variables, coords={"set": list(sets), "off": OFF, "half": HALVES})
-    for name in found.data_vars:
-        found[name].attrs["n"] = len(made.repeated)
-    return found
+    result = labelled(variables, coords={"set": list(sets), "off": OFF, "half": HALVES})
+    for name in result.data_vars:
+        result[name].attrs["n"] = len(made.repeated)
+    return result

@@ -1,4 +1,4 @@
-"""What a report says of the heads that write, or carry, the answer of prompts."""
+"""Report section on the heads that write the answer of a prompt, or carry it."""
 
 from functools import partial
 
@@ -41,12 +41,12 @@ SHARES = {"effect": "Patching", "attribution": "Attribution", "direct_share": "W
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
-    """Heads whose patching surely moves the answer, by what they write and what they carry."""
+    """Claims on heads whose patching clearly moves the answer, by what they write and carry."""
     dataset = group(tree, NAME)
     if dataset is None or "effect" not in dataset:
         return []
     moves = dataset["effect_q"].values < LEVEL
-    told = []
+    result = []
     for kind, does in (("writes_answer", "writes"), ("carries_answer", "brings")):
         rule = RULES[kind]
         shown = estimate(dataset, rule.variable).map(lambda part: np.where(moves, part, np.nan))
@@ -59,7 +59,7 @@ def claims(tree: xr.DataTree) -> list[Claim]:
                 f"{does} {words} of the logit difference of {dataset.attrs['prompts']} prompts"
             )
 
-        told += claims_where(
+        result += claims_where(
             shown,
             0.0,
             rule,
@@ -69,17 +69,19 @@ def claims(tree: xr.DataTree) -> list[Claim]:
             n=int(dataset.attrs["n"]),
             analysis=NAME,
         )
-    return told
+    return result
 
 
 def findings(tree: xr.DataTree) -> list[str]:
-    """How well the model answers, which heads bring the answer, and whether attribution agrees."""
+    """Sentences on how well the model answers, which heads bring the answer, and whether
+    attribution agrees.
+    """
     dataset = group(tree, NAME)
     if dataset is None:
         return []
     many = int(dataset.attrs["prompt_count"])
     ahead = number(*at(estimate(dataset, "logit_difference")))
-    told = [
+    sentences = [
         f"After {many} prompt{'' if many == 1 else 's'} ({dataset.attrs['prompts']}) the "
         f"answer lies {ahead} logits above the wrong one; its probability is "
         f"{percent(float(dataset['answer_probability'].mean()))}, its median rank "
@@ -95,10 +97,12 @@ def findings(tree: xr.DataTree) -> list[str]:
             parts = estimate(dataset, name)
             places = largest_first(np.where(moves & (parts.value > 0), parts.value, np.nan))
             named = [_named(dataset, place, percent(*at(parts, *place))) for place in places]
-            told += [f"{words}: {', '.join(named[:NAMED])}."] if named else []
+            sentences += [f"{words}: {', '.join(named[:NAMED])}."] if named else []
         rho = number(*at(estimate(dataset, "rho")))
-        told.append(f"Patching and what attribution estimates of it rank heads alike by ρ = {rho}.")
-    return told + ([f"{capital(dataset.attrs['notes'])}."] if dataset.attrs["notes"] else [])
+        sentences.append(
+            f"Patching and what attribution estimates of it rank heads alike by ρ = {rho}."
+        )
+    return sentences + ([f"{capital(dataset.attrs['notes'])}."] if dataset.attrs["notes"] else [])
 
 
 def _named(dataset: xr.Dataset, place: tuple[int, int], words: str) -> str:

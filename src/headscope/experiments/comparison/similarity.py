@@ -1,4 +1,4 @@
-"""Measures how alike every head is to the same head of another model, and what that goes with.
+"""Measures the similarity of each head to the same head of another model.
 
 Per example the cosine of the two flattened maps, special tokens included, padding cut off; then the
 mean over examples (Kovaleva et al. 2019, §4.3). Beside it the Jensen-Shannon divergence, which does
@@ -52,7 +52,7 @@ Training = Mapping[str, Float64]  # MEASURES by name, [layer]; NaN where it is n
 
 
 class Similarity(Analysis):
-    """Sums over examples of what says how alike two models' heads are; see `alike`.
+    """Sums over examples behind the similarity of two models' heads; see `alike`.
 
     It looks at two models at once, so it is not among the registered analyses.
 
@@ -72,30 +72,30 @@ class Similarity(Analysis):
 
     def observe_pair(self, layer: int, before: Maps, after: Maps, batch: Batch) -> None:
         """Add one layer of one batch; before, after [example, head, query, key], see `alike`."""
-        found = alike(before, after, batch.lengths)  # [example, head, 2]
-        if not np.isfinite(found).all():
+        likeness = alike(before, after, batch.lengths)  # [example, head, 2]
+        if not np.isfinite(likeness).all():
             raise ModelError(
                 f"attention of layer {layer_name(layer)} is not a number in one of the two models; "
                 "wanted weights that are finite"
             )
-        self.cosine.add(found[..., COSINE], batch.groups, at=(layer,))
-        self.js.add(found[..., JS], batch.groups, at=(layer,))
+        self.cosine.add(likeness[..., COSINE], batch.groups, at=(layer,))
+        self.js.add(likeness[..., JS], batch.groups, at=(layer,))
         if self.padded is not None:
             whole = np.full_like(batch.lengths, before.shape[-1])
             cosine = alike(before, after, whole)[..., COSINE]
             self.padded.add(cosine, batch.groups, at=(layer,))
-        change = (1 - found[..., COSINE]).mean(1)  # [example]
+        change = (1 - likeness[..., COSINE]).mean(1)  # [example]
         self._change = change if layer == 0 or self._change is None else self._change + change
 
     def finish_batch(self, batch: Batch, *, shard: int, rows: Sequence[int]) -> None:
-        """Conclude a batch: the examples at these rows of a shard."""
+        """End a batch: the examples at these rows of a shard."""
         assert self._change is not None
         self.examples.add(np.ones(len(rows)), batch.groups)
         change = self._change / self.scope.layers
         self.most.add(batch.examples, change, shard=shard, rows=rows)
 
     def result(self, training: Training | None = None) -> xr.Dataset:
-        """cosine, js [layer, head]; layer_cosine, layer_js [layer]; what depth has to do with it.
+        """cosine, js [layer, head]; layer_cosine, layer_js [layer]; their relation to depth.
 
         training  how the second model came from the first, if that is known
         """
@@ -138,7 +138,7 @@ class Similarity(Analysis):
 
 
 def alike(before: Maps, after: Maps, lengths: Ints) -> Float64:
-    """[example, head, 2] the cosine of two maps taken as vectors, and their divergence.
+    """[example, head, 2] the cosine of two maps as vectors, and their divergence.
 
     before, after  [example, head, query, key] probabilities; rows of real queries sum to 1. Of long
                    inputs both make blocks of them, which are compared and let go
@@ -163,7 +163,7 @@ def alike(before: Maps, after: Maps, lengths: Ints) -> Float64:
 
 
 def _sums_of_blocks(before: LongAttention, after: LongAttention) -> Float64:
-    """[example, head, 4] as `_sums`, of maps that are nowhere whole."""
+    """[example, head, 4] as `_sums`, for maps that are never whole."""
     sums = np.zeros((before.shape[0], before.shape[1], 4))
     for example, n in enumerate(before.mask.lengths):
         both = zip(before.row_blocks(example), after.row_blocks(example), strict=True)
@@ -189,7 +189,7 @@ def _sums(before: torch.Tensor, after: torch.Tensor, lengths: Ints) -> Float64:
 
 
 def by_depth(change: Float64, sizes: Float64 | None = None) -> dict[str, Variable]:
-    """What says whether change grows with depth; nothing for fewer than three layers.
+    """Whether change grows with depth; empty for fewer than three layers.
 
     change  [replicate + 1, layer] 1 - cosine, mean over heads
     sizes   [replicate + 1] examples, all and without each group of documents
@@ -205,25 +205,25 @@ def by_depth(change: Float64, sizes: Float64 | None = None) -> dict[str, Variabl
         "other_change": (other.mean(1), "1 - cosine, mean over the layers before"),
         "last_minus_other": (last.mean(1) - other.mean(1), "how much more the last layers change"),
     }
-    found = {
+    variables = {
         name: Variable(estimate(drawn, sizes=sizes), (), words, "1", source)
         for name, (drawn, words) in draws.items()
     }
     with_depth = spearman_over_units(change[0], np.arange(layers, dtype=np.float64))
     words = "rank correlation of 1 - cosine with depth"
     rho = Variable(estimate_correlation(with_depth), (), words, "1", source, "layers")
-    found["depth_correlation"] = rho
+    variables["depth_correlation"] = rho
     anew = drawn_anew(change)  # [draw, layer]
     first = anew[:, -LAST:].min(1) > anew[:, :-LAST].max(1)
     share = float(first.mean()) if len(change) > FEWEST else float("nan")
     words = "share of corpora drawn anew in which the last layers change most"
-    return found | {"last_are_first": Variable(share, (), words, "probability", source)}
+    return variables | {"last_are_first": Variable(share, (), words, "probability", source)}
 
 
 def read_training(
     checkpoint: str | Path, *, layers: int, numbers: Sequence[int] = ()
 ) -> Training | None:
-    """What `headscope finetune` wrote beside a checkpoint; None where there is no record.
+    """The record that `headscope finetune` wrote beside a checkpoint; None without one.
 
     layers   of the checkpoint, those without attention too
     numbers  of the layers that attend, from 0; none: all do
@@ -237,7 +237,7 @@ def read_training(
         known = {int(row["layer"]): row for row in record["layers"] if row["layer"] is not None}
         rows = [known[layer] for layer in (numbers or sorted(known)) if layer in known]
         keys = dict(zip(MEASURES, ("gradient_norm", "relative_change", "rate"), strict=True))
-        found = {
+        arrays = {
             name: np.array([row.get(key) for row in rows], np.float64)  # None becomes NaN
             for name, key in keys.items()
         }
@@ -261,11 +261,11 @@ def read_training(
             f"{file} tells of {len(known)} layers, and the checkpoint has {layers}; wanted the "
             "record of this checkpoint: delete the file if it is of another"
         )
-    return found
+    return arrays
 
 
 def beside_training(change: Float64, training: Training) -> dict[str, Variable]:
-    """The numbers of the training, and how they go with the change of attention over layers.
+    """Numbers of the training, and their correlation with the change of attention over layers.
 
     change   [replicate + 1, layer] 1 - cosine, mean over heads
     returns  gradient_norm, relative_change, learning_rate [layer]; and of the first two
@@ -274,23 +274,25 @@ def beside_training(change: Float64, training: Training) -> dict[str, Variable]:
              NAME_depth_correlation  with the layer's number
     """
     depth = np.arange(change.shape[1], dtype=np.float64)
-    found: dict[str, Variable] = {}
+    variables: dict[str, Variable] = {}
     for name, words in MEASURES.items():
         values = training[name]
         if not np.isfinite(values).all():
             continue
-        found[name] = Variable(values, ("layer",), words, "1", "ours")
+        variables[name] = Variable(values, ("layer",), words, "1", "ours")
         if name == "learning_rate":
             continue
         together = estimate_correlation(spearman_over_units(change[0], values))
         by_chance, with_depth = chance_of(change[0], values), rank_correlation(values, depth)
-        for key, value, told in (
+        for key, value, what in (
             ("correlation", together, "rank correlation with 1 - cosine over layers"),
             ("p", by_chance, "p of that correlation, layers dealt out anew"),
             ("depth_correlation", float(with_depth), "rank correlation with depth"),
         ):
-            found[f"{name}_{key}"] = Variable(value, (), f"{words}: {told}", "1", "ours", "layers")
-    return found
+            variables[f"{name}_{key}"] = Variable(
+                value, (), f"{words}: {what}", "1", "ours", "layers"
+            )
+    return variables
 
 
 def rank_correlation(first: Float64, second: Float64) -> Float64:
@@ -299,7 +301,7 @@ def rank_correlation(first: Float64, second: Float64) -> Float64:
 
 
 def chance_of(first: Float64, second: Float64, *, seed: int = 0) -> float:
-    """How often layers in random order go together as closely, whichever way round.
+    """Two-sided p of the correlation over random orders of layers.
 
     NaN where one of both is constant.
     """
@@ -309,7 +311,7 @@ def chance_of(first: Float64, second: Float64, *, seed: int = 0) -> float:
     def closeness(dealt: Float64, axis: int = -1) -> Float64:
         return rank_correlation(np.moveaxis(dealt, axis, -1), second)
 
-    found = permutation_test(
+    test = permutation_test(
         (first,),
         closeness,
         permutation_type="pairings",
@@ -317,4 +319,4 @@ def chance_of(first: Float64, second: Float64, *, seed: int = 0) -> float:
         vectorized=True,
         rng=generator(seed, "layers"),
     )
-    return float(found.pvalue)
+    return float(test.pvalue)

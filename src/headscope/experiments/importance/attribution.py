@@ -1,4 +1,4 @@
-"""Attributes the right answer to heads by growing their attention from nothing to what it is.
+"""Attributes the right answer to heads by integrated gradients of their attention.
 
 AttAttr (Hao et al. 2021): Attr = A ⊙ ∫₀¹ ∂F(s A)/∂A ds for the maps A of one layer, all its heads
 scaled together and the other layers free; F is the probability of the right class, as in the
@@ -19,22 +19,22 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.experiments.ablation.shared_prefix import SharedPrefix, WholePass
-from headscope.experiments.ablation.variants import StandIn
-from headscope.experiments.importance.objectives import Objective
+from headscope.experiments.importance.task_loss import Objective
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch, to_float64
+from headscope.model.shared_prefix import SharedPrefix, WholePass
+from headscope.model.variants import StandIn
 from headscope.run.shard_files import State
 
 
 def steps_of(count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """[step] scales in (0, 1) and their weights, which sum up to 1: float64."""
+    """[step] scales in (0, 1), and their weights, which sum to 1: float64."""
     at, weights = np.polynomial.legendre.leggauss(count)
     return torch.from_numpy((at + 1) / 2), torch.from_numpy(weights / 2)
 
 
 class Grown(SharedPrefix):
-    """Runs a network with the maps of one layer grown from 0 to what they are.
+    """Runs a network with the maps of one layer scaled from 0 to their full value.
 
     raises  ModelError as `SharedPrefix`
     """
@@ -44,12 +44,12 @@ class Grown(SharedPrefix):
         self.maps: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
 
     def whole(self, batch: Batch) -> WholePass:
-        """As `SharedPrefix`; every layer's maps, values and mask are kept too."""
+        """As in `SharedPrefix`; also keeps every layer's maps, values and mask."""
         self.maps.clear()
         return super().whole(batch)
 
     def before(self, call: AttentionCall) -> None:
-        """As `SharedPrefix`."""
+        """As in `SharedPrefix`."""
         if isinstance(self._pass, WholePass):
             mask = visible(call.mask, call.attention)
             self.maps.append((call.attention, call.values, mask))
@@ -59,7 +59,7 @@ class Grown(SharedPrefix):
 def attributions(
     grown: Grown, batch: Batch, places: Sequence[int], *, objective: Objective, steps: int
 ) -> State:
-    """What each example's edges are worth to its right answer.
+    """The attribution of each example's right answer to attention edges, by head.
 
     places   [example] which examples the batch holds
     steps    of the integral
@@ -72,7 +72,7 @@ def attributions(
         whole = objective.answers(kept.logits, places)
     size, layers = len(places), len(kept.outputs)
     heads = kept.mixtures[0].shape[2]
-    found = {name: np.zeros((size, layers, heads)) for name in ("attribution", "attribution_sum")}
+    totals = {name: np.zeros((size, layers, heads)) for name in ("attribution", "attribution_sum")}
     change = np.zeros((size, layers))
     scales, weights = (torch.cat([t.new_zeros(1), t]) for t in steps_of(steps))
     for layer, (maps, values, seen) in enumerate(grown.maps):
@@ -83,15 +83,15 @@ def attributions(
             copied = list(places) * len(scales)
             with objective.asking(network, copied):
                 logits = grown.given(batch, kept, layer, ready)
-            told = objective.answers(logits, copied).view(-1, size)  # [copy, example]
-            (slope,) = torch.autograd.grad((told * weights.to(told)[:, None]).sum(), [ready])
+            answers = objective.answers(logits, copied).view(-1, size)  # [copy, example]
+            (slope,) = torch.autograd.grad((answers * weights.to(answers)[:, None]).sum(), [ready])
         mean = slope.view(-1, *mixed.shape).sum(0).transpose(1, 2)  # [example, head, query, dim]
         worth = maps * (mean @ values.transpose(2, 3))  # [example, head, query, key]
         real = batch.mask[:, None, :, None] & batch.mask[:, None, None]
         edges = (seen & real).expand_as(worth)
-        found["attribution"][:, layer] = to_float64(
+        totals["attribution"][:, layer] = to_float64(
             worth.masked_fill(~edges, -torch.inf).amax((2, 3))
         )
-        found["attribution_sum"][:, layer] = to_float64((worth * edges).sum((2, 3)))
-        change[:, layer] = to_float64(whole - told[0])
-    return {**found, "change": change}
+        totals["attribution_sum"][:, layer] = to_float64((worth * edges).sum((2, 3)))
+        change[:, layer] = to_float64(whole - answers[0])
+    return {**totals, "change": change}

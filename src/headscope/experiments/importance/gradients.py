@@ -1,4 +1,4 @@
-"""Stream the gradients of a loss with respect to attention, layer by layer, and keep nothing.
+"""Streams the gradient of a loss with respect to attention, layer by layer, and keeps none.
 
     with following(network, observer) as stream:
         logits = run_network(network, ids, mask).logits
@@ -32,7 +32,7 @@ from headscope.model.instrument import Reversible
 
 @dataclass(frozen=True)
 class LayerGradient:
-    """One attention layer in the backward pass of one batch; nothing here may be written into.
+    """One attention layer in the backward pass of one batch; its tensors are read-only.
 
     attention  [example, head, query, key]  α
     gradient   [example, head, query, key]  ∂loss/∂α, as if each α could change by itself
@@ -53,7 +53,7 @@ _Given = tuple[torch.Tensor | None, dict[str, Any], Callable[..., torch.Tensor]]
 
 
 class Streaming(Reversible):
-    """One forward and one backward pass, of which an observer sees every layer's gradients.
+    """One forward and one backward pass that shows an observer every layer's gradients.
 
     observer  called with the layers from the last to the first
     network   on transformers' attention registry, and no encoder-decoder; see `following`
@@ -94,7 +94,7 @@ class Streaming(Reversible):
         mixed: tuple[torch.Tensor, torch.Tensor],
         mask: torch.Tensor | None,
     ) -> torch.Tensor:
-        """[example, head, query] Σ_key α ∂loss/∂α, after the observer has seen it.
+        """[example, head, query] Σ_key α ∂loss/∂α, after the observer has run.
 
         mixed  [example, head, query, dim] the gradient of what the head mixed, and this itself
         """
@@ -103,7 +103,7 @@ class Streaming(Reversible):
         return product
 
     def before(self, call: AttentionCall) -> None:
-        """Mix the values so that the gradient of the weights passes by, and count the layers."""
+        """Mix the values with an operation that yields the gradient of the weights; count layers."""
         layer, self.layers = self.layers, self.layers + 1
         if any(isinstance(o, torch.Tensor) and o.requires_grad for o in call.options.values()):
             raise ModelError(
@@ -113,8 +113,8 @@ class Streaming(Reversible):
         inputs = (call.query, call.key, call.value)
         if any(tensor.requires_grad for tensor in inputs):
             options = {**call.options, "scaling": call.scaling}
-            given: _Given = (call.mask, options, partial(self.show, layer))
-            call.mixed = _Attend.apply(*inputs, given)  # type: ignore[no-untyped-call]
+            settings: _Given = (call.mask, options, partial(self.show, layer))
+            call.mixed = _Attend.apply(*inputs, settings)  # type: ignore[no-untyped-call]
             return
         if self._first is not None:
             raise ModelError(
@@ -128,7 +128,7 @@ class Streaming(Reversible):
         self._first = call
 
     def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
-        """Nothing is left to do."""
+        """Does nothing."""
 
 
 class _Attend(torch.autograd.Function):
@@ -136,9 +136,9 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, given: _Given
+        ctx: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, settings: _Given
     ) -> torch.Tensor:
-        mask, options, _ = ctx.given = given
+        mask, options, _ = ctx.given = settings
         attention = probabilities(query, for_each_head(key, query), mask, **options)
         mixed = attention @ for_each_head(value, query)
         ctx.save_for_backward(query, key, value, attention, mixed)
@@ -163,7 +163,7 @@ class _Attend(torch.autograd.Function):
 
 
 def _gathered(gradient: torch.Tensor, of_keys: torch.Tensor) -> torch.Tensor:
-    """[example, key-value head, key, dim] the sum over query heads that share a key head."""
+    """[example, key-value head, key, dim] the sum over query heads that share a key-value head."""
     if gradient.shape[1] == of_keys.shape[1]:
         return gradient
     heads = of_keys.shape[1]
@@ -172,7 +172,7 @@ def _gathered(gradient: torch.Tensor, of_keys: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def frozen(network: nn.Module) -> Iterator[None]:
-    """Inside the context no parameter asks for a gradient."""
+    """Inside the context no parameter requires a gradient."""
     asking = [p for p in network.parameters() if p.requires_grad]
     try:
         network.requires_grad_(False)
@@ -186,7 +186,7 @@ def frozen(network: nn.Module) -> Iterator[None]:
 
 
 def following(network: PreTrainedModel, observer: Observer) -> Streaming | EagerMaps:
-    """A context for one forward and one backward pass, whose gradients the observer sees.
+    """A context for one forward and one backward pass whose gradients the observer sees.
 
     raises  ModelError for encoder-decoders, and families that cannot be read
     """
@@ -199,7 +199,7 @@ def following(network: PreTrainedModel, observer: Observer) -> Streaming | Eager
 
 
 class EagerMaps(Reversible):
-    """As `Streaming`, for families that compute attention by themselves."""
+    """As `Streaming`, for families that compute attention themselves."""
 
     def __init__(self, network: PreTrainedModel, observer: Observer) -> None:
         self.network, self.observer = network, observer
@@ -217,7 +217,7 @@ class EagerMaps(Reversible):
         for hook in (
             embeddings.register_forward_hook(lambda *call: call[2].requires_grad_()),
             self.network.register_forward_pre_hook(
-                lambda _, args, given: (args, {**given, "output_attentions": True}),
+                lambda _, args, keywords: (args, {**keywords, "output_attentions": True}),
                 with_kwargs=True,
             ),
             self.network.register_forward_hook(keep),
@@ -229,15 +229,15 @@ class EagerMaps(Reversible):
 
     def backward(self, loss: torch.Tensor) -> None:
         """Takes the gradient of a sum of losses and shows it, layer by layer."""
-        asked = [maps for maps in self._maps if maps.requires_grad]
-        if len(asked) != len(self.sites) or not loss.requires_grad:
+        recorded = [maps for maps in self._maps if maps.requires_grad]
+        if len(recorded) != len(self.sites) or not loss.requires_grad:
             raise ModelError(
-                f"{type(self.network).__name__} gave {len(asked)} maps of {len(self.sites)} "
+                f"{type(self.network).__name__} gave {len(recorded)} maps of {len(self.sites)} "
                 "layers that a loss depends on: gradients cannot be taken; please report this"
             )
-        gradients = torch.autograd.grad(loss, asked)
+        gradients = torch.autograd.grad(loss, recorded)
         with torch.no_grad():
-            for layer in reversed(range(len(asked))):
-                maps, gradient = asked[layer].detach(), gradients[layer]
+            for layer in reversed(range(len(recorded))):
+                maps, gradient = recorded[layer].detach(), gradients[layer]
                 product = (maps * gradient).sum(-1)  # [example, head, query]
                 self.observer(LayerGradient(layer, maps, gradient, product, None))

@@ -1,4 +1,4 @@
-"""Says in sentences with numbers what the probes of a run find, and which heads they lean on."""
+"""Sentences on what the probes find and which heads they rely on, with numbers."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def head_influence_table(tree: xr.DataTree) -> pd.DataFrame:
 
 
 def best_layer(probes: xr.Dataset) -> int | None:
-    """The layer whose hidden states give the most arcs; None without the structural probe."""
+    """The layer whose hidden states give most arcs; None without the structural probe."""
     if "structural_uuas" not in probes or bool(probes["structural_uuas"].isnull().all()):
         return None
     return int(np.nanargmax(probes["structural_uuas"].values))
@@ -105,7 +105,7 @@ def probe_findings(tree: xr.DataTree) -> list[str]:
 
 
 def data_text(probes: xr.Dataset) -> list[str]:
-    """How much was trained and tested on, and what words have a vector."""
+    """The amount of training and test data, and the share of words with a vector."""
     about = probes.attrs
     dev = f", {about['dev_sentences']:,} chosen by" if about["dev_sentences"] else ""
     lines = [
@@ -128,17 +128,19 @@ def data_text(probes: xr.Dataset) -> list[str]:
 
 
 def probe_lines(probes: xr.Dataset) -> list[str]:
-    """A line for each probe: UAS with its interval, with punctuation, UUAS."""
+    """A line per probe: UAS with its interval, with punctuation, UUAS."""
     names = {name: plain_name(name) for name in probe_names(probes)}
     width = max(map(len, names.values()), default=0)
     lines = []
     for name, shown in names.items():
-        told = [
+        scores_beside = [
             f"{text} {100 * float(probes[x].sel(probe=name)):.1f}"
             for x, text in BESIDE.items()
             if x in probes
         ]
-        lines.append(f"  {shown:<{width}}  UAS {share(probes, 'uas', name)}; {', '.join(told)}")
+        lines.append(
+            f"  {shown:<{width}}  UAS {share(probes, 'uas', name)}; {', '.join(scores_beside)}"
+        )
     return lines
 
 
@@ -150,7 +152,7 @@ def share(probes: xr.Dataset, variable: str, name: str) -> str:
 
 
 def structural_text(probes: xr.Dataset) -> str:
-    """What the best layer gives; "" without the structural probe."""
+    """The scores of the best layer; "" without the structural probe."""
     layer = best_layer(probes)
     if layer is None:
         return ""
@@ -165,35 +167,35 @@ def structural_text(probes: xr.Dataset) -> str:
 
 
 def root_note(probes: xr.Dataset) -> str:
-    """How ROOT is scored, where that is not by special tokens."""
+    """How ROOT is scored, if not by special tokens."""
     if probes.attrs["root"] != "a learned constant":
         return ""
     return "this tokenizer adds no special token: ROOT's score is one learned number"
 
 
 def influential_heads(tree: xr.DataTree) -> str:
-    """The heads that move scores most, as `L3·H9 d→h, L4·H12 d→h (against), …`; "" without that
+    """Heads with most influence on scores, as `L3·H9 d→h, L4·H12 d→h (against), …`; "" without that
     probe.
     """
-    told = []
+    heads = []
     for row in head_influence_table(tree).head(NAMED).to_dict("records"):
         notes = ["against"] * (row["influence"] < 0) + [row["label"]] * bool(row["label"])
         text = f"{row['name']} {ARROWS[str(row['direction'])]}"
-        told.append(f"{text} ({'; '.join(notes)})" if notes else text)
-    return ", ".join(told)
+        heads.append(f"{text} ({'; '.join(notes)})" if notes else text)
+    return ", ".join(heads)
 
 
 def scores(probes: xr.Dataset) -> dict[str, Any]:
-    """UAS, with its interval, UUAS and more by probe, as values that JSON knows."""
-    found: dict[str, Any] = {}
+    """UAS with its interval, UUAS and more by probe, as JSON values."""
+    by_probe: dict[str, Any] = {}
     for name in probe_names(probes):
         value, low, high = at(estimate(probes, "uas", probe=name))
-        found[name] = {"uas": value, "ci": [json_number(low), json_number(high)]}
-        found[name] |= {x: float(probes[x].sel(probe=name)) for x in BESIDE if x in probes}
+        by_probe[name] = {"uas": value, "ci": [json_number(low), json_number(high)]}
+        by_probe[name] |= {x: float(probes[x].sel(probe=name)) for x in BESIDE if x in probes}
     uuas = probes["structural_uuas"].values.tolist() if "structural_uuas" in probes else []
-    return {"probes": found, "structural_uuas": [json_number(value) for value in uuas]}
+    return {"probes": by_probe, "structural_uuas": [json_number(value) for value in uuas]}
 
 
 def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
-    """The heads that a probe leans on."""
+    """The table of the heads with most influence on a probe."""
     return {"probe_heads": head_influence_table(tree)}

@@ -1,4 +1,4 @@
-"""Trains and tests the probes that score every word of a sentence, and ROOT, as a word's head.
+"""Trains and tests probes that score every word, and ROOT, as the head of a word.
 
     scores = AttentionProbe(units, constant_root=False)(look)    # [dependent, candidate]
 
@@ -30,7 +30,7 @@ NO_ANSWER = -2  # as a head: never right
 
 @dataclass(frozen=True)
 class ProbeInput:
-    """One sentence as a probe sees it.
+    """One sentence as input of a probe.
 
     words    how many there are
     maps     [word + 2, word + 2, unit] attention, see `attention_shape`; None where the
@@ -98,7 +98,7 @@ class AttentionAndWordsProbe(nn.Module):
 
 
 class DistancesAndWordsProbe(nn.Module):
-    """One layer of 256 tanh over the vectors of both words and where they stand; no attention."""
+    """A layer of 256 tanh units over both word vectors and their distance; reads no attention."""
 
     def __init__(self, dim: int, *, legacy_root_shift: bool) -> None:
         super().__init__()
@@ -129,15 +129,15 @@ def both_ways(look: ProbeInput, root: torch.Tensor) -> tuple[torch.Tensor, torch
     assert look.maps is not None
     maps = look.maps.float()
     first, last = (root[0], root[1]) if len(root) == 2 else (root.new_zeros(()),) * 2
-    found = []
+    attention = []
     for one in (maps, maps.transpose(0, 1)):  # [word + 2, word + 2, unit]
         mixed = first * one[1:-1, 0] + last * one[1:-1, -1]  # [dependent, unit]
-        found.append(torch.cat([mixed[:, None], one[1:-1, 1:-1]], 1))
-    return found[0], found[1]
+        attention.append(torch.cat([mixed[:, None], one[1:-1, 1:-1]], 1))
+    return attention[0], attention[1]
 
 
 def with_constant_root(scores: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
-    """The scores [dependent, candidate], ROOT's the one number of `root` if it holds only one."""
+    """The scores [dependent, candidate], with ROOT's column replaced if `root` is a single number."""
     if len(root) == 2:
         return scores
     return torch.cat([root.expand(len(scores), 1), scores[:, 1:]], 1)
@@ -146,7 +146,7 @@ def with_constant_root(scores: torch.Tensor, root: torch.Tensor) -> torch.Tensor
 def pair_vectors(
     vectors: torch.Tensor, *, legacy_root_shift: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The vector of every candidate, and whether the dependent's stands beside it.
+    """The vector of every candidate, and a flag for those paired with the dependent's vector.
 
     vectors  [word, dim]
     returns  [candidate, dim], 0 for ROOT; [candidate] 1.0, and 0.0 for ROOT
@@ -160,23 +160,23 @@ def pair_vectors(
 
 
 def distance_features(words: int) -> torch.Tensor:
-    """[dependent, candidate, feature] where a candidate stands from a dependent.
+    """[dependent, candidate, feature] position of a candidate relative to a dependent.
 
     Distance/n to a candidate behind, to one before, indicators of the offsets NEAR, and of ROOT,
     which has no other.
     """
     at = torch.arange(words)
     offset = at[None] - at[:, None]  # [dependent, word]
-    found = torch.zeros(words, words + 1, DISTANCE_FEATURES)
-    found[:, 0, -1] = 1  # ROOT
-    found[:, 1:, 0] = offset.clamp_min(0) / words
-    found[:, 1:, 1] = (-offset).clamp_min(0) / words
-    found[:, 1:, 2:-1] = (offset[..., None] == torch.tensor(NEAR)).float()
-    return found
+    features = torch.zeros(words, words + 1, DISTANCE_FEATURES)
+    features[:, 0, -1] = 1  # ROOT
+    features[:, 1:, 0] = offset.clamp_min(0) / words
+    features[:, 1:, 1] = (-offset).clamp_min(0) / words
+    features[:, 1:, 2:-1] = (offset[..., None] == torch.tensor(NEAR)).float()
+    return features
 
 
 def _uniform(*shape: int, fan: int) -> torch.Tensor:
-    """Glorot and Bengio (2010): uniform within ±√(6 / (inputs + outputs)); `fan` is that sum."""
+    """Initial weights (Glorot and Bengio 2010): uniform within ±√(6 / fan), fan = inputs + outputs."""
     limit = (6 / fan) ** 0.5
     return torch.empty(shape).uniform_(-limit, limit)
 
@@ -248,12 +248,12 @@ def trial(job: ProbeTraining, features: FeatureFolder) -> State:
     with torch.no_grad():
         scores = [scorer(test.look(at)).numpy() for at in range(len(test.sentences))]
     heads = [one.argmax(1) for one in scores]
-    found = _state(heads, map(trees.undirected_weights, scores), test.sentences)
+    state = _state(heads, map(trees.undirected_weights, scores), test.sentences)
     if settings.tree:
-        found["tree"] = np.concatenate([trees.arborescence(one) for one in scores]).astype(np.int32)
+        state["tree"] = np.concatenate([trees.arborescence(one) for one in scores]).astype(np.int32)
     if isinstance(scorer, AttentionProbe):
-        found["weight"] = scorer.weight.detach().numpy()
-    return found
+        state["weight"] = scorer.weight.detach().numpy()
+    return state
 
 
 def _new_scorer(probe: str, plan: ProbePlan) -> nn.Module:
@@ -269,15 +269,15 @@ def _new_scorer(probe: str, plan: ProbePlan) -> nn.Module:
 
 
 def right_branching(sentences: Sequence[trees.TreeSentence], *, tree: bool) -> State:
-    """The answers of the rule that a word's head is the next word; the last word has none.
+    """Predictions of the rule that a word's head is the next word; the last word has none.
 
     Its undirected tree joins every word to the next, punctuation left out.
     """
     places = [np.arange(len(sentence)) for sentence in sentences]
     heads = [np.where(at + 1 < len(at), at + 2, NO_ANSWER) for at in places]
     nearness = (-np.abs(at[:, None] - at[None]).astype(np.float64) for at in places)
-    found = _state(heads, nearness, sentences)
-    return found | ({"tree": found["head"]} if tree else {})
+    state = _state(heads, nearness, sentences)
+    return state | ({"tree": state["head"]} if tree else {})
 
 
 def _state(
@@ -291,7 +291,7 @@ def _state(
 
 
 def head_spread(features: FeatureFolder) -> State:
-    """How far each head's attention differs between the candidates of a word, on the test set.
+    """How much each head's attention differs between the candidates of a word, on the test set.
 
     returns  spread [direction, unit] the root of the mean over words of the variance over the other
              words: what all candidates have in common moves no softmax

@@ -1,4 +1,4 @@
-"""Split the queries and keys of the first layer into what word, position and segment give.
+"""Split the first layer's queries and keys into parts from word, position and segment.
 
 Where a family adds learned embeddings of words, positions and segments and normalises the sum, a
 query of the first layer is linear in the three once the scale of the normalisation is given:
@@ -102,8 +102,8 @@ class Embeddings:
         if self.segment is None:
             vectors.append(torch.zeros_like(vectors[0]))
         else:
-            told = segments if self.segment.num_embeddings > 1 else torch.zeros_like(segments)
-            vectors.append(self.segment(told))
+            kinds = segments if self.segment.num_embeddings > 1 else torch.zeros_like(segments)
+            vectors.append(self.segment(kinds))
         wide = torch.promote_types(vectors[0].dtype, torch.float32)
         parts = torch.stack(vectors, 2).detach().to(wide)  # [example, token, part, model]
         parts = parts - parts.mean(-1, keepdim=True)
