@@ -14,8 +14,7 @@ import pytest
 
 import headscope as hs
 from headscope.errors import InputError, ModelError
-from headscope.experiments.ablation.ablate import AblateFields, AblationSettings
-from headscope.experiments.ablation.settings import PruningSettings
+from headscope.experiments.ablation.settings import AblationSettings, PruningSettings
 from headscope.experiments.comparison.compare import CompareFields
 from headscope.experiments.finetune.finetune import FinetuneFields
 from headscope.experiments.finetune.training import TrainingSchedule
@@ -67,7 +66,7 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
         (hs.finetune, [TrainingSchedule, TaskRequest, Loading], FinetuneFields),
         (hs.prune, [PruningSettings, TaskRequest, Loading], None),
         (hs.reproduce, [Loading], LoadingFields),
-        (hs.ablate, [AblationSettings, TaskRequest, Loading], AblateFields),
+        (hs.ablate, [AblationSettings, TaskRequest, Loading], None),
         (hs.importance, [ImportanceSettings, TaskRequest, Loading], ImportanceFields),
         (hs.probe, [ProbeSettings, Loading], ProbeFields),
     ],

@@ -14,7 +14,8 @@ import headscope as hs
 from forked import forked
 from headscope.corpus.document import Example
 from headscope.errors import InputError, RunStopped
-from headscope.experiments.ablation.ablate import AblationSettings, ablate
+from headscope.experiments.ablation.ablate import ablate
+from headscope.experiments.ablation.settings import AblationSettings
 from headscope.experiments.importance.importance import ImportanceSettings, importance
 from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.processes import TakingPart, read_record, records
@@ -170,7 +171,7 @@ def mood(tmp_path_factory):
 @pytest.mark.parametrize(
     ("make", "settings", "tokens"),
     [
-        (ablate, AblationSettings(replicates=5, batch_tokens=200), "ablation.ablate"),
+        (ablate, AblationSettings(replicates=5, batch_tokens=200), "ablation.ablating"),
         (
             importance,
             ImportanceSettings(replicates=5, methods=("gradient",)),

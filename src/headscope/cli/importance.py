@@ -122,18 +122,19 @@ def _of_task(
     model = load_for_task(given.model, data.task, **asdict(given.loading))
     notes = [*model.notes, *data.notes]
     if given.ablate is not None:
-        from headscope.experiments.ablation import ablate as ablation
+        from headscope.experiments.ablation.ablate import ablate
+        from headscope.experiments.ablation.settings import AblationSettings
 
         output = given.output.with_name(f"{given.output.name}-ablation")
         settings_of_ablation = options.settings_from(
-            ablation.AblationSettings,
+            AblationSettings,
             given,
             given.chance,
             replacement=given.ablate,
             max_length=given.lengths.max_length or 128,
         )
         with ProgressBar(quiet=given.how.quiet, unit="examples") as progress:
-            against = ablation.ablate(
+            against = ablate(
                 model,
                 data,
                 output=output,

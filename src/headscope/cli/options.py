@@ -15,10 +15,10 @@ from headscope.cli.typed_command import group
 from headscope.core.head_names import options as naming
 from headscope.core.options import Options, flag, option, several
 from headscope.errors import CorpusError, InputError
+from headscope.run.execution import Execution, Keeping, Linears
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
-    from headscope.run.execution import Execution
     from headscope.run.store import Run
 
 Kind = TypeVar("Kind")
@@ -183,19 +183,9 @@ class BatchOptions(Options):
     threads: Positive | None = option("Threads of each process; all cores shared by default.")
 
 
-class LinearsOption(Options):
-    """Who multiplies matrices."""
-
-    linears: Literal["auto", "onednn", "stock"] = option(
-        "Library for matrix products on a CPU; auto takes the faster one.", "auto"
-    )
-
-
-class RunOptions(LinearsOption):
+class RunOptions(Keeping, Linears, heading="How to run"):
     """What every command that fills a run folder is asked."""
 
-    overwrite: bool = flag("Replace a run with other settings in the folder.")
-    keep_shards: bool = flag("Leave the shards of a finished run beside its results.")
     no_report: bool = flag("Results only; `headscope report` makes the rest.")
     quiet: bool = flag("No progress bar.")
     as_json: bool = json_flag()

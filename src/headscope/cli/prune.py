@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
-class _PruneOptions(PruneRequest, Linears, heading="How to run"):
+class _PruneOptions(Linears, PruneRequest, heading="How to run"):
     overwrite: bool = flag("Replace a run with other settings in --run.")
     quiet: bool = flag("Say nothing until it is done.")
     as_json: bool = shared.json_flag()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
-
-import click
 
 from headscope.cli.options import (
     AnalysisOptions,
@@ -19,9 +16,9 @@ from headscope.cli.options import (
     settings_from,
 )
 from headscope.cli.terminal_output import complain
-from headscope.core.options import comma_separated, option
+from headscope.core.options import comma_separated
 from headscope.errors import InputError
-from headscope.run.processes import check_shard
+from headscope.run.execution import Sharing
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
@@ -113,30 +110,8 @@ def _parsed(text: str) -> Any:
     return text
 
 
-class _Shard(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
-    name = "shard"
-
-    def convert(self, value: str, *_: object) -> tuple[int, int]:
-        """The two numbers; InputError for anything else."""
-        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", value)
-        if not found:
-            raise InputError(f"--shard is {value!r}; wanted I/N, say 1/4 to 4/4")
-        return int(found[1]), int(found[2])
-
-
-class SharedRunOptions(RunOptions):
+class SharedRunOptions(Sharing, RunOptions, heading="How to run"):
     """The same, of a command whose work processes can share."""
-
-    shard: tuple[int, int] | None = option(
-        "Process I of N, from 1, that fill one run folder together, started anywhere: it begins "
-        "with its share and helps with what is left.",
-        type=_Shard(),
-        metavar="I/N",
-    )
-
-    def __post_init__(self) -> None:
-        """Raise InputError for a share that is none, or does not go with --overwrite."""
-        check_shard(self.shard, workers=1, overwrite=self.overwrite)
 
     def reporting(self, run: Run) -> Self:
         """The same without a report where another process writes it, or is still there."""

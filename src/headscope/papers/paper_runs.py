@@ -19,7 +19,8 @@ from headscope.core.results import keeping_draws
 from headscope.corpus.plain_text import title_of_heading
 from headscope.corpus.treebank import HeadLabelCorpus, is_head_label
 from headscope.errors import CorpusError, ModelError
-from headscope.experiments.ablation.ablate import AblationSettings, ablate
+from headscope.experiments.ablation.ablate import ablate
+from headscope.experiments.ablation.settings import AblationSettings
 from headscope.experiments.alignment.align import align
 from headscope.experiments.alignment.gold_alignments import read_gold
 from headscope.experiments.alignment.translator import load_translator

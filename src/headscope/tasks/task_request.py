@@ -212,17 +212,19 @@ def model_and_examples(
 
     raises  InputError, CorpusError or ModelError: as `read_task` and `load_for_task`
     """
-    from headscope.tasks.task_model import TaskModel, load_for_task
+    if isinstance(model, str | Path):
+        data = examples_of(task, request, seed=seed, checkpoint=model, revision=loading.revision)
+        from headscope.tasks.task_model import load_for_task
 
-    if not isinstance(model, TaskModel | str | Path):
+        return load_for_task(model, data.task, **asdict(loading)), data
+    from headscope.tasks.task_model import TaskModel
+
+    if not isinstance(model, TaskModel):
         raise InputError(
             f"found a {type(model).__name__} for a checkpoint with a head for its task; wanted its "
             "folder or hub id"
         )
-    if isinstance(model, TaskModel):
-        if loading != Loading():
-            raise InputError(f"found a model that is loaded already, and {loading}; wanted one")
-        task = model.task if task == model.task.name else task
-        return model, examples_of(task, request, seed=seed)
-    data = examples_of(task, request, seed=seed, checkpoint=model, revision=loading.revision)
-    return load_for_task(model, data.task, **asdict(loading)), data
+    if loading != Loading():
+        raise InputError(f"found a model that is loaded already, and {loading}; wanted one")
+    task = model.task if task == model.task.name else task
+    return model, examples_of(task, request, seed=seed)

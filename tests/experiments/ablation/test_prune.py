@@ -14,7 +14,7 @@ from transformers import AutoModelForSequenceClassification
 from experiments.ablation.test_ablate import one_by_one
 from headscope.core.intervals import estimate
 from headscope.errors import InputError, RunFolderError, RunStopped
-from headscope.experiments.ablation import prune as module
+from headscope.experiments.ablation import pruning as module
 from headscope.experiments.ablation.pruned_checkpoint import (
     chosen_heads,
     note_of,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.experiments.ablation import ablate as ablation
+from headscope.experiments.ablation.ablate import ablate
+from headscope.experiments.ablation.settings import AblationSettings
 from headscope.experiments.importance.importance import ImportanceSettings, importance
 from headscope.run.execution import Execution
 from headscope.tasks.task_model import load_for_task
@@ -22,11 +23,11 @@ def mood(tmp_path_factory):
 @pytest.fixture(scope="session")
 def ablated(mood, tmp_path_factory):
     """Its heads switched off."""
-    return ablation.ablate(
+    return ablate(
         load_for_task(mood, MOOD),
         data(40),
         execution=STOCK,
-        settings=ablation.AblationSettings(replicates=20, replacement="zero"),
+        settings=AblationSettings(replicates=20, replacement="zero"),
         output=tmp_path_factory.mktemp("ablated") / "run",
     )
 

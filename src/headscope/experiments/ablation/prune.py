@@ -50,7 +50,9 @@ class PruneRequest(Loading, PruningSettings, TaskRequest, kw_only=False, heading
         reads=model_place,
         metavar="CHECKPOINT",
     )
-    task: TaskData | Task | str = required(TASK, reads=str, metavar="NAME", python=TASK_READ)
+    task: TaskData | Task | str = required(
+        TASK, reads=str, metavar="NAME", before="data", python=TASK_READ
+    )
     output: str | Path = required(
         "Folder of the checkpoint without the heads.",
         names="-o --output",
@@ -60,18 +62,23 @@ class PruneRequest(Loading, PruningSettings, TaskRequest, kw_only=False, heading
     )
     _: KW_ONLY
     run: str | Path | None = option(
-        "Keep the curves as a run folder, with report; re-running resumes.", metavar="RUN"
+        "Keep the curves as a run folder, with report; re-running resumes.",
+        metavar="RUN",
+        before="batch_tokens",
     )
     importance: Run | str | Path | None = option(
         "A run of `headscope importance`, for one more order.",
         reads=Path,
         metavar="RUN",
         heading="Which heads go",
+        before="allowance",
     )
     variant: str | None = option(
-        "Which importance of that run; the first by default.", names="--method"
+        "Which importance of that run; the first by default.", names="--method", before="allowance"
     )
-    by: str | None = option("The order by which heads go; by default the one by which most can.")
+    by: str | None = option(
+        "The order by which heads go; by default the one by which most can.", before="remove"
+    )
     choose: int | None = option(
         "Number of examples by which heads are chosen; by default 256, at most --limit.",
         least=2,
