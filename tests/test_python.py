@@ -18,7 +18,7 @@ from headscope.experiments.ablation.settings import AblationSettings, PruningSet
 from headscope.experiments.comparison.compare import CompareFields
 from headscope.experiments.finetune.finetune import FinetuneFields
 from headscope.experiments.finetune.training import TrainingSchedule
-from headscope.experiments.importance.importance import ImportanceFields, ImportanceSettings
+from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.experiments.probes.probe_plan import ProbeFields, ProbeSettings
 from headscope.run.settings import SettingsFields
 from headscope.tasks.task_request import Loading, LoadingFields, TaskRequest
@@ -67,7 +67,7 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
         (hs.prune, [PruningSettings, TaskRequest, Loading], None),
         (hs.reproduce, [Loading], LoadingFields),
         (hs.ablate, [AblationSettings, TaskRequest, Loading], None),
-        (hs.importance, [ImportanceSettings, TaskRequest, Loading], ImportanceFields),
+        (hs.importance, [ImportanceSettings, TaskRequest, Loading], None),
         (hs.probe, [ProbeSettings, Loading], ProbeFields),
     ],
 )

@@ -16,7 +16,8 @@ from headscope.corpus.document import Example
 from headscope.errors import InputError, RunStopped
 from headscope.experiments.ablation.ablate import ablate
 from headscope.experiments.ablation.settings import AblationSettings
-from headscope.experiments.importance.importance import ImportanceSettings, importance
+from headscope.experiments.importance.importance import importance
+from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.processes import TakingPart, read_record, records
 from headscope.run.run_status import run_status
@@ -175,7 +176,7 @@ def mood(tmp_path_factory):
         (
             importance,
             ImportanceSettings(replicates=5, methods=("gradient",)),
-            "importance.importance",
+            "importance.measuring",
         ),
     ],
 )

@@ -96,7 +96,7 @@ def compare_command(given: _CompareOptions) -> None:
 def _asked(given: _CompareOptions) -> tuple[Corpus | None, TaskData | None]:
     """The examples of a task, or a corpus; InputError for both, CorpusError for neither."""
     if given.task.task is not None:
-        refuse_text(given.task, given.corpus, "compare twice, into two run folders")
+        refuse_text(given.task.task, given.corpus, "compare twice, into two run folders")
         seed, limit = given.chance.seed, given.limit
         return None, task_examples(given.task, given.tuned, given.loading, seed, limit)
     if given.task.data is not None:

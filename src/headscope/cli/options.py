@@ -15,7 +15,7 @@ from headscope.cli.typed_command import group
 from headscope.core.head_names import options as naming
 from headscope.core.options import Options, flag, option, several
 from headscope.errors import CorpusError, InputError
-from headscope.run.execution import Execution, Keeping, Linears
+from headscope.run.execution import Execution, Keeping, Lengths, Linears
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
@@ -149,18 +149,6 @@ class AnalysisOptions(Options):
     )
 
 
-class LengthOptions(Options):
-    """How long an input may be, and what happens to longer ones."""
-
-    max_length: Positive | None = option(
-        "Tokens of an input at most; by default 128 for packed text, else up to 512."
-    )
-    long: Literal["window", "skip", "error"] = option("What to do with anything longer.", "window")
-    segment_ids: Literal["auto", "zeros"] = option(
-        "zeros: all segment ids are 0, as in Clark et al.'s script.", "auto"
-    )
-
-
 class ChanceOptions(Options):
     """What is left to chance in a run over a corpus."""
 
@@ -208,7 +196,7 @@ class CorpusRunOptions(Options):
     asked: AnalysisOptions = group("What to compute")
     whole_maps: Positive = option("Inputs of more tokens are read without making whole maps.", 2048)
     chance: ChanceOptions = group()
-    lengths: LengthOptions = group("Lengths")
+    lengths: Lengths = group("Lengths")
     loading: ModelOptions = group("The model")
     output: Path = output_option("Run folder; re-running resumes.", "atlas-{model}")
     batches: BatchOptions = group()

@@ -79,11 +79,11 @@ def task_examples(
     )
 
 
-def refuse_text(task: TaskOptions, corpus: CorpusOptions, why: str) -> None:
+def refuse_text(task: object, corpus: CorpusOptions, why: str) -> None:
     """Raise InputError where a corpus is named beside the task; `why` only one will do."""
     if corpus.named or corpus.annotate:
         raise InputError(
-            f"found --task {task.task} and {', '.join(corpus.named) or '--annotate'}; wanted only "
+            f"found --task {task} and {', '.join(corpus.named) or '--annotate'}; wanted only "
             f"one of them: {why}"
         )
 

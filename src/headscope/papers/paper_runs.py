@@ -27,7 +27,8 @@ from headscope.experiments.alignment.translator import load_translator
 from headscope.experiments.comparison.compare import compare
 from headscope.experiments.comparison.paired_inputs import TaskCorpus
 from headscope.experiments.finetune.finetune import teach
-from headscope.experiments.importance.importance import ImportanceSettings, importance_to_text
+from headscope.experiments.importance.measuring import importance_to_text
+from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.experiments.probes.probe import probe
 from headscope.experiments.probes.probe_plan import ProbeSettings
 from headscope.model.language_model import load_language_model

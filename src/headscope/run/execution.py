@@ -31,6 +31,18 @@ class Intervals(Options, heading="How sure"):
     seed: int = option("Seed of all random draws.", 0, least=0)
 
 
+class Lengths(Options, heading="Lengths"):
+    """How long an input may be, and what happens to longer ones."""
+
+    max_length: int | None = option(
+        "Tokens of an input at most; by default 128 for packed text, else up to 512.", least=1
+    )
+    long: Literal["window", "skip", "error"] = option("What to do with anything longer.", "window")
+    segment_ids: Literal["auto", "zeros"] = option(
+        "zeros: all segment ids are 0, as in Clark et al.'s script.", "auto"
+    )
+
+
 class Linears(Options, heading="How to run"):
     """Who multiplies matrices."""
 

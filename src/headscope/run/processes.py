@@ -238,13 +238,11 @@ def noting_failure(folder: str | Path | None, shard: tuple[int, int] | None) -> 
     try:
         yield
     except Exception as error:
-        mine = _identity(os.getpid()).items()
-        if folder is None or shard is None:
-            raise
-        folder = Path(folder)
-        if not any(mine <= one.items() for one in records(folder).values()):
-            with suppress(Exception), taking_part(folder, shard):
-                raise error
+        if folder is not None and shard is not None:
+            place, mine = Path(folder), _identity(os.getpid()).items()
+            if not any(mine <= one.items() for one in records(place).values()):
+                with suppress(Exception), taking_part(place, shard):
+                    raise error
         raise
 
 

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from draw.drawn import texts
 from headscope.draw.figures import draw, pictures
-from headscope.experiments.importance.result import METHODS
+from headscope.experiments.importance.settings import METHODS
 from headscope.experiments.importance.section import (
     difference_finding,
     gradient_finding,

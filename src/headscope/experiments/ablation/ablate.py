@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from headscope.tasks.task_model import TaskModel
 
 
-class AblateRequest(Loading, AblationSettings, TaskRequest, kw_only=False, heading="The task"):
+class AblateRequest(AblationSettings, Loading, TaskRequest, kw_only=False, heading="The task"):
     """What is to be switched off, and how."""
 
     model: TaskModel | str | Path = argument(
