@@ -19,7 +19,7 @@ from headscope.experiments.comparison.compare import CompareFields
 from headscope.experiments.finetune.finetune import FinetuneFields
 from headscope.experiments.finetune.training import TrainingSchedule
 from headscope.experiments.importance.settings import ImportanceSettings
-from headscope.experiments.probes.probe_plan import ProbeFields, ProbeSettings
+from headscope.experiments.probes.settings import ProbeSettings
 from headscope.run.settings import SettingsFields
 from headscope.tasks.task_request import Loading, LoadingFields, TaskRequest
 
@@ -68,7 +68,7 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
         (hs.reproduce, [Loading], LoadingFields),
         (hs.ablate, [AblationSettings, TaskRequest, Loading], None),
         (hs.importance, [ImportanceSettings, TaskRequest, Loading], None),
-        (hs.probe, [ProbeSettings, Loading], ProbeFields),
+        (hs.probe, [ProbeSettings, Loading], None),
     ],
 )
 def test_every_option_is_in_signature_types_and_help(function, kinds, typed) -> None:

@@ -119,7 +119,7 @@ def _usual_places(kind: type[Options], values: Mapping[str, Any]) -> dict[str, P
     places = {
         each.name: Path(how.usual.format_map(last))
         for each in fields(kind)
-        if (how := declared(each)) and how.usual and values[each.name] is None
+        if (how := declared(each)) and how.usual and values[_place(each, how)] is None
     }
     for name, place in places.items():
         click.echo(f"headscope: --{name} {place}", err=True)
@@ -245,9 +245,14 @@ def _parameter(each: Field[Any], how: Declared, kind: type[Options]) -> click.Pa
         settings = {"is_flag": True, "show_default": False, **value}
     if how.usual:
         settings["show_default"] = re.sub(r"\{(\w+)\}", partial(_shown, kind), how.usual)
-    shown = how.shown and hint is not bool
+    shown = how.shown and hint is not bool and default != ""
     settings = {"show_default": shown, "help": how.off or how.text, **settings}
-    return click.Option([*names, each.name], required=required, multiple=many, **settings)
+    return click.Option([*names, _place(each, how)], required=required, multiple=many, **settings)
+
+
+def _place(each: Field[Any], how: Declared) -> str:
+    """What click calls a parameter: its own long name, which two groups of options cannot share."""
+    return how.names.split()[-1].strip("-").replace("-", "_") if how.names else each.name
 
 
 def _shown(kind: type[Options], name: re.Match[str]) -> str:
@@ -277,7 +282,11 @@ def _click_type(hint: Any, how: Declared) -> Any:
     if get_origin(hint) in (Union, UnionType):
         return _click_type(Path if Path in (kinds := get_args(hint)) else kinds[0], how)
     if how.least is not None:
-        return click.IntRange(int(how.least)) if hint is int else click.FloatRange(how.least)
+        return (
+            click.IntRange(int(how.least))
+            if hint is int
+            else click.FloatRange(how.least, min_open=how.above)
+        )
     return FILE if hint is Path else hint
 
 
@@ -286,7 +295,7 @@ def _value(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
         **{
             each.name: _value(type_of(kind, each.name), values)
             if how.kind == "group"
-            else values[each.name]
+            else values[_place(each, how)]
             for each in fields(kind)
             if (how := declared(each)) and how.kind != "keyword"
         }

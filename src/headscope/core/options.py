@@ -56,6 +56,7 @@ class Declared:
     heading   of the help page, from this field of its class on
     usual     of a path: what the command takes by default, made of other fields: atlas-{model}
     least     the smallest value that is allowed
+    above     whether the value must be more than that
     reads     what makes a value of the text that is typed; by default the annotation decides
     many      the option may be repeated
     off       of a switch that is on by default: what its `--no-…` says
@@ -73,6 +74,7 @@ class Declared:
     heading: str = ""
     usual: str = ""
     least: float | None = None
+    above: bool = False
     reads: Callable[[str], Any] | None = None
     many: bool = False
     off: str = ""
@@ -164,7 +166,7 @@ class Options(Displayed):
             if known and value not in known:
                 raise InputError(f"{each.name} is {value!r}; wanted one of {', '.join(known)}")
             if how.least is not None:
-                _check_number(each, value, how.least)
+                _check_number(each, value, how.least, above=how.above)
 
     @classmethod
     def of(cls, *options: Options, **own: Any) -> Self:
@@ -209,15 +211,16 @@ def choices(kind: type[Any], name: str) -> tuple[str, ...]:
     return next(get_args(one) for one in kinds if get_origin(one) is Literal)
 
 
-def _check_number(each: Field[Any], value: Any, least: float) -> None:
+def _check_number(each: Field[Any], value: Any, least: float, *, above: bool) -> None:
     whole_number = str(each.type).startswith("int")
     if isinstance(value, bool) or not isinstance(value, int if whole_number else int | float):
         wrong = True
     else:
-        wrong = value < least
+        wrong = value < least or (above and value == least)
     if wrong:
         kind = "a whole number, " * whole_number
-        raise InputError(f"{each.name} is {value!r}; wanted {kind}at least {least}")
+        bound = "more than" if above else "at least"
+        raise InputError(f"{each.name} is {value!r}; wanted {kind}{bound} {least}")
     if whole_number and value > MOST:
         raise InputError(f"{each.name} is {str(value)[:20]}…; wanted a whole number below 2**63")
 

@@ -30,7 +30,7 @@ from headscope.experiments.finetune.finetune import teach
 from headscope.experiments.importance.measuring import importance_to_text
 from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.experiments.probes.probe import probe
-from headscope.experiments.probes.probe_plan import ProbeSettings
+from headscope.experiments.probes.settings import ProbeSettings
 from headscope.model.language_model import load_language_model
 from headscope.model.model import Model, load
 from headscope.papers.paper_data import DataSource
