@@ -16,8 +16,7 @@ import headscope as hs
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.settings import AblationSettings, PruningSettings
 from headscope.experiments.comparison.compare import CompareFields
-from headscope.experiments.finetune.finetune import FinetuneFields
-from headscope.experiments.finetune.training import TrainingSchedule
+from headscope.experiments.finetune.settings import TrainingSchedule
 from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.experiments.probes.settings import ProbeSettings
 from headscope.run.settings import SettingsFields
@@ -63,7 +62,7 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
         (hs.atlas, [hs.Settings], SettingsFields),
         (hs.zoo, [hs.Settings], SettingsFields),
         (hs.compare, [hs.Settings, TaskRequest, Loading], CompareFields),
-        (hs.finetune, [TrainingSchedule, TaskRequest, Loading], FinetuneFields),
+        (hs.finetune, [TrainingSchedule, TaskRequest, Loading], None),
         (hs.prune, [PruningSettings, TaskRequest, Loading], None),
         (hs.reproduce, [Loading], LoadingFields),
         (hs.ablate, [AblationSettings, TaskRequest, Loading], None),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from headscope.cli import options
 from headscope.cli.run_request import SharedRunOptions, asked_corpus, run_settings
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
 from headscope.cli.typed_command import group, run_command
 from headscope.core.options import argument, option
+from headscope.run.execution import Workers
 from headscope.run.processes import check_shard, noting_failure
 from headscope.run.worker_processes import check_engine
 
@@ -19,19 +20,14 @@ if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
-class _AtlasOptions(options.CorpusRunOptions):
+class _AtlasOptions(Workers, options.CorpusRunOptions):
     model: options.ModelName = argument()
     frequency: Path | None = option(
-        "File of frequency ranks, lines 'rank count token-id'.", before="chance"
+        "File of frequency ranks, lines 'rank count token-id'.",
+        heading="What to compute",
+        before="chance",
     )
     control: str = options.control_option("the heads", before="chance")
-    workers: options.Positive = option("Processes; each holds a copy of the model.", 1)
-    engine: Literal["processes", "dask"] = option(
-        "What shares out the shards; dask: a Dask cluster, of --workers processes or at "
-        "--scheduler.",
-        "processes",
-    )
-    scheduler: str | None = option("Address of a Dask cluster that is there.", metavar="ADDRESS")
     how: SharedRunOptions = group()
 
 

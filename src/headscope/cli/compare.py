@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headscope.cli import options
-from headscope.cli.options import CorpusOptions, ModelOptions
 from headscope.cli.run_request import asked_corpus, run_settings
 from headscope.cli.task_options import TaskOptions, refuse_text, task_examples
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
@@ -32,7 +31,6 @@ class _CompareOptions(options.CorpusRunOptions):
     base: options.ModelName = argument()
     tuned: options.ModelName = argument()
     task: TaskOptions = group("The examples of a task", before="corpus")
-    corpus: CorpusOptions = group("Or any text")
     output: Path = options.output_option(
         "Run folder; re-running resumes.", "compare-{base}-{tuned}"
     )
@@ -47,10 +45,13 @@ class _CompareOptions(options.CorpusRunOptions):
     base_revision: str | None = option(
         "Branch, tag or commit of BASE on the hub.", heading="The models", before="loading"
     )
-    loading: ModelOptions = group()
 
 
-@run_command("compare", _CompareOptions)
+@run_command(
+    "compare",
+    _CompareOptions,
+    headings={"What to read": "Or any text", "The model": "The models"},
+)
 def compare_command(given: _CompareOptions) -> None:
     """Tell what TUNED does differently from BASE, head by head, and write a run with a report.
 

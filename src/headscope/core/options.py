@@ -24,6 +24,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache, wraps
+from numbers import Integral, Real
 from typing import (
     Any,
     ClassVar,
@@ -213,7 +214,7 @@ def choices(kind: type[Any], name: str) -> tuple[str, ...]:
 
 def _check_number(each: Field[Any], value: Any, least: float, *, above: bool) -> None:
     whole_number = str(each.type).startswith("int")
-    if isinstance(value, bool) or not isinstance(value, int if whole_number else int | float):
+    if isinstance(value, bool) or not isinstance(value, Integral if whole_number else Real):
         wrong = True
     else:
         wrong = value < least or (above and value == least)

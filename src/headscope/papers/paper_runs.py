@@ -26,7 +26,7 @@ from headscope.experiments.alignment.gold_alignments import read_gold
 from headscope.experiments.alignment.translator import load_translator
 from headscope.experiments.comparison.compare import compare
 from headscope.experiments.comparison.paired_inputs import TaskCorpus
-from headscope.experiments.finetune.finetune import teach
+from headscope.experiments.finetune.teaching import teach
 from headscope.experiments.importance.measuring import importance_to_text
 from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.experiments.probes.probe import probe
