@@ -16,6 +16,7 @@ import headscope as hs
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.settings import AblationSettings, PruningSettings
 from headscope.experiments.comparison.compare import CompareFields
+from headscope.experiments.circuits.settings import CircuitSettings
 from headscope.experiments.finetune.settings import TrainingSchedule
 from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.experiments.probes.settings import ProbeSettings
@@ -68,6 +69,7 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
         (hs.ablate, [AblationSettings, TaskRequest, Loading], None),
         (hs.importance, [ImportanceSettings, TaskRequest, Loading], None),
         (hs.probe, [ProbeSettings, Loading], None),
+        (hs.circuits, [CircuitSettings, Loading], None),
     ],
 )
 def test_every_option_is_in_signature_types_and_help(function, kinds, typed) -> None:

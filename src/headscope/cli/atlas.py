@@ -12,7 +12,7 @@ from headscope.cli.run_request import SharedRunOptions, asked_corpus, run_settin
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
 from headscope.cli.typed_command import group, run_command
 from headscope.core.options import argument, option
-from headscope.run.execution import Workers
+from headscope.run.execution import Workers, control_option
 from headscope.run.processes import check_shard, noting_failure
 from headscope.run.worker_processes import check_engine
 
@@ -27,7 +27,7 @@ class _AtlasOptions(Workers, options.CorpusRunOptions):
         heading="What to compute",
         before="chance",
     )
-    control: str = options.control_option("the heads", before="chance")
+    control: str = control_option("the heads", before="chance")
     how: SharedRunOptions = group()
 
 

@@ -16,6 +16,7 @@ from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, 
 from headscope.cli.typed_command import group, run_command
 from headscope.core.options import argument, option
 from headscope.errors import CorpusError, InputError
+from headscope.run.execution import control_option
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
@@ -41,7 +42,7 @@ class _CompareOptions(options.CorpusRunOptions):
         metavar="TOKENS",
         before="chance",
     )
-    control: str = options.control_option("the heads", before="chance")
+    control: str = control_option("the heads", before="chance")
     base_revision: str | None = option(
         "Branch, tag or commit of BASE on the hub.", heading="The models", before="loading"
     )

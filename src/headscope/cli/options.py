@@ -42,17 +42,6 @@ FileName = Annotated[str, click.Path()]  # a path, a folder, a pattern or a URL
 CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments", "dataset")
 
 
-def control_option(what: str, **place: Any) -> Any:
-    """--control; `what` is held against it."""
-    return option(
-        f"What {what} are held against: random, networks that have learned nothing; a folder with "
-        "a model of the same shape; none.",
-        "random",
-        metavar="random|none|FOLDER",
-        **place,
-    )
-
-
 def output_option(
     text: str, usual: str, *, metavar: str | None = None, heading: str = "How to run"
 ) -> Any:

@@ -15,6 +15,7 @@ from headscope.cli.options import ModelOptions, Natural, Positive
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import group, run_command
 from headscope.core.options import Options, argument, flag, option, several
+from headscope.run.execution import control_option
 
 if TYPE_CHECKING:
     from headscope.papers.page import PaperOutcome
@@ -44,7 +45,7 @@ class _ReproduceOptions(Options):
         "Folder for the page and the runs; re-running resumes.", "{paper}", metavar="OUT"
     )
     seed: Natural = option("Seed of all random draws.", 0)
-    control: str = options.control_option("the lines")
+    control: str = control_option("the lines")
     replicates: Natural = option("Groups of documents at most, for intervals.", 200)
     threads: Positive | None = option("Threads; by default all cores.")
     overwrite: bool = flag("Replace the runs of another model in OUT.")

@@ -15,6 +15,7 @@ from headscope.cli.run_request import SharedRunOptions, asked_corpus, is_free, r
 from headscope.cli.terminal_output import ProgressBar, annotate, complain, tell
 from headscope.cli.typed_command import group, run_command
 from headscope.core.options import argument, option
+from headscope.run.execution import control_option
 from headscope.run.processes import noting_failure
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class _ClaimAnalysisOptions(options.AnalysisOptions):
 class _ZooOptions(options.CorpusRunOptions):
     models: tuple[options.ModelName, ...] = argument()
     asked: _ClaimAnalysisOptions = group("What to compute")
-    control: str = options.control_option("the claims", before="chance")
+    control: str = control_option("the claims", before="chance")
     loading: ModelOptions = group("The models")
     output: Path = options.output_option("Folder; re-running resumes.", "zoo")
     how: SharedRunOptions = group()

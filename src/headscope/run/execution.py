@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from headscope.core.options import Options, flag, keyword, option
 from headscope.errors import InputError
@@ -22,6 +22,18 @@ def read_shard(text: str) -> tuple[int, int]:
     if not match:
         raise InputError(f"--shard is {text!r}; wanted I/N, say 1/4 to 4/4")
     return int(match[1]), int(match[2])
+
+
+def control_option(what: str, **place: Any) -> Any:
+    """The field of `--control`; `what` is held against it."""
+    return option(
+        f"What {what} are held against: random, networks that have learned nothing; a folder with "
+        "a model of the same shape; none.",
+        "random",
+        reads=str,
+        metavar="random|none|FOLDER",
+        **place,
+    )
 
 
 class Intervals(Options, heading="How sure"):
