@@ -15,8 +15,8 @@ import pytest
 import headscope as hs
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.settings import AblationSettings, PruningSettings
-from headscope.experiments.comparison.compare import CompareFields
 from headscope.experiments.circuits.settings import CircuitSettings
+from headscope.experiments.comparison.compare import CompareFields
 from headscope.experiments.finetune.settings import TrainingSchedule
 from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.experiments.probes.settings import ProbeSettings

@@ -11,12 +11,12 @@ import click
 
 from headscope.cli import options
 from headscope.cli.run_request import asked_corpus, run_settings
-from headscope.cli.task_options import TaskOptions, refuse_text, task_examples
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
 from headscope.cli.typed_command import group, run_command
 from headscope.core.options import argument, option
 from headscope.errors import CorpusError, InputError
 from headscope.run.execution import control_option
+from headscope.tasks.task_request import TASK, TaskRequest, TaskSource, examples_of
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
@@ -28,10 +28,14 @@ class _QuickAnalysisOptions(options.AnalysisOptions):
     analyses: str | None = option("Comma-separated names; by default all that are quick.")
 
 
+class _TaskOptions(TaskSource):
+    task: str | None = option(TASK, metavar="NAME", before="data")
+
+
 class _CompareOptions(options.CorpusRunOptions):
     base: options.ModelName = argument()
     tuned: options.ModelName = argument()
-    task: TaskOptions = group("The examples of a task", before="corpus")
+    task: _TaskOptions = group("The examples of a task", before="corpus")
     output: Path = options.output_option(
         "Run folder; re-running resumes.", "compare-{base}-{tuned}"
     )
@@ -98,9 +102,15 @@ def compare_command(given: _CompareOptions) -> None:
 def _asked(given: _CompareOptions) -> tuple[Corpus | None, TaskData | None]:
     """The examples of a task, or a corpus; InputError for both, CorpusError for neither."""
     if given.task.task is not None:
-        refuse_text(given.task.task, given.corpus, "compare twice, into two run folders")
+        options.refuse_text(given.task.task, given.corpus, "compare twice, into two run folders")
         seed, limit = given.chance.seed, given.limit
-        return None, task_examples(given.task, given.tuned, given.loading, seed, limit)
+        return None, examples_of(
+            given.task.task,
+            TaskRequest.of(given.task, limit=limit),
+            seed=seed,
+            checkpoint=given.tuned,
+            revision=given.loading.revision,
+        )
     if given.task.data is not None:
         raise InputError(f"found --data {given.task.data} and no task; give --task NAME too")
     if not given.corpus.named:

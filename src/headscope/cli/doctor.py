@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from headscope.cli.options import CorpusOptions, ModelOptions, json_flag, read_corpus
+from headscope.cli.options import CorpusOptions, json_flag, read_corpus
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import group, typed_command
 from headscope.core.options import Options, argument
 from headscope.core.wording import precision_in_words
 from headscope.errors import HeadscopeError
+from headscope.tasks.task_request import Loading
 
 OK, WARN, BAD = "ok", "note", "BAD"
 COLUMNS = ("verdict", "check", "found")
@@ -21,7 +22,7 @@ COLUMNS = ("verdict", "check", "found")
 class _DoctorOptions(Options):
     model: str = argument(default="demo")
     corpus: CorpusOptions = group()
-    loading: ModelOptions = group()
+    loading: Loading = group()
     as_json: bool = json_flag("The findings as JSON.")
 
 

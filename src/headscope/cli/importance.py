@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.cli import options as shared
 from headscope.cli.run_request import SharedRunOptions
-from headscope.cli.task_options import refuse_text
 from headscope.cli.terminal_output import ProgressBar, annotate, size_of
 from headscope.cli.typed_command import group, run_command
 from headscope.core.options import option
@@ -94,7 +93,7 @@ def _check(options: _ImportanceOptions) -> None:
         raise InputError("found --ablation and --ablate; give the run, or how to make it")
     if options.task is not None:
         why = "the loss is that of a task, or of a language model on text"
-        refuse_text(options.task, options.texts, why)
+        shared.refuse_text(options.task, options.texts, why)
     elif any(one is not None for one in (options.data, options.ablation, options.ablate)):
         raise InputError("found --data, --ablation or --ablate, and no task; give --task NAME too")
     elif not options.texts.named:

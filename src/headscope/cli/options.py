@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 import click
 
 from headscope.cli.terminal_output import ProgressBar, complain, tell
-from headscope.cli.typed_command import group
+from headscope.cli.typed_command import Read, group
 from headscope.core.head_names import options as naming
 from headscope.core.options import Options, flag, option, several
 from headscope.errors import CorpusError, InputError
+from headscope.model.request import model_place
 from headscope.run.execution import Execution, Keeping, Lengths, Linears
+from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
@@ -24,18 +26,7 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind")
 
 
-class _ModelName(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
-    name = "model"
-
-    def convert(self, value: str, *_: object) -> str:
-        """The name; raises ModelError for one that can be no model, before torch is imported."""
-        from headscope.model.request import refuse_place
-
-        refuse_place(value)
-        return value
-
-
-ModelName = Annotated[str, _ModelName()]
+ModelName = Annotated[str, Read(model_place)]
 Natural = Annotated[int, click.IntRange(0)]
 Positive = Annotated[int, click.IntRange(1)]
 FileName = Annotated[str, click.Path()]  # a path, a folder, a pattern or a URL
@@ -100,28 +91,6 @@ class CorpusOptions(Options):
         return [f"--{name}" for name in CORPORA if getattr(self, name)]
 
 
-class ModelOptions(Options):
-    """How to load the model: the arguments of `load` and `load_for_task`."""
-
-    device: str = option("cpu, cuda, cuda:1 or mps.", "cpu")
-    device_map: Literal["auto", "balanced", "balanced_low_0", "sequential"] | None = option(
-        "Let accelerate place the model: on several devices, in the host's memory, on disk."
-    )
-    dtype: Literal["float32", "float64", "bfloat16", "float16", "auto"] = option(
-        "Precision; entropies were seen to err by up to 1.8e-2 nats in bfloat16, 1.4e-3 in "
-        "float16.",
-        "float32",
-    )
-    revision: str | None = option("Branch, tag or commit of a hub model.")
-    trust_remote_code: bool = flag("Let the model's repository run its own code on this machine.")
-
-    def __post_init__(self) -> None:
-        """Raise ModelError for a device that cannot be here, before torch is imported."""
-        from headscope.model.request import refuse_device
-
-        refuse_device(self.device)
-
-
 class AnalysisOptions(Options):
     """Which analyses are run, and with which options; the last three are short for --set."""
 
@@ -143,13 +112,6 @@ class ChanceOptions(Options):
 
     seed: int = option("Seed of all random draws.", 0)
     replicates: int = option("Groups of documents at most, for intervals.", 200)
-
-
-class IntervalOptions(Options):
-    """What is left to chance in a run over the examples of a task."""
-
-    replicates: Natural = option("Groups of examples at most, for intervals.", 200)
-    seed: Natural = option("Seed of all random draws.", 0)
 
 
 class BatchOptions(Options):
@@ -186,7 +148,7 @@ class CorpusRunOptions(Options):
     whole_maps: Positive = option("Inputs of more tokens are read without making whole maps.", 2048)
     chance: ChanceOptions = group()
     lengths: Lengths = group("Lengths")
-    loading: ModelOptions = group("The model")
+    loading: Loading = group("The model")
     output: Path = output_option("Run folder; re-running resumes.", "atlas-{model}")
     batches: BatchOptions = group()
     how: RunOptions = group()
@@ -287,6 +249,15 @@ def corpora_by_name(given: CorpusOptions, *, limit: int) -> Iterator[tuple[str, 
         column = given.column if kind in ("text", "dataset") else None
         one: dict[str, Any] = nothing | {kind: (file,), "annotate": parser, "column": column}
         yield name, read_corpus(replace(given, demo=False, **one), limit=limit)
+
+
+def refuse_text(task: object, corpus: CorpusOptions, why: str) -> None:
+    """Raise InputError where a corpus is named beside the task; `why` only one will do."""
+    if corpus.named or corpus.annotate:
+        raise InputError(
+            f"found --task {task} and {', '.join(corpus.named) or '--annotate'}; wanted only "
+            f"one of them: {why}"
+        )
 
 
 def check_run_folder(folder: Path) -> None:

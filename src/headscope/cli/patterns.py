@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from headscope.cli import options
-from headscope.cli.options import CorpusOptions, ModelOptions, Natural, Positive
+from headscope.cli.options import CorpusOptions, Natural, Positive
 from headscope.cli.patterns_classifier import apply_command, train_command
 from headscope.cli.terminal_output import annotate, complain, say, tell
 from headscope.cli.typed_command import SuggestingGroup, group, typed_command
 from headscope.core.options import Options, argument, flag, option
 from headscope.errors import CorpusError, InputError
+from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
@@ -67,7 +68,7 @@ class _AnnotateOptions(Options):
     seed: Natural = option("Seed of all random draws.", 0)
     quiet: bool = flag("No progress bar.")
     corpus: CorpusOptions = group("A new session: what to read")
-    loading: ModelOptions = group("A new session: the models")
+    loading: Loading = group("A new session: the models")
 
 
 @typed_command("annotate", _AnnotateOptions)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from headscope.cli import options
-from headscope.cli.options import CorpusOptions, ModelOptions, Natural, Positive
+from headscope.cli.options import CorpusOptions, Natural, Positive
 from headscope.cli.terminal_output import annotate, complain, say, tell
 from headscope.cli.typed_command import group, typed_command
 from headscope.core.options import Options, argument, flag, option
+from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
@@ -162,7 +163,7 @@ class _ApplyOptions(Options):
     )
     seed: Natural = option("Seed of all random draws.", 0)
     replicates: int = option("Groups of documents at most, for intervals.", 200)
-    loading: ModelOptions = group("The models")
+    loading: Loading = group("The models")
 
 
 @typed_command("apply", _ApplyOptions)

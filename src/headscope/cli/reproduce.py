@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from headscope.cli import options
-from headscope.cli.options import ModelOptions, Natural, Positive
+from headscope.cli.options import Natural, Positive
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import group, run_command
 from headscope.core.options import Options, argument, flag, option, several
 from headscope.run.execution import control_option
+from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.papers.page import PaperOutcome
@@ -40,7 +41,7 @@ class _ReproduceOptions(Options):
     model: str | None = option(
         "Hub id, local folder or `demo`; by default the paper’s own.", heading="The model"
     )
-    loading: ModelOptions = group()
+    loading: Loading = group()
     output: Path = options.output_option(
         "Folder for the page and the runs; re-running resumes.", "{paper}", metavar="OUT"
     )

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from headscope.cli.options import ModelOptions, json_flag
+from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import complain, say, tell
 from headscope.cli.typed_command import group, typed_command
 from headscope.core.options import Options, argument, flag, option
 from headscope.errors import HeadscopeError
+from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.serve.server import LiveServer
@@ -36,7 +37,7 @@ class _ServeOptions(Options):
     )
     clients: Annotated[int, click.IntRange(1, 1000)] = option("Pages that may wait at once.", 32)
     no_browser: bool = flag("Only print the address of the page.")
-    loading: ModelOptions = group()
+    loading: Loading = group()
     as_json: bool = json_flag("The address as JSON on stdout.")
 
 

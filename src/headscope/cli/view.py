@@ -12,7 +12,6 @@ import click
 
 from headscope.cli.options import (
     ModelName,
-    ModelOptions,
     Positive,
     check_parent,
     json_flag,
@@ -21,6 +20,7 @@ from headscope.cli.terminal_output import heads_given, tell
 from headscope.cli.typed_command import group, typed_command
 from headscope.core.options import Options, argument, comma_separated, option
 from headscope.errors import InputError
+from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.views.view_text import View
@@ -68,7 +68,7 @@ class _ViewOptions(Options):
         "Which attention of an encoder-decoder the figure shows."
     )
     query: Positive | None = option("For --picture neurons: the query token, from 1.")
-    loading: ModelOptions = group()
+    loading: Loading = group()
     as_json: bool = json_flag()
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from headscope.cli import options
-from headscope.cli.options import ModelOptions
 from headscope.cli.run_request import SharedRunOptions, asked_corpus, is_free, run_settings
 from headscope.cli.terminal_output import ProgressBar, annotate, complain, tell
 from headscope.cli.typed_command import group, run_command
 from headscope.core.options import argument, option
 from headscope.run.execution import control_option
 from headscope.run.processes import noting_failure
+from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.papers.zoo.run_zoo import Zoo
@@ -30,7 +30,7 @@ class _ZooOptions(options.CorpusRunOptions):
     models: tuple[options.ModelName, ...] = argument()
     asked: _ClaimAnalysisOptions = group("What to compute")
     control: str = control_option("the claims", before="chance")
-    loading: ModelOptions = group("The models")
+    loading: Loading = group("The models")
     output: Path = options.output_option("Folder; re-running resumes.", "zoo")
     how: SharedRunOptions = group()
 

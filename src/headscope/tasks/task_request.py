@@ -32,7 +32,7 @@ def parse_columns(text: str) -> dict[str, str] | None:
     return {role.strip(): name.strip() for role, _, name in pairs}
 
 
-class TaskRequest(Options, heading="The task"):
+class TaskSource(Options, heading="The task"):
     """Where the examples of a task are, and how they are read."""
 
     data: str | Path | None = option(
@@ -52,6 +52,11 @@ class TaskRequest(Options, heading="The task"):
         metavar="A,B,…",
     )
     regression: bool = flag("The labels of your own task are numbers.")
+
+
+class TaskRequest(TaskSource, heading="The task"):
+    """The same, and how many of them."""
+
     limit: int | None = option("Examples at most, drawn by --seed.", least=1)
 
 
