@@ -21,7 +21,7 @@ from headscope.experiments.finetune.settings import TrainingSchedule
 from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.experiments.probes.settings import ProbeSettings
 from headscope.run.settings import SettingsFields
-from headscope.tasks.task_request import Loading, LoadingFields, TaskRequest
+from headscope.tasks.task_request import Loading, TaskRequest
 
 QUICK = {"analyses": ["entropy"], "control": "none"}
 
@@ -65,7 +65,7 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
         (hs.compare, [hs.Settings, TaskRequest, Loading], CompareFields),
         (hs.finetune, [TrainingSchedule, TaskRequest, Loading], None),
         (hs.prune, [PruningSettings, TaskRequest, Loading], None),
-        (hs.reproduce, [Loading], LoadingFields),
+        (hs.reproduce, [Loading], None),
         (hs.ablate, [AblationSettings, TaskRequest, Loading], None),
         (hs.importance, [ImportanceSettings, TaskRequest, Loading], None),
         (hs.probe, [ProbeSettings, Loading], None),

@@ -75,7 +75,7 @@ _WHERE = {
     "probe": "headscope.experiments.probes.probe",
     "prune": "headscope.experiments.ablation.prune",
     "register": "headscope.run.analysis",
-    "reproduce": "headscope.papers.run_paper",
+    "reproduce": "headscope.papers.reproduce",
     "run_figure": "headscope.draw.figures",
     "run_summary": "headscope.report.run_facts",
     "switch_off": "headscope.experiments.circuits.switched_off",

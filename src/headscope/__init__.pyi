@@ -46,7 +46,7 @@ from headscope.model.layer import LayerView as LayerView
 from headscope.model.model import Model as Model
 from headscope.model.model import load as load
 from headscope.page.sections import SectionPlan as SectionPlan
-from headscope.papers.run_paper import reproduce as reproduce
+from headscope.papers.reproduce import reproduce as reproduce
 from headscope.papers.zoo.run_zoo import zoo as zoo
 from headscope.report.build import write_report as write_report
 from headscope.report.cite import cite as cite
