@@ -25,9 +25,9 @@ class _AtlasOptions(Workers, options.CorpusRunOptions):
     frequency: Path | None = option(
         "File of frequency ranks, lines 'rank count token-id'.",
         heading="What to compute",
-        before="chance",
+        before="seed",
     )
-    control: str = control_option("the heads", before="chance")
+    control: str = control_option("the heads", before="seed")
     how: SharedRunOptions = group()
 
 
@@ -63,7 +63,7 @@ def atlas_command(given: _AtlasOptions) -> None:
 
         loaded = load(given.model, **asdict(given.loading))
     with ProgressBar(quiet=given.how.quiet) as progress:
-        execution = options.execution_of(progress, given, given.batches, given.how)
+        execution = options.execution_of(progress, given, given.how)
         run = atlas(
             loaded,
             corpus,

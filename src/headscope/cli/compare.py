@@ -39,14 +39,14 @@ class _CompareOptions(options.CorpusRunOptions):
     output: Path = options.output_option(
         "Run folder; re-running resumes.", "compare-{base}-{tuned}"
     )
-    asked: _QuickAnalysisOptions = group("What to compute")
+    asked: _QuickAnalysisOptions = group("What to compute", before="whole_maps")
     padded_to: int | None = option(
         "Also compare maps padded to so many tokens; Kovaleva et al.: 200.",
         type=click.IntRange(4),
         metavar="TOKENS",
-        before="chance",
+        before="seed",
     )
-    control: str = control_option("the heads", before="chance")
+    control: str = control_option("the heads", before="seed")
     base_revision: str | None = option(
         "Branch, tag or commit of BASE on the hub.", heading="The models", before="loading"
     )
@@ -94,7 +94,7 @@ def compare_command(given: _CompareOptions) -> None:
             settings=settings,
             padded_to=given.padded_to,
             control=given.control,
-            execution=options.execution_of(progress, given.batches, given.how),
+            execution=options.execution_of(progress, given, given.how),
         )
     options.conclude(run, given.how, lines=_compared(run, progress, notes), summary=_summary)
 
@@ -103,7 +103,7 @@ def _asked(given: _CompareOptions) -> tuple[Corpus | None, TaskData | None]:
     """The examples of a task, or a corpus; InputError for both, CorpusError for neither."""
     if given.task.task is not None:
         options.refuse_text(given.task.task, given.corpus, "compare twice, into two run folders")
-        seed, limit = given.chance.seed, given.limit
+        seed, limit = given.seed, given.limit
         return None, examples_of(
             given.task.task,
             TaskRequest.of(given.task, limit=limit),

@@ -16,7 +16,7 @@ from headscope.core.head_names import options as naming
 from headscope.core.options import Options, flag, option, several
 from headscope.errors import CorpusError, InputError
 from headscope.model.request import model_place
-from headscope.run.execution import Execution, Keeping, Lengths, Linears
+from headscope.run.execution import Execution, Keeping, Linears, Reading, Threads
 from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
@@ -33,11 +33,9 @@ FileName = Annotated[str, click.Path()]  # a path, a folder, a pattern or a URL
 CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments", "dataset")
 
 
-def output_option(
-    text: str, usual: str, *, metavar: str | None = None, heading: str = "How to run"
-) -> Any:
+def output_option(text: str, usual: str, *, heading: str = "How to run", **how: Any) -> Any:
     """The field of `-o`, `--output`; `usual` makes its default of other fields: atlas-{model}."""
-    return option(text, names="-o --output", usual=usual, heading=heading, metavar=metavar)
+    return option(text, names="-o --output", usual=usual, heading=heading, **how)
 
 
 def check_parent(*files: Path | None) -> None:
@@ -107,21 +105,6 @@ class AnalysisOptions(Options):
     )
 
 
-class ChanceOptions(Options):
-    """What is left to chance in a run over a corpus."""
-
-    seed: int = option("Seed of all random draws.", 0)
-    replicates: int = option("Groups of documents at most, for intervals.", 200)
-
-
-class BatchOptions(Options):
-    """How a corpus is divided, and by how many threads it is computed."""
-
-    batch_tokens: int = option("Tokens of a batch at most, padding included.", 2048)
-    shard_tokens: int = option("Tokens of a shard; finished shards are kept.", 32_768)
-    threads: Positive | None = option("Threads of each process; all cores shared by default.")
-
-
 class RunOptions(Keeping, Linears, heading="How to run"):
     """What every command that fills a run folder is asked."""
 
@@ -134,23 +117,15 @@ class RunOptions(Keeping, Linears, heading="How to run"):
         return self
 
 
-class CorpusRunOptions(Options):
+class CorpusRunOptions(Threads, Reading):
     """What every command is asked that runs analyses over a corpus."""
 
-    corpus: CorpusOptions = group("What to read")
-    limit: int | None = option("Read only the first N documents.")
-    word_tokens: Literal["auto", "text", "alone"] = option(
-        "Tokens of annotated words: of their running text or of each alone; auto takes the text "
-        "where spaces change tokens.",
-        "auto",
+    corpus: CorpusOptions = group("What to read", before="limit")
+    asked: AnalysisOptions = group("What to compute", before="whole_maps")
+    loading: Loading = group("The model", before="batch_tokens")
+    output: Path = output_option(
+        "Run folder; re-running resumes.", "atlas-{model}", before="batch_tokens"
     )
-    asked: AnalysisOptions = group("What to compute")
-    whole_maps: Positive = option("Inputs of more tokens are read without making whole maps.", 2048)
-    chance: ChanceOptions = group()
-    lengths: Lengths = group("Lengths")
-    loading: Loading = group("The model")
-    output: Path = output_option("Run folder; re-running resumes.", "atlas-{model}")
-    batches: BatchOptions = group()
     how: RunOptions = group()
 
 
@@ -274,10 +249,10 @@ def hold(output: Path) -> None:
     click.get_current_context().with_resource(held(output))
 
 
-def execution_of(progress: ProgressBar | None, *given: Options) -> Execution:
+def execution_of(progress: ProgressBar | None, *options: Options) -> Execution:
     """How a run is executed."""
     own: dict[str, Any] = {"progress": progress, "command": command_line()}
-    return settings_from(Execution, *given, **own)
+    return Execution.of(*options, **own)
 
 
 def make_report(run: Run) -> None:

@@ -13,7 +13,6 @@ from headscope.cli.options import (
     CorpusRunOptions,
     RunOptions,
     read_corpus,
-    settings_from,
 )
 from headscope.cli.terminal_output import complain
 from headscope.core.options import comma_separated
@@ -43,14 +42,10 @@ def run_settings(given: CorpusRunOptions, *models: str) -> Settings:
     from headscope.run.settings import Settings
 
     for model in models:
-        refuse_length(model, given.lengths.max_length)
+        refuse_length(model, given.max_length)
     names = None if given.asked.analyses is None else comma_separated(given.asked.analyses)
-    return settings_from(
-        Settings,
+    return Settings.of(
         given,
-        given.batches,
-        given.chance,
-        given.lengths,
         analyses=names,
         options=analysis_options(given.asked, names),
     )

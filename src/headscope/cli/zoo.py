@@ -28,8 +28,8 @@ class _ClaimAnalysisOptions(options.AnalysisOptions):
 
 class _ZooOptions(options.CorpusRunOptions):
     models: tuple[options.ModelName, ...] = argument()
-    asked: _ClaimAnalysisOptions = group("What to compute")
-    control: str = control_option("the claims", before="chance")
+    asked: _ClaimAnalysisOptions = group("What to compute", before="whole_maps")
+    control: str = control_option("the claims", before="seed")
     loading: Loading = group("The models")
     output: Path = options.output_option("Folder; re-running resumes.", "zoo")
     how: SharedRunOptions = group()
@@ -71,7 +71,7 @@ def zoo_command(given: _ZooOptions) -> None:
             corpus,
             output=given.output,
             settings=settings,
-            execution=options.execution_of(bar, given.batches, given.how),
+            execution=options.execution_of(bar, given, given.how),
             begin=begin,
             reports=not given.how.no_report,
             loading=asdict(given.loading),

@@ -21,9 +21,10 @@ import builtins
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from numbers import Integral, Real
 from typing import (
     Any,
@@ -146,7 +147,10 @@ class Options(Displayed):
     headings: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, *, heading: str = "", kw_only: bool = True) -> None:
+        meaning = vars(cls).get("__doc__")
         dataclass(frozen=True, kw_only=kw_only, repr=False)(cls)
+        if meaning:
+            cls.__doc__ = f"{inspect.cleandoc(meaning)}\n\n{described(cls)}"
         of_bases = {n: h for base in reversed(cls.__bases__) for n, h in _headings(base).items()}
         own = {}
         for name in (name for name in inspect.get_annotations(cls) if name in _fields(cls)):
@@ -256,10 +260,13 @@ def described(kind: Any) -> str:
     """Names and meanings of the fields of a class, one a line."""
     texts = {each.name: how for each in fields(kind) if (how := declared(each))}
     width = max(map(len, texts), default=0)
-    return "\n".join(
-        f"{name:<{width}}  {_without_dashes(' '.join(filter(None, (how.text, how.python))))}"
+    after = " " * (width + 2)
+    lines = {
+        f"{name:<{width}}  ": _without_dashes(" ".join(filter(None, (how.text, how.python))))
         for name, how in texts.items()
-    )
+    }
+    wrap = partial(textwrap.fill, width=100, subsequent_indent=after, break_on_hyphens=False)
+    return "\n".join(wrap(text, initial_indent=name) for name, text in lines.items())
 
 
 def _without_dashes(text: str) -> str:

@@ -1,4 +1,4 @@
-"""How a run is executed: nothing of it changes a result beyond the last bits."""
+"""Options that runs share: how inputs are read, what is left to chance, how it is executed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from headscope.core.options import Options, flag, keyword, option
+from headscope.corpus.packing import BATCH_TOKENS
 from headscope.errors import InputError
 from headscope.run.processes import check_shard
 from headscope.run.worker_processes import check_engine
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
+WHOLE_MAPS = 2048  # below about so many tokens whole maps are the fastest way
+SHARD_TOKENS = 32_768
 Progress = Callable[[int, int], None]
 
 
@@ -53,6 +56,29 @@ class Lengths(Options, heading="Lengths"):
     segment_ids: Literal["auto", "zeros"] = option(
         "zeros: all segment ids are 0, as in Clark et al.'s script.", "auto"
     )
+
+
+class Reading(Lengths):
+    """How a corpus is read, and how it is divided into batches and shards."""
+
+    limit: int | None = option("Read only the first N documents.", heading="What to read")
+    word_tokens: Literal["auto", "text", "alone"] = option(
+        "Tokens of annotated words: of their running text or of each alone; auto takes the text "
+        "where spaces change tokens.",
+        "auto",
+    )
+    whole_maps: int = option(
+        "Inputs of more tokens are read without making whole maps.",
+        WHOLE_MAPS,
+        least=1,
+        heading="What to compute",
+    )
+    seed: int = option("Seed of all random draws.", 0)
+    replicates: int = option("Groups of documents at most, for intervals.", 200)
+    batch_tokens: int = option(
+        "Tokens of a batch at most, padding included.", BATCH_TOKENS, heading="How to run"
+    )
+    shard_tokens: int = option("Tokens of a shard; finished shards are kept.", SHARD_TOKENS)
 
 
 class Linears(Options, heading="How to run"):
