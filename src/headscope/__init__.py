@@ -32,7 +32,7 @@ _WHERE = {
     "FramesCorpus": "headscope.corpus",
     "HeadscopeError": "headscope.errors",
     "Instrument": "headscope.model.instrument",
-    "LabelRule": "headscope.core.claim",
+    "LabelRule": "headscope.core.plan",
     "LayerView": "headscope.model.layer",
     "MemoryCorpus": "headscope.corpus",
     "Model": "headscope.model.model",

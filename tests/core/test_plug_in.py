@@ -20,7 +20,7 @@ from made_models import small_bert
 ROOT = Path(__file__).resolve().parents[2]
 BROKEN = """
 from types import SimpleNamespace
-from headscope.core.claim import LabelRule
+from headscope.core.plan import LabelRule
 from headscope.core.question import Question
 from headscope.core.terms import Term
 import headscope as hs

@@ -7,7 +7,9 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.core.question import parts
+from headscope.core.plan import PicturePlan
+from headscope.core.question import Question, parts
+from headscope.core.reading import Reading
 from headscope.core.results import group, model_name, printable
 from headscope.draw.panel import PanelStore, Picture
 from headscope.page.svg import Styles, inline_panels
@@ -146,6 +148,37 @@ def of_group(
         return None if dataset is None else make(dataset)
 
     return table
+
+
+def sections_of(question: Question) -> list[SectionPlan]:
+    """The sections of a question: one for each planned picture with a text, then further ones."""
+    plans = question.part("section", ())
+    pictures = question.part("figures", ())
+    planned = [one for one in pictures if isinstance(one, PicturePlan) and one.text]
+    further = plans if isinstance(plans, Sequence) else (plans,)
+    return [*(_of_picture(one, question) for one in planned), *further]
+
+
+def _of_picture(plan: PicturePlan, question: Question) -> SectionPlan:
+    def finding(tree: xr.DataTree) -> str:
+        return Reading(tree, question).words(plan.finding)
+
+    def table_of(name: str) -> Callable[[xr.DataTree], Table | None]:
+        def table(tree: xr.DataTree) -> Table | None:
+            run = Reading(tree, question)
+            made: Table | None = run.part(name)(run)
+            return made
+
+        return table
+
+    return SectionPlan(
+        id=plan.id or question.name,
+        title=plan.title,
+        text=plan.text,
+        pictures=(plan.name,),
+        tables=tuple(map(table_of, plan.tables)),
+        finding=finding if plan.finding else None,
+    )
 
 
 def section(

@@ -18,11 +18,11 @@ from headscope.analyses.language.tables import (
     with_ends,
     with_model,
 )
+from headscope.core.caption_words import INTERVALS, over
 from headscope.core.head_names import first
 from headscope.core.relation_names import LEAST_WORDS, TOTALS, arrow, frequent_relations
 from headscope.core.results import estimate, group, needed, printable, shape
 from headscope.core.wording import MISSING
-from headscope.draw.caption_words import INTERVALS, over
 from headscope.page.tabulate import Cell, Column, Rows, Table, ends, head_of, points, records, share
 
 CLARK_LEAST_WORDS = 100  # Clark et al. 2019, Table 1

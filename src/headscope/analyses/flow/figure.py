@@ -11,12 +11,12 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.analyses.flow import LABELS
+from headscope.core.caption_words import INTERVALS, over, special
 from headscope.core.dictionary import name
 from headscope.core.head_attention import SELF
 from headscope.core.results import estimate, needed
 from headscope.core.wording import capital, percent
 from headscope.draw import marks
-from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import DASHES, color
 from headscope.page.sections import SectionPlan

@@ -10,10 +10,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from headscope.core.caption_words import INTERVALS, over, special
 from headscope.core.dictionary import name
 from headscope.core.results import estimate, needed
 from headscope.core.wording import percent
-from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.marks import LineEnd, band_line, end_labels, layer_axis, legend, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import DASHES, color

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from headscope.core.accumulators import Bools
+from headscope.core.caption_words import INTERVALS, over, special, with_interval
 from headscope.core.control import controls
 from headscope.core.head_attention import NEIGHBOURS, TARGETS, attention_to
 from headscope.core.head_labels import with_label
@@ -20,7 +21,6 @@ from headscope.core.head_metrics import control_ranges
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, largest_first, needed, place_name
 from headscope.core.wording import decimals, fixed, number, percent, plain
-from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.head_grid import control_words, grid_panel
 from headscope.draw.label_kinds import KIND_COLUMNS, label_kinds, plot_kinds
 from headscope.draw.marks import legend

@@ -11,9 +11,8 @@ added, which makes an interval at least as wide as that of the sum.
 from dataclasses import dataclass
 
 import numpy as np
-import xarray as xr
 
-from headscope.core.claim import Claim, LabelRule, claims_where
+from headscope.core.claim import Claim
 from headscope.core.head_attention import (
     SHARED_PART,
     SPECIALS,
@@ -26,11 +25,12 @@ from headscope.core.head_attention import (
     special_name,
 )
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, at, estimate, group, surely
+from headscope.core.plan import LabelRule
+from headscope.core.reading import Reading
+from headscope.core.results import Floats, at, surely
 from headscope.core.terms import KOBAYASHI20, OURS, Term
 from headscope.core.wording import number, percent
 
-NAME = "norms"
 SINK_SHARE = 0.5  # ours: most of the attention rests there
 SINK_NORM = 0.5  # ours: of what all other tokens contribute
 SINK_VALUE = 0.1  # ours: of the length of other tokens’ vectors
@@ -119,20 +119,22 @@ RULES = {
 }
 
 
-def claims(tree: xr.DataTree) -> list[Claim]:
+def claims(run: Reading) -> list[Claim]:
     """One claim per sink; about `cls`, `sep`, `first`, or `special`: [CLS] and [SEP] together."""
-    norms = group(tree, NAME)
-    if norms is None or not {"weighted_norm", "value_norm"} <= set(norms):
+    if not {"weighted_norm", "value_norm"} <= set(run.data):
         return []
-    there = [kind for kind in ("cls", "sep", "other", "first") if kind in norms["category"]]
-    lengths = {kind: _Lengths.of(norms, kind) for kind in there}
+    there = [kind for kind in ("cls", "sep", "other", "first") if kind in run.data["category"]]
+    lengths = {
+        kind: _Lengths(run("weighted_norm", category=kind), run("value_norm", category=kind))
+        for kind in there
+    }
     lengths["special"] = lengths["cls"].with_(lengths["sep"])
-    weights = {kind: attention_to(tree, kind) for kind in (*SPECIALS, *there[3:])}
+    weights = {kind: attention_to(run.tree, kind) for kind in (*SPECIALS, *there[3:])}
     made = [
         claim
         for kind, weight in weights.items()
         if weight is not None and np.isfinite(weight.value).any()
-        for claim in _sinks(tree, kind, weight, lengths[kind], lengths["other"])
+        for claim in _sinks(run, kind, weight, lengths[kind], lengths["other"])
     ]
     rule = RULES["sink"]
     shared = {(c.layer, c.head) for c in made if c.about == "special" and rule.passes(c)}
@@ -146,11 +148,6 @@ class _Lengths:
     added: Estimate
     of_value: Estimate
 
-    @classmethod
-    def of(cls, norms: xr.Dataset, kind: str) -> "_Lengths":
-        names = ("weighted_norm", "value_norm")
-        return cls(*(estimate(norms, name, category=kind) for name in names))
-
     def with_(self, other: "_Lengths") -> "_Lengths":
         """Of two kinds: what both add, and the longer vector."""
         one, two = self.of_value, other.of_value
@@ -160,8 +157,9 @@ class _Lengths:
 
 
 def _sinks(
-    tree: xr.DataTree, about: str, weight: Estimate, own: _Lengths, others: _Lengths
+    run: Reading, about: str, weight: Estimate, own: _Lengths, others: _Lengths
 ) -> list[Claim]:
+    tree = run.tree
     first, part = about == "first", norm_share(tree, about)
     goal = TARGETS[about].goal if first else special_name(tree, about)
     little = _most(own.added) < SINK_NORM * surely(others.added)
@@ -185,7 +183,7 @@ def _sinks(
 
     sink = (weight.value > LEAST_SHARE) & (little | short)
     share = Estimate(np.where(sink, weight.value, np.nan), weight.low, weight.high)
-    return claims_where(
+    return run.claims(
         share,
         ordinary_attention(tree, about),
         RULES["sink"],
@@ -193,7 +191,6 @@ def _sinks(
         kind="sink",
         name=name,
         n=attention_documents(tree),
-        analysis=NAME,
         about=about,
     )
 

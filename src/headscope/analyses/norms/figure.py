@@ -13,10 +13,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.core.accumulators import finite_mean
+from headscope.core.caption_words import INTERVALS, over, special, with_interval
 from headscope.core.results import Floats, at, estimate, needed
 from headscope.core.wording import percent
 from headscope.draw import marks
-from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
 from headscope.page.sections import SectionPlan

@@ -23,8 +23,14 @@ QUESTION = Question(
     shown={"change": ("share.heterogeneous",)},
     compared="Classes of maps",
     withheld=("confidence",),  # of the classifier
-    claims="classes:claims",
-    rules="classes:RULES",
+    claims="classes:CLAIMS",
+    marks={
+        "vertical": ("sky", "s"),
+        "diagonal": ("orange", "D"),
+        "vertical_diagonal": ("green", "^"),
+        "block": ("purple", "v"),
+        "heterogeneous": ("grey", "o"),
+    },
     card="typical_maps:CARD",
     common=True,
 )

@@ -16,13 +16,13 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
-from headscope.core.claim import Claim, LabelRule, claims_where
+from headscope.core.accumulators import Bools
 from headscope.core.intervals import Estimate
-from headscope.core.results import at, documents, estimate, group, surely
+from headscope.core.plan import ClaimPlan, LabelRule
+from headscope.core.reading import Reading
+from headscope.core.results import surely
 from headscope.core.terms import KOVALEVA, OURS, Term
-from headscope.core.wording import percent
 from headscope.corpus.document import Example
 from headscope.corpus.stored_inputs import segments
 
@@ -133,47 +133,36 @@ LOOKS_OF_ANY = LOOKS | {
     "vertical_diagonal": "a line along the diagonal, and columns",
 }  # with columns=any, and in runs of before the option
 
-RULES = {
-    kind: LabelRule(
-        name,
-        number="maps of the class",
-        least=CLASS_SHARE,
-        source=f"{OURS}; classes of {KOVALEVA}, §4.1",
-        asks=f"the classifier's mean probability for the class that it chooses is above "
-        f"{CLASS_SURE:g}",
-        last=kind != "block",  # how the maps look says least of a head
+
+def _looks(kind: str, run: Reading) -> list[dict[str, str]]:
+    looks = LOOKS if run.data.attrs.get("columns") == "special" else LOOKS_OF_ANY
+    return [{"pattern": kind, "looks": looks[kind]}]
+
+
+def _sure(run: Reading, share: Estimate, **choice: str) -> Bools:
+    return surely(run("confidence")) > CLASS_SURE
+
+
+CLAIMS = tuple(
+    ClaimPlan(
+        kind=kind,
+        rule=LabelRule(
+            name,
+            number="maps of the class",
+            least=CLASS_SHARE,
+            source=f"{OURS}; classes of {KOVALEVA}, §4.1",
+            asks=f"the classifier's mean probability for the class that it chooses is above "
+            f"{CLASS_SURE:g}",
+            last=kind != "block",  # how the maps look says least of a head
+        ),
+        share="share",
+        each=partial(_looks, kind),
+        where=_sure,
+        label=f"{name}: {{share:%}} of maps",
+        sentence="{share:%} of its maps show {looks}",
     )
     for kind, name in NAMED.items()
-}
-
-
-def claims(tree: xr.DataTree) -> list[Claim]:
-    """One claim per head and class whose share stands out, or passes its rule."""
-    dataset = group(tree, "patterns")
-    if dataset is None or "share" not in dataset:
-        return []
-    sure = surely(estimate(dataset, "confidence")) > CLASS_SURE  # [layer, head]
-    n, made = documents(tree, dataset["share"]), []
-    looks = LOOKS if dataset.attrs.get("columns") == "special" else LOOKS_OF_ANY
-    for kind, name in NAMED.items():
-        share = estimate(dataset, "share", pattern=kind)
-        if np.isfinite(share.value).any():
-            made += claims_where(
-                Estimate(np.where(sure, share.value, np.nan), share.low, share.high),
-                float(np.nanmean(share.value)),
-                RULES[kind],
-                partial(_said, share, kind, looks[kind]),
-                kind=kind,
-                name=name,
-                n=n,
-                analysis="patterns",
-            )
-    return made
-
-
-def _said(share: Estimate, kind: str, looks: str, layer: int, head: int) -> tuple[str, str]:
-    words = percent(*at(share, layer, head))
-    return f"{NAMED[kind]}: {words} of maps", f"{words} of its maps show {looks}"
+)
 
 
 def kinds_of(example: Example, marks: frozenset[int]) -> Kinds:

@@ -14,9 +14,9 @@ from matplotlib.legend import Legend
 
 from headscope.analyses.patterns.classes import CLASSES, NAMES
 from headscope.core.accumulators import Ints
+from headscope.core.caption_words import clipped, over
 from headscope.core.results import Floats, estimate, layer_name, needed
 from headscope.core.wording import percent
-from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture, compose
 from headscope.draw.style import DOUBLE, SINGLE, color, ramp_map

@@ -18,6 +18,11 @@ QUESTION = Question(
     labels="claims:LABELS",
     shown="claims:SHOWN",
     compared="Where heads attend",
+    marks={
+        "no_token": ("grey", "o"),
+        "sep_from_sep": ("vermillion", "^"),
+        "sep_from_other": ("grey", "o"),
+    },
     claims="claims:claims",
     rules="claims:RULES",
     card="query_bands:CARD",

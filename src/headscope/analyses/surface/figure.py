@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 
 from headscope.analyses.surface.claims import NO_TOKEN
 from headscope.analyses.surface.query_bands import finding as by_place
+from headscope.core.caption_words import INTERVALS, over, special
 from headscope.core.head_attention import NEIGHBOURS, TARGETS, has_cls
 from headscope.core.results import estimate, needed
 from headscope.core.wording import percent
-from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.marks import head_scatter, layer_axis, legend, mean_line, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.page.sections import SectionPlan

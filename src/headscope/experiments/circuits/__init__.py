@@ -11,7 +11,8 @@ CIRCUITS = Question(
     package=__name__, name="circuits", title="On made inputs", place=302,
     figures="figure:FIGURES", section="section:SECTIONS", opening="section:OPENING",
     terms="claims:TERMS", labels="claims:LABELS", claims="claims:claims", rules="claims:RULES",
-    findings="section:circuit_findings", tables="section:tables", shown={"table": (
+    marks="claims:MARKS", findings="section:circuit_findings", tables="section:tables",
+    shown={"table": (
         "score.induction", "score.previous_token", "score.duplicate_token", "copied",
         "weight_copying", "successor", "retrieval",
     )},

@@ -3,9 +3,11 @@
 import numpy as np
 import xarray as xr
 
-from headscope.core.claim import Claim, LabelRule, claims_where
+from headscope.core.claim import Claim
 from headscope.core.intervals import Estimate
-from headscope.core.results import at, documents, estimate, group, surely
+from headscope.core.plan import LabelRule
+from headscope.core.reading import Reading
+from headscope.core.results import at, estimate, surely
 from headscope.core.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WANG, WU, XIAO25, ZHANG, Term
 from headscope.core.wording import percent
 
@@ -82,62 +84,58 @@ BESIDE = {  # kind -> another number, and how the sentence goes on with it, wher
 }
 
 
-def claims(tree: xr.DataTree) -> list[Claim]:
+def claims(run: Reading) -> list[Claim]:
     """Heads that attend to a made target, more than to the same places without it; that copy,
     retrieve, count on.
     """
-    if (dataset := group(tree, NAME)) is None:
-        return []
-    scores = [one for kind in SCORES for one in _by_score(tree, dataset, kind)]
-    there = [kind for kind in OTHERS if RULES[kind].variable in dataset]
-    return [*scores, *(one for kind in there for one in _other(tree, dataset, kind))]
+    scores = [one for kind in SCORES for one in _by_score(run, kind)]
+    there = [kind for kind in OTHERS if RULES[kind].variable in run.data]
+    return [*scores, *(one for kind in there for one in _other(run, kind))]
 
 
-def _by_score(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
-    score, null = (estimate(dataset, name, circuit=kind) for name in ("score", "null"))
-    above = estimate(dataset, "surely_above", circuit=kind).value
+def _by_score(run: Reading, kind: str) -> list[Claim]:
+    score, null = (run(name, circuit=kind) for name in ("score", "null"))
+    above = run("surely_above", circuit=kind).value
     name, _, against, looks, _ = SCORES[kind]
 
     def say(layer: int, head: int) -> tuple[str, str]:
         words, usual = percent(*at(score, layer, head)), percent(float(null.value[layer, head]))
         return f"{name} {words}", f"{looks}, {words}; to {against} {usual}"
 
-    asked = score.map(lambda part: np.where(above <= 0, np.nan, part))
-    return claims_where(
-        asked,
+    shown = score.map(lambda part: np.where(above <= 0, np.nan, part))
+    return run.claims(
+        shown,
         null.value,
         RULES[kind],
         say,
         kind=kind,
         name=name,
-        n=documents(tree, dataset["score"]),
-        analysis=NAME,
+        n=run.documents("score"),
     )
 
 
-def _other(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
+def _other(run: Reading, kind: str) -> list[Claim]:
     rule, sentence = RULES[kind], OTHERS[kind]
-    share = shown = estimate(dataset, rule.variable)
-    beside = _beside(dataset, kind)
+    share = shown = run(rule.variable)
+    beside = _beside(run.data, kind)
     if kind == "copying" and beside is not None:
-        asked = surely(beside) > COPIED
-        share = shown.map(lambda part: np.where(asked, part, np.nan))
-    chance = 1 / dataset.attrs["length"] if kind == "copying" else 0.0
+        copies = surely(beside) > COPIED
+        share = shown.map(lambda part: np.where(copies, part, np.nan))
+    chance = 1 / run.data.attrs["length"] if kind == "copying" else 0.0
 
     def say(layer: int, head: int) -> tuple[str, str]:
         words = percent(*at(shown, layer, head))
         more = "" if beside is None else BESIDE[kind][1].format(percent(*at(beside, layer, head)))
         return f"{kind} {words}", sentence.format(words) + more
 
-    return claims_where(
+    return run.claims(
         share,
         chance,
         rule,
         say,
         kind=kind,
         name=kind,
-        n=documents(tree, dataset[rule.variable]),
-        analysis=NAME,
+        n=run.documents(rule.variable),
     )
 
 
@@ -281,3 +279,11 @@ LABELS = {
     "needle_streaming": "answers to first and latest tokens, {choice}",
     "retrieval_rho": "agreement with retrieval, {choice}",
 }  # fmt: skip
+MARKS = {
+    "induction": ("blue", "*"),
+    "previous_token": ("orange", "<"),
+    "duplicate_token": ("green", "D"),
+    "copying": ("vermillion", "P"),
+    "successor": ("purple", ">"),
+    "retrieval": ("sky", "s"),
+}
