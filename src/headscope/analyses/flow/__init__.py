@@ -168,21 +168,21 @@ QUESTION = Question(
     terms={
         "flow": Term(
             "information flow",
-            "How much of a token’s vector at a layer’s output comes from a kind of input token, over "
-            "all paths through the layers below; each input token counts as one kind, the first of "
-            "itself, previous, next and so on, so that the shares add up to 1.",
+            "How much of a token’s vector at a layer’s output comes from a kind of input token, "
+            "over all paths through the layers below; each input token counts as one kind, the "
+            "first of itself, previous, next and so on, so that the shares add up to 1.",
             ABNAR,
         ),
         "rollout": Term(
             "attention rollout",
-            "Layers multiplied, each half mean attention over heads and half the token itself, for the "
-            "residual connection.",
+            "Layers multiplied, each half mean attention over heads and half the token itself, for "
+            "the residual connection.",
             ABNAR,
         ),
         "weighted_norm_residual": Term(
             "weighted-norm rollout",
-            "Layers multiplied, each with the norm of what a token gives through all heads together, "
-            "and of the residual connection’s vector too where it gives to itself.",
+            "Layers multiplied, each with the norm of what a token gives through all heads "
+            "together, and of the residual connection’s vector too where it gives to itself.",
             f"{KOBAYASHI21}; {ABNAR}",
         ),
         "globenc": Term(
@@ -205,14 +205,14 @@ QUESTION = Question(
         ),
         "max_flow": Term(
             "maximum flow",
-            "How much could run from a token to a token of the input at once, if every weight of every "
-            "layer were a pipe of that width.",
+            "How much could run from a token to a token of the input at once, if every weight of "
+            "every layer were a pipe of that width.",
             ABNAR,
         ),
         "effective_tokens": Term(
             "effective number of tokens",
-            "From how many input tokens a representation comes: 1 / Σ share², 1 where all comes from "
-            "one, n where n give the same.",
+            "From how many input tokens a representation comes: 1 / Σ share², 1 where all comes "
+            "from one, n where n give the same.",
             OURS,
         ),
     },

@@ -45,8 +45,8 @@ QUESTION = Question(
         ),
         "taken_share": Term(
             "share of what is taken",
-            "Of all that tokens take from others, each counted by its norm ‖Σαf(x)‖ over all heads, "
-            "how much comes from a kind of token.",
+            "Of all that tokens take from others, each counted by its norm ‖Σαf(x)‖ over all "
+            "heads, how much comes from a kind of token.",
             f"{KOBAYASHI21}; the split by kinds is ours",
         ),
         "attn_w": Term("Attn-W", "Mixing ratio from attention weights alone.", KOBAYASHI21),

@@ -1,4 +1,4 @@
-"""Words of vector norms, and claims about attention sinks: heads that rest on special tokens.
+"""Claims about attention sinks: heads that rest on special tokens.
 
 Kobayashi et al. (2020) found that heads give [SEP] much weight and little norm. A sink has both:
 what it rests on adds next to nothing, beside what other tokens add, or would add: of a head that
@@ -28,7 +28,7 @@ from headscope.core.intervals import Estimate
 from headscope.core.plan import LabelRule
 from headscope.core.reading import Reading
 from headscope.core.results import Floats, at, surely
-from headscope.core.terms import KOBAYASHI20, OURS, Term
+from headscope.core.terms import KOBAYASHI20, OURS
 from headscope.core.wording import number, percent
 
 SINK_SHARE = 0.5  # ours: most of the attention rests there
@@ -36,74 +36,6 @@ SINK_NORM = 0.5  # ours: of what all other tokens contribute
 SINK_VALUE = 0.1  # ours: of the length of other tokens’ vectors
 LEAST_SHARE = 1 / 3  # ours: of the attention; less is no resting place worth a sentence
 
-TERMS = {
-    "value_norm": Term(
-        "value norm ‖f(x)‖",
-        "The length of the vector that a head would add for a token if it attended to that token "
-        "alone, before any attention weight.",
-        KOBAYASHI20,
-    ),
-    "weighted_norm": Term(
-        "weighted norm ‖αf(x)‖",
-        "Attention times value norm: the length of what a token really contributes through a head; "
-        "for a category, the sum over its tokens.",
-        KOBAYASHI20,
-    ),
-    "layer_weighted_norm": Term(
-        "layer norm of the sum ‖Σαf(x)‖",
-        "The length of what a token contributes through all heads of a layer together; heads can "
-        "reinforce or cancel each other.",
-        KOBAYASHI20,
-    ),
-    "value_norm_cv": Term(
-        "dispersion of value norms",
-        "Standard deviation over mean of a head’s value norms: how differently it treats tokens "
-        "before any attention weight.",
-        f"{KOBAYASHI20}, Table 1",
-    ),
-    "value_norm_max": Term(
-        "largest value norm",
-        "The length of the longest vector that a head would add for any token of the corpus; no "
-        "interval, as no part of the corpus holds a longer one.",
-        f"{KOBAYASHI20}, Table 1",
-    ),
-    "value_norm_min": Term(
-        "smallest value norm",
-        "The length of the shortest vector that a head would add for any token of the corpus; no "
-        "interval, as no part of the corpus holds a shorter one.",
-        f"{KOBAYASHI20}, Table 1",
-    ),
-    "spearman_attention_value_norm": Term(
-        "cancellation",
-        "Attention and value norm pull against each other: large weights fall on tokens whose "
-        "vectors are short, seen as a negative rank correlation between the two.",
-        f"{KOBAYASHI20}, Table 2",
-    ),
-    "spearman_frequency": Term(
-        "frequency effect",
-        "Rank correlation with a token’s frequency rank (1 = most frequent): positive when rarer "
-        "tokens get more, or mix more.",
-        KOBAYASHI20,
-    ),
-    "sink": Term(
-        "attention sink",
-        "A head that rests more than half of its attention on [CLS], on "
-        "[SEP], on both, or on the first token where no special one opens the input, while what "
-        "they add has less than half the norm of what the other tokens add, or their vectors are "
-        "less than a tenth as long as those of other tokens.",
-        f"{KOBAYASHI20}; the thresholds are ours",
-    ),
-}
-LABELS = {
-    "attention": "summed attention to {choice}",
-    "value_norm": "value norm of {choice}",
-    "weighted_norm": "weighted norm of {choice}",
-    "value_norm_mean": "value norm, mean",
-    "value_norm_sd": "value norm, SD",
-    "value_norm_cv": "value norm, CV",
-    "value_norm_max": "value norm, largest",
-    "value_norm_min": "value norm, smallest",
-}
 RULES = {
     "sink": LabelRule(
         "attention sink",
