@@ -25,11 +25,13 @@ class PanelPlan:
     title   a template
     needs   the number that is drawn, "variable" or "variable.choice"
     height  as a share of the width; None: what is usual for the kind of panel
+    key_above  whether a key stands between title and axes
     """
 
     title: str
     needs: str
     height: float | None = None
+    key_above: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,7 @@ class Grid(PanelPlan):
 class LayerMarks(PanelPlan):
     """A mark per head over its layer, and a line through the means of layers.
 
-    series  choices of `needs`, each with its name in the legend, a template
+    series  choices of the variable, each with its name in the legend, a template
     label   of the value axis
     even    the number of uniform attention, a dashed line: then no shares, and no legend
     """
@@ -83,7 +85,6 @@ class Drawn(PanelPlan):
 
     by: str
     arguments: tuple[Any, ...] = ()
-    key_above: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from headscope.core.accumulators import Bools, finite_mean
 from headscope.core.caption_words import INTERVALS, over, special
 from headscope.core.claim import LEAST_EFFECT, Claim, effects
 from headscope.core.intervals import Estimate
-from headscope.core.plan import Choice, ClaimPlan, LabelRule, Words
+from headscope.core.plan import Choice, ClaimPlan, LabelRule
 from headscope.core.question import Question
 from headscope.core.results import Floats, at, documents, estimate, needed, surely
 from headscope.core.wording import number, percent, plain
@@ -81,8 +81,8 @@ class Reading:
         module, attribute = value.split(":")
         return getattr(import_module(f"{self.question.package}.{module}"), attribute)
 
-    def words(self, words: Words, place: Place | None = None, **fields: Any) -> str:
-        """A template with its fields filled in, at a head or of all; or what a function says.
+    def words(self, words: Any, place: Place | None = None, **fields: Any) -> Any:
+        """A template with its fields filled in, at a head or of all; or what a function returns.
 
         `{entropy.all:%}` is the number `entropy.all` as a share, at the head with its interval,
         else as the mean of all heads; without a format it is written as a number, with a unit or
@@ -177,6 +177,11 @@ class _Words(string.Formatter):
         return plain(parts[0], spec) if spec.isalpha() else format(parts[0], spec)
 
 
+def read_by(question: Question, words: Any) -> Callable[[xr.DataTree], Any]:
+    """Words of a question, or a function of its Reading, as a function of a run."""
+    return lambda tree: Reading(tree, question).words(words)
+
+
 def claims_of(
     question: Question, tree: xr.DataTree, among: Collection[Claim] | None = None
 ) -> list[Claim]:
@@ -187,13 +192,12 @@ def claims_of(
     run = Reading(tree, question, among)
     if callable(claims):
         return list(claims(run))
-    return [claim for plan in claims for claim in planned_claims(run, plan)]
-
-
-def planned_claims(run: Reading, plan: ClaimPlan) -> list[Claim]:
-    """The claims of a plan, choice by choice."""
-    choices = [{}] if plan.each is None else plan.each(run)
-    return [claim for choice in choices for claim in _claims(run, plan, choice)]
+    return [
+        claim
+        for plan in claims
+        for choice in ([{}] if plan.each is None else plan.each(run))
+        for claim in _claims(run, plan, choice)
+    ]
 
 
 def _claims(run: Reading, plan: ClaimPlan, choice: Choice) -> list[Claim]:

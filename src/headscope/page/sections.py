@@ -9,7 +9,7 @@ import xarray as xr
 
 from headscope.core.plan import PicturePlan
 from headscope.core.question import Question, parts
-from headscope.core.reading import Reading
+from headscope.core.reading import read_by
 from headscope.core.results import group, model_name, printable
 from headscope.draw.panel import PanelStore, Picture
 from headscope.page.svg import Styles, inline_panels
@@ -152,33 +152,20 @@ def of_group(
 
 def sections_of(question: Question) -> list[SectionPlan]:
     """The sections of a question: one for each planned picture with a text, then further ones."""
+    planned = [
+        SectionPlan(
+            id=one.id or question.name,
+            title=one.title,
+            text=one.text,
+            pictures=(one.name,),
+            tables=tuple(read_by(question, table) for table in one.tables),
+            finding=read_by(question, one.finding) if one.finding else None,
+        )
+        for one in question.part("figures", ())
+        if isinstance(one, PicturePlan) and one.text
+    ]
     plans = question.part("section", ())
-    pictures = question.part("figures", ())
-    planned = [one for one in pictures if isinstance(one, PicturePlan) and one.text]
-    further = plans if isinstance(plans, Sequence) else (plans,)
-    return [*(_of_picture(one, question) for one in planned), *further]
-
-
-def _of_picture(plan: PicturePlan, question: Question) -> SectionPlan:
-    def finding(tree: xr.DataTree) -> str:
-        return Reading(tree, question).words(plan.finding)
-
-    def table_of(name: str) -> Callable[[xr.DataTree], Table | None]:
-        def table(tree: xr.DataTree) -> Table | None:
-            run = Reading(tree, question)
-            made: Table | None = run.part(name)(run)
-            return made
-
-        return table
-
-    return SectionPlan(
-        id=plan.id or question.name,
-        title=plan.title,
-        text=plan.text,
-        pictures=(plan.name,),
-        tables=tuple(map(table_of, plan.tables)),
-        finding=finding if plan.finding else None,
-    )
+    return [*planned, *(plans if isinstance(plans, Sequence) else (plans,))]
 
 
 def section(

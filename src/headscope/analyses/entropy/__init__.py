@@ -40,7 +40,7 @@ QUESTION = Question(
             panels=tuple(
                 LayerMarks(
                     title=title,
-                    needs="entropy",
+                    needs=f"entropy.{query}",
                     series={query: ""},
                     label="entropy (nats)",
                     even="uniform",

@@ -1,11 +1,9 @@
-"""Words and claims about where heads look: neighbours, kinds of tokens, sentences."""
+"""Claims about where heads look: neighbours, kinds of tokens, sentences."""
 
 import numpy as np
 
 from headscope.core.claim import Claim
 from headscope.core.head_attention import (
-    NEIGHBOURS,
-    NEXT,
     OFFSETS,
     POSITION,
     PREVIOUS,
@@ -26,77 +24,14 @@ from headscope.core.head_attention import (
 from headscope.core.plan import LabelRule
 from headscope.core.reading import Reading
 from headscope.core.results import at, surely
-from headscope.core.terms import CLARK, OURS, VIG, Term, terms_of
+from headscope.core.terms import OURS
 from headscope.core.wording import percent
 
 KINDS = (*(kind for kind in TARGETS if kind not in SPECIALS), *SPECIALS)
 PAPERS = {"cls": "[CLS]", "sep": "[SEP]"}
-NO_TOKEN = "no_token"  # of models with learned sinks: what a row leaves for no token at all
 REST = (SELF, PREVIOUS, "punctuation")  # where what the first token leaves may go
 LEAST_REST = 0.1  # ours: of the attention; of less nothing is said
 ASKS = {"first": "the tokenizer has no [CLS]"}
-_POSITIONS = tuple(f"attention.{target}" for target in NEIGHBOURS)
-_KEYS = (
-    "attention.cls|attention.first",
-    "attention.sep",
-    "attention.punctuation",
-    "attention.no_token",
-)
-_WORDS = tuple(f"word_attention.{kind}" for kind in WORD_KINDS)
-_EVERY = (*_POSITIONS, f"attention.{SELF}", *_KEYS, *_WORDS, "own_evenness")
-SHOWN = {"table": _EVERY, "overview": (*_POSITIONS, *_KEYS), "card": _EVERY, "change": _EVERY}
-
-TERMS = {
-    SELF: Term("itself", "Attention of a token to itself.", f"{CLARK}, §3.1"),
-    PREVIOUS: Term(
-        "previous token",
-        "Attention of a token to the one before it; the first token has none and counts as 0.",
-        f"{CLARK}, §3.1",
-    ),
-    NEXT: Term(
-        "next token",
-        "Attention of a token to the one after it; the last token has none and counts as 0.",
-        f"{CLARK}, §3.1",
-    ),
-    "sep_from_sep": Term(
-        "[SEP] from [SEP]",
-        "The attention that separator tokens themselves give to separators.",
-        f"{CLARK}, §3.2",
-    ),
-    "sep_from_other": Term(
-        "[SEP] from other tokens",
-        "The attention that all tokens but the separators give to separators.",
-        f"{CLARK}, §3.2",
-    ),
-    **terms_of(
-        f"{VIG}; the measure is ours",
-        {
-            "word_attention": (
-                "attention between words",
-                "What words, tokens that the tokenizer did not add, give to words of a kind: the "
-                "mean over those that see such a word.",
-            ),
-            "own_segment": (
-                "own sentence",
-                "Words of the query’s own segment, itself among them, in "
-                "inputs of two; special tokens stand between segments.",
-            ),
-            "other_segment": ("other sentence", "Words of the other segments of the input."),
-            "same_token": ("same word elsewhere", "The same token at other places of the input."),
-            "own_evenness": (
-                "evenness over the own sentence",
-                "The entropy of what a word gives to the words of its own segment, of that if each "
-                "got the same: 1 is a bag of words.",
-            ),
-        },
-    ),
-}
-LABELS = {
-    "attention": "attention to {choice}",
-    ("attention", NO_TOKEN): "what goes to no token, to a learned sink",
-    "word_attention": "of words to {choice}",
-    "rest_attention": "of what the first token leaves, to {choice}",
-}
 EVEN = 0.9  # ours, as for broad: of the entropy of even attention
 ABOVE = 0.25  # ours: of what uniform attention leaves
 WORDS = {  # kind of words -> what a label calls it, the goal in a sentence, the threshold
