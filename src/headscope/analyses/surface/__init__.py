@@ -7,6 +7,7 @@ from headscope.core.plan import LayerMarks, PicturePlan
 from headscope.core.question import Option, Question
 from headscope.core.terms import CLARK, VIG, Term, terms_of
 
+NO_TOKEN = "no_token"  # of models with learned sinks: what a row leaves for no token at all
 POSITIONS = ("attention.previous", "attention.next")
 KEYS = (
     "attention.cls|attention.first",
