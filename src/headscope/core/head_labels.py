@@ -106,17 +106,17 @@ def head_labels(tree: xr.DataTree) -> dict[tuple[int, int], HeadLabels]:
     }
     for claim in sorted(all_claims(tree), key=rank):
         claims[claim.layer, claim.head].append(claim)
-    found = {place: _of_one(about, rules) for place, about in claims.items()}
-    having = Counter(kind for one in found.values() for kind in {c.kind for c in one.labels})
+    chosen = {place: _of_one(about, rules) for place, about in claims.items()}
+    having = Counter(kind for one in chosen.values() for kind in {c.kind for c in one.labels})
     rarity = {kind: math.log2(layers * heads / number) for kind, number in having.items()}
-    where = where_labels_hold(tree, [label for one in found.values() for label in one.labels])
+    where = where_labels_hold(tree, [label for one in chosen.values() for label in one.labels])
 
     def whole(claim: Claim) -> Claim:
         named = claim.only(where[claim]) if where[claim] else claim
         return replace(named, surprise=rarity[claim.kind] + claim.departure)
 
     return {
-        place: replace(one, labels=tuple(map(whole, one.labels))) for place, one in found.items()
+        place: replace(one, labels=tuple(map(whole, one.labels))) for place, one in chosen.items()
     }
 
 

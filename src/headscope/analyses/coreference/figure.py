@@ -241,7 +241,7 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame | tuple[pd.DataFrame, st
 
 SECTIONS = language_section(
     "coreference",
-    asked="mention",
+    counts="mention",
     finding=_finding,
     id="coreference",
     title="Coreference: who finds the antecedent?",

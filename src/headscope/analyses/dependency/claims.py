@@ -117,8 +117,8 @@ class HeadRelation:
     @property
     def percent(self) -> str:
         """The accuracy with its interval, in words; of the best head also that held out."""
-        told = f" ({percent(self.held_out)} held out)" if math.isfinite(self.held_out) else ""
-        return percent(self.value, self.ci_low, self.ci_high) + told
+        rest = f" ({percent(self.held_out)} held out)" if math.isfinite(self.held_out) else ""
+        return percent(self.value, self.ci_low, self.ci_high) + rest
 
 
 def best_relations(tree: xr.DataTree, layer: int, head: int) -> list[HeadRelation]:

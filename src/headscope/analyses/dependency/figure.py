@@ -190,18 +190,18 @@ FIGURES = (
 
 def _finding(tree: xr.DataTree) -> str:
     dataset = group(tree, "dependency")
-    if dataset is None or not (asked := frequent_relations(dataset)):
+    if dataset is None or not (frequent := frequent_relations(dataset)):
         return ""
-    ahead = int((estimate(dataset, "advantage").low[asked] > 0).sum())
+    ahead = int((estimate(dataset, "advantage").low[frequent] > 0).sum())
     return (
-        f"Of {len(asked)} syntactic relations, {ahead} {'is' if ahead == 1 else 'are'} surely "
+        f"Of {len(frequent)} syntactic relations, {ahead} {'is' if ahead == 1 else 'are'} surely "
         "found by a head more often than by the best fixed offset."
     )
 
 
 SECTIONS = language_section(
     "dependency",
-    asked="word",
+    counts="word",
     finding=_finding,
     opens=True,
     id="syntax",

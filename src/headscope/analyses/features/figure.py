@@ -261,7 +261,7 @@ SECTIONS = language_section(
     "features",
     "cls_attention",
     "pairs",
-    asked="word",
+    counts="word",
     id="features",
     title="Kinds of words: who looks at nouns, subjects, negation?",
     text="How much attention the most attended word of a kind receives, beside what "

@@ -164,7 +164,7 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
 
 SECTIONS = language_section(
     "frames",
-    asked="frames",
+    counts="frames",
     id="frames",
     title="Frames: who links an element to what evokes the frame?",
     text="In “She was agitated”, “agitated” evokes a frame in which “she” has a role. A head "
