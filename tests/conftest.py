@@ -59,7 +59,9 @@ def _compute_less():
 
     # Before every run, six passes of its largest batch tell which linear maps are faster.
     choose = compute.choose
-    compute.choose = lambda *of, asked: choose(*of, asked="stock" if asked == "auto" else asked)
+    compute.choose = lambda *of, requested: choose(
+        *of, requested="stock" if requested == "auto" else requested
+    )
     # That clusters are stable is told by a tenth of a run's time: as well by few draws of heads.
     clustering.DRAWS = 5
 

@@ -83,7 +83,7 @@ _WHERE = {
     "switch_off": "headscope.experiments.circuits.switched_off",
     "view": "headscope.views.view_text",
     "view_arrays": "headscope.views.view_arrays",
-    "view_prompts": "headscope.views.prompt_page",
+    "view_prompts": "headscope.experiments.circuits.prompt_page",
     "write_report": "headscope.report.build",
     "zoo": "headscope.papers.zoo.run_zoo",
 }

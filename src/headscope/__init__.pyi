@@ -34,6 +34,7 @@ from headscope.experiments.circuits.head_paths import function_vectors as functi
 from headscope.experiments.circuits.head_paths import knockouts as knockouts
 from headscope.experiments.circuits.head_paths import path_patch as path_patch
 from headscope.experiments.circuits.patching import patch_heads as patch_heads
+from headscope.experiments.circuits.prompt_page import view_prompts as view_prompts
 from headscope.experiments.circuits.switched_off import switch_off as switch_off
 from headscope.experiments.comparison.compare import compare as compare
 from headscope.experiments.finetune.finetune import finetune as finetune
@@ -63,7 +64,6 @@ from headscope.run.check_analysis import check_analysis as check_analysis
 from headscope.run.settings import Settings as Settings
 from headscope.run.store import Run as Run
 from headscope.run.store import open_run as open_run
-from headscope.views.prompt_page import view_prompts as view_prompts
 from headscope.views.view_arrays import view_arrays as view_arrays
 from headscope.views.view_text import view as view
 

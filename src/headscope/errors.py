@@ -95,8 +95,8 @@ def memory_told(advice: str | Callable[[], str]) -> Iterator[None]:
             raise
         said = (str(error).strip() or "no memory left").splitlines()[0][:150]
         clear_frames(error.__traceback__)
-        told = advice if isinstance(advice, str) else advice()
-        raise HeadscopeError(f"out of memory ({said}); {told}") from error
+        remedy = advice if isinstance(advice, str) else advice()
+        raise HeadscopeError(f"out of memory ({said}); {remedy}") from error
 
 
 def one_line(error: Exception) -> str:

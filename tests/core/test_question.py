@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from headscope.core import plug_ins
 from headscope.core import question as module
 from headscope.core.plan import LabelRule
 from headscope.core.question import Question, check_question, questions, refused, register
@@ -50,7 +51,7 @@ def announced(monkeypatch) -> Iterator[Any]:
 
     def announce(*entries: Entry, keep: bool = True) -> None:
         there = [*(ours if keep else ()), *entries]
-        monkeypatch.setattr(module, "entry_points", lambda group: there)
+        monkeypatch.setattr(plug_ins, "entry_points", lambda group: there)
         module._announced.cache_clear()
 
     yield announce

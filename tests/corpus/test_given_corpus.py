@@ -8,7 +8,15 @@ import pandas as pd
 import pytest
 
 import headscope as hs
-from headscope.corpus import Concatenation, CorefCorpus, MemoryCorpus, SegmentsCorpus, corpus_of
+import strangers
+from headscope.corpus import (
+    Concatenation,
+    CorefCorpus,
+    MemoryCorpus,
+    SegmentsCorpus,
+    corpus_of,
+    places,
+)
 from headscope.errors import CorpusError, InputError
 
 ROW = "1\tHi\thi\tINTJ\tUH\t_\t0\troot\t_\t_\n\n"
@@ -156,3 +164,39 @@ def test_a_corpus_shows_itself_in_a_line_and_as_a_table(desk: Path) -> None:
     assert "<td style='text-align:left'>wiki.txt</td>" in text._repr_html_()  # type: ignore[attr-defined]
     assert "&lt;b&gt;" in corpus_of(["<b>"])._repr_html_()  # type: ignore[attr-defined]
     assert "wiki.txt" in repr(corpus_of(["wiki.txt", "dev.conllu"]))
+
+
+FORMAT = """
+from pathlib import Path
+from headscope.corpus.places import FileFormat
+
+def read(files):
+    import headscope as hs
+    texts = [text for file in files for text in Path(file).read_text().split("|")]
+    return hs.MemoryCorpus(texts)
+
+BARS = FileFormat("bars", (".bars",), read)
+TAKEN = FileFormat("mine", (".txt",), read)
+"""
+ENTRIES = """
+[headscope.formats]
+bars = mine:BARS
+taken = mine:TAKEN
+"""
+
+
+def test_a_format_of_another_package_is_read_by_its_suffix(tmp_path, monkeypatch):
+    strangers.install(tmp_path, monkeypatch, FORMAT, ENTRIES)
+    places.formats.cache_clear()
+    try:
+        file = tmp_path / "corpus" / "a.bars"
+        file.parent.mkdir()
+        file.write_text("One text.|Another one.")
+        with pytest.warns(UserWarning, match=r"'taken' of mine is left out: its suffix .txt"):
+            documents = list(corpus_of(file))
+        assert [one.passages[0].text for one in documents] == ["One text.", "Another one."]
+        (file.parent / "b.txt").write_text("Plain.")
+        with pytest.raises(CorpusError, match=r"several formats: bars \(a.bars\), text"):
+            corpus_of(file.parent)
+    finally:
+        places.formats.cache_clear()

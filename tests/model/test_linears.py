@@ -79,7 +79,7 @@ def test_a_kernel_that_is_wrong_is_never_used(network, inputs, monkeypatch):
     with pytest.raises(
         InputError, match=r"differ from the stock output by .* of its largest .*use 'stock'"
     ):
-        choose(network, lambda: network(inputs), asked="onednn")
+        choose(network, lambda: network(inputs), requested="onednn")
     assert not changed(network)
 
 
@@ -104,9 +104,9 @@ def test_auto_takes_what_the_timing_says(network, inputs, monkeypatch, packed_is
 
 
 def test_what_is_asked_for_is_taken(network, inputs):
-    assert choose(network, lambda: network(inputs), asked="stock") == "stock"
+    assert choose(network, lambda: network(inputs), requested="stock") == "stock"
     with pytest.raises(InputError, match="no kind of linears called 'fast'; there are auto"):
-        choose(network, lambda: network(inputs), asked="fast")
+        choose(network, lambda: network(inputs), requested="fast")
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
@@ -114,7 +114,7 @@ def test_other_precisions_stay_with_the_stock_maps(network, inputs, dtype):
     network, inputs = network.to(dtype), inputs.to(dtype)
     assert choose(network, lambda: network(inputs)) == "stock"
     with pytest.raises(InputError, match="need float32 weights on a CPU"):
-        choose(network, lambda: network(inputs), asked="onednn")
+        choose(network, lambda: network(inputs), requested="onednn")
     with linears(network, "onednn"):
         assert not changed(network)
 

@@ -17,7 +17,7 @@ from headscope.papers.claim_engine import judge
 from headscope.papers.page import ours_text
 from headscope.papers.paper_runs import in_memory, recorded
 from headscope.papers.quantities import PaperRuns
-from headscope.papers.run_paper import PAPERS
+from headscope.papers.run_paper import papers
 from headscope.run.store import Run
 from papers.zoo.trees import model_run, surface
 
@@ -39,12 +39,12 @@ def results(whole):
 
 
 def told(paper: str, key: str, results: PaperRuns):
-    line = next(line for line in PAPERS[paper].claims if line.key == key)
+    line = next(line for line in papers()[paper].claims if line.key == key)
     return judge(line, results)
 
 
 def test_no_line_of_any_paper_fails_on_a_run_of_all_analyses(results):
-    judged = [judge(line, results) for paper in PAPERS.values() for line in paper.claims]
+    judged = [judge(line, results) for paper in papers().values() for line in paper.claims]
     assert not any(j.failed for j in judged)
     assert sum(j.measured is not None for j in judged) > 100
 

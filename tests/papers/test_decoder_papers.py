@@ -20,7 +20,7 @@ from headscope.papers.claim_engine import judge
 from headscope.papers.own_models import OwnModel
 from headscope.papers.paper_data import PaperData
 from headscope.papers.quantities import PaperRuns
-from headscope.papers.run_paper import PAPERS, reproduced
+from headscope.papers.run_paper import papers, reproduced
 from headscope.papers.workspace import Workspace
 from headscope.run.store import Run
 from reference.circuits import difference, head_inputs, normed
@@ -56,7 +56,7 @@ def told(language, tmp_path_factory):
         patch.setattr(workspace, "load_language_model", lambda *_a, **_k: language)
         patch.setattr("headscope.papers.run_paper._figures", lambda _outcome: None)
         return {
-            name: reproduced(PAPERS[name], desk(tmp_path_factory.mktemp(name), "stand-in"))
+            name: reproduced(papers()[name], desk(tmp_path_factory.mktemp(name), "stand-in"))
             for name in ("wang2023", "wu2024")
         }
 
@@ -78,14 +78,14 @@ def test_a_random_network_does_what_no_paper_says(told):
         one.claim.key for outcome in told.values() for one in outcome.claims if one.verdict.holds
     ]
     runs = PaperRuns({"repeated": told["wang2023"].runs["ioi"]})
-    lines = [judge(claim, runs) for claim in PAPERS["olsson2022"].claims]
+    lines = [judge(claim, runs) for claim in papers()["olsson2022"].claims]
     assert Outcome.HOLDS not in {one.outcome for one in lines if one.claim.direction}
     assert Outcome.FAILS in {one.outcome for one in lines}
 
 
 def test_an_earlier_head_of_the_previous_token_counts_only_if_both_surely_are_such():
     """Of two heads at random the first stands in an earlier layer nearly every other time."""
-    line = next(one for one in PAPERS["olsson2022"].claims if one.key == "earlier")
+    line = next(one for one in papers()["olsson2022"].claims if one.key == "earlier")
     for size, verdict in ((0.9, Outcome.HOLDS), (0.2, Outcome.FAILS)):
         score = np.zeros((21, 2, 4, 4))
         score[:, 0, 0, 1], score[:, 1, 2, 3] = size, size
@@ -150,7 +150,7 @@ def test_a_line_is_of_its_models_head_and_of_the_best_ones_elsewhere():
     values = np.full((21, 32, 32), 0.001)
     values[:, 16, 19], values[:, 3, 2] = 0.94, 0.97
     values[1:, (16, 3), (19, 2)] += 0.004 * (np.arange(20) % 2 - 0.5)[:, None]
-    first, second = PAPERS["wu2024"].claims[:2]
+    first, second = papers()["wu2024"].claims[:2]
     own = judge(first, scores(True, values, "yaofu/llama-2-7b-80k"))
     assert (own.outcome, own.measured.head) == (Outcome.HOLDS, (16, 19))
     assert own.reproduced
@@ -168,7 +168,7 @@ def test_a_head_that_was_chosen_must_lie_surely_above_for_all_at_once():
     values = np.full((21, 32, 32), 0.0)
     values[:, 5, 5] = 0.13
     values[1:, 5, 5] += 0.002 * rng.choice([-1, 1], 20)
-    own = replace(PAPERS["wu2024"].claims[0], measure=wu2024._score((5, 5), 0))
+    own = replace(papers()["wu2024"].claims[0], measure=wu2024._score((5, 5), 0))
     assert judge(own, scores(True, values)).verdict.holds
     assert judge(own, scores(False, values)).outcome is Outcome.CANNOT_TELL
 
@@ -178,7 +178,7 @@ def test_a_model_that_cannot_be_had_leaves_every_line_unasked(tmp_path, monkeypa
         raise ModelError(f"{name!r} is no model folder, and the hub cannot be reached")
 
     monkeypatch.setattr(workspace, "load_language_model", refuse)
-    outcome = reproduced(PAPERS["wu2024"], desk(tmp_path / "out", PAPERS["wu2024"].model))
+    outcome = reproduced(papers()["wu2024"], desk(tmp_path / "out", papers()["wu2024"].model))
     assert {one.outcome for one in outcome.claims} == {Outcome.NOT_ASKED}
     needs = outcome.claims[0].verdict.needs
     assert needs.startswith("needs yaofu/llama-2-7b-80k, or another decoder")
@@ -188,15 +188,15 @@ def test_a_model_that_cannot_be_had_leaves_every_line_unasked(tmp_path, monkeypa
     )
     assert "the hub cannot be reached" in (outcome.folder / "report.html").read_text("utf-8")
     with pytest.raises(ModelError, match="no model folder"):
-        reproduced(PAPERS["wu2024"], desk(tmp_path / "other", "./mine"))
+        reproduced(papers()["wu2024"], desk(tmp_path / "other", "./mine"))
 
 
 def test_every_model_with_public_scores_has_lines():
-    models = {claim.model for claim in PAPERS["wu2024"].claims}
+    models = {claim.model for claim in papers()["wu2024"].claims}
     assert len(models) == 7
-    assert models == {own.id for own in PAPERS["wu2024"].own}
-    for own in PAPERS["wu2024"].own:  # of three models no head's score is known, but shares are
-        known = [one.published_text for one in PAPERS["wu2024"].claims if one.model == own.id]
+    assert models == {own.id for own in papers()["wu2024"].own}
+    for own in papers()["wu2024"].own:  # of three models no head's score is known, but shares are
+        known = [one.published_text for one in papers()["wu2024"].claims if one.model == own.id]
         assert all(text.count("/") for text in known[-2:])
-    assert all(isinstance(own, OwnModel) for own in PAPERS["olsson2022"].own)
+    assert all(isinstance(own, OwnModel) for own in papers()["olsson2022"].own)
     assert olsson2022.PAPER.decoder

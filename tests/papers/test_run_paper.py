@@ -15,7 +15,7 @@ from headscope.cli.main import group
 from headscope.papers.own_models import own_model
 from headscope.papers.paper_data import KEYS
 from headscope.papers.quantities import Unmeasured
-from headscope.papers.run_paper import PAPERS
+from headscope.papers.run_paper import papers
 from headscope.papers.workspace import make_runs
 from tasks.made import checkpoint
 
@@ -183,7 +183,7 @@ def test_the_papers_own_model_is_known_by_name_shape_and_vocabulary(
         shape=SimpleNamespace(layers=12, heads=heads),
         network=SimpleNamespace(config=SimpleNamespace(vocab_size=tokens)),
     )
-    assert bool(own_model(PAPERS["kobayashi2020"].own, model)) is own
+    assert bool(own_model(papers()["kobayashi2020"].own, model)) is own
 
 
 def test_names_on_the_page_count_from_0_if_asked(done, desk):

@@ -59,8 +59,8 @@ class TypicalMap:
         """Each kind of token that the tokenizer added, and its share of all attention."""
         shares: dict[str, float] = {}
         for at in np.flatnonzero(self.special).tolist():
-            given = float(self.weights[:, at].mean())
-            shares[self.tokens[at]] = shares.get(self.tokens[at], 0.0) + given
+            share = float(self.weights[:, at].mean())
+            shares[self.tokens[at]] = shares.get(self.tokens[at], 0.0) + share
         return sorted(shares.items(), key=lambda item: -item[1])
 
 

@@ -126,58 +126,58 @@ def estimate_correlation(draws: Float64, sizes: Float64 | None = None) -> Estima
 
 
 @_where_asked
-def estimate_share(draws: Float64, asked: Float64, *, twice: bool = False) -> Estimate:
+def estimate_share(draws: Float64, questions: Float64, *, twice: bool = False) -> Estimate:
     """The same of a share of questions: Jeffreys's interval, of as many as the error is worth.
 
     twice   see `standard_error`: for shares of what was chosen by other documents
-    asked   draws of how many questions there are; broadcast to `draws`. They are worth at most
-            that many, and at least as many as there are groups of equal size. Where all or none
-            were right the error is unknown: then it is that of `asked` questions, and the interval
-            ends at the share
+    questions  draws of how many questions there are; broadcast to `draws`. The effective number is
+            at most this, and at least the number of groups, were they of equal size. Where all or
+            none were right the error is unknown: all questions count, and the interval ends at the
+            share
     """
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
-    moves, share, most = moves_of(draws), draws[0], np.broadcast_to(asked[0], draws[0].shape)
-    error, freedom = standard_error(moves, asked, twice=twice)
+    moves, share, most = moves_of(draws), draws[0], np.broadcast_to(questions[0], draws[0].shape)
+    error, freedom = standard_error(moves, questions, twice=twice)
     halves = _halves(moves, error, freedom)
-    least = np.zeros(1) if twice else np.minimum(_effective(asked)[0], most)
+    least = np.zeros(1) if twice else np.minimum(_effective(questions)[0], most)
     low, high = (
         _jeffreys(share, np.maximum(_worth(share, half, most), least), tail)
         for half, tail in zip(halves, (TAIL, 1 - TAIL), strict=True)
     )
-    return replace(_where(draws, _asking(draws, asked), low, high), sizes=asked)
+    return replace(_where(draws, _asking(draws, questions), low, high), sizes=questions)
 
 
-def estimate_independent(draws: Float64, asked: int) -> Estimate:
+def estimate_independent(draws: Float64, count: int) -> Estimate:
     """The same of a share of questions that have nothing to do with each other: as many are there.
 
-    asked   questions, such as the examples of a task; Jeffreys's interval
+    count   questions, such as the examples of a task; Jeffreys's interval
     """
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
-    questions = np.full_like(draws[0], asked)
+    questions = np.full_like(draws[0], count)
     low, high = (_jeffreys(draws[0], questions, tail) for tail in (TAIL, 1 - TAIL))
     return Estimate(draws[0], low, high, draws)
 
 
 @_where_asked
-def estimate_difference(draws: Float64, asked: Float64, *, twice: bool = False) -> Estimate:
-    """The same of a difference of two shares, each of `asked` questions.
+def estimate_difference(draws: Float64, questions: Float64, *, twice: bool = False) -> Estimate:
+    """The same of a difference of two shares, each of as many `questions`.
 
     Where it is the same in all documents it is taken as a share, from 0 at -1 to 1 at 1.
     """
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
     moves = moves_of(draws)
-    error, freedom = standard_error(moves, asked, twice=twice)
+    error, freedom = standard_error(moves, questions, twice=twice)
     students = (
         np.clip(end, *DIFFERENCE)
         for end in _on_scale(draws[0], _halves(moves, error, freedom), ANY)
     )
-    most = np.broadcast_to(asked[0], error.shape)
+    most = np.broadcast_to(questions[0], error.shape)
     same = (2 * _jeffreys((draws[0] + 1) / 2, most, tail) - 1 for tail in (TAIL, 1 - TAIL))
     ends = (np.where(error > 0, *both) for both in zip(students, same, strict=True))
-    return replace(_where(draws, _asking(draws, asked), *ends), sizes=asked)
+    return replace(_where(draws, _asking(draws, questions), *ends), sizes=questions)
 
 
 def without_interval(value: Float64, draws: Float64 | None = None) -> Estimate:
@@ -347,12 +347,12 @@ def _of_coins(value: Float64, groups: Float64, bounds: Bounds) -> tuple[Float64,
     return low, high
 
 
-def _worth(share: Float64, half: Float64, asked: Float64) -> Float64:
-    """As many questions as would have this half of an interval, at most `asked`."""
+def _worth(share: Float64, half: Float64, questions: Float64) -> Float64:
+    """As many questions as would have this half of an interval, at most `questions`."""
     from scipy.special import stdtrit
 
-    worth = ratio(share * (1 - share) * stdtrit(np.maximum(asked - 1, 1), TAIL) ** 2, half**2)
-    return np.where(np.isfinite(worth), np.minimum(worth, asked), asked)
+    worth = ratio(share * (1 - share) * stdtrit(np.maximum(questions - 1, 1), TAIL) ** 2, half**2)
+    return np.where(np.isfinite(worth), np.minimum(worth, questions), questions)
 
 
 def _jeffreys(share: Float64, questions: Float64, tail: float) -> Float64:
@@ -372,9 +372,9 @@ def _parts(moves: Float64, sizes: Float64 | None) -> Float64:
     return np.asarray(parts)
 
 
-def _asking(draws: Float64, asked: Float64) -> Float64:
+def _asking(draws: Float64, questions: Float64) -> Float64:
     """[*cell] groups with a question."""
-    return np.broadcast_to((asked[1:] != asked[0]).sum(0), draws[0].shape)
+    return np.broadcast_to((questions[1:] != questions[0]).sum(0), draws[0].shape)
 
 
 def _where(draws: Float64, groups: Float64, low: Float64, high: Float64) -> Estimate:

@@ -14,18 +14,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
 from headscope.core.plan import LabelRule
+from headscope.core.plug_ins import announced
 from headscope.core.terms import Term
-from headscope.errors import HeadscopeError, InputError
+from headscope.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
 
 GROUP = "headscope.analyses"
-OURS = "headscope"
 LAST = 1000.0  # the place of a question that names none
 _FIGURE_PARTS = ("name", "title", "panels", "caption")
 
@@ -89,6 +88,7 @@ class Question:
     tables    tree -> further tables by file name, beside the tidy one of its group; a table with
               a note is one in the layout of a paper
     findings  tree -> sentences with numbers, for the head of a page
+    pages     (tree, folder) -> pages written beside the report: their file names and titles
     card      what it adds to the card of a head, a `core.card_part.CardPart`
     looks     (tree, stored inputs) -> [unit] in which input each head is opened, and at which token
     metrics   tree -> numbers per head, where they are not simply all variables [layer, head, …]
@@ -125,6 +125,7 @@ class Question:
     places: Any = None
     tables: Any = None
     findings: Any = None
+    pages: Any = None
     card: Any = None
     looks: Any = None
     metrics: Any = None
@@ -253,42 +254,20 @@ def parts(kind: str, among: Iterable[Question] | None = None) -> list[Any]:
 
 @cache
 def _announced() -> tuple[dict[str, Question], list[str]]:
-    known: dict[str, Question] = {}
-    why: list[str] = []
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: _distribution(entry) != OURS):
-        ours = _distribution(entry) == OURS
-        try:
-            question = _as_question(entry.load())
-            if not ours:
-                check_question(question)
-            if question.name in known:
-                raise InputError(f"another question is called {question.name!r} already")
-        except Exception as error:  # whatever a stranger's module does, the rest goes on
-            if ours:
-                raise
-            why.append(
-                f"the plug-in {entry.name!r} of {_distribution(entry) or entry.value} is left out: "
-                f"{error}"
-            )
-            warnings.warn(why[-1], stacklevel=2)
-            continue
-        known[question.name] = question
-    if not any(question.package.startswith(f"{OURS}.") for question in known.values()):
-        raise HeadscopeError(
-            "headscope is on the path but not installed, so its own questions are unknown; install "
-            "it: pip install -e . in the checkout"
-        )
-    return known, why
+    return announced(GROUP, "question", _checked)
 
 
-def _as_question(announced: object) -> Question:
-    name = getattr(announced, "name", None)
-    if isinstance(announced, type) and isinstance(name, str):
-        return Question(name=name, measure=announced)
-    if not isinstance(announced, Question):
-        raise InputError(f"found {announced!r:.80}; wanted a Question, or an Analysis class")
-    return announced
+def _checked(found: object, ours: bool) -> Question:
+    question = _as_question(found)
+    if not ours:
+        check_question(question)
+    return question
 
 
-def _distribution(entry: EntryPoint) -> str:
-    return entry.dist.name if entry.dist is not None else ""
+def _as_question(found: object) -> Question:
+    name = getattr(found, "name", None)
+    if isinstance(found, type) and isinstance(name, str):
+        return Question(name=name, measure=found)
+    if not isinstance(found, Question):
+        raise InputError(f"found {found!r:.80}; wanted a Question, or an Analysis class")
+    return found

@@ -105,9 +105,9 @@ def _picked(dataset: xr.Dataset, name: str, choice: Mapping[str, Any]) -> Floats
         axis = dims.index(dim)
         there = dim in dataset.variables
         labels = dataset.variables[dim].values if there else np.arange(values.shape[axis])
-        found = np.flatnonzero(labels == wanted)
-        values = np.asarray(values.take(found[0] if len(found) else 0, axis))
-        if not len(found):
+        matches = np.flatnonzero(labels == wanted)
+        values = np.asarray(values.take(matches[0] if len(matches) else 0, axis))
+        if not len(matches):
             values = np.full_like(values, np.nan)
         dims.pop(axis)
     return values
@@ -207,16 +207,16 @@ def own_layers(dataset: xr.Dataset, numbers: Sequence[int]) -> xr.Dataset:
     if BEST_LAYER in dataset:
         best = dataset[BEST_LAYER].values
         own = np.array(numbers, best.dtype)[np.nan_to_num(best).astype(np.int64)]
-        told = dataset[BEST_LAYER].copy(data=np.where(np.isnan(best), best, own))
-        dataset = dataset.assign({BEST_LAYER: told})
+        best_layer = dataset[BEST_LAYER].copy(data=np.where(np.isnan(best), best, own))
+        dataset = dataset.assign({BEST_LAYER: best_layer})
     return dataset
 
 
 def best_places(dataset: xr.Dataset) -> Floats:
     """[*cell] places of the best layers among those that attend, from 0; NaN without one."""
     best, layers = dataset[BEST_LAYER].values, dataset["layer"].values
-    found = np.searchsorted(layers, np.nan_to_num(best)).astype(np.float64)
-    return np.asarray(np.where(np.isnan(best), np.nan, found))
+    places = np.searchsorted(layers, np.nan_to_num(best)).astype(np.float64)
+    return np.asarray(np.where(np.isnan(best), np.nan, places))
 
 
 def head_name(unit: int, heads: int) -> str:
@@ -379,8 +379,8 @@ def with_token_names(
     An id of -1 is no token; where `…_token_count` has several tokens in one place, their number
     stands there. Analyses know no vocabulary, so the names are added afterwards.
     """
-    for given in [str(name) for name in dataset.coords if str(name).endswith("_token_id")]:
-        ids, stem = dataset[given], given.removesuffix("_id")
+    for coordinate in [str(name) for name in dataset.coords if str(name).endswith("_token_id")]:
+        ids, stem = dataset[coordinate], coordinate.removesuffix("_id")
         flat = ids.values.ravel()  # [place]
         there = flat >= 0
         text = np.full(flat.shape, "", object)

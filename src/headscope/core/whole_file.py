@@ -69,12 +69,12 @@ def why_unwritten(error: OSError, path: Path) -> UnwrittenError:
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         reason = error.strerror or str(error)
         return UnwrittenError(f"cannot write {path}: {reason}; choose another place with -o")
-    told = UnwrittenError(
+    unwritten = UnwrittenError(
         f"no space left to write {path}\n"
         "free some, then run the same command again: what is finished in a run folder is kept"
     )
-    told.exit_code = HeadscopeError.exit_code  # the request was right
-    return told
+    unwritten.exit_code = HeadscopeError.exit_code  # the request was right
+    return unwritten
 
 
 @contextmanager

@@ -98,8 +98,10 @@ def row_passages(row: Any, column: str, place: str, passages: Passages) -> tuple
         raise ValueError(f"found {str(text)[:40]!r}, a {type(text).__name__}; wanted text")
     lines = enumerate((text or "").splitlines(), start=1)
     texts = [(f"{place}.{number}", line.strip()) for number, line in lines if not is_blank(line)]
-    found = (line_passages(line, name, passages) for name, line in texts)
-    return tuple(chain.from_iterable(found)) or (Passage(place, text="", packable=True),)
+    passages_of_texts = (line_passages(line, name, passages) for name, line in texts)
+    return tuple(chain.from_iterable(passages_of_texts)) or (
+        Passage(place, text="", packable=True),
+    )
 
 
 def parquet_rows(part: FilePart, column: str) -> Iterator[tuple[int, Any]]:

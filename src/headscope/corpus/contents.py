@@ -118,14 +118,14 @@ class Annotations:
         return tuple(sorted(self.relations, key=lambda name: (-self.relations[name], name)))
 
 
-def annotations_of(given: Example | Passage) -> list[str]:
+def annotations_of(text: Example | Passage) -> list[str]:
     """Which of ANNOTATIONS it has."""
     there = {
-        "words": bool(given.words),
-        "tags": has_tags(given),
-        "trees": has_tree(given),
-        "mentions": bool(given.mentions),
-        "frames": bool(given.frames),
+        "words": bool(text.words),
+        "tags": has_tags(text),
+        "trees": has_tree(text),
+        "mentions": bool(text.mentions),
+        "frames": bool(text.frames),
     }
     return [kind for kind, is_there in there.items() if is_there]
 
@@ -140,14 +140,14 @@ def reading_of(passage: Passage) -> str:
     return SENTENCES if set(annotations_of(passage)) - {"words", "mentions"} else DOCUMENTS
 
 
-def has_tags(given: Example | Passage) -> bool:
+def has_tags(text: Example | Passage) -> bool:
     """Whether the words have tags."""
-    return any(word.upos or word.xpos for word in given.words or ())
+    return any(word.upos or word.xpos for word in text.words or ())
 
 
-def has_tree(given: Example | Passage) -> bool:
+def has_tree(text: Example | Passage) -> bool:
     """Whether the words have heads and relations."""
-    return any(word.relation for word in given.words or ())
+    return any(word.relation for word in text.words or ())
 
 
 def check_relations(
@@ -158,12 +158,12 @@ def check_relations(
     wanted  labels with commas between them
     fold    whether nsubj:pass counts as nsubj
     """
-    asked, there = set(relation_names(wanted)), dict[str, None]()
+    missing, there = set(relation_names(wanted)), dict[str, None]()
     for document in islice(corpus, limit):
         for passage in filter(has_tree, document.passages):
             names = (label(passage, index) for index in range(len(passage.words or ())))
             there |= dict.fromkeys(name.partition(":")[0] if fold else name for name in names)
-        if asked <= there.keys():
+        if missing <= there.keys():
             return
     if there:
         refuse_unknown(relation_names(wanted), list(there))
@@ -174,9 +174,9 @@ def relation_names(wanted: str) -> list[str]:
     return [name for name in map(str.strip, str(wanted).split(",")) if name]
 
 
-def refuse_unknown(asked: Iterable[str], there: Sequence[str]) -> None:
+def refuse_unknown(names: Iterable[str], there: Sequence[str]) -> None:
     """Raises InputError for the first of the relations that is not there."""
-    for name in asked:
+    for name in names:
         if name not in there:
             meant = did_you_mean(name, there) or ";"
             raise InputError(

@@ -96,8 +96,8 @@ class Encoder:
         check_choice("segment_ids", segment_ids, *SEGMENT_IDS)
         check_choice("word_tokens", word_tokens, *WORD_TOKENS)
         self.reader = TokenizerReader(tokenizer)
-        told = limited_by and f": {limited_by}"
-        self._takes = f"this model takes {model_limit}{told}"
+        limit_words = limited_by and f": {limited_by}"
+        self._takes = f"this model takes {model_limit}{limit_words}"
         self.limit = model_limit if max_length is None else max_length
         self.packed_limit = min(PACKED_LENGTH, model_limit) if max_length is None else max_length
         # Two tokens of content let every kind of window move on, one in each segment.
@@ -106,7 +106,7 @@ class Encoder:
             if not least <= limit <= model_limit:
                 raise InputError(
                     f"a length of {limit} tokens; wanted {least} (special tokens and two more) to "
-                    f"{model_limit} (what the model takes{told})"
+                    f"{model_limit} (what the model takes{limit_words})"
                 )
         running = word_tokens == "text" or (word_tokens == "auto" and self.reader.sees_spaces)
         self._words = self.reader.running_words if running else self.reader.words

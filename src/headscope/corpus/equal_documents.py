@@ -107,11 +107,11 @@ class EqualDocuments:
         copies, near = every - len(self.held), self._near()
         if not copies + near:
             return {}
-        told: dict[str, Any] = {
+        counts: dict[str, Any] = {
             "copies": round(copies * share),
             "nearly_equal": round(near * share),
         }
-        return told if self.whole else told | {"estimated": True}
+        return counts if self.whole else counts | {"estimated": True}
 
     def state(self) -> dict[str, Any]:
         """The same for a file."""

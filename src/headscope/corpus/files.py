@@ -105,10 +105,10 @@ class Fault(ValueError):
         self.reason, self.at = reason, at
 
 
-def check_choice(name: str, given: str, *choices: str) -> None:
+def check_choice(name: str, value: str, *choices: str) -> None:
     """Raises InputError for a value of an option that does not exist."""
-    if given not in choices:
-        raise InputError(f"{name}={given!r}; wanted one of {', '.join(choices)}")
+    if value not in choices:
+        raise InputError(f"{name}={value!r}; wanted one of {', '.join(choices)}")
 
 
 def described_policy(on_error: OnError) -> dict[str, Any]:
@@ -186,10 +186,10 @@ class FileCorpus(Displayed):
     def facts(self) -> dict[str, object]:
         """Its files, and how it reads them; nothing is opened."""
         more = self._options() | described_policy(self.on_error)
-        told = {name: f"{name}={value}" for name, value in more.items()}
+        facts = {name: f"{name}={value}" for name, value in more.items()}
         names, more_files = labels(self.files)[:SHOWN], len(self.files) - SHOWN
         more_told = f", and {more_files:,} more" if more_files > 0 else ""
-        return {"files": ", ".join(names) + more_told, **told}
+        return {"files": ", ".join(names) + more_told, **facts}
 
     def _read(self, parts: Sequence[FilePart], scope: str) -> Iterator[Document]:
         return stopped_at_faults(self._all_documents(parts, scope), self.on_error)
@@ -198,8 +198,8 @@ class FileCorpus(Displayed):
         # A file may be given twice, and the name of one be that of a part of another.
         alike = len({p.label for p in parts}) < len(parts) or any("@" in p.label for p in parts)
         names = UniqueNames(scope, differ=self._named_by_place and not alike)
-        for given in parts:
-            part = self._whole_units(given)
+        for part_file in parts:
+            part = self._whole_units(part_file)
             if part is None:
                 continue
             is_empty = part.start == 0 and part.stop is None

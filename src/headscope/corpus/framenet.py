@@ -203,9 +203,9 @@ def _frames(root: Path) -> frozenset[str]:
     there = {entry.name for entry in (root / "frame").iterdir()}
     missing = [name for name in names if f"{name}.xml" not in there]
     if missing or not names:
-        found = f"has no frame/{missing[0]}.xml" if missing else "lists no frame in frameIndex.xml"
+        fault = f"has no frame/{missing[0]}.xml" if missing else "lists no frame in frameIndex.xml"
         more = f" and misses {len(missing) - 1} more of {len(names)} frames" if missing[1:] else ""
-        raise CorpusError(f"{root} {found}{more}; {WHOLE}")
+        raise CorpusError(f"{root} {fault}{more}; {WHOLE}")
     return frozenset(names)
 
 

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus.coref.conll2012 import BEGIN
-from headscope.corpus.coref.coref_corpus import CorefCorpus
 from headscope.corpus.document import Concatenation, Corpus, Document, MemoryCorpus
 from headscope.corpus.files import read_lines
 from headscope.corpus.framenet import INDICES, FramesCorpus
 from headscope.corpus.places import (
-    FORMATS,
-    SEGMENTS,
     TABLES,
-    TEXTS,
-    TREES,
     File,
+    formats,
     found_files,
+    is_known,
     is_place,
     suffix_of,
 )
-from headscope.corpus.plain_text import SegmentsCorpus, TextCorpus
-from headscope.corpus.treebank import TreebankCorpus, demo_corpus
+from headscope.corpus.plain_text import TextCorpus
+from headscope.corpus.treebank import demo_corpus
 from headscope.errors import CorpusError, InputError
 
 # Either kind of column: pandas, polars, numpy; pyarrow. A `datasets` column is a sequence.
 LISTS = ("to_list", "to_pylist", "tolist")
-KNOWN = (*TEXTS, *FORMATS)
 WANTED = (
     "a text, texts, (text, text) pairs, a file or files, a column of a table, or a corpus such as "
     "headscope.TextCorpus"
@@ -82,25 +77,25 @@ def corpus_of(given: CorpusLike) -> Corpus:
     return _of_several(items)
 
 
-def _columns(given: Any) -> list[str]:
+def _columns(table: Any) -> list[str]:
     """Names of a table's columns; none for anything else."""
-    names = getattr(given, "column_names", None) or getattr(given, "columns", None)
+    names = getattr(table, "column_names", None) or getattr(table, "columns", None)
     return [] if names is None or callable(names) else [str(name) for name in names]
 
 
-def _of_one(given: str | os.PathLike[str]) -> Corpus:
-    if not isinstance(given, str) or (given != "demo" and os.path.exists(given)) or is_place(given):
-        return _of_files([given])
-    if given == "demo":
+def _of_one(name: str | os.PathLike[str]) -> Corpus:
+    if not isinstance(name, str) or (name != "demo" and os.path.exists(name)) or is_place(name):
+        return _of_files([name])
+    if name == "demo":
         return demo_corpus()
-    if not given.strip():
+    if not name.strip():
         raise CorpusError("found an empty text; wanted something to read")
-    if _named_like_a_file(given) or (not any(map(str.isspace, given)) and {*"/\\"} & {*given}):
+    if _named_like_a_file(name) or (not any(map(str.isspace, name)) and {*"/\\"} & {*name}):
         raise CorpusError(
-            f"{given} does not exist; it looks like a file's name: if it is a text, put it in a "
+            f"{name} does not exist; it looks like a file's name: if it is a text, put it in a "
             "list: headscope.MemoryCorpus([text])"
         )
-    return MemoryCorpus([given])
+    return MemoryCorpus([name])
 
 
 def _of_several(items: Sequence[Any]) -> Corpus:
@@ -124,18 +119,18 @@ def _is_file(item: object) -> bool:
 
 
 def _named_like_a_file(text: str) -> bool:
-    return suffix_of(text) in KNOWN and not any(map(str.isspace, text))
+    return is_known(suffix_of(text)) and not any(map(str.isspace, text))
 
 
 def _of_files(files: Iterable[str | os.PathLike[str]]) -> Corpus:
     """A reader of each kind of file, in the order in which kinds occur."""
     kinds: dict[Any, list[File]] = {}
-    for given in files:
-        if (Path(given) / INDICES[0]).is_file():
-            kinds.setdefault(FramesCorpus, []).append(Path(given))
+    for place in files:
+        if (Path(place) / INDICES[0]).is_file():
+            kinds.setdefault(FramesCorpus, []).append(Path(place))
             continue
-        for file in found_files(given):
-            kinds.setdefault(_kind(file), []).append(file)
+        for file in found_files(place):
+            kinds.setdefault(_reader(file), []).append(file)
     parts: list[Corpus] = []
     for kind, some in kinds.items():
         places = [str(one) for one in some]
@@ -143,7 +138,7 @@ def _of_files(files: Iterable[str | os.PathLike[str]]) -> Corpus:
     return parts[0] if len(parts) == 1 else Concatenation(parts)
 
 
-def _kind(file: File) -> type[Any]:
+def _reader(file: File) -> Callable[[Sequence[str]], Corpus]:
     suffix = suffix_of(file)
     if suffix in TABLES:
         raise CorpusError(
@@ -151,9 +146,9 @@ def _kind(file: File) -> type[Any]:
             "pandas.read_csv(file)['text'], or headscope.ColumnCorpus(file, column='text') of "
             "Parquet and JSON lines"
         )
-    if suffix in SEGMENTS:
-        return SegmentsCorpus
-    if suffix not in TREES:
-        return TextCorpus
-    lines = (line.text for line in read_lines(file) if line.text.strip())
-    return CorefCorpus if next(lines, "").startswith(BEGIN) else TreebankCorpus
+    sharing = [one for one in formats().values() if suffix in one.suffixes]
+    if len(sharing) > 1:
+        first = next((line.text for line in read_lines(file) if line.text.strip()), "")
+        sharing = [one for one in sharing if first.startswith(one.begins)]
+        sharing.sort(key=lambda one: -len(one.begins))
+    return sharing[0].read if sharing else TextCorpus

@@ -3,28 +3,67 @@
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from glob import glob, has_magic
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeVar
 
-from headscope.errors import CorpusError, told_as
+from headscope.core.plug_ins import announced
+from headscope.errors import CorpusError, InputError, told_as
 
 Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+GROUP = "headscope.formats"  # of entry points
 TEXTS = (".txt", ".text", ".md", ".raw", ".tokens")
-TREES = (".conllu", ".conllx", ".conll", ".v4_gold_conll", ".v4_auto_conll")
-SEGMENTS = (".jsonl", ".ndjson")
 TABLES = (".csv", ".tsv", ".parquet", ".json", ".xlsx", ".arrow", ".feather", ".zip")
 CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}  # as pyarrow names them
-FORMATS = {
-    **dict.fromkeys(TREES, "trees"),
-    **dict.fromkeys(SEGMENTS, "JSON lines"),
-    **dict.fromkeys(TABLES, "tables"),
-}
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """A format of corpora, known by the suffixes of its files.
+
+    name      in the plural, as messages have it: "trees"
+    suffixes  in lower case, with their dot
+    read      names of files -> their corpus
+    begins    how the first line begins, of a format that shares its suffixes with another
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: Callable[[Sequence[str]], Any]
+    begins: str = ""
+
+
+@cache
+def formats() -> dict[str, FileFormat]:
+    """The formats by name, ours and those of installed packages; plain text is what has none."""
+    return announced(GROUP, "format", _checked_format)[0]
+
+
+def format_of(suffix: str) -> str:
+    """The name of the usual format with that suffix: "trees", "tables", "text" for the rest."""
+    sharing = [one for one in formats().values() if suffix in one.suffixes]
+    if sharing:
+        return min(sharing, key=lambda one: len(one.begins)).name
+    return "tables" if suffix in TABLES else "text"
+
+
+def is_known(suffix: str) -> bool:
+    """Whether a name that ends so is that of a file."""
+    return suffix in TEXTS or format_of(suffix) != "text"
+
+
+def _checked_format(found: object, ours: bool) -> FileFormat:
+    if not isinstance(found, FileFormat):
+        raise InputError(f"found {found!r:.80}; wanted a FileFormat")
+    taken = {*TEXTS, *TABLES, *CODECS} & {*found.suffixes}
+    if taken:
+        raise InputError(f"its suffix {min(taken)} is taken; wanted one that no format of ours has")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +104,7 @@ def suffix_of(name: str | File) -> str:
 
 def is_place(text: str) -> bool:
     """Whether a text is a URL, or a pattern with a suffix that is known: data/*.txt."""
-    known = FORMATS.keys() | set(TEXTS)
-    return bool(_URL.match(text)) or (has_magic(text) and suffix_of(text) in known)
+    return bool(_URL.match(text)) or (has_magic(text) and is_known(suffix_of(text)))
 
 
 def size_of(file: File) -> int:
@@ -82,8 +120,8 @@ def found_files(files: Files) -> tuple[File, ...]:
     raises  CorpusError where there is none, one is no regular file or is empty, a pattern matches
             none, a place cannot be reached, or a folder or a pattern has several formats
     """
-    given = [files] if isinstance(files, str | os.PathLike) else files
-    return _checked(tuple(file for one in given for file in _found(os.fspath(one))))
+    places = [files] if isinstance(files, str | os.PathLike) else files
+    return _checked(tuple(file for one in places for file in _found(os.fspath(one))))
 
 
 def checked_files(files: Files) -> tuple[Path, ...]:
@@ -91,8 +129,8 @@ def checked_files(files: Files) -> tuple[Path, ...]:
 
     raises  CorpusError if there is none, or one is missing, is no regular file, or is empty
     """
-    given = [files] if isinstance(files, str | os.PathLike) else files
-    return _checked(tuple(map(Path, given)))
+    places = [files] if isinstance(files, str | os.PathLike) else files
+    return _checked(tuple(map(Path, places)))
 
 
 def _checked(files: tuple[Some, ...]) -> tuple[Some, ...]:
@@ -110,24 +148,24 @@ def _checked(files: tuple[Some, ...]) -> tuple[Some, ...]:
     return files
 
 
-def _found(given: str) -> list[File]:
+def _found(place: str) -> list[File]:
     files: list[File]
     several = True
-    if _URL.match(given):
-        files, several = _at_url(given)
-    elif os.path.isdir(given):
-        below = (path.relative_to(given) for path in sorted(Path(given).rglob("*")))
-        files = [Path(given, path) for path in below if _shown(path.parts)]
-    elif has_magic(given) and not os.path.exists(given):
-        files = [Path(path) for path in sorted(glob(given, recursive=True))]
+    if _URL.match(place):
+        files, several = _at_url(place)
+    elif os.path.isdir(place):
+        below = (path.relative_to(place) for path in sorted(Path(place).rglob("*")))
+        files = [Path(place, path) for path in below if _shown(path.parts)]
+    elif has_magic(place) and not os.path.exists(place):
+        files = [Path(path) for path in sorted(glob(place, recursive=True))]
     else:
-        return [Path(given)]
+        return [Path(place)]
     files = [file for file in files if isinstance(file, RemoteFile) or file.is_file()]
     if not files:
-        what = "is a folder without files" if os.path.isdir(given) else "matches no file"
-        raise CorpusError(f"{given} {what}; wanted one file of a corpus at least")
+        what = "is a folder without files" if os.path.isdir(place) else "matches no file"
+        raise CorpusError(f"{place} {what}; wanted one file of a corpus at least")
     if several:
-        _check_one_format(given, files)
+        _check_one_format(place, files)
     return files
 
 
@@ -164,15 +202,15 @@ def _unreached(url: str, said: str) -> CorpusError:
     return CorpusError(f"{url} cannot be read ({said}); wanted a URL that fsspec can open")
 
 
-def _check_one_format(given: str, files: Iterable[File]) -> None:
+def _check_one_format(place: str, files: Iterable[File]) -> None:
     first: dict[str, File] = {}
     for file in files:
-        first.setdefault(FORMATS.get(suffix_of(file), "text"), file)
+        first.setdefault(format_of(suffix_of(file)), file)
     if len(first) > 1:
-        told = ", ".join(f"{name} ({file.name})" for name, file in first.items())
+        formats = ", ".join(f"{name} ({file.name})" for name, file in first.items())
         raise CorpusError(
-            f"{given} has files of several formats: {told}; wanted one: give a pattern, say "
-            f"'{os.path.join(given.split('*', maxsplit=1)[0].rstrip('/'), '**', '*.txt')}'"
+            f"{place} has files of several formats: {formats}; wanted one: give a pattern, say "
+            f"'{os.path.join(place.split('*', maxsplit=1)[0].rstrip('/'), '**', '*.txt')}'"
         )
 
 

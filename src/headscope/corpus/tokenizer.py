@@ -132,8 +132,8 @@ class TokenizerReader:
         for keys, split in ((texts, False), ([tuple(forms) for forms in spaced], True)):
             if keys:
                 options = {"return_attention_mask": False, "return_token_type_ids": False}
-                given = spaced if split else [*texts]
-                read = self._call(given, is_split_into_words=split, **options)
+                inputs = spaced if split else [*texts]
+                read = self._call(inputs, is_split_into_words=split, **options)
                 self._ahead |= zip(keys, read.encodings, strict=True)
 
     def text(self, text: str) -> Ids:

@@ -121,8 +121,8 @@ def card_parts() -> list[CardPart]:
 
 def head_maps(tree: xr.DataTree) -> HeadMaps:
     """The typical maps of heads, of the first question that has any."""
-    given = (part.maps(tree) for part in card_parts() if part.maps is not None)
-    return next((maps for maps in given if maps.source), HeadMaps("", "", lambda layer, head: []))
+    choices = (part.maps(tree) for part in card_parts() if part.maps is not None)
+    return next((maps for maps in choices if maps.source), HeadMaps("", "", lambda layer, head: []))
 
 
 def number_of(metric: HeadMetric, layer: int, head: int) -> RankedNumber:
@@ -142,7 +142,7 @@ def number_of(metric: HeadMetric, layer: int, head: int) -> RankedNumber:
 def card_json(tree: xr.DataTree, card: HeadCard) -> dict[str, Any]:
     """Everything of the card, ready for `json.dumps(…, allow_nan=False)`: NaN becomes null."""
     closest = card.labels.closest
-    told: dict[str, Any] = _plain(
+    content: dict[str, Any] = _plain(
         {
             "model": str(tree.attrs.get("model", "")),
             "revision": str(tree.attrs.get("revision", "")),
@@ -158,7 +158,7 @@ def card_json(tree: xr.DataTree, card: HeadCard) -> dict[str, Any]:
             "documents": card.n,
         }
     )
-    return told
+    return content
 
 
 def _number(number: RankedNumber) -> dict[str, Any]:
@@ -190,14 +190,14 @@ def _map(one: TypicalMap) -> dict[str, Any]:
     }
 
 
-def _plain(told: Any) -> Any:
-    if isinstance(told, dict):
-        return {name: _plain(value) for name, value in told.items()}
-    if isinstance(told, list):
-        return [_plain(value) for value in told]
-    if isinstance(told, float):
-        return float(f"{told:.{DIGITS}g}") if math.isfinite(told) else None
-    return told
+def _plain(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {name: _plain(value) for name, value in content.items()}
+    if isinstance(content, list):
+        return [_plain(value) for value in content]
+    if isinstance(content, float):
+        return float(f"{content:.{DIGITS}g}") if math.isfinite(content) else None
+    return content
 
 
 @derived_once()

@@ -65,21 +65,22 @@ def find_heads(tree: xr.DataTree, what: str) -> pd.DataFrame:
              effect, value, ci_low, ci_high, reference, n, sentence
     raises   InputError where nothing of the kind is claimed of any head, with near names
     """
-    asked, claims = what.strip().casefold(), all_claims(tree)
+    wanted, claims = what.strip().casefold(), all_claims(tree)
     titles = {kind: rule.title for kind, rule in label_rules().items()}
     said = {id(one): (one.name, one.about, one.kind, titles[one.kind]) for one in claims}
-    found = [
+    matches = [
         claim
         for claim in claims
-        if asked and (asked in claim.name.casefold() or asked in map(str.casefold, said[id(claim)]))
+        if wanted
+        and (wanted in claim.name.casefold() or wanted in map(str.casefold, said[id(claim)]))
     ]
-    if not found:
+    if not matches:
         words = [word for some in said.values() for word in some if word]
         near = _near(what, dict.fromkeys(claim.name for claim in claims), words)
         raise InputError(f"no head of this run is said to do {what!r}; {near}")
     labels = {_same(label): label for one in head_labels(tree).values() for label in one.labels}
-    found = [labels.get(_same(claim), claim) for claim in found]
-    found.sort(key=lambda claim: (_same(claim) not in labels, rank(claim)))
+    matches = [labels.get(_same(claim), claim) for claim in matches]
+    matches.sort(key=lambda claim: (_same(claim) not in labels, rank(claim)))
     with naming_layers(tree):
         rows = [
             {
@@ -89,7 +90,7 @@ def find_heads(tree: xr.DataTree, what: str) -> pd.DataFrame:
                 "is_label": _same(one) in labels,
                 **one.row,
             }
-            for one in found
+            for one in matches
         ]
     return pd.DataFrame(rows)[["layer", "head", "name", *FOUND]]
 

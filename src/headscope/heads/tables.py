@@ -141,8 +141,8 @@ def in_print(table: pd.DataFrame) -> pd.DataFrame:
         limits = [table.get(end, [np.nan] * len(table)) for end in ends]
         values = table[name] + first() if name.endswith("layer") else table[name]
         shown[name] = [_printed(*row) for row in zip(values, *limits, strict=True)]
-    told = {name: of for name, of in shown.items() if set(of) - {MISSING, ""}}
-    return pd.DataFrame({name.replace("_", " "): of for name, of in told.items()})
+    columns = {name: of for name, of in shown.items() if set(of) - {MISSING, ""}}
+    return pd.DataFrame({name.replace("_", " "): of for name, of in columns.items()})
 
 
 def _place(layer: Any, head: Any) -> str:

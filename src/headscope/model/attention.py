@@ -7,21 +7,25 @@ recorded, and refusing what it does not know. Every listener is shown the call b
 mixed, and may change it or mix them by itself, and once more afterwards.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
+import transformers
 from torch import nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.masking_utils import eager_mask
 
 from headscope.errors import ModelError
 from headscope.model.families.sites import Site, configurations
 from headscope.model.long_attention import LongAttention
 from headscope.model.long_mask import LongMask
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 NAME = "headscope"
 # What transformers hands to an attention function beside q, k, v and the mask.
@@ -135,6 +139,8 @@ def listening(
     alone  the listeners of outer contexts hear nothing meanwhile; else they come first
     whole  inputs of more tokens are read without their whole maps; None: no input is
     """
+    transformers.AttentionInterface.register(NAME, _attention)
+    transformers.AttentionMaskInterface.register(NAME, _mask)  # else padding would be attended
     before = [(c, c._attn_implementation_internal) for c in configurations(model)]
     token = _LISTENERS.set((*(() if alone else _LISTENERS.get()), listener))
     limit = _WHOLE.set(whole)
@@ -181,12 +187,14 @@ def _attention(
     return mixed, vars(call).get("attention")
 
 
-def _mask(batch_size: int, q_length: int, kv_length: int, **given: Any) -> Any:
+def _mask(batch_size: int, q_length: int, kv_length: int, **options: Any) -> Any:
     """What transformers asks for a mask: a tensor, or of a long input a `LongMask`."""
     whole = _WHOLE.get()
     if whole is None or max(q_length, kv_length) <= whole:
-        return eager_mask(batch_size, q_length, kv_length, **given)
-    return LongMask.of(batch_size, q_length, kv_length, **given)
+        from transformers.masking_utils import eager_mask
+
+        return eager_mask(batch_size, q_length, kv_length, **options)
+    return LongMask.of(batch_size, q_length, kv_length, **options)
 
 
 def refused_whole(tokens: int) -> ModelError:
@@ -195,10 +203,6 @@ def refused_whole(tokens: int) -> ModelError:
         f"an input of {tokens} tokens is read without whole maps; wanted one that has them: "
         f"--max-length {_WHOLE.get()} for shorter inputs, or --whole-maps {tokens}"
     )
-
-
-AttentionInterface.register(NAME, _attention)
-AttentionMaskInterface.register(NAME, _mask)  # without it padding would silently be attended
 
 
 def probabilities(
@@ -287,11 +291,11 @@ def visible(mask: torch.Tensor | None, scores: torch.Tensor) -> torch.Tensor:
 
 def known_options(module: nn.Module, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that matter among those that a module passes; ModelError for unknown ones."""
-    given = {name: value for name, value in options.items() if value is not None}
-    if unknown := [name for name in given if name not in _WITHOUT_EFFECT | _USED]:
+    passed = {name: value for name, value in options.items() if value is not None}
+    if unknown := [name for name in passed if name not in _WITHOUT_EFFECT | _USED]:
         raise ModelError(
             f"{type(module).__name__} passes {', '.join(unknown)} to its attention, which "
             "headscope does not know: refusing to show numbers that may be wrong; "
             "please report this model"
         )
-    return {name: given[name] for name in _USED if name in given}
+    return {name: passed[name] for name in _USED if name in passed}

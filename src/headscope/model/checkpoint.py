@@ -4,13 +4,15 @@ Nothing here runs code that came with a checkpoint: pickled weights are refused 
 is asked once which commit a name stands for.
 """
 
+from __future__ import annotations
+
 import re
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
+import transformers
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME
 from transformers.utils import logging as transformers_logging
 from transformers.utils.hub import cached_file
@@ -25,6 +27,9 @@ from headscope.model.weights import (
     weights_files,
     weights_sha256,
 )
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 # Of these one is in every folder of a tokenizer, whatever its kind.
 TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "merges.txt", "*.tiktoken")
@@ -69,7 +74,9 @@ class Checkpoint:
     @cached_property
     def config(self) -> Any:
         """Its configuration; a loader may change it before `network` is read."""
-        return attempt(self.name, AutoConfig.from_pretrained, self.place, **self.options)
+        return attempt(
+            self.name, transformers.AutoConfig.from_pretrained, self.place, **self.options
+        )
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -81,7 +88,9 @@ class Checkpoint:
                 "those that the model was trained with: tokenizer.save_pretrained(FOLDER)"
             )
         try:
-            return attempt(self.name, AutoTokenizer.from_pretrained, self.place, **self.options)
+            return attempt(
+                self.name, transformers.AutoTokenizer.from_pretrained, self.place, **self.options
+            )
         except ModelError as error:
             lacks = (
                 _PACKAGE.search(str(error)) if isinstance(error.__cause__, ImportError) else None

@@ -1,10 +1,11 @@
 """Do the heads of each layer add up to its output: Σ_h Σ_j α f_h(x_j) + b_O? If not, no norms."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import PreTrainedModel
 
 from headscope.errors import ModelError
 from headscope.model.families.sites import find_sites
@@ -12,6 +13,9 @@ from headscope.model.instrument import AttentionCall, Instrument
 from headscope.model.layer import LayerView
 from headscope.model.linears import refuse, rounding
 from headscope.model.placement import held, input_device, plain, split
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 def identity_errors(
@@ -22,7 +26,7 @@ def identity_errors(
     run     passes a few tokens through the network
     raises  ModelError for attention or outputs that are NaN or infinite
     """
-    found = []
+    errors = []
 
     def compare(view: LayerView) -> None:
         seen = [one for one in (view.attention, view.output) if one is not None]
@@ -41,20 +45,20 @@ def identity_errors(
         whole = torch.einsum("bhqd,hdm->bqm", mixed, weight.to(wide))  # by our own cut into heads
         whole = whole if bias is None else whole + bias
         error = float((whole - view.output).abs().max())
-        found.append((view, error, float(view.output.abs().max())))
+        errors.append((view, error, float(view.output.abs().max())))
 
     with Instrument(network, observers=[compare], stacks=[stack]):
         run()
-    return found
+    return errors
 
 
-def refuse_unlike(found: Sequence[tuple[LayerView, float, float]]) -> str:
+def refuse_unlike(errors: Sequence[tuple[LayerView, float, float]]) -> str:
     """The first layer whose heads add up to something else, in words; these have W_O no more.
 
-    found  as `identity_errors`
+    errors  as `identity_errors`
     """
     faults = []
-    for view, error, size in found:
+    for view, error, size in errors:
         module, output = view.site.projection, view.output
         assert module is not None
         assert output is not None

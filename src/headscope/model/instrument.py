@@ -9,15 +9,17 @@ implementation and removes all hooks. Families that do not use transformers' att
 read through their own maps (`families.eager`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
+import transformers
 from torch import nn
-from transformers import PreTrainedModel
 
 from headscope.errors import HeadscopeError, ModelError
 from headscope.model.attention import AttentionCall, listening
@@ -33,6 +35,9 @@ from headscope.model.families.sites import (
 from headscope.model.lags import Diagonals
 from headscope.model.layer import LayerInput, LayerView
 from headscope.model.long_layer import LongLayerView
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 __all__ = ["AttentionCall", "Instrument", "Intervention", "LayerView", "Observer"]
 
@@ -132,7 +137,7 @@ class Instrument(Reversible):
     def _open(self, stack: ExitStack) -> None:
         keep = stack.callback
         for module in self.model.modules():
-            if isinstance(module, PreTrainedModel):  # an encoder may be run by itself
+            if isinstance(module, transformers.PreTrainedModel):  # an encoder may be run by itself
                 keep(module.register_forward_pre_hook(self._begin).remove)
                 keep(module.register_forward_hook(self._end, always_call=True).remove)
         for site in self.sites:
@@ -197,12 +202,12 @@ class Instrument(Reversible):
             return  # a part without attention
         missed = [site.path for site in sites if site.attention not in self._called]
         if missed or not self._calls:
-            told = "its attention cannot be read; please report this model"
+            reason = "its attention cannot be read; please report this model"
             if not missed:
-                told = "no layer of it shows attention; wanted layers that attend to tokens"
+                reason = "no layer of it shows attention; wanted layers that attend to tokens"
             raise ModelError(
                 f"{type(ran).__name__} ran without calling the registered attention function "
-                f"(in {', '.join(missed[:3]) or 'any module'}): {told}"
+                f"(in {', '.join(missed[:3]) or 'any module'}): {reason}"
             )
 
     def _keep_residual(self, site: Site, _module: nn.Module, args: Any, kwargs: Any) -> None:
@@ -210,17 +215,17 @@ class Instrument(Reversible):
         self._residual[site.attention] = stream.detach()
 
     def _keep_given(self, site: Site, block: nn.Module, args: Any, kwargs: Any) -> None:
-        given = LayerInput(self.model, block, detached(args), detached(kwargs))
-        self._given[site.attention] = given
+        inputs = LayerInput(self.model, block, detached(args), detached(kwargs))
+        self._given[site.attention] = inputs
 
     def _projected(self, site: Site, _module: nn.Module, args: Any, output: torch.Tensor) -> None:
-        given = (args[0].detach(), output.detach())
+        projection = (args[0].detach(), output.detach())
         if "projection" in site.swapped:
-            given = given[0].transpose(0, 1), given[1].transpose(0, 1)
+            projection = projection[0].transpose(0, 1), projection[1].transpose(0, 1)
         if site.attention in self._pending:
-            self._finish(*self._pending.pop(site.attention), *given)
+            self._finish(*self._pending.pop(site.attention), *projection)
         elif site.eager:  # it shows its map after the projection has run
-            self._projections[site.attention] = given
+            self._projections[site.attention] = projection
 
     def before(self, call: AttentionCall) -> None:
         """Number the layer and apply the interventions."""
@@ -297,18 +302,22 @@ class Instrument(Reversible):
             self._pending[module] = (view, mixed)
 
     def _finish(
-        self, view: LayerView, mixed: list[torch.Tensor], given: torch.Tensor, output: torch.Tensor
+        self,
+        view: LayerView,
+        mixed: list[torch.Tensor],
+        projected: torch.Tensor,
+        output: torch.Tensor,
     ) -> None:
-        """Check what the output projection was given, and show the layer.
+        """Check the input of the output projection, and show the layer.
 
-        mixed  [example, query, head, dim] what it should be given; of a layer that is read from its
+        mixed  [example, query, head, dim] the expected input; of a layer that is read from its
                own map instead, [example, head, key, dim] each: what its values may be
         """
         if view.site.eager:
-            view.values = same_values(view.attention, mixed, given)
+            view.values = same_values(view.attention, mixed, projected)
             view.plain_projection = view.values is not None
         else:
-            view.plain_projection = _same(given, mixed[0])
+            view.plain_projection = _same(projected, mixed[0])
         self._show(view, output)
 
     def _take_eager(self, site: Site, attention: torch.Tensor, values: list[torch.Tensor]) -> None:
@@ -344,10 +353,10 @@ def detached(value: Any) -> Any:
     return value
 
 
-def _same(given: torch.Tensor, mixed: torch.Tensor) -> bool:
-    """Whether a projection was given the mixed values as they are: no gate or norm between."""
-    if given.numel() != mixed.numel():
+def _same(projected: torch.Tensor, mixed: torch.Tensor) -> bool:
+    """Whether a projection reads the mixed values unchanged: no gate or norm between."""
+    if projected.numel() != mixed.numel():
         return False
-    return given.data_ptr() == mixed.data_ptr() or torch.equal(
-        given.reshape(-1), mixed.reshape(-1).to(given.dtype)
+    return projected.data_ptr() == mixed.data_ptr() or torch.equal(
+        projected.reshape(-1), mixed.reshape(-1).to(projected.dtype)
     )

@@ -3,10 +3,14 @@
 What transformers calls them changed with version 5.24: `cache`, before that `past_key_values`.
 """
 
-from inspect import signature
-from typing import Any
+from __future__ import annotations
 
-from transformers import PreTrainedModel
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
 
 BEFORE, SINCE = "past_key_values", "cache"
 

@@ -125,7 +125,7 @@ class LayerView:
             "residual": self.residual is not None,
             "queries_keys": self.queries is not None and self.keys is not None,
         }
-        return frozenset(name for name, given in there.items() if given)
+        return frozenset(name for name, offered in there.items() if offered)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:

@@ -45,34 +45,36 @@ def linears(network: nn.Module, kind: str) -> Iterator[None]:
             del module.forward  # uncovers the class's own
 
 
-def choose(network: nn.Module, run: Callable[[], torch.Tensor], *, asked: str = "auto") -> str:
+def choose(network: nn.Module, run: Callable[[], torch.Tensor], *, requested: str = "auto") -> str:
     """The kind to use: "onednn" or "stock".
 
     run     one typical forward pass; returns the output to compare
-    asked   "auto" times both; the others are taken as they are where they are possible
-    raises  InputError if "onednn" is asked for and not available or not right here
+    requested  "auto" times both; the others are taken as they are where they are possible
+    raises  InputError if "onednn" is requested and not available or not right here
     """
-    if asked not in CHOICES:
-        raise InputError(f"no kind of linears called {asked!r}; there are {', '.join(CHOICES)}")
-    if asked == "stock" or (asked == "auto" and not _available(network)):
+    if requested not in CHOICES:
+        raise InputError(f"no kind of linears called {requested!r}; there are {', '.join(CHOICES)}")
+    if requested == "stock" or (requested == "auto" and not _available(network)):
         return "stock"
     if not _available(network):
         raise InputError(
             "linears 'onednn' need float32 weights on a CPU and a torch with oneDNN; use 'auto'"
         )
     with torch.inference_mode():
-        stock, stock_seconds = _timed(run, enough=0.0 if asked == "auto" else float("inf"))
+        stock, stock_seconds = _timed(run, enough=0.0 if requested == "auto" else float("inf"))
         with linears(network, "onednn"):
             packed, packed_seconds = _timed(run, enough=stock_seconds * _CLEARLY)
     error = float((packed - stock).abs().max() / stock.abs().max().clamp_min(1e-30))
     if not error <= TOLERANCE:
-        if asked == "auto":
+        if requested == "auto":
             return "stock"
         raise InputError(
             f"linears 'onednn' differ from the stock output by {error:.1e} of its largest value "
             f"(allowed {TOLERANCE:.0e}); use 'stock'"
         )
-    return "onednn" if asked == "onednn" or packed_seconds < stock_seconds * _CLEARLY else "stock"
+    return (
+        "onednn" if requested == "onednn" or packed_seconds < stock_seconds * _CLEARLY else "stock"
+    )
 
 
 def is_map(module: nn.Module | None) -> TypeGuard[nn.Module]:
@@ -148,19 +150,19 @@ def _asked(
 ) -> tuple[torch.Tensor, torch.Tensor | None] | None:
     """What a layer does with a few vectors, and with unit vectors; `none` [in] is 0."""
     size = len(none)
-    asked = torch.randn(_PROBES, size, generator=torch.Generator().manual_seed(0)).to(none)
-    answers = module.forward(asked)
+    probes = torch.randn(_PROBES, size, generator=torch.Generator().manual_seed(0)).to(none)
+    answers = module.forward(probes)
     share = rounding(answers.dtype, quantised=stored is None)
     if stored is not None:
         shift = 0 if bias is None else bias
-        fits = stored.dtype == asked.dtype and stored.shape == (size, answers.shape[-1])
-        if fits and _alike(asked @ stored + shift, answers, share):
+        fits = stored.dtype == probes.dtype and stored.shape == (size, answers.shape[-1])
+        if fits and _alike(probes @ stored + shift, answers, share):
             return stored, bias
     added = module.forward(none[None])[0]
     if not bool(added.isfinite().all()):  # inputs are scaled by the largest, and that is 0
         added = torch.zeros_like(added) if bias is None else bias.to(added)
     used = module.forward(torch.eye(size).to(none)) - added
-    return (used, added) if _alike(asked @ used + added, answers, share) else None
+    return (used, added) if _alike(probes @ used + added, answers, share) else None
 
 
 def rounding(kind: torch.dtype, *, quantised: bool = False) -> float:
@@ -173,8 +175,8 @@ def rounding(kind: torch.dtype, *, quantised: bool = False) -> float:
     return 2e-2 if kind in _HALF else 1e-3
 
 
-def _alike(found: torch.Tensor, answers: torch.Tensor, share: float) -> bool:
-    return bool((found - answers).abs().max() <= share * answers.abs().max())
+def _alike(estimate: torch.Tensor, answers: torch.Tensor, share: float) -> bool:
+    return bool((estimate - answers).abs().max() <= share * answers.abs().max())
 
 
 def _timed(run: Callable[[], torch.Tensor], *, enough: float = 0.0) -> tuple[torch.Tensor, float]:

@@ -71,14 +71,14 @@ class LongAttention:
         self._log_sums.clear()
         self._sums.clear()
         for example, n in enumerate(self.mask.lengths):
-            given = None if self.asked and self._at_home else self._fused(example, n)
-            if given is None:
+            fused = None if self.asked and self._at_home else self._fused(example, n)
+            if fused is None:
                 sums = self._by_rows(example, self.asked, out[example, :, :n])
                 self._sums.append(sums)
                 self._log_sums.append(sums.log_sums)
             else:
-                out[example, :, :n] = given[0]
-                self._log_sums.append(given[1])
+                out[example, :, :n] = fused[0]
+                self._log_sums.append(fused[1])
         return out
 
     @property
@@ -95,18 +95,20 @@ class LongAttention:
         return fused(*parts, causal=self.mask.kind == "causal", scaling=self.scaling)
 
     def _by_rows(
-        self, example: int, asked: Asked | None, mixed: torch.Tensor | None = None
+        self, example: int, request: Asked | None, mixed: torch.Tensor | None = None
     ) -> MapSums:
-        """All rows in turn, whole: what is asked of them, and the mixed values where wanted.
+        """Read whole rows in turn: the requested sums, and the mixed values where wanted.
 
         mixed  [head, query, dim] out
         """
-        n, norms = self.mask.lengths[example], None if asked is None else asked.norms
+        n, norms = self.mask.lengths[example], None if request is None else request.norms
         separator = (
-            self.query.new_zeros(n, dtype=torch.bool) if asked is None else asked.separator[example]
+            self.query.new_zeros(n, dtype=torch.bool)
+            if request is None
+            else request.separator[example]
         )
         wide = self.query.new_empty(0, dtype=self.wide)
-        diagonals, heads_and_keys = asked and asked.diagonals, self.shape[1::2]
+        diagonals, heads_and_keys = request and request.diagonals, self.shape[1::2]
         lags = Lags.of(*diagonals, wide, 1, *heads_and_keys) if diagonals else None
         sums = MapSums.zeros(self.shape[1], n, wide, lags)
         most = ROWS if norms is None and self._at_home else self._at_once(n)
@@ -228,16 +230,16 @@ class LongAttention:
             self.mix()
         return self._log_sums
 
-    def sums(self, example: int, asked: Asked) -> MapSums:
+    def sums(self, example: int, request: Asked) -> MapSums:
         """Sums over whole maps, from the pass that mixed the values where it was asked for them."""
-        if self._sums and asked is self.asked:
+        if self._sums and request is self.asked:
             return self._sums[example]
-        if asked.norms is not None or asked.diagonals is not None or not self._compiled:
-            return self._by_rows(example, asked)
+        if request.norms is not None or request.diagonals is not None or not self._compiled:
+            return self._by_rows(example, request)
         from headscope.model import long_kernels
 
         n, log_sums = self.mask.lengths[example], self.log_sums[example]
-        separator = asked.separator[example, :n]
+        separator = request.separator[example, :n]
         entropy, columns = long_kernels.sums(
             self.query[example, :, :n],
             self.key[example, :, :n],
@@ -329,10 +331,10 @@ class LongAttention:
     ) -> torch.Tensor:
         """[head, pair] the weights; of_query, of_key [head or key-value head, pair, dim]."""
         shared = self.key.shape[1]
-        asked = of_query.to(self.wide)
-        asked = asked.view(shared, self.shape[1] // shared, *asked.shape[1:])
-        given = of_key.to(self.wide)[:, None]  # [shared, 1, pair, dim]
-        scores = torch.linalg.vecdot(asked, given).flatten(0, 1).mul_(self.scaling)  # [head, pair]
+        queries = of_query.to(self.wide)
+        queries = queries.view(shared, self.shape[1] // shared, *queries.shape[1:])
+        keys = of_key.to(self.wide)[:, None]  # [shared, 1, pair, dim]
+        scores = torch.linalg.vecdot(queries, keys).flatten(0, 1).mul_(self.scaling)  # [head, pair]
         self._cap(scores)
         if self.position_bias is not None:
             scores += self._bias(example)[:, query, key]

@@ -44,16 +44,16 @@ def _on_gpu(
     The key-value heads stand where examples do, and the query heads of each beside a view of it: no
     copy of keys or values is made. Which sizes, types and processors a kernel takes torch tells.
     """
-    asked = query.view(len(key), -1, *query.shape[1:])  # [shared, group, query, dim]
-    size = (-1, asked.shape[1], -1, -1)
-    given = asked, key[:, None].expand(size), value[:, None].expand(size)
-    what = SDPAParams(*given, None, 0.0, causal, False)
+    grouped = query.view(len(key), -1, *query.shape[1:])  # [shared, group, query, dim]
+    size = (-1, grouped.shape[1], -1, -1)
+    inputs = grouped, key[:, None].expand(size), value[:, None].expand(size)
+    what = SDPAParams(*inputs, None, 0.0, causal, False)
     if can_use_flash_attention(what):
         flash = torch.ops.aten._scaled_dot_product_flash_attention
-        mixed, log_sums = flash(*given, 0.0, causal, scale=scaling)[:2]
+        mixed, log_sums = flash(*inputs, 0.0, causal, scale=scaling)[:2]
     elif can_use_efficient_attention(what):
         efficient = torch.ops.aten._scaled_dot_product_efficient_attention
-        mixed, log_sums = efficient(*given, None, True, 0.0, causal, scale=scaling)[:2]
+        mixed, log_sums = efficient(*inputs, None, True, 0.0, causal, scale=scaling)[:2]
     else:
         return None
     # The efficient kernel rounds the number of queries up.

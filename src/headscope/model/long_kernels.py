@@ -42,7 +42,7 @@ def sums(
     wide = max(16, triton.next_power_of_2(dim))  # what products of tiles want at least
     bytes_each = query.element_size()
     size = min(128 // bytes_each, max(16, TILE // (wide * bytes_each)))  # float32 fills registers
-    given = (
+    arguments = (
         query,
         key,
         log_sums,
@@ -56,9 +56,9 @@ def sums(
     )
     how = {"CAPPED": softcap is not None, "CAUSAL": causal, "WIDE": wide, "SIZE": size}
     grid = triton.cdiv(n, size), heads
-    _entropies[grid](entropy, *given, **how, num_stages=2)
+    _entropies[grid](entropy, *arguments, **how, num_stages=2)
     several = triton.next_power_of_2(len(classes))
-    _columns[grid](columns, classes, len(classes), *given, **how, CLASSES=several, num_stages=2)
+    _columns[grid](columns, classes, len(classes), *arguments, **how, CLASSES=several, num_stages=2)
     return entropy, columns
 
 
@@ -167,7 +167,7 @@ def _columns(  # type: ignore[no-untyped-def]  # noqa: PLR0917
         weights = tl.exp(logs)
         for one in tl.static_range(CLASSES):
             in_it = tl.load(classes + one * n + rows, mask=(rows < n) & (one < count), other=0.0)
-            given = tl.sum(weights * in_it[:, None], 0)
-            received += tl.where(each[:, None] == one, given[None, :], 0.0)
+            column = tl.sum(weights * in_it[:, None], 0)
+            received += tl.where(each[:, None] == one, column[None, :], 0.0)
     to = columns + (head * count + each[:, None]) * n + keys[None, :]
     tl.store(to, received, mask=(each[:, None] < count) & (keys[None, :] < n))

@@ -47,18 +47,18 @@ class LongLayerView(LayerView):
         raise refused_whole(self.long.shape[3])
 
     @attention.setter
-    def attention(self, given: Any) -> None:
-        self.long = given
+    def attention(self, maps: Any) -> None:
+        self.long = maps
 
     @property
     def values(self) -> torch.Tensor | None:
         """[example, head, key, dim] repeated for the query heads that share them, at every call."""
-        given = self._shared_values
-        return None if given is None else for_each_head(widened(given), self.long.query)
+        shared = self._shared_values
+        return None if shared is None else for_each_head(widened(shared), self.long.query)
 
     @values.setter
-    def values(self, given: torch.Tensor | None) -> None:
-        self._shared_values = given
+    def values(self, values: torch.Tensor | None) -> None:
+        self._shared_values = values
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -99,17 +99,17 @@ class LongLayerView(LayerView):
         """As of `LayerView`."""
         examples, heads, _, keys = self.shape
         out = self._zeros(examples, heads, queries.shape[1], keys)
-        for example, asked in enumerate(queries):
+        for example, rows in enumerate(queries):
             n = self.long.mask.lengths[example]
-            given = self._rows(example, asked.clamp(max=n - 1), measure)
-            out[example, ..., :n] = given * (asked < n)[:, None]  # no index: the host would wait
+            weights = self._rows(example, rows.clamp(max=n - 1), measure)
+            out[example, ..., :n] = weights * (rows < n)[:, None]  # no index: the host would wait
         return out
 
     def _rows(self, example: int, queries: torch.Tensor, measure: str) -> torch.Tensor:
-        given = self.long.rows(example, queries)  # [head, row, key]
+        weights = self.long.rows(example, queries)  # [head, row, key]
         if measure == "attention":
-            return given
-        return given * self.value_norm[example, :, None, : given.shape[-1]]
+            return weights
+        return weights * self.value_norm[example, :, None, : weights.shape[-1]]
 
     def pairs(
         self,
@@ -120,8 +120,8 @@ class LongLayerView(LayerView):
         measure: str = "attention",
     ) -> torch.Tensor:
         """As of `LayerView`."""
-        given = self.long.pairs(example, query, key)
-        return given if measure == "attention" else given * self.value_norm[example, :, key]
+        weights = self.long.pairs(example, query, key)
+        return weights if measure == "attention" else weights * self.value_norm[example, :, key]
 
     def blocks(self, batch: Batch) -> Iterator[tuple[slice, slice, torch.Tensor]]:
         """As of `LayerView`."""
@@ -155,17 +155,17 @@ class LongLayerView(LayerView):
             entropy = self._zeros(examples, heads, queries)
             columns = self._zeros(examples, heads, 2, keys)
             received = self._zeros(examples, keys)
-            asked = self.long.asked
+            request = self.long.asked
             if (
-                asked is None
-                or asked.separator is not batch.is_sep
-                or (self.together and not asked.norms)
-                or self.diagonals not in (None, asked.diagonals)
+                request is None
+                or request.separator is not batch.is_sep
+                or (self.together and not request.norms)
+                or self.diagonals not in (None, request.diagonals)
             ):
-                asked = self._asked(batch)
+                request = self._asked(batch)
             lags = []
             for example, n in enumerate(self.long.mask.lengths):
-                sums = self.long.sums(example, asked)
+                sums = self.long.sums(example, request)
                 lags += [] if sums.lags is None else [sums.lags]
                 entropy[example, :, :n], columns[example, ..., :n] = sums.entropy, sums.columns
                 received[example, :n] = sums.received
@@ -232,11 +232,11 @@ class LongLayerView(LayerView):
         """As of `LayerView`."""
         out = torch.zeros(*self.shape[:2], of.shape[1], batch.words.most, dtype=self.long.wide)
         for example, every in enumerate(of):
-            asked = every[every >= 0]
-            for some in blocks(len(asked), WORDS):
+            rows = every[every >= 0]
+            for some in blocks(len(rows), WORDS):
                 at = slice(some.start, some.stop)
-                given = self._between(batch, example, asked[at], measure, pieces)
-                out[example, :, at, : given.shape[-1]] = torch.from_numpy(given)
+                weights = self._between(batch, example, rows[at], measure, pieces)
+                out[example, :, at, : weights.shape[-1]] = torch.from_numpy(weights)
         return out
 
     def _between(
@@ -247,8 +247,8 @@ class LongLayerView(LayerView):
         first = np.cumsum(count) - count
         tokens = [np.arange(first[place], first[place] + count[place]) for place in places]
         queries = torch.from_numpy(np.concatenate(tokens)).to(self.long.query.device)
-        given = self._rows(example, queries, measure).cpu().numpy()  # [head, token, key]
-        by_token = np.add.reduceat(given, first, -1)  # [head, token, place]
+        weights = self._rows(example, queries, measure).cpu().numpy()  # [head, token, key]
+        by_token = np.add.reduceat(weights, first, -1)  # [head, token, place]
         start = np.cumsum(count[places]) - count[places]
         if pieces == "first":
             return by_token[:, start]
@@ -272,16 +272,16 @@ class LongLayerView(LayerView):
             top = np.zeros(shape[1:])
             for some in blocks(len(real), WORDS):
                 at = real[some.start : some.stop]
-                given = self._between(batch, example, at, measure, pieces)
-                given[..., ~words.real[example, : given.shape[-1]]] = 0
-                given[:, np.arange(len(at)), at] = 0  # the word itself
-                best = given.argmax(-1)  # [head, row]
-                found = np.take_along_axis(given, best[..., None], -1)[..., 0] > 0
-                to[example, :, at] = np.where(found, best, -1).T
-                highest = given.max(1)  # [head, place]
-                higher = highest > top[:, : given.shape[-1]]
-                origin[example, :, : given.shape[-1]][higher] = at[given.argmax(1)[higher]]
-                top[:, : given.shape[-1]] = np.maximum(top[:, : given.shape[-1]], highest)
+                weights = self._between(batch, example, at, measure, pieces)
+                weights[..., ~words.real[example, : weights.shape[-1]]] = 0
+                weights[:, np.arange(len(at)), at] = 0  # the word itself
+                best = weights.argmax(-1)  # [head, row]
+                positive = np.take_along_axis(weights, best[..., None], -1)[..., 0] > 0
+                to[example, :, at] = np.where(positive, best, -1).T
+                highest = weights.max(1)  # [head, place]
+                higher = highest > top[:, : weights.shape[-1]]
+                origin[example, :, : weights.shape[-1]][higher] = at[weights.argmax(1)[higher]]
+                top[:, : weights.shape[-1]] = np.maximum(top[:, : weights.shape[-1]], highest)
         return to, origin
 
     def leading(self, tokens: int) -> LayerView:
@@ -293,9 +293,9 @@ class LongLayerView(LayerView):
         maps, mask = self._zeros(examples, heads, n, n), self._zeros(examples, 1, n, n)
         places = torch.arange(n, device=maps.device)
         for example, length in enumerate(self.long.mask.lengths):
-            asked = places[:length]
-            given = self.long.rows(example, asked, range(len(asked)))
-            maps[example, :, : len(asked), : given.shape[-1]] = given[..., :n]
+            first = places[:length]
+            weights = self.long.rows(example, first, range(len(first)))
+            maps[example, :, : len(first), : weights.shape[-1]] = weights[..., :n]
             hidden = ~self.long.mask.block(example, places[:, None], places) | (places >= length)
             mask[example, 0].masked_fill_(hidden, torch.finfo(mask.dtype).min)
         bias = None if self.position_bias is None else self.position_bias[..., :n, :n]

@@ -80,13 +80,13 @@ class LongMask:
         Found once for all layers, because the host waits for it.
         """
         if example not in self._reach:
-            found, n = [], self.lengths[example]
+            ends, n = [], self.lengths[example]
             keys = torch.arange(n, device=self.device)
             for rows in blocks(n, ROWS):
                 seen = self.block(example, keys[rows.start : rows.stop, None], keys).byte()
                 last = (n - seen.flip(-1).argmax(-1)) * seen.amax(-1)
-                found.append(torch.stack([seen.argmax(-1), last]))
-            self._reach[example] = tuple(torch.cat(found, 1).cpu().numpy())
+                ends.append(torch.stack([seen.argmax(-1), last]))
+            self._reach[example] = tuple(torch.cat(ends, 1).cpu().numpy())
         return self._reach[example]
 
     def __getattr__(self, name: str) -> Any:

@@ -5,16 +5,18 @@ the package that `make atlas` installs, or from the hub). Weights are read from 
 remote code stays off unless it is asked for, and what was loaded is recorded by hash.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+import transformers
 from torch import nn
-from transformers import AutoModel, PreTrainedModel
 
 from headscope.core.display import facts_table
 from headscope.core.progress import phase
@@ -31,6 +33,9 @@ from headscope.model.layer import LayerView
 from headscope.model.placement import DeviceMap, Placement, input_device
 from headscope.model.request import DEMO_PACKAGE, FIELDS, Limit, limit_of
 from headscope.model.weights import parameters_sha256, refuse_incomplete, refuse_not_finite
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
 
@@ -342,16 +347,16 @@ def load(
     """
     if isinstance(model, Model):
         return model
-    if isinstance(model, PreTrainedModel):
+    if isinstance(model, transformers.PreTrainedModel):
         return _adopt(model, tokenizer)
     if not isinstance(model, str | Path):
-        found = f"found a {type(model).__name__} for a model"
-        raise ModelError(f"{found}; wanted 'demo', a hub id, a folder, or a loaded one")
+        fault = f"found a {type(model).__name__} for a model"
+        raise ModelError(f"{fault}; wanted 'demo', a hub id, a folder, or a loaded one")
     name, where = str(model), Placement(device, device_map, tp_plan)
     source = Checkpoint(name, revision=revision, trust_remote_code=trust_remote_code)
     with quietly():
         own = tokenizer or source.tokenizer
-        network, missing = source.network(AutoModel, dtype, where)
+        network, missing = source.network(transformers.AutoModel, dtype, where)
     refuse_incomplete(name, missing)
     again: dict[str, Any] | None = None
     if tokenizer is None:

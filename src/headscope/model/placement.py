@@ -4,20 +4,23 @@ accelerate places modules by a device map. An offloaded module holds no weights 
 device "meta") but while it runs; whoever reads a weight asks `held`, never `module.weight`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel
-from transformers.quantizers.auto import AutoHfQuantizer
 
 from headscope.errors import InputError, ModelError, told_as
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 DeviceMap = str | Mapping[str, Any] | None
 NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -41,23 +44,22 @@ class Placement:
     tp_plan: str | None = None
 
     def __post_init__(self) -> None:
-        asked = {"device_map": self.device_map, "tp_plan": self.tp_plan}
-        asked["device"] = None if self.device == "cpu" else self.device
-        given = [f"{name}={value!r}" for name, value in asked.items() if value is not None]
-        if len(given) > 1 or self.tp_plan not in (None, "auto"):
+        requested = {"device_map": self.device_map, "tp_plan": self.tp_plan}
+        requested["device"] = None if self.device == "cpu" else self.device
+        named = [f"{name}={value!r}" for name, value in requested.items() if value is not None]
+        if len(named) > 1 or self.tp_plan not in (None, "auto"):
             raise ModelError(
-                f"found {' and '.join(given)}; wanted one of device, device_map, tp_plan='auto'"
+                f"found {' and '.join(named)}; wanted one of device, device_map, tp_plan='auto'"
             )
         device_of(self.device)
         if self.device_map is not None or self.tp_plan is not None:
-            _need_accelerate(f"{given[0]} needs")
+            _need_accelerate(f"{named[0]} needs")
 
     def options(self, config: Any) -> dict[str, Any]:
         """With which transformers' loaders read a checkpoint of this configuration so."""
         how = getattr(config, "quantization_config", None)
         method = how.get("quant_method") if isinstance(how, dict) else None
-        known: Any = AutoHfQuantizer.supports_quant_method
-        if method is not None and not known(how):
+        if method is not None and not _known(how):
             # transformers would take the stored numbers for the weights
             raise ModelError(
                 f"found weights quantised by {method!r}, which this transformers cannot read; "
@@ -91,6 +93,14 @@ def device_of(name: str) -> torch.device:
             "wanted cpu, or cuda, cuda:1, mps where the machine and this torch have it"
         ) from error
     return device
+
+
+def _known(quantization: Any) -> bool:
+    """Whether transformers reads weights that are quantised so."""
+    from transformers.quantizers.auto import AutoHfQuantizer
+
+    supported: Any = AutoHfQuantizer.supports_quant_method
+    return bool(supported(quantization))
 
 
 def _need_accelerate(what: str) -> None:

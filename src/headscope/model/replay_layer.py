@@ -4,18 +4,23 @@ The whole layer runs: attention with the weights that were seen, residual, norms
 hooks are set aside meanwhile, ours and everyone's, so that nobody takes it for another layer.
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
+import transformers
 from torch import nn
-from transformers import Cache, PreTrainedModel
 
 from headscope.errors import ModelError
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.layer import LayerView
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
@@ -26,23 +31,23 @@ def run_again(view: LayerView, *, example: int, values: torch.Tensor) -> torch.T
     values  [copy, head, key, dim]  take the place of the example's value vectors
     raises  ModelError where the layer's input is not known
     """
-    given = view.given
-    if given is None:
+    inputs = view.given
+    if inputs is None:
         raise ModelError(
             f"{view.site.path} cannot be run again: what its layer was given is not known for this "
             "family; wanted a family on transformers' attention registry"
         )
     copies, examples = len(values), len(view.attention)
-    args = _copied(given.args, example, copies, examples)
-    kwargs = _copied(given.kwargs, example, copies, examples)
+    args = _copied(inputs.args, example, copies, examples)
+    kwargs = _copied(inputs.kwargs, example, copies, examples)
     swap = _Swap(view, view.attention[example : example + 1], values)
-    network = cast(PreTrainedModel, given.model)
-    with torch.inference_mode(), listening(network, swap, alone=True), _without_hooks(given.block):
-        output = given.block.forward(*args, **kwargs)
+    network = cast(PreTrainedModel, inputs.model)
+    with torch.inference_mode(), listening(network, swap, alone=True), _without_hooks(inputs.block):
+        output = inputs.block.forward(*args, **kwargs)
     hidden = output[0] if isinstance(output, tuple) else output
     if not swap.used or hidden.shape[:2] != (copies, view.attention.shape[2]):
         raise ModelError(
-            f"{type(given.block).__name__} gave {tuple(hidden.shape)} when it was run again "
+            f"{type(inputs.block).__name__} gave {tuple(hidden.shape)} when it was run again "
             f"{copies} times; wanted one row for each: please report this model"
         )
     return cast(torch.Tensor, hidden)
@@ -77,7 +82,7 @@ def _copied(value: Any, example: int, copies: int, examples: int) -> Any:
         return {key: _copied(one, example, copies, examples) for key, one in value.items()}
     if type(value) in (tuple, list):
         return type(value)(_copied(one, example, copies, examples) for one in value)
-    return None if isinstance(value, Cache) else value
+    return None if isinstance(value, transformers.Cache) else value
 
 
 @contextmanager

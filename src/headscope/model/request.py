@@ -66,10 +66,10 @@ def refuse_place(name: str) -> None:
 
 def _converted(file: Path) -> str:
     """How a GGUF file becomes a model that is read, tokenizer and all; needs the package gguf."""
-    given = f"({str(file.parent)!r}, gguf_file={file.name!r})"
+    file_of = f"({str(file.parent)!r}, gguf_file={file.name!r})"
     return (
-        f"convert it: AutoModelForCausalLM.from_pretrained{given}.save_pretrained(FOLDER) of "
-        f"transformers, and likewise AutoTokenizer.from_pretrained{given}.save_pretrained(FOLDER)"
+        f"convert it: AutoModelForCausalLM.from_pretrained{file_of}.save_pretrained(FOLDER) of "
+        f"transformers, and likewise AutoTokenizer.from_pretrained{file_of}.save_pretrained(FOLDER)"
     )
 
 

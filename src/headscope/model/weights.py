@@ -4,20 +4,24 @@ Only safetensors inside the checkpoint's own folder are read: a pickle can run c
 leads elsewhere would load what nobody asked for. The hash is over exactly the files that are read.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import safe_open
 from torch import nn
-from transformers import PreTrainedModel
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
 from headscope.core.whole_file import file_sha256, sha256_of
 from headscope.errors import ModelError, told_as
 from headscope.model.placement import local_whole, plain, tensor_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 DEEP = 256  # layers; the deepest models that are published have some 120
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headscope.core.bibliography import Source
 from headscope.core.results import json_number
 from headscope.core.verdict import (
     Outcome,
@@ -29,6 +30,7 @@ from headscope.papers.checkpoints import check_checkpoints, of_a_part
 from headscope.papers.own_models import OwnModel
 from headscope.papers.published import Published, scale_of
 from headscope.papers.quantities import NETWORK, RULE, Measure, Measured, PaperRuns, Unmeasured
+from headscope.run.store import Run
 
 Test = Callable[[float, float, float, float], Verdict]
 TESTS: dict[str, tuple[str, Test]] = {
@@ -133,21 +135,23 @@ class ClaimGroup:
 class Paper:
     """A paper with everything that it published, in its order.
 
-    source  its citation in bibliography.SOURCES
+    source  where it stands
     model   the model that is taken by itself
     own     the models that the paper looked at
     doubt   what is not known about it
     decoder  whether it asks for a decoder with its language-model head
+    makers  of runs that no other paper asks for: (workspace, name) -> the run
     """
 
     name: str
     title: str
-    source: str
+    source: Source
     model: str
     own: tuple[OwnModel, ...]
     groups: tuple[ClaimGroup, ...]
     doubt: str = ""
     decoder: bool = False
+    makers: Mapping[str, Callable[[Any, str], Run]] = field(default_factory=dict)
 
     @property
     def claims(self) -> list[PaperClaim]:
@@ -157,9 +161,9 @@ class Paper:
     @property
     def runs(self) -> list[str]:
         """Names of all runs that claims or figures ask for, in order."""
-        asked = [name for claim in self.claims for name in claim.measure.runs]
-        asked += [figure.run for group in self.groups for figure in group.figures]
-        return list(dict.fromkeys(asked))
+        names = [name for claim in self.claims for name in claim.measure.runs]
+        names += [figure.run for group in self.groups for figure in group.figures]
+        return list(dict.fromkeys(names))
 
 
 @dataclass(frozen=True)

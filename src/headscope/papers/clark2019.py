@@ -6,6 +6,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from headscope.core.accumulators import Float64, finite_mean, ratio
+from headscope.core.bibliography import SOURCES
 from headscope.core.head_attention import NEXT, OFFSETS, PREVIOUS, SELF
 from headscope.core.intervals import CORRELATION, POSITIVE, SHARE
 from headscope.core.results import largest_first, place_name, token_names
@@ -370,7 +371,7 @@ CLUSTERS = ClaimGroup(
 PAPER = Paper(
     "clark2019",
     "What Does BERT Look At? An Analysis of BERT’s Attention",
-    CLARK,
+    SOURCES[CLARK],
     BERT_UNCASED.id,
     (BERT_UNCASED, BERT_CASED),
     (

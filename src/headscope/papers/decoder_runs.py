@@ -73,8 +73,8 @@ def bag(workspace: Workspace, name: str) -> Run:
     with _unfit():
         network = _without_value_biases(model.network)
         alone = Model(network, model.tokenizer, model.name, model.revision, model.sha256)
-        found = direct_logits(LanguageModel(alone, "causal"), [prompt])
-    return Run(xr.DataTree.from_dict({"writes": found}), {})
+        writes = direct_logits(LanguageModel(alone, "causal"), [prompt])
+    return Run(xr.DataTree.from_dict({"writes": writes}), {})
 
 
 def needle(workspace: Workspace, name: str) -> Run:
@@ -85,11 +85,11 @@ def needle(workspace: Workspace, name: str) -> Run:
         raise Unmeasured(
             f"needs a model that takes {2 * ROOM} tokens; this one takes {model.limit}"
         )
-    given = {"text", "segments"} & set(workspace.data.sources)
+    own_texts = {"text", "segments"} & set(workspace.data.sources)
     with _unfit():
         made = needles(
             model,
-            texts(workspace) if given else demo_corpus(),
+            texts(workspace) if own_texts else demo_corpus(),
             runs=_few(workspace, NEEDLES),
             haystack=haystack,
             seed=workspace.seed,
@@ -102,7 +102,7 @@ def needle(workspace: Workspace, name: str) -> Run:
 def _circuits(workspace: Workspace, name: str, made: Needles | None = None, **settings: Any) -> Run:
     model = workspace.language.model
     length = min(LENGTH, (model.limit - FEWEST) // 2, len(plain_tokens(model)) // 2)
-    asked = CircuitSettings(
+    circuit_settings = CircuitSettings(
         sequences=_few(workspace, SEQUENCES),
         length=length,
         successors=False,
@@ -115,7 +115,7 @@ def _circuits(workspace: Workspace, name: str, made: Needles | None = None, **se
             workspace.language,
             made,
             output=workspace.place(name),
-            settings=asked,
+            settings=circuit_settings,
             control=workspace.control,
             execution=workspace.execution,
         )

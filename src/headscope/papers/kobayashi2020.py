@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from headscope.core.accumulators import Float64
+from headscope.core.bibliography import SOURCES
 from headscope.core.intervals import POSITIVE, SHARE
 from headscope.core.results import place_name
 from headscope.core.terms import KOBAYASHI20, KOBAYASHI21
@@ -391,7 +392,7 @@ SEQUEL = ClaimGroup(
 PAPER = Paper(
     "kobayashi2020",
     "Attention is Not Only a Weight: Analyzing Transformers with Vector Norms",
-    KOBAYASHI20,
+    SOURCES[KOBAYASHI20],
     BERT_UNCASED.id,
     (BERT_UNCASED,),
     (DATA, DISPERSION, WEIGHTS, VECTORS, CANCELLATION, FREQUENCY, ALIGNMENT, SEQUEL),

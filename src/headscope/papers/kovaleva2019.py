@@ -5,6 +5,7 @@ from importlib import resources
 
 import numpy as np
 
+from headscope.core.bibliography import SOURCES
 from headscope.core.results import at, estimate, largest_first, place_name
 from headscope.core.terms import KOVALEVA
 from headscope.core.verdict import above, all_of, beyond_chance, first_before, largest_among, within
@@ -345,7 +346,7 @@ TOKENS = ClaimGroup(
 PAPER = Paper(
     "kovaleva2019",
     "Revealing the Dark Secrets of BERT",
-    KOVALEVA,
+    SOURCES[KOVALEVA],
     BERT_UNCASED.id,
     (BERT_UNCASED,),
     (CLASSES, FRAMES, SCORES, CHANGE, FEATURES, TOKENS, DISABLING),

@@ -226,12 +226,12 @@ def _mean_interval(results: xr.Dataset, task: str) -> tuple[float, float]:
     of, labels = GLUE[task], results["label"].values
     answers = results["prediction"].values.reshape(-1, len(labels))  # [unit, example]
 
-    def scores(given: Float64) -> Float64:
-        outputs = given if of.is_regression else np.eye(len(of.labels))[given.astype(int)]
+    def scores(answer: Float64) -> Float64:
+        outputs = answer if of.is_regression else np.eye(len(of.labels))[answer.astype(int)]
         return draws_of(of, labels, outputs, replicates=200)
 
     whole = scores(results["baseline_prediction"].values)
-    change = np.mean([scores(given) for given in answers], axis=0) - whole
+    change = np.mean([scores(answer) for answer in answers], axis=0) - whole
     ends = estimate(change)
     return float(ends.low), float(ends.high)
 

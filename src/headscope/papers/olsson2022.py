@@ -1,5 +1,6 @@
 """Olsson et al. (2022): heads that induce, in GPT-2 small, whose scores others have published."""
 
+from headscope.core.bibliography import SOURCES
 from headscope.core.intervals import SHARE
 from headscope.core.results import largest_first, place_name
 from headscope.core.terms import OLSSON
@@ -118,7 +119,7 @@ INDUCTION = ClaimGroup(
 PAPER = Paper(
     "olsson2022",
     "In-context Learning and Induction Heads",
-    OLSSON,
+    SOURCES[OLSSON],
     GPT2_SMALL.id,
     (GPT2_SMALL,),
     (INDUCTION,),

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headscope.core.bibliography import SOURCES
 from headscope.core.control import controls
 from headscope.core.results import counted, printable, title_name
 from headscope.core.verdict import MEANINGS, Outcome
@@ -167,7 +166,7 @@ def render(outcome: PaperOutcome) -> str:
         "headscope.papers",
         styles.css(),
         paper=outcome.paper,
-        source=SOURCES[outcome.paper.source],
+        source=outcome.paper.source,
         model=title_name(printable(outcome.model["name"])),
         facts=_facts(outcome),
         own=outcome.own,
@@ -221,7 +220,7 @@ def _common(words: Iterable[str]) -> str:
 
 def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[str, Any]:
     """A claim without what its section shares; letter: of the note on why it has no number."""
-    claim, measured, found = outcome.claim, outcome.measured or Measured(), outcome.outcome
+    claim, measured, verdict = outcome.claim, outcome.measured or Measured(), outcome.outcome
     ours, interval = ours_text(outcome)
     apart = difference_texts(outcome) or [""] * len(claim.published)
     own = {"direction": claim.direction, "n": measured.n, "elsewhere": measured.elsewhere}
@@ -238,9 +237,9 @@ def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[
     return {
         "claim": claim,
         "unit": "" if claim.unit == "share" else claim.unit,
-        "verdict": found,
-        "sign": found.sign,
-        "kind": found.kind,
+        "verdict": verdict,
+        "sign": verdict.sign,
+        "kind": verdict.kind,
         "ours": ours,
         "interval": interval,
         "direction": own["direction"],

@@ -134,14 +134,14 @@ class PaperData:
         return self.need(key) if key in self.sources else None
 
 
-def find_data(given: Sequence[str], substitutes: Path | None) -> PaperData:
+def find_data(pairs: Sequence[str], substitutes: Path | None) -> PaperData:
     """What --data and --substitutes name; --data goes before.
 
-    given   KEY=PATH each; a key may come several times, for several files
+    pairs   KEY=PATH each; a key may come several times, for several files
     raises  InputError for an unknown key, a path that is not there, or a folder without such data
     """
     named: dict[str, list[Path]] = {}
-    for text in given:
+    for text in pairs:
         key, equals, path = text.partition("=")
         if not (equals and path):
             raise InputError(f"--data {text!r}; wanted KEY=PATH, where KEY is {', '.join(KEYS)}")

@@ -140,8 +140,8 @@ def _has_headings(path: Path) -> bool:
 
 def alignment(workspace: Workspace, name: str) -> Run:
     """Which words cross-attention aligns (Kobayashi et al. 2020, §5), of another model."""
-    given, translator = (workspace.data.need(key) for key in ("alignment", "translator"))
-    gold = read_gold(given.paths)
+    gold_data, translator = (workspace.data.need(key) for key in ("alignment", "translator"))
+    gold = read_gold(gold_data.paths)
     # a revision is one of the model that the rest is about
     loading = {**workspace.loading, "revision": None}
     model = load_translator(str(translator.paths[0]), languages=gold.languages, **loading)
@@ -309,8 +309,8 @@ def ablated(workspace: Workspace, name: str) -> Run:
 def checkpoint(workspace: Workspace, task: str, *, scratch: bool = False) -> Path:
     """The folder of a checkpoint: the user's, or one trained here; raises Unmeasured."""
     name = f"{task}-scratch" if scratch else task
-    given = workspace.data.get("checkpoints")
-    for folder in given.paths if given else ():
+    folders = workspace.data.get("checkpoints")
+    for folder in folders.paths if folders else ():
         for place in sorted(path for path in folder.iterdir() if path.is_dir()):
             if plain(place.name) == plain(name):
                 _check_origin(workspace, place, scratch=scratch)

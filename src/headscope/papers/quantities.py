@@ -120,11 +120,11 @@ class PaperRuns:
     @cached_property
     def untrained(self) -> dict[str, PaperRuns]:
         """The networks without training that the runs have as controls, by name."""
-        found: dict[str, dict[str, Run]] = {}
+        networks: dict[str, dict[str, Run]] = {}
         for name, run in self.runs.items():
             for network in controls(run.tree):
-                found.setdefault(str(network.name), {})[name] = Run(network, run.manifest)
-        return {name: PaperRuns(runs, others=self.others) for name, runs in found.items()}
+                networks.setdefault(str(network.name), {})[name] = Run(network, run.manifest)
+        return {name: PaperRuns(runs, others=self.others) for name, runs in networks.items()}
 
     def run(self, name: str) -> PaperRun:
         """A run; raises Unmeasured with the reason where it is missing."""
@@ -170,13 +170,13 @@ class PaperRun(Run):
         By their number, as some numbers have fewer groups of documents; none where all weigh the
         same (examples of a task), or the run was made before sizes were kept.
         """
-        found: dict[int, Float64] = {}
+        by_length: dict[int, Float64] = {}
         for part in self.tree.children.values():
             for name, sizes in part.data_vars.items():
                 if str(name).endswith(SIZES):
                     most = np.asarray(sizes.max(sizes.dims[1:]), np.float64)
-                    found.setdefault(len(most), most)
-        return found
+                    by_length.setdefault(len(most), most)
+        return by_length
 
     def interval(self, draws: Float64, bounds: Bounds = ANY) -> Estimate:
         """The value [...] of draws [replicate + 1, ...], its interval, between bounds."""

@@ -12,12 +12,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Unpack
 
 import pandas as pd
 
 import headscope
+from headscope.core.plug_ins import announced
 from headscope.core.settings_table import documented, keywords
 from headscope.core.verdict import not_asked
 from headscope.core.whole_file import write_whole
@@ -25,17 +27,7 @@ from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import save_picture
 from headscope.errors import InputError, ModelError, RunFolderError, one_line
 from headscope.page.shell import write_page
-from headscope.papers import (
-    claim_engine,
-    clark2019,
-    decoder_runs,
-    kobayashi2020,
-    kovaleva2019,
-    olsson2022,
-    paper_runs,
-    wang2023,
-    wu2024,
-)
+from headscope.papers import claim_engine, decoder_runs, paper_runs
 from headscope.papers.claim_engine import ClaimOutcome, Paper, PaperClaim
 from headscope.papers.own_models import own_model
 from headscope.papers.page import PaperOutcome, render
@@ -49,17 +41,7 @@ from headscope.run.settings import fingerprint
 from headscope.run.store import RESULTS, Run, RunFolder
 from headscope.tasks.task_request import Loading, LoadingFields
 
-PAPERS: dict[str, Paper] = {
-    paper.name: paper
-    for paper in (
-        clark2019.PAPER,
-        kovaleva2019.PAPER,
-        kobayashi2020.PAPER,
-        olsson2022.PAPER,
-        wang2023.PAPER,
-        wu2024.PAPER,
-    )
-}
+GROUP = "headscope.papers"  # of entry points
 MAKERS: dict[str, RunMaker] = {
     "tuned": paper_runs.tuned,
     "scratch": paper_runs.scratch,
@@ -94,11 +76,29 @@ COLUMNS = (
 )  # fmt: skip
 
 
+@cache
+def papers() -> dict[str, Paper]:
+    """All papers by name, ours and those of installed packages."""
+    return announced(GROUP, "paper", _checked)[0]
+
+
+def _checked(found: object, ours: bool) -> Paper:
+    if not isinstance(found, Paper):
+        raise InputError(f"found {found!r:.80}; wanted a Paper")
+    unknown = {name.partition(":")[0] for name in found.runs} - {*MAKERS, *found.makers}
+    if unknown:
+        raise InputError(
+            f"nothing makes its runs {', '.join(sorted(unknown))}; wanted makers of them in the "
+            f"paper, or one of ours: {', '.join(MAKERS)}"
+        )
+    return found
+
+
 def find_paper(name: str) -> Paper:
     """The paper of that name; raises InputError that lists them."""
-    if name not in PAPERS:
-        raise InputError(f"no paper called {name!r}; there are {', '.join(PAPERS)}")
-    return PAPERS[name]
+    if name not in papers():
+        raise InputError(f"no paper called {name!r}; there are {', '.join(papers())}")
+    return papers()[name]
 
 
 @documented(Loading)
@@ -205,7 +205,7 @@ def reproduced(paper: Paper, workspace: Workspace, *, command: str = "") -> Pape
 def _outcome(paper: Paper, workspace: Workspace, command: str) -> PaperOutcome:
     about, own = _about(paper, workspace)
     if about["architecture"]:
-        runs, absent, seconds = make_runs(workspace, paper.runs, MAKERS)
+        runs, absent, seconds = make_runs(workspace, paper.runs, {**MAKERS, **paper.makers})
     else:
         runs, absent, seconds = {}, dict.fromkeys(paper.runs, about.pop("absent")), {}
     sources = workspace.data.sources.values()

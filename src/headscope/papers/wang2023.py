@@ -1,5 +1,6 @@
 """Wang et al. (2023): the heads that tell who is given the object, in GPT-2 small."""
 
+from headscope.core.bibliography import SOURCES
 from headscope.core.results import place_name
 from headscope.core.terms import WANG
 from headscope.core.verdict import known
@@ -133,7 +134,7 @@ CIRCUIT = ClaimGroup(
 PAPER = Paper(
     "wang2023",
     "Interpretability in the Wild: a Circuit for Indirect Object Identification in GPT-2 Small",
-    WANG,
+    SOURCES[WANG],
     GPT2_SMALL.id,
     (GPT2_SMALL,),
     (ATTRIBUTION, CIRCUIT),

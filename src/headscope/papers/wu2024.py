@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from headscope.core.accumulators import Float64
+from headscope.core.bibliography import SOURCES
 from headscope.core.intervals import POSITIVE
 from headscope.core.terms import WU
 from headscope.core.verdict import Outcome, Verdict, between
@@ -36,8 +37,8 @@ MODELS = {  # layers, heads; top heads; heads of 0.1 or more, and of exactly 0, 
 
 
 def _steps(run: PaperRun) -> Float64:
-    found = run.results("circuits")
-    if "retrieval_steps" not in found:
+    scores = run.results("circuits")
+    if "retrieval_steps" not in scores:
         raise Unmeasured("needs 10 needles that the model tells in its own words: it tells fewer")
     return run.draws("circuits", "retrieval_steps")
 
@@ -120,7 +121,7 @@ def _group(model: str) -> ClaimGroup:
 PAPER = Paper(
     "wu2024",
     "Retrieval Head Mechanistically Explains Long-Context Factuality",
-    WU,
+    SOURCES[WU],
     next(iter(MODELS)),
     tuple(OwnModel(name, *one[:2]) for name, one in MODELS.items()),
     tuple(map(_group, MODELS)),

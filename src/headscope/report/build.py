@@ -21,7 +21,7 @@ from headscope.core.dictionary import terms, unit_label
 from headscope.core.head_metrics import head_metrics
 from headscope.core.headline import NEARLY_NOTHING, headline, looks_untrained, unclaimed_words
 from headscope.core.progress import begin
-from headscope.core.question import Question, questions
+from headscope.core.question import Question, in_run, parts, questions
 from headscope.core.results import (
     LIMITS,
     counted,
@@ -57,7 +57,6 @@ from headscope.report.card_page import cards
 from headscope.report.example_views import example_views
 from headscope.report.run_facts import Manifest
 from headscope.run.store import Run, RunFolder
-from headscope.views.prompt_page import write_prompts
 
 MOST, FEWEST = 6, 5  # sentences on kinds of labels; sentences below which maps are told of, too
 AT_ONCE = 2  # heads of a kind that say different things
@@ -186,7 +185,7 @@ def build_report(
     returns   the path of the page: self-contained, no request leaves it
     raises    UnwrittenError if the folder cannot be written
     """
-    beside = write_prompts(tree, folder)
+    beside = [page for write in parts("pages", in_run(tree)) for page in write(tree, folder)]
     page = render(tree, manifest, panels=panels, beside=beside)
     return write_page(folder / "report.html", page)
 

@@ -47,8 +47,10 @@ NAMED = 8  # heads that a row names
 def data(tree: xr.DataTree) -> dict[str, object]:
     """The data of the page's scripts; NaN becomes null."""
     layers, heads = shape(tree)
-    opens, told = shown(tree), telling_heads(tree, count=1)
-    first = told[0].layer * heads + told[0].head if told else 0  # shown before any is chosen
+    opens, telling = shown(tree), telling_heads(tree, count=1)
+    first = (
+        telling[0].layer * heads + telling[0].head if telling else 0
+    )  # shown before any is chosen
     if opens is not None:
         first = int(np.nanargmax(np.abs(opens.estimate.value)))
     return {

@@ -162,12 +162,12 @@ class Analysis:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
 
-    def checked(self, **given: Any) -> dict[str, Any]:
-        """The options given; raises ValueError unless the question allows each value."""
+    def checked(self, **options: Any) -> dict[str, Any]:
+        """The options; raises ValueError unless the question allows each value."""
         assert self._question is not None
-        for name, value in given.items():
+        for name, value in options.items():
             self._question.options[name].check(name, value)
-        return given
+        return options
 
     @classmethod
     def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:
@@ -282,7 +282,7 @@ def register(announced: Announced) -> Announced:
 
 def known_analyses() -> dict[str, type[Analysis]]:
     """The measures of all questions by name; one of a plug-in that is impossible is left out."""
-    return {asked.name: asked.part("measure") for asked in measured_questions()}
+    return {one.name: one.part("measure") for one in measured_questions()}
 
 
 def measured_questions() -> list[question.Question]:
@@ -291,24 +291,24 @@ def measured_questions() -> list[question.Question]:
     Only the measure of one that says nothing of it is imported.
     """
     measured = []
-    for asked in question.questions():
-        if asked.measure is None:
+    for one in question.questions():
+        if one.measure is None:
             continue
         try:
-            measured.append(_with_what_its_measure_says(asked))
+            measured.append(_with_what_its_measure_says(one))
         except InputError as error:
-            question.refuse_measure(asked.name, f"{error}; it is left out")
+            question.refuse_measure(one.name, f"{error}; it is left out")
     return measured
 
 
-def _with_what_its_measure_says(asked: question.Question) -> question.Question:
-    if asked.needs is not None:
-        return asked
-    kind = asked.part("measure")
+def _with_what_its_measure_says(announced: question.Question) -> question.Question:
+    if announced.needs is not None:
+        return announced
+    kind = announced.part("measure")
     _check_needs(kind)
     options = {name: question.Option(value, deep=True) for name, value in options_of(kind).items()}
     return replace(
-        asked, summary=kind.summary, source=kind.source, needs=kind.needs, options=options
+        announced, summary=kind.summary, source=kind.source, needs=kind.needs, options=options
     )
 
 
@@ -327,7 +327,7 @@ def options_of(kind: type[Analysis]) -> dict[str, Any]:
 
 def choose(names: tuple[str, ...] | None) -> list[str]:
     """The names asked for, checked; all known ones when None."""
-    known = [asked.name for asked in measured_questions()]
+    known = [one.name for one in measured_questions()]
     for name in names or ():
         if name not in known:
             raise unknown("analysis", name, known)

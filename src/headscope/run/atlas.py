@@ -174,7 +174,9 @@ def _atlas(
             counts=plan.counted(),
             shards=len(plan.shards),
             analyses=names,
-            linears=fastest_linears(model, longest_inputs(plan, settings), asked=execution.linears),
+            linears=fastest_linears(
+                model, longest_inputs(plan, settings), requested=execution.linears
+            ),
             threads=execution.threads_each,
             command=execution.command,
             engine=execution.engine,

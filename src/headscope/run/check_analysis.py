@@ -54,8 +54,8 @@ def check_result_is_labelled(bench: Bench) -> None:
         bench.claim(dim in result.indexes, f"the axis {dim!r} has no labels")
         wanted = {"layer": LAYERS, "head": HEADS}.get(str(dim))
         labels = result.indexes[dim].tolist()
-        told = f"{dim!r} is {labels}, wanted 0 … {size - 1}"
-        bench.claim(wanted is None or labels == list(range(wanted)), told)
+        fault = f"{dim!r} is {labels}, wanted 0 … {size - 1}"
+        bench.claim(wanted is None or labels == list(range(wanted)), fault)
 
 
 def check_intervals_are_in_order(bench: Bench) -> None:

@@ -190,12 +190,12 @@ class Computer:
         few = [analysis for analysis in self._analyses if not analysis.costly]
         network, maps = self.model.network, self.job.linears
         with threads_of(self.job.threads), linears(network, maps), self.instrument:
-            for given, analyses in ((examples, self._analyses), (cheap, few)):
-                for kind, places, shown in self.job.by_reading(given, analyses):
+            for inputs, analyses in ((examples, self._analyses), (cheap, few)):
+                for kind, places, shown in self.job.by_reading(inputs, analyses):
                     if kind not in self._sums:
                         self._sums[kind] = BandSums(shown, self._of_bands)
-                    for some in self._sums[kind].apart(places, given):
-                        self._run([given[at] for at in some], shown, advance)
+                    for some in self._sums[kind].apart(places, inputs):
+                        self._run([inputs[at] for at in some], shown, advance)
         return self._analyses
 
     @torch.inference_mode()
@@ -283,17 +283,17 @@ def _flat(of_bands: Mapping[str, Mapping[str, OfBand]]) -> dict[str, Analysis]:
     return {f"{BANDS}/{band}/{n}": a for band, few in of_bands.items() for n, a in few.items()}
 
 
-def fastest_linears(model: Model, examples: Sequence[Example], *, asked: str) -> str:
+def fastest_linears(model: Model, examples: Sequence[Example], *, requested: str) -> str:
     """Time the linear maps on a batch of these examples; returns the kind to use.
 
     In one thread, whatever the run will use: on a busy machine threads wait for each other longer
     than they compute, and the choice would change from run to run.
 
-    asked   "auto", or the kind to use if it is possible; see `linears.choose`
+    requested  "auto", or the kind to use if it is possible; see `linears.choose`
     raises  InputError if that kind is not possible
     """
-    if asked == "stock":
-        return asked
+    if requested == "stock":
+        return requested
     batch = model.batch(examples)
 
     def once() -> torch.Tensor:
@@ -302,7 +302,7 @@ def fastest_linears(model: Model, examples: Sequence[Example], *, asked: str) ->
         return output[batch.mask] if output.shape[:2] == batch.mask.shape else output
 
     with phase("warm up"), threads_of(1):
-        return choose(model.network, once, asked=asked)
+        return choose(model.network, once, requested=requested)
 
 
 @lru_cache(maxsize=1)

@@ -266,8 +266,8 @@ def tiny_views(batch: Batch, *, dtype: torch.dtype, whole: int | None = None) ->
     """The layers of the tiny model, run on a batch; equal batches are run once."""
     if whole is not None:
         return _run(batch, dtype, whole)
-    given = (batch.input_ids, batch.mask, batch.segment_ids)
-    key = (dtype, batch.input_ids.shape, *(tensor.numpy().tobytes() for tensor in given))
+    tensors = (batch.input_ids, batch.mask, batch.segment_ids)
+    key = (dtype, batch.input_ids.shape, *(tensor.numpy().tobytes() for tensor in tensors))
     if key not in _SEEN:
         _SEEN[key] = _run(batch, dtype, whole)
     return [

@@ -16,6 +16,8 @@ Two more are asked of pairs of heads alone: clusters and likeness of layers come
 A folder is read in their place: a model of the same shape, say of before the training.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,13 +25,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import nn
-from transformers import PreTrainedModel
 
 from headscope.core.control import CONTROL
 from headscope.core.progress import Advance, unheard
@@ -44,6 +45,9 @@ from headscope.model.placement import place_alike, plain, spread
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.manifest import dtype_of
 from headscope.run.readings import MOST_SAMPLED
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 NONE, RANDOM, PAIRS = "none", "random", "divergence"
 SHARE = 0.1  # ours: of the tokens of a run, read by all networks of the control together
@@ -112,9 +116,9 @@ def control_of(model: Model, wish: str | Path | None) -> Control | None:
 
 
 def controlled(names: list[str]) -> list[str]:
-    """Of the analyses of a run those that its control is asked too."""
-    asked = {q.name for q in questions() if q.claims is not None or q.controlled}
-    return [name for name in names if name in asked]
+    """The analyses of a run that its control repeats on untrained networks."""
+    with_control = {q.name for q in questions() if q.claims is not None or q.controlled}
+    return [name for name in names if name in with_control]
 
 
 def control_names(job: ShardJob) -> list[str]:
@@ -351,9 +355,9 @@ def _check_shape(model: Model, other: Model, place: str) -> None:
     )
     differ = [name for name in one if one[name] != two[name]]
     if differ:
-        found, wanted = (", ".join(f"{name} {of[name]}" for name in differ) for of in (two, one))
+        actual, wanted = (", ".join(f"{name} {of[name]}" for name in differ) for of in (two, one))
         raise ModelError(
-            f"the control {place!r} has {found}; wanted the shape of {model.name!r}: {wanted}; "
+            f"the control {place!r} has {actual}; wanted the shape of {model.name!r}: {wanted}; "
             "give a model of that shape, --control random, or --control none"
         )
     if other.limit < model.limit:

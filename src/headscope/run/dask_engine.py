@@ -60,19 +60,19 @@ def compute_on_dask(
             _check_gpus(client, scheduler)
         with _handed(client, _Job(name, (headscope.__version__, again, job)), scheduler):
             submit = partial(client.submit, _compute, name, pure=False, resources=resources)
-            left, asked = iter(shards), dict[str, Shard]()
+            left, pending = iter(shards), dict[str, Shard]()
             running = distributed.as_completed(loop=client.loop)
 
             def more() -> None:
                 most = IN_FLIGHT * max(1, len(client.nthreads()))
-                for shard in islice(left, max(0, most - len(asked))):
+                for shard in islice(left, max(0, most - len(pending))):
                     future = submit(shard, key=f"{name}-{shard.number}")
-                    asked[future.key] = shard
+                    pending[future.key] = shard
                     running.add(future)
 
             more()
             for future in running:
-                shard = asked.pop(future.key)
+                shard = pending.pop(future.key)
                 with _in_words(shard):
                     more()
                     state = future.result()

@@ -162,7 +162,7 @@ def _manifest(request: ExperimentRequest, spec: dict[str, Any], execution: Execu
     # Linear maps are timed on a batch of examples of middle length.
     middle = sorted(request.examples, key=len)[len(request.examples) // 2]
     batch = [middle] * max(1, request.batch_tokens // len(middle))
-    linears = fastest_linears(request.model, batch, asked=execution.linears)
+    linears = fastest_linears(request.model, batch, requested=execution.linears)
     manifest = new_manifest(
         spec,
         request.model,

@@ -58,9 +58,9 @@ def _results(folder: RunFolder, manifest: dict[str, Any] | None) -> Line:
     digest = None if manifest is None else manifest.get("results_sha256")
     if manifest is not None and not digest:
         return NOTE, "results", _unfinished(folder, manifest)
-    found = f"{RESULTS} is gone" if not there else _wrong(folder, manifest)
-    if found:
-        return BAD, "results", found
+    fault = f"{RESULTS} is gone" if not there else _wrong(folder, manifest)
+    if fault:
+        return BAD, "results", fault
     return OK, "results", f"{RESULTS} has the recorded hash"
 
 
@@ -90,8 +90,8 @@ def _shards(folder: RunFolder, manifest: dict[str, Any]) -> Line:
     wanted = manifest.get("shards", 0)
     if damaged:
         names = ", ".join(damaged[:3]) + (", …" if damaged[3:] else "")
-        found = f"{len(damaged)} damaged or of another run ({names})"
-        return BAD, "shards", f"{found}; run the command again: they are computed anew"
+        fault = f"{len(damaged)} damaged or of another run ({names})"
+        return BAD, "shards", f"{fault}; run the command again: they are computed anew"
     finished = manifest.get("results_sha256")
     if not (wanted and (whole or not finished)):
         return OK, "shards", "none is kept: the run is finished" if wanted else "the run has none"

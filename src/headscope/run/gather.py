@@ -195,7 +195,8 @@ def run_workers(
     again   loads the model in a process
     raises  HeadscopeError if a process dies; the shards kept so far stay
     """
-    context, count = worker_context(__name__), min(workers, len(shards))
+    context = worker_context(__name__, "transformers.modeling_utils")  # which opens models
+    count = min(workers, len(shards))
     handed = context.Queue()  # as arguments of a process they would keep the next one waiting
     handed.cancel_join_thread()
     packed = pickle.dumps((again, job))

@@ -77,10 +77,10 @@ def free_bytes(device: torch.device) -> int | None:
 
 def _kilobytes(file: str, name: str) -> int | None:
     try:
-        found = re.search(rf"^{name}:\s+(\d+) kB$", Path(file).read_text(), re.MULTILINE)
+        match = re.search(rf"^{name}:\s+(\d+) kB$", Path(file).read_text(), re.MULTILINE)
     except OSError:
         return None
-    return None if found is None else 1024 * int(found[1])
+    return None if match is None else 1024 * int(match[1])
 
 
 def what_fits(inputs: int, tokens: int, *, maps: int, free: int | None) -> str:

@@ -30,12 +30,12 @@ class _OpenedOnce(h5py.File):  # type: ignore[misc]  # h5py has no types
 
     def _referred(self, reference: h5py.Reference) -> Any:
         """Opened by its name: of what is opened by reference, HDF5 looks for the name each time."""
-        found = super().__getitem__(reference)
+        opened = super().__getitem__(reference)
         if self.mode != "r":
-            return found
-        address = str(h5py.h5o.get_info(found.id).addr)
+            return opened
+        address = str(h5py.h5o.get_info(opened.id).addr)
         if address not in self._known:
-            self._known[address] = self[found.name]
+            self._known[address] = self[opened.name]
         return self._known[address]
 
 

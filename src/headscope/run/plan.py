@@ -165,8 +165,8 @@ def encoded(model: Model, text: str, text_pair: str | None) -> Example:
     try:
         examples = encoder.encode(document)
     except CorpusError as error:  # its advice is for corpora
-        told = str(error).partition(";")[0]
-        raise InputError(f"{told}; wanted a text that fits whole: shorten it") from error
+        reason = str(error).partition(";")[0]
+        raise InputError(f"{reason}; wanted a text that fits whole: shorten it") from error
     if not examples:
         raise InputError(
             f"the tokenizer gives no tokens for {text[:40]!r}; wanted text it can read"

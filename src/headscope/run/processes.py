@@ -258,8 +258,8 @@ class Silences:
 
     def dead(self, file: Path) -> bool:
         """Whether the process of a record is dead; OSError where the file is gone."""
-        found = file.stat()
-        changed, this = found.st_mtime_ns, (found.st_dev, found.st_ino)
+        status = file.stat()
+        changed, this = status.st_mtime_ns, (status.st_dev, status.st_ino)
         before_read, record = self._read.get(this, (0, {}))
         if before_read != changed or not record:  # a lease is the record by another name
             record = read_record(file)
@@ -326,12 +326,12 @@ def processor() -> str:
 
 def records(folder: Path) -> dict[Path, dict[str, Any]]:
     """The records of a run folder, by file."""
-    found = {}
+    by_file = {}
     for name in sorted(names_in(folder / PROCESSES)):
         with suppress(OSError):
             if name.endswith(RECORD):
-                found[folder / PROCESSES / name] = read_record(folder / PROCESSES / name)
-    return found
+                by_file[folder / PROCESSES / name] = read_record(folder / PROCESSES / name)
+    return by_file
 
 
 def drop(*files: Path) -> None:

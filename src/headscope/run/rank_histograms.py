@@ -82,8 +82,8 @@ class RankHistograms(AnalysisPart):
         seen = np.flatnonzero(both)
         if self.scope.frequency_rank is None or len(seen) < 2:
             return None
-        given, own = corpus_ranks(-self.scope.frequency_rank[seen]), corpus_ranks(both[seen])
-        return both if np.array_equal(given, own) else None
+        scope_ranks, own = corpus_ranks(-self.scope.frequency_rank[seen]), corpus_ranks(both[seen])
+        return both if np.array_equal(scope_ranks, own) else None
 
     def agreement(self) -> float:
         """How well ranks agree with those that as many other documents would give, over tokens.
@@ -144,6 +144,8 @@ def around(
     sizes      [replicate + 1, number] of how many tokens, or pairs, it is; None: groups are equal
     agreement  of ranks with true ones: the interval reaches as far as its ends over it
     """
-    found = estimate_correlation(np.clip(fine + (coarse - coarse[0]), -1, 1), sizes)
-    low, high = np.minimum(found.low, found.low / agreement), found.high / agreement
-    return replace(found, low=np.maximum(low, -1), high=np.minimum(np.maximum(found.high, high), 1))
+    interval = estimate_correlation(np.clip(fine + (coarse - coarse[0]), -1, 1), sizes)
+    low, high = np.minimum(interval.low, interval.low / agreement), interval.high / agreement
+    return replace(
+        interval, low=np.maximum(low, -1), high=np.minimum(np.maximum(interval.high, high), 1)
+    )

@@ -140,10 +140,10 @@ def _processes(folder: Path) -> list[dict[str, Any]]:
     Times of change are held against each other, and against that of a file made now: all are the
     file system's, whatever clock it has.
     """
-    found = records(folder)
-    changed = {file: _changed(file) for file in found}
+    by_file = records(folder)
+    changed = {file: _changed(file) for file in by_file}
     now = max([*changed.values(), _now(folder / PROCESSES)], default=0.0)
-    for file, one in found.items():
+    for file, one in by_file.items():
         one.setdefault("state", "unknown")
         silent = now - changed[file]
         if one["state"] not in ENDED and (gone(one) or silent > SILENCE):
@@ -152,7 +152,7 @@ def _processes(folder: Path) -> list[dict[str, Any]]:
             doing = f" ({one['doing']})" if one.get("doing") else ""
             one |= {"error": f"{said} while {one['state']}{doing}"}
             one["state"] = "dead"
-    return list(found.values())
+    return list(by_file.values())
 
 
 def _changed(file: Path) -> float:

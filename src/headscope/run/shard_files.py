@@ -202,11 +202,11 @@ def _folder(first: int) -> str:
 
 
 def _folders_near(span: Span) -> set[str]:
-    found, width = {_folder(first) for first, _ in children(span)}, IN_A_FOLDER
+    folders, width = {_folder(first) for first, _ in children(span)}, IN_A_FOLDER
     while width <= span[0]:
         width *= FAN_IN
-        found.add(_folder(span[0] // width * width))
-    return found
+        folders.add(_folder(span[0] // width * width))
+    return folders
 
 
 @lru_cache(1 << 16)  # all names are looked at again and again

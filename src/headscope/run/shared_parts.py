@@ -124,7 +124,7 @@ class KeptParts:
         self,
         numbers: Collection[int],
         make: Callable[[int], State],
-        told: Callable[[int], object],
+        done: Callable[[int], object],
         *,
         what: str = "shard",
         last: bool = False,
@@ -135,24 +135,24 @@ class KeptParts:
         Of several processes each computes some of them first, until all are there.
 
         make    gives one by its number
-        told    called with the number of each that is there
+        done    called with the number of each that is there
         what    they are, as for `Member`
         member  how this process works
         last    only results are left to compute then: of several processes one goes on
         raises  WrittenElsewhereError in the others, once the results are there
         """
         if self.own is not None:
-            self.together(numbers, make, told, what=what, last=last, member=member)
+            self.together(numbers, make, done, what=what, last=last, member=member)
         for number in numbers:
             yield self.part(number, partial(make, number))
             if self.own is None:
-                told(number)
+                done(number)
 
     def together(
         self,
         numbers: Collection[int],
         make: Callable[[int], State],
-        told: Callable[[int], object],
+        done: Callable[[int], object],
         *,
         what: str = "shard",
         last: bool = False,
@@ -163,8 +163,8 @@ class KeptParts:
         if what in COUNTED:
             self.own.tell(parts=len(self.done.union(numbers)))
         for number in self.done.intersection(numbers):
-            told(number)
-        one = (member or Member)(self, [*numbers], make, lambda new: [*map(told, new)], what)
+            done(number)
+        one = (member or Member)(self, [*numbers], make, lambda new: [*map(done, new)], what)
         one.together(lambda: (one.all_there() and (not last or one.finishing())) or None)
 
     def keep(self, number: int, state: State) -> None:
@@ -220,8 +220,8 @@ class Member:
         while not self.refreshed():
             self.count()
             try:
-                if (given := end()) is not None:
-                    return given
+                if (result := end()) is not None:
+                    return result
                 if self.step():
                     continue
             except LostShardError:  # damaged, or merged by another
@@ -292,9 +292,9 @@ class Member:
         self.run.keep(span[0], self.make(span[0]))
         self.there[span[0]] = True
         if counted:
-            now, told = time.monotonic(), self.own.told
-            seconds, self.begun = told["seconds"] + now - self.begun, now
-            self.own.tell(shards=told["shards"] + 1, seconds=round(seconds, 3), doing="")
+            now, record = time.monotonic(), self.own.told
+            seconds, self.begun = record["seconds"] + now - self.begun, now
+            self.own.tell(shards=record["shards"] + 1, seconds=round(seconds, 3), doing="")
 
     def wanted(self, span: Span, spans: set[Span]) -> bool:
         """Whether it is not there; another may have finished it since the last look."""

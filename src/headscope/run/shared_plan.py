@@ -92,13 +92,13 @@ class _PlanParts(KeptParts):
 
 def state_of_part(part: PlanPart) -> State:
     """What a partition gives to the plan, as arrays for a file."""
-    told = {
+    packed = {
         "counts": part.counts.as_dict(),
         "listed": [*part.listed],
         "digests": part.digests,
         "readings": {kind: _told(reading) for kind, reading in part.readings.items()},
     }
-    text = np.frombuffer(json.dumps(told).encode(), np.uint8)
+    text = np.frombuffer(json.dumps(packed).encode(), np.uint8)
     shards = [[getattr(shard, name) for name in _COUNTED] for shard in part.shards]
     digests = bytes.fromhex("".join(shard.digest for shard in part.shards))
     return {
@@ -111,12 +111,14 @@ def state_of_part(part: PlanPart) -> State:
 
 def part_of_state(state: State, settings: Settings) -> PlanPart:
     """What `state_of_part` has packed."""
-    told = json.loads(state["told"].tobytes())
-    counts = EncodeCounts(**told["counts"])
-    counts.reasons = {name: Reason(**reason) for name, reason in told["counts"]["reasons"].items()}
+    packed = json.loads(state["told"].tobytes())
+    counts = EncodeCounts(**packed["counts"])
+    counts.reasons = {
+        name: Reason(**reason) for name, reason in packed["counts"]["reasons"].items()
+    }
     readings = {
         kind: _reading(one, state[kind], seed=settings.seed)
-        for kind, one in told["readings"].items()
+        for kind, one in packed["readings"].items()
     }
     digests = map(bytes.hex, map(bytes, state["shard_digests"]))
     shards = [
@@ -125,8 +127,8 @@ def part_of_state(state: State, settings: Settings) -> PlanPart:
             state["shards"].tolist(), digests, strict=True
         )
     ]
-    listed = dict.fromkeys(map(tuple, told["listed"]))
-    return PlanPart(shards, counts, settings.replicates, readings, listed, told["digests"])
+    listed = dict.fromkeys(map(tuple, packed["listed"]))
+    return PlanPart(shards, counts, settings.replicates, readings, listed, packed["digests"])
 
 
 def _told(reading: Reading) -> dict[str, Any]:
@@ -143,18 +145,18 @@ def _told(reading: Reading) -> dict[str, Any]:
     }
 
 
-def _reading(told: dict[str, Any], token_counts: Ints, *, seed: int) -> Reading:
+def _reading(packed: dict[str, Any], token_counts: Ints, *, seed: int) -> Reading:
     reading = Reading.new(0, seed=seed)
-    reading.token_counts, reading.sample.below = token_counts, told["below"]
+    reading.token_counts, reading.sample.below = token_counts, packed["below"]
     for choice, examples in (
-        (reading.stored_inputs, told["stored"]),
-        (reading.sample, told["sample"]),
+        (reading.stored_inputs, packed["stored"]),
+        (reading.sample, packed["sample"]),
     ):
         for one in examples:
             choice.consider(_example(one))
-    reading.annotations = Annotations(Counter(told["annotated"]), Counter(told["relations"]))
-    reading.counts, reading.lengths = Counter(told["counts"]), Counter(told["lengths"])
-    reading.longest, reading.equal = told["longest"], EqualDocuments.of_state(told["equal"])
+    reading.annotations = Annotations(Counter(packed["annotated"]), Counter(packed["relations"]))
+    reading.counts, reading.lengths = Counter(packed["counts"]), Counter(packed["lengths"])
+    reading.longest, reading.equal = packed["longest"], EqualDocuments.of_state(packed["equal"])
     return reading
 
 
@@ -165,14 +167,14 @@ def _plain(example: Example) -> dict[str, Any]:
     }
 
 
-def _example(told: dict[str, Any]) -> Example:
+def _example(packed: dict[str, Any]) -> Example:
     for name in ("input_ids", "segment_ids", "special", "word_index"):
-        if told[name] is not None:
-            told[name] = np.array(told[name], np.bool_ if name == "special" else np.int64)
-    if told["words"] is not None:
-        told["words"] = tuple(Word(**word) for word in told["words"])
-    told["mentions"] = tuple(Mention(**mention) for mention in told["mentions"])
-    for frame in told["frames"]:
+        if packed[name] is not None:
+            packed[name] = np.array(packed[name], np.bool_ if name == "special" else np.int64)
+    if packed["words"] is not None:
+        packed["words"] = tuple(Word(**word) for word in packed["words"])
+    packed["mentions"] = tuple(Mention(**mention) for mention in packed["mentions"])
+    for frame in packed["frames"]:
         frame["elements"] = tuple(FrameElement(**element) for element in frame["elements"])
-    told["frames"] = tuple(Frame(**frame) for frame in told["frames"])
-    return Example(**told)
+    packed["frames"] = tuple(Frame(**frame) for frame in packed["frames"])
+    return Example(**packed)

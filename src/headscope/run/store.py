@@ -303,8 +303,8 @@ class Run:
 
     def find(self, what: str) -> pd.DataFrame:
         """The heads that do something, say "direct object"; see `headscope.find_heads`."""
-        found: pd.DataFrame = headscope.find_heads(self.tree, what)
-        return found
+        heads: pd.DataFrame = headscope.find_heads(self.tree, what)
+        return heads
 
     def figure(self, name: str, *, columns: int | None = None) -> Figure:
         """A figure of the report with its caption, by the name of its file: "best_heads".

@@ -46,9 +46,9 @@ STRANGER = (
 
 def refusal(status: int, message: str) -> JSONResponse:
     """What was found, wanted and is to do, of a message that says so in this order."""
-    found, _, rest = message.partition("; wanted ")
+    problem, _, rest = message.partition("; wanted ")
     wanted, _, do = rest.partition(": ")
-    return JSONResponse({"error": message, "found": found, "wanted": wanted, "do": do}, status)
+    return JSONResponse({"error": message, "found": problem, "wanted": wanted, "do": do}, status)
 
 
 class Guard:
@@ -88,16 +88,16 @@ class Guard:
         headers = Headers(scope=dict(scope))
         named = headers.getlist("host")
         if len(named) != 1 or not self._ours(named[0]):
-            found = f"the name {', '.join(named)[:80]!r} of this server"
-            return refusal(403, f"found {found}; wanted the one it was given: {OPEN}")
+            host = f"the name {', '.join(named)[:80]!r} of this server"
+            return refusal(403, f"found {host}; wanted the one it was given: {OPEN}")
         if not set(headers.getlist("origin")) <= {f"http://{named[0]}", f"https://{named[0]}"}:
             return refusal(403, f"found a request of another page; wanted the server's own: {OPEN}")
-        asked = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        given = [value for name, value in asked if name == TOKEN]
-        if given and scope["method"] in ("GET", "HEAD") and self._right(given[-1]):
-            return self._welcome(scope, [pair for pair in asked if pair[0] != TOKEN])
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        tokens = [value for name, value in query if name == TOKEN]
+        if tokens and scope["method"] in ("GET", "HEAD") and self._right(tokens[-1]):
+            return self._welcome(scope, [pair for pair in query if pair[0] != TOKEN])
         kept = cookie_parser(headers.get("cookie", "")).get(self.cookie)
-        if not given and (self._right(headers.get(HEADER)) or self._right(kept)):
+        if not tokens and (self._right(headers.get(HEADER)) or self._right(kept)):
             return None
         if "text/html" in headers.get("accept", ""):
             return HTMLResponse(notice(*STRANGER), 403, {"Content-Security-Policy": OWN})
@@ -122,8 +122,8 @@ class Guard:
         except ValueError:
             return False
 
-    def _right(self, given: str | None) -> bool:
-        return given is not None and secrets.compare_digest(given.encode(), self.token.encode())
+    def _right(self, token: str | None) -> bool:
+        return token is not None and secrets.compare_digest(token.encode(), self.token.encode())
 
     def _welcome(self, scope: Mapping[str, Any], rest: list[tuple[str, str]]) -> Response:
         """The same address without the token, which is kept in a cookie."""

@@ -113,13 +113,13 @@ def _ask_for_all(stack: dict[str, Any]) -> None:
     stack["detail"] = detail | {"heads": places, "bits": BITS, "why": why, "blocks": []}
 
 
-def head_answer(shown: ExampleMaps, asked: HeadRequest) -> bytes:
+def head_answer(shown: ExampleMaps, request: HeadRequest) -> bytes:
     """Exact weights and vectors of one head, as the page unpacks them.
 
     raises  InputError for a head that is not there
     """
-    at, *place = asked.place
+    at, *place = request.place
     size = shown.stacks[at].attention.shape[:2] if at < len(shown.stacks) else (0, 0)
     if place[0] >= size[0] or place[1] >= size[1]:
-        raise InputError(f"found the head {asked.place}, from 0; it is not there")
+        raise InputError(f"found the head {request.place}, from 0; it is not there")
     return bytes(block_of(shown.stacks[at], (place[0], place[1]), bits=BITS, pack=joined))

@@ -72,23 +72,23 @@ class LiveApp:
 
     async def read(self, request: Request) -> Response:
         """What the model does with a text; an older text of the same page is dropped."""
-        client, asked, model = *await _given(request, read_request), self._there
+        client, query, model = *await _given(request, read_request), self._there
 
         def work(ticket: Ticket) -> bytes:
             with memory_told(SHORTER):
-                return answer(model.read(asked, ticket.check), self.labels)
+                return answer(model.read(query, ticket.check), self.labels)
 
         return await self._wait(request, self.line.put(client, "read", work, renews=True))
 
     async def head(self, request: Request) -> Response:
         """A head's exact weights and vectors."""
-        client, asked, model = *await _given(request, head_request), self._there
+        client, query, model = *await _given(request, head_request), self._there
 
         def work(ticket: Ticket) -> bytes:
             with memory_told(SHORTER):
-                return head_answer(model.read(asked.text, ticket.check).shown, asked)
+                return head_answer(model.read(query.text, ticket.check).shown, query)
 
-        return await self._wait(request, self.line.put(client, f"head {asked.place}", work))
+        return await self._wait(request, self.line.put(client, f"head {query.place}", work))
 
     @property
     def _there(self) -> LiveModel:
@@ -114,14 +114,14 @@ class LiveApp:
     def of_run(self, request: Request) -> Response:
         """A page or a file of the run."""
         assert self.pages is not None
-        found = self.pages.get(request.path_params["name"])
-        if found is None:
+        page = self.pages.get(request.path_params["name"])
+        if page is None:
             name = request.path_params["name"][:80]
             return refusal(
                 404, f"found no {name!r} of this run; wanted one of its pages: go to /run/"
             )
-        policy = {"Content-Security-Policy": found.policy}
-        return Response(found.content, media_type=found.kind, headers=policy)
+        policy = {"Content-Security-Policy": page.policy}
+        return Response(page.content, media_type=page.kind, headers=policy)
 
 
 async def _disconnected(request: Request) -> None:
@@ -156,7 +156,7 @@ HANDLED = (HTTPException, HeadscopeError, ClientDisconnect, Exception)
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    """Whatever goes wrong is told, and the server stays."""
+    """Report any error to the client; the server keeps running."""
     if isinstance(error, ClientDisconnect):
         return Response(status_code=GONE)
     if isinstance(error, HTTPException):
@@ -164,9 +164,9 @@ async def _refused(_: Request, error: Exception) -> Response:
     if isinstance(error, HeadscopeError):
         status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 503)
         return refusal(status, str(error))
-    told = f"failed with {type(error).__name__}: {str(error)[:200]}"
-    print(f"headscope: {told!r}", file=sys.stderr)
-    return refusal(500, f"{told}; wanted an answer: report this error of headscope")
+    message = f"failed with {type(error).__name__}: {str(error)[:200]}"
+    print(f"headscope: {message!r}", file=sys.stderr)
+    return refusal(500, f"{message}; wanted an answer: report this error of headscope")
 
 
 # --- of a model, or of a run and its model ---------------------------------------------------
@@ -212,13 +212,13 @@ def live_app(
         model = _model(name, longest, loading)
         return LiveApp(line, model, LivePage(model.about, text, pair))
     pages = RunPages(Path(name))
-    told, absent, of_run = pages.model, "", None
+    named, absent, of_run = pages.model, "", None
     try:
-        revision = loading["revision"] or told.get("revision") or None
-        of_run = _model(str(told.get("name", "")), longest, loading | {"revision": revision})
-        if of_run.model.sha256 != told.get("sha256"):
+        revision = loading["revision"] or named.get("revision") or None
+        of_run = _model(str(named.get("name", "")), longest, loading | {"revision": revision})
+        if of_run.model.sha256 != named.get("sha256"):
             absent = (
-                f"The model {told['name']!r} has other weights by now than when the run was made: "
+                f"The model {named['name']!r} has other weights by now than when the run was made: "
                 "what is typed here is read with other weights than the report tells of."
             )
     except HeadscopeError as error:

@@ -97,17 +97,17 @@ class LiveModel:
             "mask": self.model.tokenizer.mask_token if self.opened.answers == MASK else None,
         }
 
-    def read(self, asked: ReadRequest, stop: Check) -> Read:
+    def read(self, request: ReadRequest, stop: Check) -> Read:
         """What the model does with a text, and beside it what the changed model does.
 
         stop    called between layers; what it raises ends the pass
         raises  InputError for a text that is empty or too long, and for heads that are not there;
                 ModelError for changes to a family that can only be read
         """
-        whole = self._pass(asked.text, asked.pair, Changes(), stop)
-        if not (changes := self._there(asked.changes, whole.shown)):
+        whole = self._pass(request.text, request.pair, Changes(), stop)
+        if not (changes := self._there(request.changes, whole.shown)):
             return Read(whole.shown, self._outcome(whole, None))
-        changed = self._pass(asked.text, asked.pair, changes, stop)
+        changed = self._pass(request.text, request.pair, changes, stop)
         stacks = tuple(
             replace(one, versus=NamedMaps("versus", CHANGED, "probability", other.attention))
             for one, other in zip(whole.shown.stacks, changed.shown.stacks, strict=True)

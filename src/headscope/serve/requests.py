@@ -61,35 +61,35 @@ class HeadRequest:
 
 def read_request(body: bytes) -> ReadRequest:
     """What was sent; raises InputError for anything that is no such request."""
-    given = _object(body)
-    changes = given.get("changes") or {}
+    fields = _object(body)
+    changes = fields.get("changes") or {}
     if not isinstance(changes, dict) or not changes.keys() <= {*WIDTHS, "layer"}:
         raise InputError(f"found changes {str(changes)[:60]}; wanted off, even, zero and layer")
     some = {name: _places(name, changes.get(name, [])) for name in WIDTHS}
     some["even"] -= some["off"]
     layer = None if (layer := changes.get("layer")) is None else _number(layer)
-    return ReadRequest(*_texts(given), Changes(**some, layer=layer if some["zero"] else None))
+    return ReadRequest(*_texts(fields), Changes(**some, layer=layer if some["zero"] else None))
 
 
 def head_request(body: bytes) -> HeadRequest:
     """Likewise, with stack, layer and head."""
-    given = _object(body)
-    stack, layer, head = (_number(given.get(name)) for name in ("stack", "layer", "head"))
-    return HeadRequest(ReadRequest(*_texts(given)), (stack, layer, head))
+    fields = _object(body)
+    stack, layer, head = (_number(fields.get(name)) for name in ("stack", "layer", "head"))
+    return HeadRequest(ReadRequest(*_texts(fields)), (stack, layer, head))
 
 
 def _object(body: bytes) -> Mapping[str, Any]:
     try:
-        given = json.loads(body)
+        fields = json.loads(body)
     except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
+        fields = None
+    if not isinstance(fields, dict):
         raise InputError(f"found {body[:40]!r}; {WANTED}")
-    return given
+    return fields
 
 
-def _texts(given: Mapping[str, Any]) -> tuple[str, str]:
-    text, pair = given.get("text"), given.get("pair", "")
+def _texts(fields: Mapping[str, Any]) -> tuple[str, str]:
+    text, pair = fields.get("text"), fields.get("pair", "")
     if not isinstance(text, str) or not isinstance(pair, str):
         raise InputError(f"found a text that is no text; {WANTED}")
     if (length := len(text) + len(pair)) > MOST_CHARACTERS:
@@ -100,10 +100,12 @@ def _texts(given: Mapping[str, Any]) -> tuple[str, str]:
     return text.encode("utf-8", "replace").decode(), pair.encode("utf-8", "replace").decode()
 
 
-def _places(name: str, given: Any) -> Changed:
-    rows: list[Any] = given if isinstance(given, list) else [None]
+def _places(name: str, numbers: Any) -> Changed:
+    rows: list[Any] = numbers if isinstance(numbers, list) else [None]
     if not all(isinstance(row, list) and len(row) == WIDTHS[name] for row in rows):
-        raise InputError(f"found {name} = {str(given)[:60]}; wanted rows of {WIDTHS[name]} numbers")
+        raise InputError(
+            f"found {name} = {str(numbers)[:60]}; wanted rows of {WIDTHS[name]} numbers"
+        )
     return frozenset(tuple(_number(value) for value in row) for row in rows)
 
 

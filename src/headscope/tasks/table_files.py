@@ -167,47 +167,51 @@ class Columns:
 
 
 def choose(
-    names: Sequence[str], *, source: str, pair: bool | None, given: Mapping[str, str] | None = None
+    names: Sequence[str],
+    *,
+    source: str,
+    pair: bool | None,
+    columns: Mapping[str, str] | None = None,
 ) -> Columns:
     """The columns of a table.
 
     names   its column names
     pair    whether the task is about two texts; None if either will do
-    given   {role: column} for those that are not to be guessed; "" for none
+    columns {role: column} for those that are not to be guessed; "" for none
     raises  InputError if a role or a column does not exist, or a text or the label is not found
     """
-    given = dict(given or {})
-    for role, name in given.items():
+    columns = dict(columns or {})
+    for role, name in columns.items():
         if role not in ROLES:
             raise InputError(f"columns: no role {role!r}; there are {', '.join(ROLES)}")
         if name and name not in names:
             raise InputError(f"{source} has no column {name!r}; it has {_listed(names)}")
-    first, second = _texts(names, source, pair, given)
-    label = given.get("label") or _first(LABELS, names)
+    first, second = _texts(names, source, pair, columns)
+    label = columns.get("label") or _first(LABELS, names)
     if label is None:
         raise InputError(
             f"{source} has no labels: none of its columns {_listed(names)} is one of "
             f"{', '.join(LABELS)}\nwanted a split with labels (dev, not test), or "
             "--columns label=NAME"
         )
-    id_column = given["id"] if "id" in given else _first(IDS, names)
+    id_column = columns["id"] if "id" in columns else _first(IDS, names)
     return Columns(first, second, label, id_column or None)
 
 
 def _texts(
-    names: Sequence[str], source: str, pair: bool | None, given: Mapping[str, str]
+    names: Sequence[str], source: str, pair: bool | None, columns: Mapping[str, str]
 ) -> tuple[str, str | None]:
-    if "text_a" in given:
-        second = given.get("text_b") or None
+    if "text_a" in columns:
+        second = columns.get("text_b") or None
         if pair and second is None:
             raise InputError(
-                f"columns: text_a is {given['text_a']!r} and text_b is not given; this task "
+                f"columns: text_a is {columns['text_a']!r} and text_b is not given; this task "
                 "compares two texts: give --columns text_a=NAME,text_b=NAME"
             )
-        return given["text_a"], second
+        return columns["text_a"], second
     two = None if pair is False else next((p for p in PAIRS if set(p) <= set(names)), None)
     if two is not None:
-        return two[0], given.get("text_b", two[1]) or None
+        return two[0], columns.get("text_b", two[1]) or None
     single = None if pair else _first(SINGLES, names)
     if single is None:
         wanted = "two texts" if pair else "one text" if pair is False else "one text or two"
@@ -216,7 +220,7 @@ def _texts(
             f"{'sentence' if pair is False else 'sentence1 and sentence2'}\n"
             "say which they are: --columns text_a=NAME,text_b=NAME,label=NAME"
         )
-    return single, given.get("text_b") or None
+    return single, columns.get("text_b") or None
 
 
 def _first(wanted: Sequence[str], names: Sequence[str]) -> str | None:

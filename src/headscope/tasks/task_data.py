@@ -105,7 +105,7 @@ def read_task(
         table = table_files.read_table(path, headless=_headless(path, name))
         source, digest = str(path), file_sha256(path)
     pair = name not in table_files.SINGLE_TASKS if name in GLUE else None
-    chosen = table_files.choose(table.columns, source=source, given=columns, pair=pair)
+    chosen = table_files.choose(table.columns, source=source, columns=columns, pair=pair)
     records, notes = _whole(table, source, spare_faulty=name in GLUE)
     if known is None:
         known = guessed_task(name, [r.cells.get(chosen.label) for r in records], source=source)

@@ -4,14 +4,16 @@ As `headscope.load`, with the network's classification head: safetensors only, r
 unless asked for. The order of the classes is compared with the checkpoint's own configuration.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+import transformers
 from torch import nn
-from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from headscope.errors import ModelError
 from headscope.model import checkpoint, weights
@@ -19,6 +21,9 @@ from headscope.model.checkpoint import Checkpoint
 from headscope.model.model import Model, checked
 from headscope.model.placement import DeviceMap, Placement
 from headscope.tasks.task import Task, known_task, own_task, plain
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(eq=False)
@@ -60,13 +65,13 @@ def load_for_task(
                  new one is asked for), with classes of another number, name or order than the
                  task's, and for encoder-decoders
     """
-    given, where = str(name), Placement(device, device_map)
-    source = Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
+    path, where = str(name), Placement(device, device_map)
+    source = Checkpoint(path, revision=revision, trust_remote_code=trust_remote_code)
     with checkpoint.quietly(), torch.random.fork_rng():
         torch.manual_seed(seed)
         config, tokenizer = source.config, source.tokenizer
         fresh = random_init or new_head
-        notes = [] if fresh else list(_checked_head(given, config, task))
+        notes = [] if fresh else list(_checked_head(path, config, task))
         _state_task(config, tokenizer, task, anew=fresh)
         network = _random(source) if random_init else _read(source, dtype, where, new_head=new_head)
     if fresh:
@@ -75,7 +80,7 @@ def load_for_task(
         network.to(device).eval()  # type: ignore[arg-type]
     origin = "" if random_init else source.weights_sha256(network)
     digest = weights.parameters_sha256(network) if fresh else origin
-    model = checked(Model(network, tokenizer, given, source.commit, digest))
+    model = checked(Model(network, tokenizer, path, source.commit, digest))
     start = "random" if random_init else "new head" if new_head else "checkpoint"
     return TaskModel(model, task, start, origin, tuple(notes))
 
@@ -170,7 +175,10 @@ def _state_task(config: Any, tokenizer: Any, task: Task, *, anew: bool) -> None:
 def _read(source: Checkpoint, dtype: str, where: Placement, *, new_head: bool) -> PreTrainedModel:
     network: PreTrainedModel
     network, missing = source.network(
-        AutoModelForSequenceClassification, dtype, where, ignore_mismatched_sizes=new_head
+        transformers.AutoModelForSequenceClassification,
+        dtype,
+        where,
+        ignore_mismatched_sizes=new_head,
     )
     head = {key for key in missing if not key.startswith(f"{network.base_model_prefix}.")}
     if head and not new_head:
@@ -184,7 +192,7 @@ def _read(source: Checkpoint, dtype: str, where: Placement, *, new_head: bool) -
 def _random(source: Checkpoint) -> PreTrainedModel:
     network: PreTrainedModel = checkpoint.attempt(
         source.name,
-        AutoModelForSequenceClassification.from_config,
+        transformers.AutoModelForSequenceClassification.from_config,
         source.config,
         attn_implementation="eager",
         dtype=torch.float32,

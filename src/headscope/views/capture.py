@@ -128,8 +128,8 @@ def _words(
     if not model.tokenizer.is_fast:
         return _words_by_spaces(TokenizerReader(model.tokenizer, target=target), texts, ids), []
     kinds = ("text_target",) if target else ("text", "text_pair")
-    asked = dict(zip(kinds, texts, strict=False))
-    encoded = model.tokenizer(**asked, return_offsets_mapping=True, verbose=False)
+    texts_by_kind = dict(zip(kinds, texts, strict=False))
+    encoded = model.tokenizer(**texts_by_kind, return_offsets_mapping=True, verbose=False)
     if list(encoded.input_ids) != ids.tolist():
         return np.full(len(ids), -1, np.int64), []
     pairs = zip(encoded.sequence_ids(0), encoded.word_ids(0), strict=True)
@@ -169,8 +169,8 @@ def _counted(places: Sequence[Any]) -> Ints:
     return word
 
 
-def _window(asked: tuple[int, int] | None, tokens: int) -> slice:
-    start, stop = asked or (0, min(tokens, MOST_TOKENS))
+def _window(window: tuple[int, int] | None, tokens: int) -> slice:
+    start, stop = window or (0, min(tokens, MOST_TOKENS))
     if not 0 <= start < stop <= tokens or stop - start > MOST_TOKENS:
         raise InputError(
             f"found a window from token {start + 1} to {stop}; wanted at most {MOST_TOKENS} "

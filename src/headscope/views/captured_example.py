@@ -217,10 +217,10 @@ def beside_text(shown: ExampleMaps, other: ExampleMaps) -> ExampleMaps:
     """
     lengths = [(len(a), len(b)) for a, b in zip(shown.sides, other.sides, strict=True)]
     if any(mine != theirs for mine, theirs in lengths):
-        told = ", ".join(f"{mine} and {theirs}" for mine, theirs in lengths)
+        counts = ", ".join(f"{mine} and {theirs}" for mine, theirs in lengths)
         raise InputError(
-            f"the two texts have {told} tokens; wanted equally many: only then each weight of one "
-            "stands beside one of the other"
+            f"the two texts have {counts} tokens; wanted equally many: only then each weight of "
+            "one stands beside one of the other"
         )
     sides = tuple(_joined(a, b) for a, b in zip(shown.sides, other.sides, strict=True))
     return replace(_with(shown, other, "attention, other text"), sides=sides)

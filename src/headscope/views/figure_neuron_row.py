@@ -108,11 +108,11 @@ def _parts(
 
 def _seen(score: Floats, weight: Floats) -> npt.NDArray[np.intp]:
     """[place] the keys that were not masked."""
-    given = weight > 0
-    if not given.any():
+    positive = weight > 0
+    if not positive.any():
         raise InputError("the weights of this token are all 0; wanted a softmax over its keys")
-    share = np.exp(np.minimum(score - score[given].max(), 0))
-    return np.flatnonzero(given | (share < MASKED))
+    share = np.exp(np.minimum(score - score[positive].max(), 0))
+    return np.flatnonzero(positive | (share < MASKED))
 
 
 def _check_softmax(score: Floats, weight: Floats) -> None:

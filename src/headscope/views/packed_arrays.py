@@ -134,7 +134,7 @@ def _signed(rows: Floats, bits: int) -> tuple[Floats, npt.NDArray[np.signedinteg
 def detail_of(
     stack: StackMaps,
     sides: Sequence[TokenSide],
-    asked: Detail,
+    detail: Detail,
     *,
     room: int,
     least: int,
@@ -142,15 +142,15 @@ def detail_of(
 ) -> dict[str, Any]:
     """The heads that a page shows with exact weights and vectors, as plain values for JSON.
 
-    asked   heads (layer, head); "all", "none", or "auto": as many as fit, see `plainest`
+    detail  heads (layer, head); "all", "none", or "auto": as many as fit, see `plainest`
     room    characters that they may take, where "auto"; `least` heads are there in any case
     opened  the head that comes first of as many as fit
     raises  InputError for heads that are not there, or another word
     """
-    bits = _bits(stack, asked)
+    bits = _bits(stack, detail)
     order = plainest(stack, sides)
     order.sort(key=lambda place: place != opened)
-    heads, blocks = _chosen(stack, order, asked, bits=bits, room=room, least=least)
+    heads, blocks = _chosen(stack, order, detail, bits=bits, room=room, least=least)
     layers, count = stack.attention.shape[:2]
     vectors = stack.vectors
     why = "" if vectors else stack.why_none
@@ -178,27 +178,27 @@ def detail_of(
 
 
 def _chosen(
-    stack: StackMaps, order: Heads, asked: Detail, *, bits: int, room: int, least: int
+    stack: StackMaps, order: Heads, detail: Detail, *, bits: int, room: int, least: int
 ) -> tuple[list[tuple[int, int]], list[str]]:
     layers, count = stack.attention.shape[:2]
-    if not isinstance(asked, str):
-        given = [(int(layer), int(head)) for layer, head in asked]
-        for layer, head in given:
+    if not isinstance(detail, str):
+        places = [(int(layer), int(head)) for layer, head in detail]
+        for layer, head in places:
             if not (0 <= layer < layers and 0 <= head < count):
                 raise InputError(
                     f"found detail for {in_both(layer_number(layer), head)}; there are {layers} "
                     f"layers × {count} heads"
                 )
-        return given, [block_of(stack, head, bits=bits) for head in given]
-    if asked not in ("auto", "all", "none"):
-        raise InputError(f"detail is {asked!r}; wanted auto, all, none, or heads (layer, head)")
-    if asked == "none":
+        return places, [block_of(stack, head, bits=bits) for head in places]
+    if detail not in ("auto", "all", "none"):
+        raise InputError(f"detail is {detail!r}; wanted auto, all, none, or heads (layer, head)")
+    if detail == "none":
         return [], []
     heads, blocks, size = list[tuple[int, int]](), list[str](), 0
     for place in order:
         block = block_of(stack, place, bits=bits)
         size += len(block)
-        if asked == "auto" and size > room and len(heads) >= least:
+        if detail == "auto" and size > room and len(heads) >= least:
             break
         heads.append(place)
         blocks.append(block)
@@ -219,12 +219,12 @@ def plainest(stack: StackMaps, sides: Sequence[TokenSide]) -> list[tuple[int, in
     return list(zip(layer.tolist(), head.tolist(), strict=True))
 
 
-def _bits(stack: StackMaps, asked: Detail) -> int:
+def _bits(stack: StackMaps, detail: Detail) -> int:
     """Bits per number of a vector: 16 where there is room, else 8."""
     if stack.vectors is None:
         return 8
     layers, heads, queries, dim = stack.vectors.queries.shape
-    count = layers * heads if isinstance(asked, str) else len(asked)
+    count = layers * heads if isinstance(detail, str) else len(detail)
     return 16 if count * (queries + stack.vectors.keys.shape[2]) * dim <= FINE else 8
 
 

@@ -53,8 +53,8 @@ def view_arrays(
     shape = (len(rows), len(columns))
     maps = _attention(attention, shape)
     more = tuple(
-        NamedMaps(key, key, "1", _maps(key, given, shape, like=maps.shape))
-        for key, given in (measures or {}).items()
+        NamedMaps(key, key, "1", _maps(key, value, shape, like=maps.shape))
+        for key, value in (measures or {}).items()
     )
     norms = None
     if value_norm is not None:
@@ -70,10 +70,10 @@ def view_arrays(
         more,
     )
     sides = (rows,) if columns is rows else (rows, columns)
-    told = [list(row) for row in labels] if labels else stack_labels(stack, sides)
-    if [len(row) for row in told] != [maps.shape[1]] * maps.shape[0]:
+    label_rows = [list(row) for row in labels] if labels else stack_labels(stack, sides)
+    if [len(row) for row in label_rows] != [maps.shape[1]] * maps.shape[0]:
         raise InputError(f"labels do not fit {maps.shape[0]} layers × {maps.shape[1]} heads")
-    return View(captured_example.ExampleMaps(name, sides, (stack,)), [told], detail)
+    return View(captured_example.ExampleMaps(name, sides, (stack,)), [label_rows], detail)
 
 
 def _side(
@@ -103,8 +103,8 @@ def _side(
     )
 
 
-def _attention(given: Any, shape: tuple[int, int]) -> Floats:
-    maps = _maps("attention", given, shape)
+def _attention(value: Any, shape: tuple[int, int]) -> Floats:
+    maps = _maps("attention", value, shape)
     if (sums := maps.sum(-1)).size and sums.max() > 1 + ROUNDING:
         raise InputError(
             f"rows of attention sum to as much as {sums.max():.3g}; wanted probabilities, at most "
@@ -114,10 +114,10 @@ def _attention(given: Any, shape: tuple[int, int]) -> Floats:
 
 
 def _maps(
-    name: str, given: Any, shape: tuple[int, int], *, like: tuple[int, ...] | None = None
+    name: str, values: Any, shape: tuple[int, int], *, like: tuple[int, ...] | None = None
 ) -> Floats:
     """[layer, head, query, key] of maps given in any of the usual shapes."""
-    layers = [_numpy(name, one) for one in given] if isinstance(given, list | tuple) else None
+    layers = [_numpy(name, one) for one in values] if isinstance(values, list | tuple) else None
     if layers and all(one.ndim == 4 for one in layers):
         if any(len(one) != 1 for one in layers):
             raise InputError(
@@ -125,7 +125,7 @@ def _maps(
             )
         maps = np.concatenate(layers)  # [layer, head, query, key]
     else:
-        maps = _numpy(name, given)
+        maps = _numpy(name, values)
     if maps.ndim == 5 and maps.shape[1] == 1:
         maps = maps[:, 0]
     if maps.ndim not in (2, 3, 4):
@@ -160,8 +160,8 @@ def _vectors(
     return captured_example.Vectors(q, k, np.full(layers, factor, np.float32))
 
 
-def _array(name: str, given: Any, shape: tuple[int, ...]) -> Floats:
-    array = _numpy(name, given)
+def _array(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
+    array = _numpy(name, value)
     if array.shape != shape:
         raise InputError(f"{name} has the shape {array.shape}; wanted {shape}")
     _finite(name, array)
@@ -173,11 +173,11 @@ def _finite(name: str, array: Floats) -> None:
         raise InputError(f"{name} holds NaN or infinite numbers; wanted a number for every pair")
 
 
-def _numpy(name: str, given: Any) -> Floats:
+def _numpy(name: str, value: Any) -> Floats:
     """Any array as float32 on the host."""
-    if hasattr(given, "detach"):  # torch, where numpy() refuses gradients and bfloat16
-        given = given.detach().cpu().float()
+    if hasattr(value, "detach"):  # torch, where numpy() refuses gradients and bfloat16
+        value = value.detach().cpu().float()
     try:
-        return np.asarray(given, np.float32)
+        return np.asarray(value, np.float32)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} is no array of numbers ({error})") from error

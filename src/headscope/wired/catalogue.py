@@ -46,9 +46,9 @@ class Rests:
     @property
     def idle(self) -> Feature:
         """Where heads rest that find nothing."""
-        found = self.closing or self.opening or self.first
-        assert found is not None
-        return found
+        place = self.closing or self.opening or self.first
+        assert place is not None
+        return place
 
     @property
     def causal(self) -> bool:

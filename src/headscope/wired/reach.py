@@ -47,7 +47,7 @@ def rope_kernel(reach: tuple[tuple[int, float], ...]) -> tuple[Float64, Float64]
     weights = {-offset: weight for offset, weight in reach}
     inside = np.isin(behind, list(weights))
     signed = np.hstack([basis, -basis])
-    found = linprog(
+    solution = linprog(
         np.ones(signed.shape[1]),
         A_ub=signed[~inside],
         b_ub=np.zeros((~inside).sum()),
@@ -55,7 +55,7 @@ def rope_kernel(reach: tuple[tuple[int, float], ...]) -> tuple[Float64, Float64]
         b_eq=[weights[at] for at in behind[inside]],
         bounds=(0, None),
     )
-    if found.x is None:
-        raise ValueError(f"found no waves for the offsets {list(weights)}: {found.message}")
-    both = found.x[: basis.shape[1]] - found.x[basis.shape[1] :]
+    if solution.x is None:
+        raise ValueError(f"found no waves for the offsets {list(weights)}: {solution.message}")
+    both = solution.x[: basis.shape[1]] - solution.x[basis.shape[1] :]
     return both[:ROPE_WAVES], both[ROPE_WAVES:]

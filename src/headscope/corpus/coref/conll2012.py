@@ -125,8 +125,8 @@ def _passage(block: _Block, name: str) -> Passage:
         mentions += _mentions(rows, start=len(words))
         forms = (row.columns[FORM] for row in rows)
         words += [Word(FORMS.get(form, form)) for form in forms]
-        given = (row.columns[TAG] for row in rows)
-        tags += [Tag(xpos=None if tag in EMPTY else tag) for tag in given]
+        cells = (row.columns[TAG] for row in rows)
+        tags += [Tag(xpos=None if tag in EMPTY else tag) for tag in cells]
     if block.end is None:
         raise Fault(f"found no {END!r} for this document; wanted one", at=block.line)
     if not words:

@@ -83,14 +83,14 @@ def _corefud(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
         fault = f"{path} has rows like CoNLL-U and no Entity= mark; looked for {LOOKED_FOR}"
         yield label, Passage(label, fault=fault)
         return
-    for name, found in conllu.documents(path, label, undivided=True):
-        yield found[0].name, document_passage(name, found)
+    for name, sentences in conllu.documents(path, label, undivided=True):
+        yield sentences[0].name, document_passage(name, sentences)
 
 
 def _neither(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
     first = next((line for line in read_lines(path) if line.text.strip()), None)
-    found = f"{path}:{first.number}: found {first.text[:60]!r}" if first else f"{path} is blank"
-    yield label, Passage(label, fault=f"{found}; looked for {LOOKED_FOR}")
+    fault = f"{path}:{first.number}: found {first.text[:60]!r}" if first else f"{path} is blank"
+    yield label, Passage(label, fault=f"{fault}; looked for {LOOKED_FOR}")
 
 
 def gap_documents(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
@@ -110,8 +110,10 @@ def gap_documents(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
     header = first.text.split("\t")
     missing = [name for name in COLUMNS if name not in header]
     if missing or len(header) != len(set(header)):
-        found = f"found no column {missing[0]}" if missing else "found a column twice"
-        reason = f"{found}; wanted {', '.join(COLUMNS)} and perhaps {URL}, separated by tabs"
+        columns_fault = f"found no column {missing[0]}" if missing else "found a column twice"
+        reason = (
+            f"{columns_fault}; wanted {', '.join(COLUMNS)} and perhaps {URL}, separated by tabs"
+        )
         yield label, Passage(label, fault=f"{path}:{first.number}: {reason}")
         return
     for line in lines:

@@ -91,8 +91,8 @@ def _marks(entity: str, node: int) -> Iterator[Mark]:
         text, after = pieces[at + opens], pieces[at + opens + 1]
         shuts = after == ")"
         if text in ("(", ")", "") or not (opens or shuts):
-            told = f"{entity[:60]} is not a row of brackets like (e1-person-1-"
-            raise BracketFault(told, at=node)
+            fault = f"{entity[:60]} is not a row of brackets like (e1-person-1-"
+            raise BracketFault(fault, at=node)
         yield Mark(node, text.split("-")[0], opens, shuts, text if opens else "")
         at += opens + 1 + shuts
 

@@ -197,11 +197,11 @@ def with_kinds(
 
 
 def _kind(tag: Tag, form: str, names: Collection[str]) -> str:
-    given = tag.upos or tag.xpos
-    if given:
-        if given in ("PRON", "PRP", "PRP$"):
+    pos = tag.upos or tag.xpos
+    if pos:
+        if pos in ("PRON", "PRP", "PRP$"):
             return PRONOUN
-        return PROPER if given in ("PROPN", "NNP", "NNPS") else NOMINAL
+        return PROPER if pos in ("PROPN", "NNP", "NNPS") else NOMINAL
     if form.lower() in PRONOUNS and (form == "I" or not form.isupper()):
         return PRONOUN
     return PROPER if form in names else NOMINAL

@@ -52,14 +52,14 @@ def chosen_by(
 
 
 def importance_of(
-    given: Run | str | Path | None, variant: str | None
+    source: Run | str | Path | None, variant: str | None
 ) -> tuple[xr.DataArray | None, str]:
     """[layer, head] of a run of `importance`, and what it is called."""
-    if given is None:
+    if source is None:
         return None, "given"
-    run = given if isinstance(given, Run) else open_run(given)
+    run = source if isinstance(source, Run) else open_run(source)
     if "importance" not in run:
-        raise InputError(f"{given} holds {', '.join(run)}; wanted a run of `headscope importance`")
+        raise InputError(f"{source} holds {', '.join(run)}; wanted a run of `headscope importance`")
     values = run["importance"]["head_importance"]
     names = [str(name) for name in values["variant"].values]
     name = variant or names[0]

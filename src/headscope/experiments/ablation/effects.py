@@ -98,16 +98,16 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
     labels   [example]
     answers  [variant + 1, example, output] logits; first the whole model's
     """
-    given = numbers_told(task, answers)
-    losses = np.stack([losses_of(task, labels, a) for a in given])  # [variant + 1, example]
+    outputs = numbers_told(task, answers)
+    losses = np.stack([losses_of(task, labels, a) for a in outputs])  # [variant + 1, example]
     draws = np.stack(
-        [draws_of(task, labels, a, replicates=replicates) for a in given], 1
+        [draws_of(task, labels, a, replicates=replicates) for a in outputs], 1
     )  # [replicate + 1, variant + 1]
     apart = draws[:, 1:] - draws[:, :1]  # [replicate + 1, variant]
     if task.is_regression:
-        lost = gained = np.full(len(given) - 1, np.nan)
+        lost = gained = np.full(len(outputs) - 1, np.nan)
     else:
-        right = np.stack([predicted(task, a) == labels for a in given])  # [variant + 1, example]
+        right = np.stack([predicted(task, a) == labels for a in outputs])  # [variant + 1, example]
         lost, gained = (
             (one & other).sum(1).astype(np.float64)
             for one, other in ((right[:1], ~right[1:]), (~right[:1], right[1:]))
@@ -148,8 +148,8 @@ def losses_of(task: Task, labels: Array, answers: Answers) -> Float64:
     """
     if task.is_regression:
         return np.asarray((answers.astype(np.float64) - labels.astype(np.float64)) ** 2)
-    told = log_softmax(answers.astype(np.float64), axis=-1)
-    return np.asarray(-told[np.arange(len(labels)), labels.astype(np.int64)])
+    log_probabilities = log_softmax(answers.astype(np.float64), axis=-1)
+    return np.asarray(-log_probabilities[np.arange(len(labels)), labels.astype(np.int64)])
 
 
 def _difference(apart: Float64) -> Estimate:

@@ -24,7 +24,7 @@ NAMED = 3  # heads that a sentence names
 def ablation_findings(tree: xr.DataTree) -> list[str]:
     """What switching heads off did, in sentences."""
     ablation = needed(tree, "ablation")
-    told = (
+    parts = (
         whole_finding,
         verdict_finding,
         loss_finding,
@@ -33,7 +33,7 @@ def ablation_findings(tree: xr.DataTree) -> list[str]:
         answers_finding,
         groups_finding,
     )
-    return [sentence for part in told if (sentence := part(ablation))]
+    return [sentence for part in parts if (sentence := part(ablation))]
 
 
 def pruning_findings(tree: xr.DataTree) -> list[str]:
@@ -53,12 +53,12 @@ def task_findings(tree: xr.DataTree) -> list[str]:
 def whole_finding(ablation: xr.Dataset) -> str:
     """The score of the whole model, and that of the most frequent answer."""
     n, name = ablation.sizes["example"], capital(terms.metric_name(ablation))
-    told = (
+    score = (
         f"{name} of the whole model on {terms.task_name(ablation)} is {terms.score_text(ablation)}"
     )
     frequent = most_frequent(ablation)
     beside = "" if frequent is None else f"; to say always “{frequent[0]}” gives {frequent[1]}"
-    return f"{told}, over {n:,} examples{beside}."
+    return f"{score}, over {n:,} examples{beside}."
 
 
 def verdict_finding(ablation: xr.Dataset) -> str:
@@ -212,12 +212,12 @@ def _named(ablation: xr.Dataset, start: str) -> str:
     sentences = []
     for word in terms.SURE:
         units = [unit for unit in order if words[unit] == word]
-        told = [
+        changes = [
             f"{head_name(unit, heads)} ({write(ablation, *at(apart, unit))})"
             for unit in units[:NAMED]
         ]
         more = f" and {len(units) - NAMED} more" if len(units) > NAMED else ""
-        sentences += [f" {capital(word)}: {', '.join(told)}{more}."] if told else []
+        sentences += [f" {capital(word)}: {', '.join(changes)}{more}."] if changes else []
     return "".join(sentences)
 
 
@@ -232,14 +232,14 @@ def can_go_finding(pruning: xr.Dataset) -> str:
     """How many heads can go in each order, and what the other half of the examples says of it."""
     allowed = terms.points_text(pruning, float(pruning.attrs["allowance"]))
     can, best = pruning["can_go"], terms.best_order(pruning)
-    told = [
+    orders = [
         f"{int(can.sel(order=name))} {terms.order_name(name)}"
         for name in terms.chosen_orders(pruning)
     ]
     chance = can.values[terms.by_chance(pruning)].astype(int).tolist()
     if chance:
         ends = sorted({min(chance), max(chance)})
-        told.append(f"{' to '.join(map(str, ends))} in random order")
+        orders.append(f"{' to '.join(map(str, ends))} in random order")
     half = int(pruning["can_go_half"].sel(order=best))
     cost = at(estimate(pruning, "held_out", order=best))
     held = (
@@ -250,7 +250,7 @@ def can_go_finding(pruning: xr.Dataset) -> str:
     )
     return (
         f"Of {int(pruning.attrs['heads'])} heads so many can go with {terms.metric_name(pruning)} "
-        f"on {terms.task_name(pruning)} at most {allowed} lower: {', '.join(told)}.{held}"
+        f"on {terms.task_name(pruning)} at most {allowed} lower: {', '.join(orders)}.{held}"
     )
 
 
@@ -262,15 +262,15 @@ def half_finding(pruning: xr.Dataset) -> str:
     apart = at(estimate(pruning, "difference", order=best, removed=count))
     base = float(pruning["score"].values[0, 0])
     whole = f"{fixed(100 * base, 1)} %" if terms.in_percent(pruning) else fixed(base, 3)
-    told = (
+    costs = (
         f"The whole model has {whole}; {count} heads gone change that by "
         f"{terms.change_text(pruning, *apart)} ({terms.order_name(best)})"
     )
     chance = pruning["difference"].values[terms.by_chance(pruning), point]
     if not len(chance):
-        return f"{told}."
+        return f"{costs}."
     mean = terms.points_text(pruning, float(chance.mean()), signed=True)
-    return f"{told}, in random order by {mean} on average."
+    return f"{costs}, in random order by {mean} on average."
 
 
 # --- the examples ---------------------------------------------------------------------------

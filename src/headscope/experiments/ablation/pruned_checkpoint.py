@@ -104,8 +104,8 @@ def check_disabled(
     """Raises ModelError unless the model without the heads answers as with them replaced by 0."""
     wanted = naive(network, batch, [heads], StandIn("zero"))[1]
     with disabled(network, heads, layers=layers, per_layer=per_layer):
-        given = forward(network, *batch.inputs).logits
-    gap = float((given - wanted).abs().max())
+        logits = forward(network, *batch.inputs).logits
+    gap = float((logits - wanted).abs().max())
     if not gap <= TOLERANCE * max(float(wanted.abs().max()), 1.0):
         raise ModelError(
             f"{type(network).__name__} without these heads answers differently by {gap:.1e} from "

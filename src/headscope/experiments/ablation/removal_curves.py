@@ -68,10 +68,10 @@ class Pruner:
         off = answering(model.network, self.way, StandIn("zero"), batch_tokens=size)
         with self._without(removed), off as answers:
             for places in small_batches(examples, variants, batch_tokens=size):
-                given = numbers_told(task, sweep(model, examples, places, variants, answers))
+                outputs = numbers_told(task, sweep(model, examples, places, variants, answers))
                 labels = self.choosing.labels[places]
-                total += [losses_of(task, labels, a).sum() for a in given]
-                self.advance(len(places) * len(given))
+                total += [losses_of(task, labels, a).sum() for a in outputs]
+                self.advance(len(places) * len(outputs))
         rises: list[float] = ((total[1:] - total[0]) / len(examples)).tolist()
         return rises
 

@@ -88,11 +88,11 @@ def ablation_result(
     about       further attributes: the replacement, how the variants were run
     """
     every = effects(task, labels, answers, replicates=replicates)
-    given = numbers_told(task, answers)
-    # [variant + 1, example] the class, as a small number, or the number that was told
-    told = np.stack([predicted(task, a) for a in given])
-    told = told.astype(np.float32 if task.is_regression else np.int16)
-    variables = _of_whole_model(task, labels, given[0], replicates)
+    outputs = numbers_told(task, answers)
+    # [variant + 1, example] the class, as a small number, or the predicted number
+    numbers = np.stack([predicted(task, a) for a in outputs])
+    numbers = numbers.astype(np.float32 if task.is_regression else np.int16)
+    variables = _of_whole_model(task, labels, outputs[0], replicates)
     first = 0
     for start, sizes in (
         ("", {"layer": layers, "head": heads}),
@@ -106,10 +106,10 @@ def ablation_result(
             continue
         variables |= _variables(task, every.of(places), start, sizes)
         text = f"answer to every example, without the {WHAT[start]}"
-        predictions = told[1:][places].reshape(*sizes.values(), -1)  # [*dims, example]
+        predictions = numbers[1:][places].reshape(*sizes.values(), -1)  # [*dims, example]
         dims = (*sizes, "example")
         variables[f"{start}prediction"] = Variable(predictions, dims, text, "1", OURS)
-    variables["baseline_prediction"] = Variable(told[0], ("example",), "answer", "1", OURS)
+    variables["baseline_prediction"] = Variable(numbers[0], ("example",), "answer", "1", OURS)
     variables["label"] = Variable(labels, ("example",), "right answer", "1", OURS)
     if groups:
         beyond = _beyond(every.difference.value, groups, heads)
@@ -168,15 +168,15 @@ def _variables(
     if not task.is_regression:
         rows["lost"] = (f"right answers that become wrong {without}", "1", OURS)
         rows["gained"] = (f"wrong answers that become right {without}", "1", OURS)
-    found, shape = {}, tuple(sizes.values())
+    variables, shape = {}, tuple(sizes.values())
     for name, (text, units, source) in rows.items():
         value: Any = getattr(part, name)
         if isinstance(value, Estimate):
             value = value.map(lambda end: end.reshape(shape))
         else:
             value = np.array(value, object if "verdict" in name else np.float64).reshape(shape)
-        found[f"{start}{name}"] = Variable(value, tuple(sizes), text, units, source)
-    return found
+        variables[f"{start}{name}"] = Variable(value, tuple(sizes), text, units, source)
+    return variables
 
 
 def _loss_unit(task: Task) -> str:
@@ -199,12 +199,12 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     ablation = group(tree, "ablation")
     if ablation is None:
         return {}
-    found = {}
+    by_name = {}
     for name, rows_of in (("ablation_effects", _effects), ("ablation_flips", _flips)):
         parts = [rows_of(ablation, start, places) for start, places in _places(ablation).items()]
         table = pd.concat(parts, ignore_index=True)
-        found[name] = table.astype({"layer": "Int64", "head": "Int64"})
-    return found
+        by_name[name] = table.astype({"layer": "Int64", "head": "Int64"})
+    return by_name
 
 
 def _places(ablation: xr.Dataset) -> dict[str, pd.DataFrame]:
@@ -214,11 +214,11 @@ def _places(ablation: xr.Dataset) -> dict[str, pd.DataFrame]:
     of_heads = [{"name": own_name(*place), "layer": place[0], "head": place[1]} for place in places]
     names = [f"L{layer + first()}" for layer in numbers]
     of_layers = {"name": names, "layer": numbers, "head": pd.NA}
-    found = {"": pd.DataFrame(of_heads), "layer_": pd.DataFrame(of_layers)}
+    by_start = {"": pd.DataFrame(of_heads), "layer_": pd.DataFrame(of_layers)}
     if "group_score" in ablation:
         names = [renamed(str(name)) for name in ablation["group"].values]
-        found["group_"] = pd.DataFrame({"name": names, "layer": pd.NA, "head": pd.NA})
-    return found
+        by_start["group_"] = pd.DataFrame({"name": names, "layer": pd.NA, "head": pd.NA})
+    return by_start
 
 
 def _effects(ablation: xr.Dataset, start: str, places: pd.DataFrame) -> pd.DataFrame:
@@ -238,17 +238,17 @@ def _flips(ablation: xr.Dataset, start: str, places: pd.DataFrame) -> pd.DataFra
     classes = [name for name in str(ablation.attrs["classes"]).split("\n") if name]
     least = MOVED * float(np.ptp(right)) if not classes else 0
     variant, example = np.nonzero(np.abs(after - before) > least)
-    found: dict[str, Any] = {
+    columns: dict[str, Any] = {
         name: places[name].to_numpy()[variant] for name in ("name", "layer", "head")
     }
-    found["example"] = ablation["example"].values[example]
+    columns["example"] = ablation["example"].values[example]
     if "text" in ablation.coords:
-        found["text"] = ablation["text"].values[example]
+        columns["text"] = ablation["text"].values[example]
     a, b, y = after[variant, example], before[example], right[example]  # [flip]
-    for column, told in (("label", y), ("before", b), ("after", a)):
-        found[column] = [classes[int(x)] for x in told] if classes else told
+    for column, values in (("label", y), ("before", b), ("after", a)):
+        columns[column] = [classes[int(x)] for x in values] if classes else values
     if classes:
         change = np.where(b == y, "lost", np.where(a == y, "gained", "other"))
     else:
         change = np.where(np.abs(a - y) < np.abs(b - y), "nearer", "farther")
-    return pd.DataFrame({**found, "change": change})
+    return pd.DataFrame({**columns, "change": change})

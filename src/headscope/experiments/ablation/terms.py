@@ -133,10 +133,10 @@ def remarks(tree: xr.DataTree) -> list[list[str]]:
     return [
         [
             f"{word} {links[word]} {what}"
-            for word, what in zip(told, by.values(), strict=True)
+            for word, what in zip(verdicts, by.values(), strict=True)
             if word in links
         ]
-        for told in words
+        for verdicts in words
     ]
 
 

@@ -143,8 +143,8 @@ def mean_mixtures(network: PreTrainedModel, shown: Iterable[Batch]) -> torch.Ten
             def look(view: LayerView, real: torch.Tensor = real) -> None:
                 assert view.values is not None
                 mixed = (view.attention @ view.values) * real  # [example, head, query, dim]
-                found = mixed.sum((0, 2), dtype=torch.float64)
-                sums[view.index] = sums[view.index] + found if view.index in sums else found
+                total = mixed.sum((0, 2), dtype=torch.float64)
+                sums[view.index] = sums[view.index] + total if view.index in sums else total
 
             with Instrument(network, observers=[look]):
                 forward(network, *batch.inputs)

@@ -124,7 +124,7 @@ def counts_of(translator: Translator, batch: Sequence[EncodedPair]) -> State:
     wanted   [pair] sure links
     """
     shape = translator.shape
-    found = np.zeros((len(batch), shape.layers, shape.heads + 1, 2, 2, 3), np.int32)
+    counts = np.zeros((len(batch), shape.layers, shape.heads + 1, 2, 2, 3), np.int32)
     norm = np.zeros((len(batch), shape.layers, shape.heads))
 
     def look(view: LayerView) -> None:
@@ -135,13 +135,13 @@ def counts_of(translator: Translator, batch: Sequence[EncodedPair]) -> State:
             for at, setting in enumerate(SETTINGS):
                 links = links_of(real, one.source, one.target, later=setting == "AWI")
                 # [head + 1, measure, COUNTED]
-                found[row, view.index, :, at] = right(links, one).swapaxes(0, 1)
+                counts[row, view.index, :, at] = right(links, one).swapaxes(0, 1)
 
     with Instrument(translator.network, observers=[look], stacks=["cross"]):
         translator.run(*tensors(translator, batch))
     return {
-        "head": found[:, :, :-1],
-        "layer": found[:, :, -1],
+        "head": counts[:, :, :-1],
+        "layer": counts[:, :, -1],
         "norm": norm,
         "cells": np.array([len(one.source) * len(one.target) for one in batch], np.int64),
         "wanted": np.array([len(one.pair.sure) for one in batch], np.int64),

@@ -128,11 +128,11 @@ def _found(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, str] | N
             languages = (named[1].lower(), named[2].lower())
             return checked_files(folder / one for one in (*languages, name)), languages
     stems = sorted(p.with_suffix("") for p in folder.glob("*.src"))
-    found = [(s, p) for s in stems for end in _ENDINGS if (p := Path(f"{s}{end}")).is_file()]
-    if len(found) != 1:
-        many = f"{len(found)} sets of files" if found else "no such files"
+    matches = [(s, p) for s in stems for end in _ENDINGS if (p := Path(f"{s}{end}")).is_file()]
+    if len(matches) != 1:
+        many = f"{len(matches)} sets of files" if matches else "no such files"
         raise CorpusError(f"found {many} in {folder}; {WANTED}")
-    stem, links = found[0]
+    stem, links = matches[0]
     return checked_files([f"{stem}.src", f"{stem}.tgt", links]), None
 
 

@@ -191,5 +191,5 @@ def error_rate(counts: npt.NDArray[np.int32], wanted: Ints, weights: Float64) ->
     """
     pooled = np.tensordot(weights, counts.astype(np.float64), (0, 0))  # [replicate + 1, …, COUNTED]
     sure = (weights.T @ wanted).reshape(-1, *[1] * (pooled.ndim - 2))  # [replicate + 1, 1, …]
-    found, possible, certain = (pooled[..., at] for at in range(3))
-    return 1 - ratio(possible + certain, found + sure)
+    correct, possible, certain = (pooled[..., at] for at in range(3))
+    return 1 - ratio(possible + certain, correct + sure)

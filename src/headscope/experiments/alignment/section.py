@@ -26,14 +26,14 @@ def findings(tree: xr.DataTree) -> list[str]:
     alignment = needed(tree, "alignment")
     lines = []
     for setting, words in WORDS.items():
-        told = []
+        rates = []
         for measure, name in BY.items():
             rate = estimate(alignment, "best_aer", setting=setting, measure=measure)
             layer = _best_layer(alignment, setting, measure)
-            told.append(f"{percent(*at(rate))} by {name} (layer {layer})")
+            rates.append(f"{percent(*at(rate))} by {name} (layer {layer})")
         lines.append(
             f"Linked to {words} ({setting}), the best layer has an alignment error rate of "
-            f"{' and '.join(told)}."
+            f"{' and '.join(rates)}."
         )
     return lines
 

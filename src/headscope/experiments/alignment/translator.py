@@ -109,24 +109,24 @@ def load_translator(
     raises     ModelError as `headscope.load`; for a model that is no encoder-decoder, whose
                values cannot be read, or that does not know the languages
     """
-    given, where = str(name), Placement(device, device_map)
-    source = checkpoint.Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
+    path, where = str(name), Placement(device, device_map)
+    source = checkpoint.Checkpoint(path, revision=revision, trust_remote_code=trust_remote_code)
     with checkpoint.quietly():
         if not source.config.is_encoder_decoder:
             raise ModelError(
-                f"{given!r} ({source.config.model_type}) is no encoder-decoder, so it has no "
+                f"{path!r} ({source.config.model_type}) is no encoder-decoder, so it has no "
                 "attention from a translation to its source; wanted a translation model such as "
                 "Helsinki-NLP/opus-mt-de-en"
             )
         tokenizer = source.tokenizer
         network, missing = source.network(AutoModelForSeq2SeqLM, dtype, where)
-    weights.refuse_incomplete(given, missing)
-    _tell_languages(tokenizer, languages, given)
+    weights.refuse_incomplete(path, missing)
+    _tell_languages(tokenizer, languages, path)
     digest = source.weights_sha256(network)
-    translator = Translator(network, tokenizer, given, source.commit, digest)
+    translator = Translator(network, tokenizer, path, source.commit, digest)
     if not {"values", "projection"} <= translator.allows:
         raise ModelError(
-            f"{given!r}: the vectors of {translator.architecture}’s cross-attention "
+            f"{path!r}: the vectors of {translator.architecture}’s cross-attention "
             "cannot be read, so there are no norms; wanted a Marian, BART, mBART or T5"
         )
     return translator
@@ -190,14 +190,14 @@ def _tell_languages(tokenizer: Any, languages: tuple[str, str] | None, name: str
     if not hasattr(tokenizer, "src_lang"):
         return
     codes = list(getattr(tokenizer, "lang_code_to_id", None) or tokenizer.all_special_tokens)
-    found = []
+    matching = []
     for language in languages or ():
         meant = {language, CODES.get(language, language)}
-        found.append([code for code in codes if code.split("_")[0] in meant])
-    if [len(some) for some in found] != [1, 1]:
+        matching.append([code for code in codes if code.split("_")[0] in meant])
+    if [len(some) for some in matching] != [1, 1]:
         raise ModelError(
             f"{name!r} reads many languages and has to be told which (found "
             f"{languages or 'no names of languages in the names of the files'}); wanted files that "
             "are named for languages it knows, as de, en and alignmentDeEn.talp"
         )
-    tokenizer.src_lang, tokenizer.tgt_lang = found[0][0], found[1][0]
+    tokenizer.src_lang, tokenizer.tgt_lang = matching[0][0], matching[1][0]

@@ -12,7 +12,7 @@ CIRCUITS = Question(
     figures="figure:FIGURES", section="section:SECTIONS", opening="section:OPENING",
     terms="claims:TERMS", labels="claims:LABELS", claims="claims:claims", rules="claims:RULES",
     marks="claims:MARKS", findings="section:circuit_findings", tables="section:tables",
-    shown={"table": (
+    pages="prompt_page:write_prompts", shown={"table": (
         "score.induction", "score.previous_token", "score.duplicate_token", "copied",
         "weight_copying", "successor", "retrieval",
     )},

@@ -112,45 +112,45 @@ def direct_logits(
              tokenizer splits
     """
     language = language_model(model)
-    asked = prompt_set(language, prompts, count=count, seed=seed)
-    told = written(language, asked.clean, asked, batch_tokens=batch_tokens)
-    mean = partial(mean_over, asked.items, replicates=replicates)
+    encoded = prompt_set(language, prompts, count=count, seed=seed)
+    parts = written(language, encoded.clean, encoded, batch_tokens=batch_tokens)
+    mean = partial(mean_over, encoded.items, replicates=replicates)
     logits = "logits"
     variables = {
         "direct": Variable(
-            mean(told.heads), ("layer", "head"), "written directly to the answer", logits, SOURCE
+            mean(parts.heads), ("layer", "head"), "written directly to the answer", logits, SOURCE
         ),
-        "direct_mlp": Variable(mean(told.mlps), ("layer",), "written by the MLP", logits, SOURCE),
+        "direct_mlp": Variable(mean(parts.mlps), ("layer",), "written by the MLP", logits, SOURCE),
         "direct_embedding": Variable(
-            mean(told.embedding), (), "written by the embedding", logits, SOURCE
+            mean(parts.embedding), (), "written by the embedding", logits, SOURCE
         ),
-        "direct_bias": Variable(mean(told.bias), (), "written by all biases", logits, SOURCE),
+        "direct_bias": Variable(mean(parts.bias), (), "written by all biases", logits, SOURCE),
         "logit_difference": Variable(
-            mean(told.difference),
+            mean(parts.difference),
             (),
             "logit of the answer less that of the wrong one",
             logits,
             SOURCE,
         ),
         "direct_of_prompt": Variable(
-            told.heads,
+            parts.heads,
             ("prompt", "layer", "head"),
             "written directly to the answer",
             logits,
             SOURCE,
         ),
-        **answer_variables(told),
+        **answer_variables(parts),
     }
-    return labelled(variables).assign_attrs(about(asked), logits=told.after)
+    return labelled(variables).assign_attrs(about(encoded), logits=parts.after)
 
 
-def answer_variables(told: Written) -> dict[str, Variable]:
+def answer_variables(parts: Written) -> dict[str, Variable]:
     """Loss, rank and probability of the answer, by prompt."""
     return {
-        "answer_loss": Variable(told.loss, ("prompt",), "loss of the answer", "nats", "headscope"),
-        "answer_rank": Variable(told.rank, ("prompt",), "rank of the answer", "1", "headscope"),
+        "answer_loss": Variable(parts.loss, ("prompt",), "loss of the answer", "nats", "headscope"),
+        "answer_rank": Variable(parts.rank, ("prompt",), "rank of the answer", "1", "headscope"),
         "answer_probability": Variable(
-            told.probability, ("prompt",), "probability of the answer", "probability", "headscope"
+            parts.probability, ("prompt",), "probability of the answer", "probability", "headscope"
         ),
     }
 
@@ -181,16 +181,21 @@ def prompt_set(
     raise InputError(f"no prompts {prompts!r}; there are {', '.join(MADE)}, or a table of prompts")
 
 
-def about(asked: PromptSet) -> dict[str, Any]:
+def about(prompts: PromptSet) -> dict[str, Any]:
     """Attributes of results: which prompts, how many items, and why there are no intervals."""
-    items = len(set(asked.items))
+    items = len(set(prompts.items))
     few = ""
     if items < FEWEST_ITEMS:
         many = f"{items} independent item{'' if items == 1 else 's'}"
         few = f"{many}: values without intervals; wanted {FEWEST_ITEMS} or more"
-    bare = "" if asked.corrupted else "prompts without corrupted ones: nothing was patched"
-    notes = "; ".join(note for note in (*asked.notes, few, bare) if note)
-    return {"prompts": asked.kind, "prompt_count": len(asked.prompts), "n": items, "notes": notes}
+    bare = "" if prompts.corrupted else "prompts without corrupted ones: nothing was patched"
+    notes = "; ".join(note for note in (*prompts.notes, few, bare) if note)
+    return {
+        "prompts": prompts.kind,
+        "prompt_count": len(prompts.prompts),
+        "n": items,
+        "notes": notes,
+    }
 
 
 def mean_over(items: Sequence[str], values: Float64, *, replicates: int = REPLICATES) -> Estimate:
@@ -212,9 +217,9 @@ def share_over(
 
 
 def written(
-    model: LanguageModel, examples: Sequence[Example], asked: PromptSet, *, batch_tokens: int
+    model: LanguageModel, examples: Sequence[Example], prompts: PromptSet, *, batch_tokens: int
 ) -> Written:
-    """The parts for inputs that end where the answers of `asked` are wanted.
+    """The parts of the logit difference, for inputs that end where the answers are predicted.
 
     raises  ModelError for a network whose layers add something that is not known, or whose parts
             do not add up to what it told
@@ -222,7 +227,7 @@ def written(
     network = decoder_of(model)
     blocks = list(dict.fromkeys(s.block for s in find_sites(network) if s.block is not None))
     parts: list[tuple[int, dict[str, Any]]] = []
-    objective, changed = asking_last(examples, asked.right), False
+    objective, changed = asking_last(examples, prompts.right), False
     with evaluating(network):
         for places in batches(examples, budget=batch_tokens):
             batch = model.model.batch([examples[at] for at in places])
@@ -234,29 +239,31 @@ def written(
                 Instrument(network, observers=[taken.views.append]),
             ):
                 answer = forward(network, *batch.inputs, keep=False)
-            right, wrong = ([some[at] for at in places] for some in (asked.right, asked.wrong))
+            right, wrong = ([some[at] for at in places] for some in (prompts.right, prompts.wrong))
             with torch.inference_mode():
-                found = _parts(taken, readout, batch, right, wrong)
-                found |= _answers(answer.logits, right)
+                numbers = _parts(taken, readout, batch, right, wrong)
+                numbers |= _answers(answer.logits, right)
                 changed |= not torch.equal(answer.logits, readout.logits)
             parts += [
-                (at, {name: value[row] for name, value in found.items()})
+                (at, {name: value[row] for name, value in numbers.items()})
                 for row, at in enumerate(places)
             ]
     rows = [row for _, row in sorted(parts, key=lambda one: one[0])]
     sources = [row.pop("sources")[..., : len(one)] for row, one in zip(rows, examples, strict=True)]
-    told = Written(
+    result = Written(
         **{name: np.stack([r[name] for r in rows]) for name in rows[0]},
         sources=sources,
         after="before the network's own softcap or scale" if changed else "",
     )
-    largest = max(np.abs(told.heads).sum((1, 2)).max(), np.abs(told.difference).max())
-    if not np.abs(told.rest).max() <= max(TOLERANCE, rounding(network.dtype)) * max(largest, 1e-6):
+    largest = max(np.abs(result.heads).sum((1, 2)).max(), np.abs(result.difference).max())
+    if not np.abs(result.rest).max() <= max(TOLERANCE, rounding(network.dtype)) * max(
+        largest, 1e-6
+    ):
         raise ModelError(
             f"what the parts of {type(network).__name__} write misses the logit difference by "
-            f"{np.abs(told.rest).max():.1e}; wanted their sum: please report this model"
+            f"{np.abs(result.rest).max():.1e}; wanted their sum: please report this model"
         )
-    return told
+    return result
 
 
 class _Taken:
@@ -281,9 +288,9 @@ class _Taken:
         return stack
 
     def _begin(self, _block: Any, args: Any, kwargs: Any) -> None:
-        given = args[0] if args else kwargs["hidden_states"]
-        self.size = given.shape
-        self.before.append(given[self.places])
+        hidden = args[0] if args else kwargs["hidden_states"]
+        self.size = hidden.shape
+        self.before.append(hidden[self.places])
         self.inside.append([])
 
     def _end(self, _block: Any, _args: Any, output: Any) -> None:
@@ -325,8 +332,8 @@ def _parts(
         if norm is not None:
             constant = constant + ahead @ norm.shift
         mlps.append(torch.linalg.vecdot(added.to(wide), ahead))
-    told = readout.logits.to(ahead.dtype)
-    sides = zip(told, right, wrong, strict=True)
+    logits = readout.logits.to(ahead.dtype)
+    sides = zip(logits, right, wrong, strict=True)
     difference = torch.stack([row[one].mean() - row[other].mean() for row, one, other in sides])
     embedding = torch.linalg.vecdot(taken.before[0].to(ahead.dtype), ahead)
     return {
@@ -349,9 +356,9 @@ def _added(taken: _Taken, at: int, own: torch.Tensor) -> tuple[FrozenNorm | None
     inside = taken.inside[at]
     near = partial(_near, size=float(whole.abs().max()))
     ways: list[tuple[FrozenNorm | None, torch.Tensor]] = [(None, own)]
-    for module, given, gave in inside:
-        if given.shape == own.shape and near(given, own) and not near(gave, own):
-            norm = None if any(module.children()) else FrozenNorm.of(module, given, gave)
+    for module, inputs, gave in inside:
+        if inputs.shape == own.shape and near(inputs, own) and not near(gave, own):
+            norm = None if any(module.children()) else FrozenNorm.of(module, inputs, gave)
             ways += [] if norm is None else [(norm, gave)]
     for norm, attention in ways:
         for _, _, gave in reversed(inside):

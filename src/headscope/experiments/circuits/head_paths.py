@@ -78,10 +78,10 @@ def path_patch(
     language = language_model(model)
     shape = language.model.shape
     check([frozenset([*senders, *receivers])], layers=shape.layers, heads=shape.heads)
-    asked = prompt_set(language, prompts, count=count, seed=seed)
-    asked.need_pairs()
-    changes, gap = path_changes(language, asked, senders, receivers, batch_tokens=batch_tokens)
-    share = share_over(asked.items, changes, gap, replicates=replicates)
+    encoded = prompt_set(language, prompts, count=count, seed=seed)
+    encoded.need_pairs()
+    changes, gap = path_changes(language, encoded, senders, receivers, batch_tokens=batch_tokens)
+    share = share_over(encoded.items, changes, gap, replicates=replicates)
     told_as = "share of the logit difference that comes back through the path"
     variable = Variable(share, ("sender", "receiver", "via"), told_as, "1", WANG)
     names = {
@@ -89,24 +89,24 @@ def path_patch(
         "receiver": [place_name(*one) for one in receivers],
         "via": VIA,
     }
-    return labelled({"path": variable}, coords=names).assign_attrs(about(asked))
+    return labelled({"path": variable}, coords=names).assign_attrs(about(encoded))
 
 
 def path_changes(
     language: LanguageModel,
-    asked: PromptSet,
+    prompts: PromptSet,
     senders: Sequence[Head],
     receivers: Sequence[Head],
     *,
     batch_tokens: int,
 ) -> tuple[Float64, Float64]:
     """Changes [prompt, sender, receiver, via] of the logit difference, and the gap [prompt]."""
-    changes = np.full((len(asked.clean), len(senders), len(receivers), len(VIA)), np.nan)
-    gap = np.zeros(len(asked.clean))
-    objective, network = asking_last(asked.corrupted, asked.right), language.model.network
+    changes = np.full((len(prompts.clean), len(senders), len(receivers), len(VIA)), np.nan)
+    gap = np.zeros(len(prompts.clean))
+    objective, network = asking_last(prompts.corrupted, prompts.right), language.model.network
     shown = [
         asked_batches(language.model, side, batch_tokens=batch_tokens)
-        for side in (asked.clean, asked.corrupted)
+        for side in (prompts.clean, prompts.corrupted)
     ]
     first = shown[1][0]
     with (
@@ -114,10 +114,10 @@ def path_changes(
         head_swaps(network, objective, first, batch_tokens=batch_tokens, kind=Paths) as swaps,
     ):
         for clean, other in zip(*shown, strict=True):
-            told = partial(differences, asked, other.places)
+            measured = partial(differences, prompts, other.places)
             source, kept = swaps.whole(clean), swaps.whole(other)
-            before = told(kept.logits[None])
-            gap[other.places] = to_float64((told(source.logits[None]) - before)[0])
+            before = measured(kept.logits[None])
+            gap[other.places] = to_float64((measured(source.logits[None]) - before)[0])
             calls = list(cast(Paths, swaps.prefix).calls)
             for at, (layer, head) in enumerate(senders):
                 ready = kept.mixtures[layer].clone()
@@ -127,7 +127,7 @@ def path_changes(
                     swaps.prefix.run(other.batch, heard)
                 for place, mixtures in heard.heard.items():
                     logits = swaps.given(other, kept, receivers[place][0], mixtures)
-                    changes[other.places, at, place] = to_float64((told(logits) - before).T)
+                    changes[other.places, at, place] = to_float64((measured(logits) - before).T)
     return changes, gap
 
 
@@ -211,8 +211,8 @@ def function_vectors(
     raises   InputError and its kinds as `direct_logits`
     """
     language = language_model(model)
-    asked = few_shots(task, language.model.tokenizer, shots=shots, count=count, seed=seed)
-    own, right = _at_last(language, asked, batch_tokens=batch_tokens)
+    encoded = few_shots(task, language.model.tokenizer, shots=shots, count=count, seed=seed)
+    own, right = _at_last(language, encoded, batch_tokens=batch_tokens)
     mean_of_others = (own.sum(0) - own) / max(len(own) - 1, 1)  # [prompt, layer, head, dim]
 
     def instead(kept: WholePass, one: AskedBatch, layer: int) -> torch.Tensor:
@@ -222,20 +222,20 @@ def function_vectors(
 
     after, before = one_by_one(
         language,
-        asked.corrupted,
-        asked,
+        encoded.corrupted,
+        encoded,
         instead,
-        partial(_answered, asked),
+        partial(_answered, encoded),
         batch_tokens=batch_tokens,
     )
     changes = after - before[:, None, None]
-    mean, over = partial(mean_over, asked.items, replicates=replicates), ("layer", "head")
+    mean, over = partial(mean_over, encoded.items, replicates=replicates), ("layer", "head")
     p = "probability"
     return labelled(
         {
             "indirect": Variable(mean(changes), over, "rise of the answer's probability", p, TODD),
             "indirect_q": Variable(
-                q_of(asked.items, changes, replicates=replicates),
+                q_of(encoded.items, changes, replicates=replicates),
                 over,
                 "that the rise is none, corrected within the heads",
                 p,
@@ -246,16 +246,16 @@ def function_vectors(
                 mean(before), (), "the same after shuffled examples", p, TODD
             ),
         }
-    ).assign_attrs(about(asked))
+    ).assign_attrs(about(encoded))
 
 
 def _at_last(
-    language: LanguageModel, asked: PromptSet, *, batch_tokens: int
+    language: LanguageModel, prompts: PromptSet, *, batch_tokens: int
 ) -> tuple[torch.Tensor, Float64]:
     """[prompt, layer, head, dim] mixtures at the last tokens; [prompt] the answer's probability."""
-    network, objective = language.model.network, asking_last(asked.clean, asked.right)
-    shown = asked_batches(language.model, asked.clean, batch_tokens=batch_tokens)
-    right, own = np.zeros(len(asked.clean)), []
+    network, objective = language.model.network, asking_last(prompts.clean, prompts.right)
+    shown = asked_batches(language.model, prompts.clean, batch_tokens=batch_tokens)
+    right, own = np.zeros(len(prompts.clean)), []
     with (
         evaluating(network),
         head_swaps(network, objective, shown[0], batch_tokens=batch_tokens) as swaps,
@@ -263,7 +263,7 @@ def _at_last(
         for one in shown:
             kept, places = swaps.whole(one), asked_places(one.batch)
             own.append(torch.stack([mixed[places] for mixed in kept.mixtures], 1))
-            right[one.places] = _answered(asked, one.places, kept.logits[None])[0]
+            right[one.places] = _answered(prompts, one.places, kept.logits[None])[0]
     order = np.argsort([at for one in shown for at in one.places])
     return torch.cat(own)[order], right
 
@@ -286,36 +286,38 @@ def knockouts(
     raises   InputError and its kinds as `direct_logits`
     """
     language = language_model(model)
-    asked = prompt_set(language, prompts, count=count, seed=seed)
+    encoded = prompt_set(language, prompts, count=count, seed=seed)
     base: dict[int, torch.Tensor] = {}
 
     def divergence(places: Sequence[int], logits: torch.Tensor) -> Float64:
-        told = logits.log_softmax(-1, dtype=torch.float64)  # [copy, example, vocabulary]
+        log_probabilities = logits.log_softmax(
+            -1, dtype=torch.float64
+        )  # [copy, example, vocabulary]
         for row, at in enumerate(places):
-            base.setdefault(at, told[0, row])  # the whole network comes first
+            base.setdefault(at, log_probabilities[0, row])  # the whole network comes first
         whole = torch.stack([base[at] for at in places])
-        return to_float64((whole.exp() * (whole - told)).sum(-1))
+        return to_float64((whole.exp() * (whole - log_probabilities)).sum(-1))
 
     after, _ = one_by_one(
         language,
-        asked.clean,
-        asked,
+        encoded.clean,
+        encoded,
         lambda kept, _, layer: kept.stand_ins[layer],
         divergence,
         batch_tokens=batch_tokens,
         how="uniform",
     )
-    mean = mean_over(asked.items, after, replicates=replicates)
+    mean = mean_over(encoded.items, after, replicates=replicates)
     words = "divergence of the next token when the head attends evenly"
     return labelled(
         {"kl": Variable(mean, ("layer", "head"), words, "nats", "headscope")}
-    ).assign_attrs(about(asked))
+    ).assign_attrs(about(encoded))
 
 
 def one_by_one(
     language: LanguageModel,
     examples: Sequence[Example],
-    asked: PromptSet,
+    prompts: PromptSet,
     instead: Callable[[WholePass, AskedBatch, int], torch.Tensor],
     measure: Callable[[Sequence[int], torch.Tensor], Float64],
     *,
@@ -329,7 +331,7 @@ def one_by_one(
     network, shape = language.model.network, language.model.shape
     after, before = np.zeros((len(examples), shape.layers, shape.heads)), np.zeros(len(examples))
     shown = asked_batches(language.model, examples, batch_tokens=batch_tokens, heads=shape.heads)
-    objective = asking_last(examples, asked.right)
+    objective = asking_last(examples, prompts.right)
     cells = [(head, slice(None)) for head in range(shape.heads)]
     with (
         evaluating(network),
@@ -341,14 +343,16 @@ def one_by_one(
             for layer in range(shape.layers):
                 stead = instead(kept, one, layer)
                 for start, logits in swaps.swapped(one, kept, layer, stead, cells):
-                    told = measure(one.places, logits)  # [cell, example]
-                    after[one.places, layer, start : start + len(told)] = told.T
+                    measured = measure(one.places, logits)  # [cell, example]
+                    after[one.places, layer, start : start + len(measured)] = measured.T
     return after, before
 
 
-def _answered(asked: PromptSet, places: Sequence[int], logits: torch.Tensor) -> Float64:
+def _answered(prompts: PromptSet, places: Sequence[int], logits: torch.Tensor) -> Float64:
     """[copy, example] the probability of the answers."""
-    told = logits.softmax(-1, dtype=torch.float64)
+    probabilities = logits.softmax(-1, dtype=torch.float64)
     return to_float64(
-        torch.stack([told[:, row, asked.right[at]].sum(-1) for row, at in enumerate(places)], 1)
+        torch.stack(
+            [probabilities[:, row, prompts.right[at]].sum(-1) for row, at in enumerate(places)], 1
+        )
     )

@@ -40,18 +40,18 @@ def copying(maps: Sequence[HeadMatrices], weights: WeightMaps) -> Float64:
     speaks = weights.unembedding
     tokens = min(len(speaks), len(weights.embedding))
     across = (speaks[:tokens].T @ weights.embedding[:tokens]).double()  # [model, model]
-    found = []
+    scores = []
     for layer in maps:
         small = layer.output @ across @ layer.value  # [head, dim, dim]
         if not small.isfinite().all():
-            found.append(torch.full_like(small[:, 0, 0], torch.nan))
+            scores.append(torch.full_like(small[:, 0, 0], torch.nan))
             continue
         values = torch.from_numpy(np.linalg.eigvals(small.numpy()))
         total, size = values.abs().sum(-1), torch.linalg.matrix_norm(across)
         size = size * torch.linalg.matrix_norm(layer.output) * torch.linalg.matrix_norm(layer.value)
-        told = total > ROUNDING * size  # else the head writes nothing that is read out
-        found.append(torch.where(told, values.real.sum(-1) / total, 0.0))
-    return torch.stack(found).numpy()
+        writes = total > ROUNDING * size  # else the head writes nothing that is read out
+        scores.append(torch.where(writes, values.real.sum(-1) / total, 0.0))
+    return torch.stack(scores).numpy()
 
 
 def composition(maps: Sequence[HeadMatrices]) -> tuple[Float64, Float64]:
@@ -129,24 +129,24 @@ def _spread(one: Float64, other: Float64, width: int) -> Float64:
     return np.sqrt(np.maximum(same + differ - 1 / d**2, 1e-300))
 
 
-def successors(maps: Sequence[HeadMatrices], weights: WeightMaps, asked: Ordinals) -> Bools:
+def successors(maps: Sequence[HeadMatrices], weights: WeightMaps, pairs: Ordinals) -> Bools:
     """Whether each head makes an ordinal's successor the top token (Gould et al. 2024).
 
     returns  [pair, layer, head] of W_E → first feed-forward → W_V W_O → W_U over the whole
              vocabulary
     """
-    first = weights.first_feed_forward(asked.ids).double()  # [pair, model]
+    first = weights.first_feed_forward(pairs.ids).double()  # [pair, model]
     speaks = weights.unembedding
     lengths = speaks.norm(dim=1).max()
-    found = np.zeros((len(asked.ids), len(maps), len(maps[0].query)), bool)
+    successor = np.zeros((len(pairs.ids), len(maps), len(maps[0].query)), bool)
     for at, layer in enumerate(maps):
         written = (first @ layer.value @ layer.output).float()  # [head, pair, model]
         for head, rows in enumerate(written):
             most, top = (rows @ speaks.T).max(-1)
             said = most > ROUNDING * float(rows.norm() * lengths)
-            told = zip(top.tolist(), said.tolist(), asked.right, strict=True)
-            found[:, at, head] = [there and one in right for one, there, right in told]
-    return found
+            rows_of_pairs = zip(top.tolist(), said.tolist(), pairs.right, strict=True)
+            successor[:, at, head] = [there and one in right for one, there, right in rows_of_pairs]
+    return successor
 
 
 class PatternScores:
@@ -214,14 +214,14 @@ class PatternScores:
         most = (own > 0) & (own >= raised.amax(-1))
         queries = first + n + torch.arange(n, device=own.device)
         rows = view.rows(queries.expand(len(own), n))[..., first : first + 2 * n]
-        given = rows.sum(2).to(own)  # [example, head, key]
+        by_key = rows.sum(2).to(own)  # [example, head, key]
         parts = own, raised.sum(-1), most, torch.ones_like(own)
-        return [(given * part).sum(-1) for part in parts]
+        return [(by_key * part).sum(-1) for part in parts]
 
 
 def _to(view: LayerView, queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
     """[example, head, query] attention of some queries to one key each: keys [example, query]."""
     examples, many = keys.shape
     example = torch.arange(examples, device=keys.device).repeat_interleave(many)
-    given = view.pairs(example, queries.repeat(examples), keys.flatten())  # [pair, head]
-    return given.view(examples, many, -1).transpose(1, 2)
+    pairs = view.pairs(example, queries.repeat(examples), keys.flatten())  # [pair, head]
+    return pairs.view(examples, many, -1).transpose(1, 2)

@@ -54,12 +54,12 @@ class AfterCommon(SharedPrefix):
         self.common = 0
         self._past: Any = None
 
-    def read(self, asked: AskedBatch) -> None:
+    def read(self, prompts: AskedBatch) -> None:
         """Run what is common to two prompts."""
-        self.common = asked.common
+        self.common = prompts.common
         if self.common:
             self._pass = WholePass(self.stand_in)
-            ids, mask = (t[:, : self.common] for t in asked.batch.inputs[:2])
+            ids, mask = (t[:, : self.common] for t in prompts.batch.inputs[:2])
             with torch.inference_mode():
                 self._past = cache_of(run_network(self.network, ids, mask, use_cache=True))
 
@@ -88,32 +88,32 @@ class HeadSwaps:
     def __init__(self, prefix: SharedPrefix, objective: TokenLoss, *, batch_tokens: int) -> None:
         self.prefix, self.objective, self.batch_tokens = prefix, objective, batch_tokens
 
-    def whole(self, asked: AskedBatch) -> WholePass:
+    def whole(self, prompts: AskedBatch) -> WholePass:
         """The pass of the whole network; its logits are [example, vocabulary]."""
-        with self.asking(asked, 1):
-            return self.prefix.whole(asked.batch)
+        with self.asking(prompts, 1):
+            return self.prefix.whole(prompts.batch)
 
-    def asking(self, asked: AskedBatch, copies: int) -> AbstractContextManager[None]:
+    def asking(self, prompts: AskedBatch, copies: int) -> AbstractContextManager[None]:
         """A context in which the head computes the row after each prompt alone."""
-        places = [at - asked.common for at in self.objective.asked]
-        told = replace(self.objective, asked=places)
-        return told.asking(self.prefix.network, list(asked.places) * copies)
+        places = [at - prompts.common for at in self.objective.asked]
+        objective = replace(self.objective, asked=places)
+        return objective.asking(self.prefix.network, list(prompts.places) * copies)
 
     def given(
-        self, asked: AskedBatch, kept: WholePass, layer: int, ready: torch.Tensor
+        self, prompts: AskedBatch, kept: WholePass, layer: int, ready: torch.Tensor
     ) -> torch.Tensor:
         """[copy, example, vocabulary] the logits with these mixtures in a layer.
 
         ready  [copy * example, query, head, dim]
         """
-        size = len(asked.places)
-        with torch.inference_mode(), self.asking(asked, len(ready) // size):
-            logits = self.prefix.given(asked.batch, kept, layer, ready)
+        size = len(prompts.places)
+        with torch.inference_mode(), self.asking(prompts, len(ready) // size):
+            logits = self.prefix.given(prompts.batch, kept, layer, ready)
         return logits.view(-1, size, logits.shape[-1])  # [copy, example, vocabulary]
 
     def swapped(
         self,
-        asked: AskedBatch,
+        prompts: AskedBatch,
         kept: WholePass,
         layer: int,
         instead: torch.Tensor,
@@ -124,32 +124,32 @@ class HeadSwaps:
         instead  [example, query, head, dim] what stands in for a head's mixture
         cells    which head, at which positions, each in a copy of its own
         """
-        rows, tokens = asked.batch.input_ids.shape
-        at_once = max(1, self.batch_tokens // (rows * (tokens - asked.common)))
+        rows, tokens = prompts.batch.input_ids.shape
+        at_once = max(1, self.batch_tokens // (rows * (tokens - prompts.common)))
         for start in range(0, len(cells), at_once):
             some = cells[start : start + at_once]
             heads, queries = [[head] for head, _ in some], [at for _, at in some]
             ready = replaced(kept.mixtures[layer], instead, heads, queries)
-            yield start, self.given(asked, kept, layer, ready)
+            yield start, self.given(prompts, kept, layer, ready)
 
-    def checked(self, asked: AskedBatch) -> bool:
+    def checked(self, prompts: AskedBatch) -> bool:
         """Whether nothing replaced, in the first and in a middle layer, changes nothing."""
-        plain = self.whole(self.read(replace(asked, common=0)))
+        plain = self.whole(self.read(replace(prompts, common=0)))
         size = max(float(plain.logits.abs().max()), 1.0)
         allowed = max(TOLERANCE, 8 * torch.finfo(plain.logits.dtype).eps) * size
-        kept = self.whole(self.read(asked))
+        kept = self.whole(self.read(prompts))
         layers = {0, len(kept.mixtures) // 2}
-        again = [self.given(asked, kept, at, kept.mixtures[at])[0] for at in layers]
+        again = [self.given(prompts, kept, at, kept.mixtures[at])[0] for at in layers]
         return all(
             bool((one - plain.logits).abs().max() <= allowed) for one in (kept.logits, *again)
         )
 
-    def read(self, asked: AskedBatch) -> AskedBatch:
+    def read(self, prompts: AskedBatch) -> AskedBatch:
         """Run what is common to two prompts, before the other passes; returns what they take."""
         if isinstance(self.prefix, AfterCommon):
-            self.prefix.read(asked)
-            return asked
-        return replace(asked, common=0)
+            self.prefix.read(prompts)
+            return prompts
+        return replace(prompts, common=0)
 
 
 @contextmanager
@@ -204,7 +204,7 @@ def in_common(one: AskedBatch, other: AskedBatch) -> tuple[AskedBatch, AskedBatc
     return replace(one, common=common), replace(other, common=common)
 
 
-def differences(asked: PromptSet, places: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
+def differences(prompts: PromptSet, places: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
     """[copy, example] mean logit of the right tokens less that of the wrong ones.
 
     logits  [copy, example, vocabulary]
@@ -212,6 +212,6 @@ def differences(asked: PromptSet, places: Sequence[int], logits: torch.Tensor) -
     wide = torch.promote_types(logits.dtype, torch.float32)
     right, wrong = (
         torch.stack([logits[:, row, side[at]].to(wide).mean(1) for row, at in enumerate(places)], 1)
-        for side in (asked.right, asked.wrong)
+        for side in (prompts.right, prompts.wrong)
     )
     return right - wrong

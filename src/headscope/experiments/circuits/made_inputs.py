@@ -156,22 +156,22 @@ class Ordinals:
 
 def ordinals(model: Model) -> Ordinals:
     """The neighbours of ORDINALS that the tokenizer has as single tokens, with a space before."""
-    found = Ordinals([], [], [])
+    pairs = Ordinals([], [], [])
     for names in ORDINALS.values():
         for one, other in pairwise(names.split()):
             ids, right = _single(model, one), _single(model, other)
             if ids and right:
-                found.ids.append(ids[0])
-                found.right.append(right)
-                found.words.append(f"{one} → {other}")
-    return found
+                pairs.ids.append(ids[0])
+                pairs.right.append(right)
+                pairs.words.append(f"{one} → {other}")
+    return pairs
 
 
 def _single(model: Model, word: str) -> tuple[int, ...]:
     """The ids of a word as one token, with a space before it first; none where it is several."""
-    tokenizer, found = model.tokenizer, list[int]()
+    tokenizer, single_ids = model.tokenizer, list[int]()
     for text in (f" {word}", word):
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         if len(ids) == 1 and tokenizer.decode(ids).strip().casefold() == word.casefold():
-            found += ids
-    return tuple(dict.fromkeys(found))
+            single_ids += ids
+    return tuple(dict.fromkeys(single_ids))

@@ -91,45 +91,47 @@ def patch_heads(
     if way not in WAYS:
         raise InputError(f"no way {way!r} of patching; there are {', '.join(WAYS)}")
     language = language_model(model)
-    asked = prompt_set(language, prompts, count=count, seed=seed)
-    asked.need_pairs()
-    if positions and len(lengths := {len(one) for one in asked.clean}) > 1:
+    encoded = prompt_set(language, prompts, count=count, seed=seed)
+    encoded.need_pairs()
+    if positions and len(lengths := {len(one) for one in encoded.clean}) > 1:
         raise InputError(
             f"prompts have {min(lengths)} to {max(lengths)} tokens; wanted one length for effects "
             "by position"
         )
-    sides = (asked.clean, asked.corrupted)
+    sides = (encoded.clean, encoded.corrupted)
     from_, into = sides if way == "restore" else sides[::-1]
-    found = patched_differences(
-        language, from_, into, asked, positions=positions, batch_tokens=batch_tokens
+    changes = patched_differences(
+        language, from_, into, encoded, positions=positions, batch_tokens=batch_tokens
     )
-    direct = [written(language, side, asked, batch_tokens=batch_tokens) for side in (from_, into)]
-    found["direct_share"] = direct[0].heads - direct[1].heads
-    found["direct_gap"] = direct[0].difference - direct[1].difference
-    return labelled(_variables(found, asked, replicates)).assign_attrs(about(asked), way=way)
+    direct = [written(language, side, encoded, batch_tokens=batch_tokens) for side in (from_, into)]
+    changes["direct_share"] = direct[0].heads - direct[1].heads
+    changes["direct_gap"] = direct[0].difference - direct[1].difference
+    return labelled(_variables(changes, encoded, replicates)).assign_attrs(about(encoded), way=way)
 
 
-def _variables(found: dict[str, Float64], asked: PromptSet, replicates: int) -> dict[str, Variable]:
-    share = partial(share_over, asked.items, replicates=replicates)
-    gap, over = found["from"] - found["into"], ("layer", "head")
+def _variables(
+    changes: dict[str, Float64], prompts: PromptSet, replicates: int
+) -> dict[str, Variable]:
+    share = partial(share_over, prompts.items, replicates=replicates)
+    gap, over = changes["from"] - changes["into"], ("layer", "head")
     variables = {
-        name: Variable(share(found[name], of), (*over, *more), words, "1", source)
+        name: Variable(share(changes[name], of), (*over, *more), words, "1", source)
         for name, of, more, words, source in (
             ("effect", gap, (), "share of the logit difference that patching brings", WANG),
             ("attribution", gap, (), "the same as one backward pass estimates it", NANDA),
             (
                 "direct_share",
-                found["direct_gap"],
+                changes["direct_gap"],
                 (),
                 "share that is written to the answer",
                 SOURCE,
             ),
             ("effect_of_position", gap, ("position",), "the same, patched at one position", WANG),
         )
-        if name in found
+        if name in changes
     }
     variables["effect_q"] = Variable(
-        q_of(asked.items, found["effect"], replicates=replicates),
+        q_of(prompts.items, changes["effect"], replicates=replicates),
         over,
         "that the effect is none, corrected within the heads",
         "probability",
@@ -143,10 +145,10 @@ def _variables(found: dict[str, Float64], asked: PromptSet, replicates: int) -> 
         "headscope",
         "heads",
     )
-    mean = partial(mean_over, asked.items, replicates=replicates)
+    mean = partial(mean_over, prompts.items, replicates=replicates)
     for name, words in (("from", "prompts whose heads are taken"), ("into", "prompts patched")):
         variables[name] = Variable(
-            mean(found[name]), (), f"logit difference of the {words}", "logits", WANG
+            mean(changes[name]), (), f"logit difference of the {words}", "logits", WANG
         )
     return variables
 
@@ -171,7 +173,7 @@ def patched_differences(
     language: LanguageModel,
     from_: list[Example],
     into: list[Example],
-    asked: PromptSet,
+    prompts: PromptSet,
     *,
     positions: bool,
     batch_tokens: int,
@@ -181,9 +183,9 @@ def patched_differences(
     returns  effect, attribution, from, into; effect_of_position[prompt, layer, head, position] too
     """
     network, shape = language.model.network, language.model.shape
-    objective = asking_last(into, asked.right)
+    objective = asking_last(into, prompts.right)
     size, tokens = (len(into), shape.layers, shape.heads), max(map(len, into))
-    found: dict[str, Float64] = {
+    changes: dict[str, Float64] = {
         "effect": np.zeros(size),
         "attribution": np.zeros(size),
         "from": np.zeros(size[0]),
@@ -200,21 +202,21 @@ def patched_differences(
     with evaluating(network):
         with head_swaps(network, objective, sides[0][1], batch_tokens=batch_tokens) as swaps:
             for clean, other in (map(swaps.read, side) for side in sides):
-                told = partial(differences, asked, other.places)
+                measured = partial(differences, prompts, other.places)
                 source, kept = swaps.whole(clean), swaps.whole(other)
-                before = told(kept.logits[None])
-                found["from"][other.places] = to_float64(told(source.logits[None])[0])
-                found["into"][other.places] = to_float64(before[0])
+                before = measured(kept.logits[None])
+                changes["from"][other.places] = to_float64(measured(source.logits[None])[0])
+                changes["into"][other.places] = to_float64(before[0])
                 for layer, instead in enumerate(source.mixtures):
                     for start, logits in swaps.swapped(other, kept, layer, instead, cells):
                         for cell, change in zip(
-                            cells[start:], to_float64(told(logits) - before), strict=False
+                            cells[start:], to_float64(measured(logits) - before), strict=False
                         ):
-                            _put(found, (other.places, layer), cell, change)
+                            _put(changes, (other.places, layer), cell, change)
         for clean, other in sides:
-            worth = _attribution(network, objective, asked, clean, other)
-            found["attribution"][other.places] = worth
-    return found
+            worth = _attribution(network, objective, prompts, clean, other)
+            changes["attribution"][other.places] = worth
+    return changes
 
 
 def _cells(heads: int, tokens: int) -> list[tuple[int, slice]]:
@@ -224,22 +226,22 @@ def _cells(heads: int, tokens: int) -> list[tuple[int, slice]]:
 
 
 def _put(
-    found: dict[str, Float64],
+    changes: dict[str, Float64],
     at: tuple[Sequence[int], int],
     cell: tuple[int, slice],
     change: Float64,
 ) -> None:
     head, queries = cell
     if queries.start is None:
-        found["effect"][(*at, head)] = change
+        changes["effect"][(*at, head)] = change
     else:
-        found["effect_of_position"][(*at, head, queries.start)] = change
+        changes["effect_of_position"][(*at, head, queries.start)] = change
 
 
 def _attribution(
     network: PreTrainedModel,
     objective: TokenLoss,
-    asked: PromptSet,
+    prompts: PromptSet,
     clean: AskedBatch,
     other: AskedBatch,
 ) -> Float64:
@@ -256,7 +258,7 @@ def _attribution(
             logits = run_network(network, *one.batch.inputs).logits
         kept.append(mixtures.kept)
     with torch.enable_grad():
-        total = differences(asked, other.places, logits[None]).sum()
+        total = differences(prompts, other.places, logits[None]).sum()
         slopes = torch.autograd.grad(total, kept[1])
     with torch.no_grad():
         worth = [((a - b) * g).sum((2, 3)) for a, b, g in zip(*kept, slopes, strict=True)]

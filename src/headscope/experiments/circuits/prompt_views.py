@@ -83,20 +83,24 @@ def prompt_views(
               units, path[prompt, sender, receiver, via] and gap[prompt] in logits
     raises    ModelError as `written` and `head_swaps`
     """
-    asked = every.part(slice(shown))
-    told = written(model, asked.clean, asked, batch_tokens=batch_tokens)
-    all_tokens: Any = [slice(None)] * len(asked.clean)
-    alone = written(model, asked.clean, replace(asked, wrong=all_tokens), batch_tokens=batch_tokens)
+    encoded = every.part(slice(shown))
+    parts = written(model, encoded.clean, encoded, batch_tokens=batch_tokens)
+    all_tokens: Any = [slice(None)] * len(encoded.clean)
+    alone = written(
+        model, encoded.clean, replace(encoded, wrong=all_tokens), batch_tokens=batch_tokens
+    )
     examples = [*every.clean, *every.corrupted]
     batches = (one.batch for one in asked_batches(model.model, examples, batch_tokens=batch_tokens))
     usual = mean_mixtures(model.model.network, batches)
-    lost, lost_mean = (_lost(model, asked, one, batch_tokens=batch_tokens) for one in (None, usual))
-    choices = list(zip(asked.right, asked.wrong, strict=True))
-    reads = [_read(model, *one) for one in zip(asked.clean, choices, strict=True)]
+    lost, lost_mean = (
+        _lost(model, encoded, one, batch_tokens=batch_tokens) for one in (None, usual)
+    )
+    choices = list(zip(encoded.right, encoded.wrong, strict=True))
+    reads = [_read(model, *one) for one in zip(encoded.clean, choices, strict=True)]
     name = partial(_text, model)
-    texts = zip_longest(*(map(name, one.input_ids) for one in asked.clean), fillvalue="")
-    rest = np.stack([told.mlps.sum(1), told.embedding, told.bias], 1)
-    by_token = told.sources, alone.sources, [one.attention for one in reads]
+    texts = zip_longest(*(map(name, one.input_ids) for one in encoded.clean), fillvalue="")
+    rest = np.stack([parts.mlps.sum(1), parts.embedding, parts.bias], 1)
+    by_token = parts.sources, alone.sources, [one.attention for one in reads]
     source, to_answer, attention = (_padded(some).astype(np.float32) for some in by_token)
     values: dict[str, Any] = {
         "token_text": np.array(list(texts)).T,
@@ -104,8 +108,8 @@ def prompt_views(
         "choices": np.array([list(map(len, one)) for one in choices]),
         "outcome_text": np.array([list(map(name, one.ends)) for one in reads]),
         "outcome": np.stack([one.outcome for one in reads]),
-        "difference": told.difference,
-        "direct": told.heads,
+        "difference": parts.difference,
+        "direct": parts.heads,
         "rest": rest,
         "lost": lost,
         "lost_mean": lost_mean,
@@ -114,10 +118,10 @@ def prompt_views(
         "attention": attention,
     }
     if followed:
-        path, gap = path_changes(model, asked, followed, followed, batch_tokens=batch_tokens)
-        units = np.array([layer * told.heads.shape[2] + head for layer, head in followed])
+        path, gap = path_changes(model, encoded, followed, followed, batch_tokens=batch_tokens)
+        units = np.array([layer * parts.heads.shape[2] + head for layer, head in followed])
         values |= {"followed": units, "path": path, "gap": gap}
-    return _labelled(values).assign_attrs(prompts=asked.kind, tidy=0)
+    return _labelled(values).assign_attrs(prompts=encoded.kind, tidy=0)
 
 
 def _labelled(values: dict[str, Any]) -> xr.Dataset:
@@ -139,7 +143,7 @@ def _labelled(values: dict[str, Any]) -> xr.Dataset:
 
 
 def _lost(
-    model: LanguageModel, asked: PromptSet, instead: torch.Tensor | None, *, batch_tokens: int
+    model: LanguageModel, prompts: PromptSet, instead: torch.Tensor | None, *, batch_tokens: int
 ) -> Float64:
     """[prompt, layer, head] by how much the logit difference falls without a head.
 
@@ -152,10 +156,10 @@ def _lost(
 
     without, whole = one_by_one(
         model,
-        asked.clean,
-        asked,
+        prompts.clean,
+        prompts,
         given,
-        lambda places, logits: to_float64(differences(asked, places, logits)),
+        lambda places, logits: to_float64(differences(prompts, places, logits)),
         batch_tokens=batch_tokens,
     )
     return whole[:, None, None] - without
@@ -183,11 +187,11 @@ def _read(model: LanguageModel, example: Example, choices: Sequence[Ints]) -> _P
     batch = model.model.batch([example])
     with evaluating(model.model.network), Instrument(model.model.network, observers=[look]):
         logits = forward(model.model.network, *batch.inputs, keep=False).logits[0, :size]
-    told = np.full((len(TOLD), size), np.nan)
+    numbers = np.full((len(TOLD), size), np.nan)
     for at in range(1, size):  # one row at a time: vocabularies are large
-        told[:, at : at + 1] = _numbers(logits[at - 1], ids[at : at + 1])
+        numbers[:, at : at + 1] = _numbers(logits[at - 1], ids[at : at + 1])
     ends = np.array([some[int(logits[-1, some].argmax())] for some in choices])
-    return _PlainPass(told, ends, _numbers(logits[-1], ends), to_float64(torch.stack(rows)))
+    return _PlainPass(numbers, ends, _numbers(logits[-1], ends), to_float64(torch.stack(rows)))
 
 
 def _text(model: LanguageModel, token: int) -> str:

@@ -153,7 +153,9 @@ def encode_prompts(
         clean.append(_example(tokenizer, prompt.text, at, prompt))
         if prompt.corrupted:
             corrupted.append(_example(tokenizer, prompt.corrupted, at, prompt))
-        ids = [answer_ids(tokenizer, prompt.text, told) for told in (prompt.answer, prompt.wrong)]
+        ids = [
+            answer_ids(tokenizer, prompt.text, answers) for answers in (prompt.answer, prompt.wrong)
+        ]
         both = np.intersect1d(ids[0], ids[1])
         if len(both):
             raise InputError(
@@ -244,9 +246,9 @@ def _couples(words: Sequence[Any], rng: Rng) -> list[tuple[Any, Any]]:
     return list(zip(order[::2], order[1::2], strict=False))
 
 
-def _swapped(told: Sequence[Prompt], item: str) -> Iterator[Prompt]:
+def _swapped(couple: Sequence[Prompt], item: str) -> Iterator[Prompt]:
     """Two prompts, each the other's corrupted one."""
-    for one, two in (told, told[::-1]):
+    for one, two in (couple, couple[::-1]):
         yield replace(one, corrupted=two.text, wrong=two.answer, item=item)
 
 
@@ -259,13 +261,13 @@ def _ioi(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
         first, second = (a, b) if rng.integers(2) else (b, a)
         place, object_ = (str(rng.choice(words.split())) for words in (PLACES, OBJECTS))
         form = IOI[rng.integers(len(IOI))]
-        told = [
+        prompts = [
             Prompt(
                 form.format(a=first, b=second, s=s, place=place, object=object_), f" {to}", f" {s}"
             )
             for s, to in ((first, second), (second, first))
         ]
-        yield from _swapped(told, f"{a} {b}")
+        yield from _swapped(prompts, f"{a} {b}")
 
 
 def _greater_than(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
@@ -283,10 +285,10 @@ def _greater_than(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
             f"The {event} lasted from the year {century}{start:02} to the year {century}"
             for start in (late, early)
         )
-        told = _year_tokens(tokenizer, clean)
-        right = tuple(text for text, years in told.items() if min(years) > late)
+        years_of = _year_tokens(tokenizer, clean)
+        right = tuple(text for text, years in years_of.items() if min(years) > late)
         wrong = tuple(
-            text for text, years in told.items() if early < min(years) and max(years) <= late
+            text for text, years in years_of.items() if early < min(years) and max(years) <= late
         )
         alike = len(input_ids(tokenizer, clean)) == len(input_ids(tokenizer, corrupted))
         if right and wrong and alike:
@@ -318,8 +320,8 @@ def _words(forms: Sequence[str], pairs: str, tokenizer: Any, rng: Rng) -> Iterat
     couples = [couple for some in known.values() for couple in _couples(some, rng)]
     for form in forms:
         for couple in couples:
-            told = [Prompt(form.format(word), f" {to}", "") for word, to in couple]
-            yield from _swapped(told, " ".join(word for word, _ in couple))
+            prompts = [Prompt(form.format(word), f" {to}", "") for word, to in couple]
+            yield from _swapped(prompts, " ".join(word for word, _ in couple))
 
 
 ANTONYM_FORMS = ("The opposite of {} is", "The antonym of {} is")
@@ -355,12 +357,12 @@ def few_shots(task: str, tokenizer: Any, *, shots: int, count: int, seed: int) -
     for at in rng.permutation(len(known))[:count]:
         word, answer = known[at]
         others = rng.choice(np.delete(np.arange(len(known)), at), shots, replace=False)
-        asked = [known[one][0] for one in others]
+        questions = [known[one][0] for one in others]
         answers = [known[one][1] for one in others]
         texts = [
-            "".join(f"Q: {q}\nA: {a}\n\n" for q, a in zip(asked, told, strict=True))
+            "".join(f"Q: {q}\nA: {a}\n\n" for q, a in zip(questions, answers_shown, strict=True))
             + f"Q: {word}\nA:"
-            for told in (answers, answers[1:] + answers[:1])
+            for answers_shown in (answers, answers[1:] + answers[:1])
         ]
         prompts.append(Prompt(texts[0], f" {answer}", f" {answers[0]}", texts[1], item=word))
     return encode_prompts(tokenizer, prompts, kind=f"{task}, {shots} examples")

@@ -62,17 +62,17 @@ class FrozenNorm:
     shift: torch.Tensor
 
     @classmethod
-    def of(cls, norm: nn.Module, given: torch.Tensor, answer: torch.Tensor) -> FrozenNorm | None:
+    def of(cls, norm: nn.Module, inputs: torch.Tensor, answer: torch.Tensor) -> FrozenNorm | None:
         """What a module did to vectors [row, model]; None if it is no such norm."""
-        width, wide = given.shape[-1], torch.promote_types(given.dtype, torch.float32)
-        probe = torch.linspace(_LARGE, 2 * _LARGE, width, dtype=wide, device=given.device)
+        width, wide = inputs.shape[-1], torch.promote_types(inputs.dtype, torch.float32)
+        probe = torch.linspace(_LARGE, 2 * _LARGE, width, dtype=wide, device=inputs.device)
         probe[::2] *= -1  # about half of them: no number is near their mean
-        shift = norm.forward(torch.zeros_like(given[0])).to(wide)
-        raw = norm.forward(probe.to(given)).to(wide)
-        centred = _alike(norm.forward((probe + _LARGE).to(given)).to(wide), raw)
+        shift = norm.forward(torch.zeros_like(inputs[0])).to(wide)
+        raw = norm.forward(probe.to(inputs)).to(wide)
+        centred = _alike(norm.forward((probe + _LARGE).to(inputs)).to(wide), raw)
         base = probe - probe.mean() * centred
         scale = (raw - shift) * base.square().mean().sqrt() / base  # [model] γ
-        parts = scale * (given.to(wide) - given.to(wide).mean(-1, keepdim=True) * centred)
+        parts = scale * (inputs.to(wide) - inputs.to(wide).mean(-1, keepdim=True) * centred)
         own = answer.to(wide) - shift
         size = (own * parts).sum(-1, keepdim=True) / parts.square().sum(-1, keepdim=True)
         there = bool(scale.isfinite().all()) and _alike(parts * size, own)
@@ -159,10 +159,10 @@ class Readout:
             constant += first - second
         if _alike(final, self.inputs):
             return ahead, constant
-        for module, given, answer in reversed(self._seen):
-            if given.ndim == 3 and _alike(answer[places], self.inputs):
-                norm = FrozenNorm.of(module, given[places], answer[places])
-                if norm is not None and _alike(given[places], final):
+        for module, inputs, answer in reversed(self._seen):
+            if inputs.ndim == 3 and _alike(answer[places], self.inputs):
+                norm = FrozenNorm.of(module, inputs[places], answer[places])
+                if norm is not None and _alike(inputs[places], final):
                     return norm.back(ahead), constant + ahead @ norm.shift
         raise ModelError(
             f"{type(self.network).__name__} does something between its last layer and its "

@@ -129,7 +129,7 @@ def circuits_result(
     patterns: Mapping[str, Float64],
     weights: Mapping[str, Float64],
     made: Repeats,
-    asked: Ordinals,
+    pairs: Ordinals,
     hidden: Needles | None,
     *,
     replicates: int,
@@ -152,7 +152,7 @@ def circuits_result(
     values = _of_patterns(patterns, draws, kept.sum(0), made.length)
     values |= {"weight_copying": weights["weight_copying"], "repeated_ids": made.ids}
     if "successor" in weights:
-        values["successor"] = _successor(weights["successor"], asked, replicates)
+        values["successor"] = _successor(weights["successor"], pairs, replicates)
     coords: dict[str, Any] = {"circuit": list(PATTERNS)}
     if hidden is not None:
         values |= _retrieval(weights, hidden, replicates)
@@ -162,24 +162,24 @@ def circuits_result(
         parts = ("composition", "composition_above")
         values |= {part: weights[part].astype(np.float32) for part in parts}
         coords["way"] = list(WAYS)
-    found = labelled(_variables(values), coords=coords)
+    result = labelled(_variables(values), coords=coords)
     answered = int((weights.get("recall", np.zeros(0)) > ANSWERED).sum())
     wrote = int((weights.get("step_recall", np.zeros(0)) > ANSWERED).sum())
     of_needles = ("retrieval", "needle_attention", "needle_streaming", *OTHER_SCORES)
     counts = dict.fromkeys(of_needles, answered)
-    counts |= {"retrieval_steps": wrote, "successor": len(asked.words)}
-    for name, variable in found.data_vars.items():
+    counts |= {"retrieval_steps": wrote, "successor": len(pairs.words)}
+    for name, variable in result.data_vars.items():
         if set(variable.dims) & {"token", "reader", "step"}:
             variable.attrs["tidy"] = 0
         else:
             variable.attrs["n"] = counts.get(str(name).partition("_ci")[0], len(names))
-    return found.assign_attrs(
+    return result.assign_attrs(
         length=made.length,
         opening=made.opening,
         sequences=len(names),
         answered=answered,
         **({"wrote": wrote} if "step_recall" in weights else {}),
-        ordinals="; ".join(asked.words),
+        ordinals="; ".join(pairs.words),
         chance=1 / made.length,
         width=width,
     )
@@ -222,10 +222,10 @@ def surely_above(gain: Estimate, tests: int) -> Float64:
     return np.asarray(gain.value - stretch(tests) * (gain.value - gain.low))
 
 
-def _successor(right: Float64, asked: Ordinals, replicates: int) -> Estimate:
-    kept = left_out(asked.words, replicates=replicates)
+def _successor(right: Float64, pairs: Ordinals, replicates: int) -> Estimate:
+    kept = left_out(pairs.words, replicates=replicates)
     draws = np.tensordot(kept.T, right, 1) / kept.sum(0)[:, None, None]
-    return estimate_independent(draws, len(asked.words))
+    return estimate_independent(draws, len(pairs.words))
 
 
 def _retrieval(weights: Mapping[str, Float64], hidden: Needles, replicates: int) -> dict[str, Any]:
@@ -260,12 +260,12 @@ def _retrieval(weights: Mapping[str, Float64], hidden: Needles, replicates: int)
 
 
 def _over_runs(
-    weights: Mapping[str, Float64], told: Any, replicates: int
+    weights: Mapping[str, Float64], answered: Any, replicates: int
 ) -> tuple[dict[str, Float64], Float64]:
-    """[replicate + 1, …] means over the runs told; [run, replicate + 1] which of them count."""
-    kept = left_out([f"{run}" for run in np.flatnonzero(told)], replicates=replicates)
+    """[replicate + 1, …] means over the answered runs; [run, replicate + 1] which of them count."""
+    kept = left_out([f"{run}" for run in np.flatnonzero(answered)], replicates=replicates)
     count = kept.sum(0)
-    parts = {name: weights[name][told] for name in OF_RUNS if name in weights}
+    parts = {name: weights[name][answered] for name in OF_RUNS if name in weights}
     return {
         name: np.tensordot(kept.T, part, 1) / count.reshape(-1, *[1] * (part.ndim - 1))
         for name, part in parts.items()

@@ -129,7 +129,7 @@ def needles(
             f"{STEPS}; give a shorter text, or --haystack 0"
         )
     start = [] if first is None else [first]
-    found = Needles([], [], [], [], [], np.arange(runs) / max(runs - 1, 1))
+    made = Needles([], [], [], [], [], np.arange(runs) / max(runs - 1, 1))
     for run in range(runs):
         draw, wording = generator(seed, "needle", str(run)), wordings[run % len(wordings)]
         code = draw.choice(words, STEPS, replace=False)
@@ -138,23 +138,23 @@ def needles(
         said, question = _ids(model, wording.said), _ids(model, wording.question)
         begin = int(draw.integers(len(text) - haystack + 1))
         hay = text[begin : begin + haystack]
-        cut = round(float(found.depth[run]) * haystack)
+        cut = round(float(made.depth[run]) * haystack)
         before = [*start, *hay[:cut], *said]
         ids = [*before, *code, *_ids(model, "."), *hay[cut:], *question, *code[:-1]]
-        found.right.append(code)
-        found.places.append(len(before) + np.arange(len(code)))
-        found.sentence.append(len(said))
-        found.question.append(len(question))
-        found.examples.append(
+        made.right.append(code)
+        made.places.append(len(before) + np.arange(len(code)))
+        made.sentence.append(len(said))
+        made.question.append(len(question))
+        made.examples.append(
             example_of(np.array(ids, np.int64), f"needle {run}", "haystack", special=len(start))
         )
-    longest = padded_length(max(map(len, found.examples)) + room)
+    longest = padded_length(max(map(len, made.examples)) + room)
     if longest > model.limit:
         raise InputError(
             f"a haystack of {haystack} tokens makes inputs of {longest}, and {model.name!r} takes "
             f"{model.limit}: give --haystack {max(model.limit - longest + haystack, 0)} or less"
         )
-    return found
+    return made
 
 
 def _ids(model: Model, text: str) -> list[int]:
@@ -213,10 +213,10 @@ class _Reading:
 
     def all(self, unembedding: torch.Tensor) -> State:
         """The numbers of `retrieved`."""
-        speaks, found = unembedding[self.right].to(self.model.device), list[State]()
+        speaks, by_run = unembedding[self.right].to(self.model.device), list[State]()
         batch = self.model.batch([self.example])
         queries = torch.arange(len(self.hay), len(self.example), device=speaks.device)[None]
-        told = TokenLoss("needle", [self.at[:, 0].cpu().numpy()], [self.right])
+        objective = TokenLoss("needle", [self.at[:, 0].cpu().numpy()], [self.right])
 
         def look(view: LayerView) -> None:
             rows = view.rows(queries)[0]  # [head, question and answer, key]
@@ -229,13 +229,13 @@ class _Reading:
                 "locos": self._locos(view, answer, speaks),
                 "streaming": self._streaming(answer),
             }
-            found.append({name: to_float64(part) for name, part in parts.items()})
+            by_run.append({name: to_float64(part) for name, part in parts.items()})
 
         answer = watched(
-            self.model, look, *batch.inputs[:2], told, whole=self.whole, use_cache=True
+            self.model, look, *batch.inputs[:2], objective, whole=self.whole, use_cache=True
         )
         best = answer.logits.argmax(-1).cpu().numpy().ravel()
-        every = _stacked(found)
+        every = _stacked(by_run)
         every["qr_score"] -= self._of_nothing(cache_of(answer))
         return every | {"recall": np.mean(best == self.right)}
 
@@ -262,23 +262,23 @@ class _Reading:
 
         What the haystack leaves is taken from the pass before, if all of its keys were kept.
         """
-        found, nothing = list[Float64](), _ids(self.model, NOTHING)
+        scores, nothing = list[Float64](), _ids(self.model, NOTHING)
 
         def look(view: LayerView) -> None:
             rows = torch.arange(view.shape[2], device=self.model.device)[None, -len(nothing) :]
-            given = view.rows(rows)[0][..., self.sentence]
-            found.append(to_float64(given.sum(-1).mean(-1)))
+            weights = view.rows(rows)[0][..., self.sentence]
+            scores.append(to_float64(weights.sum(-1).mean(-1)))
 
         kept = {type(layer).__name__ for layer in getattr(cache, "layers", ())} == {"DynamicLayer"}
         ids, more = [*self.hay, *nothing], dict[str, Any](whole=self.whole)
         if kept:
             cache.crop(len(self.hay) - cache.get_seq_length())
             more = {"whole": None} | going_on(self.model.network, cache)
-        given = torch.tensor([ids[-len(nothing) :] if kept else ids], device=self.model.device)
+        inputs = torch.tensor([ids[-len(nothing) :] if kept else ids], device=self.model.device)
         seen = torch.ones((1, len(ids)), device=self.model.device)
-        last = TokenLoss("nothing", [np.array([given.shape[1] - 1])], [np.zeros(1, np.int64)])
-        watched(self.model, look, given, seen, last, **more)
-        return np.stack(found)
+        last = TokenLoss("nothing", [np.array([inputs.shape[1] - 1])], [np.zeros(1, np.int64)])
+        watched(self.model, look, inputs, seen, last, **more)
+        return np.stack(scores)
 
 
 def watched(
@@ -286,7 +286,7 @@ def watched(
     look: Observer,
     ids: torch.Tensor,
     seen: torch.Tensor,
-    told: TokenLoss,
+    objective: TokenLoss,
     *,
     whole: int | None,
     **more: Any,
@@ -296,7 +296,7 @@ def watched(
     with (
         torch.inference_mode(),
         evaluating(network),
-        told.asking(network, [0]),
+        objective.asking(network, [0]),
         Instrument(network, observers=[look], whole=whole),
     ):
         return run_network(network, ids, seen, **more)
@@ -315,9 +315,9 @@ def written(model: Model, made: Needles, runs: Sequence[int], *, steps: int, who
 
 
 def _written(model: Model, made: Needles, run: int, steps: int, whole: int) -> State:
-    right, found = made.right[run], list[Float64]()
+    right, scores = made.right[run], list[Float64]()
     network: Any = model.network
-    ids = torch.from_numpy(asked := made.asked(run))[None].to(model.device)
+    ids = torch.from_numpy(prompt := made.asked(run))[None].to(model.device)
     with torch.inference_mode(), evaluating(network), quietly():
         answer = network.generate(
             ids,
@@ -327,22 +327,25 @@ def _written(model: Model, made: Needles, run: int, steps: int, whole: int) -> S
             num_beams=1,
             pad_token_id=0,
         )
-    told = answer[0, len(asked) :].cpu().numpy()
-    ends = [at for at, one in enumerate(told) if "\n" in model.tokenizer.decode([int(one)])]
-    told = told[: ends[0] + 1 if ends else None]  # the line's end is a step, as theirs
-    every, at = np.concatenate([asked, told[:-1]]), len(asked) - 1 + np.arange(len(told))
+    answer_ids = answer[0, len(prompt) :].cpu().numpy()
+    ends = [at for at, one in enumerate(answer_ids) if "\n" in model.tokenizer.decode([int(one)])]
+    answer_ids = answer_ids[: ends[0] + 1 if ends else None]  # the line's end is a step, as theirs
+    every, at = (
+        np.concatenate([prompt, answer_ids[:-1]]),
+        len(prompt) - 1 + np.arange(len(answer_ids)),
+    )
     queries = torch.from_numpy(at)[None].to(model.device)
 
     def look(view: LayerView) -> None:
         most = view.rows(queries).argmax(-1)[0].cpu().numpy()  # [head, step]
-        copied = np.isin(most, made.places[run]) & (every[most] == told)
-        found.append(copied.sum(-1) / len(right))
+        copied = np.isin(most, made.places[run]) & (every[most] == answer_ids)
+        scores.append(copied.sum(-1) / len(right))
 
     batch = model.batch([example_of(every, f"answer {run}", "haystack")])
-    last = TokenLoss("answer", [at[-1:]], [told[-1:]])
+    last = TokenLoss("answer", [at[-1:]], [answer_ids[-1:]])
     watched(model, look, *batch.inputs[:2], last, whole=whole)
-    there = Counter(right.tolist()) & Counter(told.tolist())
-    return {"step_hits": np.stack(found), "step_recall": np.array(there.total() / len(right))}
+    there = Counter(right.tolist()) & Counter(answer_ids.tolist())
+    return {"step_hits": np.stack(scores), "step_recall": np.array(there.total() / len(right))}
 
 
 def _stacked(parts: Sequence[State]) -> State:

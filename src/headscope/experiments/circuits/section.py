@@ -37,36 +37,36 @@ def circuit_findings(tree: xr.DataTree) -> list[str]:
     """All sentences that the run allows."""
     if group(tree, NAME) is None:
         return []
-    told = [words for kind in RULES if (words := _kind_finding(tree, kind))]
-    told += other_findings(tree)
-    told += [
+    sentences = [words for kind in RULES if (words := _kind_finding(tree, kind))]
+    sentences += other_findings(tree)
+    sentences += [
         _path_finding(tree),
         _repeat_finding(tree),
         *_off_findings(tree),
         _needle_finding(tree),
     ]
-    told += written_answers.findings(tree)
-    return [one for one in told if one]
+    sentences += written_answers.findings(tree)
+    return [one for one in sentences if one]
 
 
 def labelled(tree: xr.DataTree, kind: str) -> list[Claim]:
     """The labels of this kind, the largest number first."""
     every = (label for one in head_labels(tree).values() for label in one.labels)
-    found = [label for label in every if label.kind == kind]
-    return sorted(found, key=lambda label: (-label.value, label.layer, label.head))
+    matches = [label for label in every if label.kind == kind]
+    return sorted(matches, key=lambda label: (-label.value, label.layer, label.head))
 
 
 def _kind_finding(tree: xr.DataTree, kind: str) -> str:
     labels = labelled(tree, kind)
     if not labels:
         return ""
-    told = [
+    heads = [
         f"{place_name(one.layer, one.head)} {percent(one.value, one.low, one.high)}"
         for one in labels[:NAMED]
     ]
     many = f", {len(labels)} heads" * (len(labels) > 1)
     rest = f" and {len(labels) - NAMED} more" * (len(labels) > NAMED)
-    return f"{capital(RULES[kind].title)}{many}: {', '.join(told)}{rest}."
+    return f"{capital(RULES[kind].title)}{many}: {', '.join(heads)}{rest}."
 
 
 def _repeat_finding(tree: xr.DataTree) -> str:
@@ -113,8 +113,8 @@ def _needle_finding(tree: xr.DataTree) -> str:
         return ""
     few = "" if "retrieval" in dataset else ": too few to tell which heads retrieve"
     runs = dataset.sizes["run"]
-    told = f"Of {runs} needles in a haystack the model tells {dataset.attrs['answered']}{few}."
-    return " ".join([told, *_steps(dataset), *_other_scores(dataset)])
+    opening = f"Of {runs} needles in a haystack the model tells {dataset.attrs['answered']}{few}."
+    return " ".join([opening, *_steps(dataset), *_other_scores(dataset)])
 
 
 def _steps(dataset: xr.Dataset) -> list[str]:
@@ -124,22 +124,22 @@ def _steps(dataset: xr.Dataset) -> list[str]:
     wrote = dataset.attrs["wrote"]
     if "retrieval_steps" not in dataset:
         return [f"Left to itself it writes {wrote}: too few to count steps."]
-    found = estimate(dataset, "retrieval_steps")
-    first = largest_first(found.value)[:NAMED]
-    told = (f"{place_name(*where)} {_plainly(*at(found, *where))}" for where in first)
-    return [f"Left to itself it writes {wrote}; by its steps most: {', '.join(told)}."]
+    share = estimate(dataset, "retrieval_steps")
+    first = largest_first(share.value)[:NAMED]
+    heads = (f"{place_name(*where)} {_plainly(*at(share, *where))}" for where in first)
+    return [f"Left to itself it writes {wrote}; by its steps most: {', '.join(heads)}."]
 
 
 def _other_scores(dataset: xr.Dataset) -> list[str]:
     """Which heads the other scores of retrieval find, and how far they agree with it."""
-    told = []
+    sentences = []
     for name, words in (("qr_score", "QRHead’s score"), ("locos", "LOCOS")):
         if name in dataset and np.isfinite(values := dataset[name].values).any():
             most = ", ".join(place_name(*where) for where in largest_first(values)[:NAMED])
             rho = at(estimate(dataset, "retrieval_rho", other=name))
             agree = f"; rank correlation with retrieval {_plainly(*rho)}"
-            told.append(f"By {words} most: {most}{agree * bool(np.isfinite(rho[0]))}.")
-    return told
+            sentences.append(f"By {words} most: {most}{agree * bool(np.isfinite(rho[0]))}.")
+    return sentences
 
 
 def _plainly(value: float, low: float, high: float) -> str:
@@ -150,24 +150,27 @@ def _plainly(value: float, low: float, high: float) -> str:
 def _path_finding(tree: xr.DataTree) -> str:
     """Which earlier head the keys of the strongest induction heads read most."""
     dataset, heads = needed(tree, NAME), shape(tree)[1]
-    found: dict[int, list[tuple[int, float]]] = {}
+    readers_by_writer: dict[int, list[tuple[int, float]]] = {}
     for label in labelled(tree, "induction") if "composition" in dataset else ():
         reader = label.layer * heads + label.head
         for writer, score, over in pairs_of(dataset, reader, "key")[:1]:
             if over >= SURE:
-                found.setdefault(writer, []).append((reader, score))
-    if not found:
+                readers_by_writer.setdefault(writer, []).append((reader, score))
+    if not readers_by_writer:
         return ""
     induces = dataset["score"].sel(circuit="induction").values.ravel()
-    writer = max(found, key=lambda one: sum(induces[reader] for reader, _ in found[one]))
-    readers = found[writer]
+    writer = max(
+        readers_by_writer,
+        key=lambda one: sum(induces[reader] for reader, _ in readers_by_writer[one]),
+    )
+    readers = readers_by_writer[writer]
     named = [head_name(reader, heads) for reader, _ in readers]
     before = at(estimate(dataset, "score", circuit="previous_token"), *divmod(writer, heads))
     least, most = (fixed(end(score for _, score in readers), 2) for end in (min, max))
-    told = least if least == most else f"{least} to {most}"
+    scores = least if least == most else f"{least} to {most}"
     return (
         f"The keys of {', '.join(named)} read most what {head_name(writer, heads)} writes, which "
-        f"gives {percent(*before)} to the previous token: K-composition {told}, where random "
+        f"gives {percent(*before)} to the previous token: K-composition {scores}, where random "
         f"rotations give {fixed(float(dataset.attrs['width']) ** -0.5, 2)}."
     )
 
@@ -182,8 +185,8 @@ def pairs_of(dataset: xr.Dataset, reader: int, way: str) -> list[tuple[int, floa
 
 def readers_of(dataset: xr.Dataset) -> list[int]:
     """Units of the heads that induce most, of which pairs are told."""
-    found = dataset["score"].sel(circuit="induction").values.ravel()
-    return [int(unit) for unit in np.argsort(-found, kind="stable")[:NAMED] if found[unit] > 0]
+    scores = dataset["score"].sel(circuit="induction").values.ravel()
+    return [int(unit) for unit in np.argsort(-scores, kind="stable")[:NAMED] if scores[unit] > 0]
 
 
 def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:

@@ -70,8 +70,8 @@ def switch_off(
     check(map(frozenset, sets.values()), layers=own.shape.layers, heads=own.shape.heads)
     for heads in sets.values():
         refuse_many(len(heads), own.shape, least=1)
-    found = losses_off(own, made, sets, seed=seed, batch_tokens=batch_tokens)
-    return off_result(found["losses"], made, sets, replicates=replicates)
+    losses = losses_off(own, made, sets, seed=seed, batch_tokens=batch_tokens)
+    return off_result(losses["losses"], made, sets, replicates=replicates)
 
 
 def refuse_many(count: int, shape: Shape, *, least: int = 0) -> None:
@@ -129,11 +129,11 @@ def _others(heads: Sequence[Head], shape: Shape, draw: np.random.Generator) -> l
     """As many others: of the same layers, or of any where these have too few."""
     every = list(product(range(shape.layers), range(shape.heads)))
     left = [every[at] for at in draw.permutation(len(every)) if every[at] not in heads]
-    found = list[Head]()
+    chosen = list[Head]()
     for layer, _ in heads:
-        found.append(next((one for one in left if one[0] == layer), left[0]))
-        left.remove(found[-1])
-    return found
+        chosen.append(next((one for one in left if one[0] == layer), left[0]))
+        left.remove(chosen[-1])
+    return chosen
 
 
 class _MeanMixtures:
@@ -166,14 +166,14 @@ class _MeanMixtures:
 def _losses(model: Model, made: Repeats, rows: Sequence[int], heard: _MeanMixtures) -> Float64:
     """[sequence, half] cross-entropy of the tokens that were drawn, but for the first of a half."""
     first = made.opening + np.arange(made.length - 1)
-    asked = np.concatenate([first, first + made.length])
-    right = made.ids[rows][:, asked + 1]
-    told = TokenLoss("next token", [asked] * len(rows), list(right))
+    positions = np.concatenate([first, first + made.length])
+    right = made.ids[rows][:, positions + 1]
+    objective = TokenLoss("next token", [positions] * len(rows), list(right))
     batch, network = model.batch([made.repeated[row] for row in rows]), model.network
     with (
         torch.inference_mode(),
         listening(network, heard, alone=True),
-        told.asking(network, range(len(rows))),
+        objective.asking(network, range(len(rows))),
     ):
         logits = forward(network, *batch.inputs, keep=False).logits.float()
     wanted = torch.from_numpy(right.ravel()).to(logits.device)
@@ -182,7 +182,7 @@ def _losses(model: Model, made: Repeats, rows: Sequence[int], heard: _MeanMixtur
 
 
 def off_result(losses: Float64, made: Repeats, sets: Sets, *, replicates: int) -> xr.Dataset:
-    """The variables of `switch_off`, of what `losses_off` found."""
+    """The variables of `switch_off`, from the losses of `losses_off`."""
     mean = partial(mean_over, [one.document for one in made.repeated], replicates=replicates)
     apart = losses[:, :, 1] - losses[:, :, 2]  # [sequence, set, half]
     nats = "nats per token"
@@ -199,7 +199,7 @@ def off_result(losses: Float64, made: Repeats, sets: Sets, *, replicates: int) -
             OURS,
         ),
     }
-    found = labelled(variables, coords={"set": list(sets), "off": OFF, "half": HALVES})
-    for name in found.data_vars:
-        found[name].attrs["n"] = len(made.repeated)
-    return found
+    result = labelled(variables, coords={"set": list(sets), "off": OFF, "half": HALVES})
+    for name in result.data_vars:
+        result[name].attrs["n"] = len(made.repeated)
+    return result

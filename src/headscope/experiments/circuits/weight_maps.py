@@ -58,8 +58,8 @@ class WeightMaps:
     @cached_property
     def embedding(self) -> torch.Tensor:
         """[token, model] of the network's input, float32."""
-        found: Any = self.network.get_input_embeddings()
-        return _host(found.weight)
+        layer: Any = self.network.get_input_embeddings()
+        return _host(layer.weight)
 
     @cached_property
     def unembedding(self) -> torch.Tensor:
@@ -102,13 +102,13 @@ class WeightMaps:
         args, kwargs = kept[-1]
         embed: Any = self.network.get_input_embeddings()
         with evaluating(self.network), torch.inference_mode(), silenced(site.projection):
-            given = embed(tokens)
-            args, kwargs = _with_hidden(args, kwargs, given)
+            embedded = embed(tokens)
+            args, kwargs = _with_hidden(args, kwargs, embedded)
             output = site.block(*args, **kwargs)
         hidden = output[0] if isinstance(output, tuple) else output
-        added = hidden - given
-        nothing = float(added.norm()) < LITTLE * float(given.norm())
-        return _host((given if nothing else added)[:, 0])
+        added = hidden - embedded
+        nothing = float(added.norm()) < LITTLE * float(embedded.norm())
+        return _host((embedded if nothing else added)[:, 0])
 
     def _of(self, site: Site) -> HeadMatrices:
         projection = site.output_projection
@@ -144,15 +144,15 @@ class WeightMaps:
 
     @cached_property
     def _given(self) -> dict[nn.Module, tuple[Any, Any]]:
-        """What each attention module is given with one token."""
+        """The inputs of each attention module when the network reads one token."""
         kept = {site.attention: list[tuple[Any, Any]]() for site in self.sites}
         one = torch.zeros((1, 1), dtype=torch.long, device=self.model.device)
         with ExitStack() as stack:
             stack.enter_context(evaluating(self.network))
-            for module, given in kept.items():
-                stack.enter_context(keeping(module, given))
+            for module, inputs in kept.items():
+                stack.enter_context(keeping(module, inputs))
             forward(self.network, one, torch.ones_like(one), keep=False)
-        return {module: given[-1] for module, given in kept.items()}
+        return {module: inputs[-1] for module, inputs in kept.items()}
 
 
 class _Heard:
@@ -174,18 +174,18 @@ def folded(norm: nn.Module | None, size: int) -> FrozenNorm | None:
     if norm is None or next(norm.children(), None) is not None:
         return None
     like = next(iter(norm.parameters()), torch.zeros(1))
-    given = torch.ones(1, size).to(like)
-    given[:, 1::2] = -1
+    probe = torch.ones(1, size).to(like)
+    probe[:, 1::2] = -1
     with torch.inference_mode():
-        found = FrozenNorm.of(norm, given, norm.forward(given))
-    return None if found is None else replace(found, gain=found.gain.detach().cpu())
+        frozen = FrozenNorm.of(norm, probe, norm.forward(probe))
+    return None if frozen is None else replace(frozen, gain=frozen.gain.detach().cpu())
 
 
 def _linear(answers: torch.Tensor) -> torch.Tensor:
     """[head, model, dim] of [row, head, 1, dim]: of nothing, of unit vectors, of their sum."""
-    found = answers[:, :, 0].detach().cpu().double()
-    found = found[1:] - found[:1]
-    matrix, total = found[:-1], found[-1]
+    outputs = answers[:, :, 0].detach().cpu().double()
+    outputs = outputs[1:] - outputs[:1]
+    matrix, total = outputs[:-1], outputs[-1]
     error = float((matrix.sum(0) - total).abs().max())
     linear = error <= LINEAR * max(float(total.abs().max()), float(matrix.abs().max()))
     return (matrix if linear else matrix * torch.nan).transpose(0, 1)  # [head, model, dim]

@@ -79,7 +79,7 @@ def findings(tree: xr.DataTree) -> list[str]:
         return []
     many = int(dataset.attrs["prompt_count"])
     ahead = number(*at(estimate(dataset, "logit_difference")))
-    told = [
+    sentences = [
         f"After {many} prompt{'' if many == 1 else 's'} ({dataset.attrs['prompts']}) the "
         f"answer lies {ahead} logits above the wrong one; its probability is "
         f"{percent(float(dataset['answer_probability'].mean()))}, its median rank "
@@ -95,10 +95,12 @@ def findings(tree: xr.DataTree) -> list[str]:
             parts = estimate(dataset, name)
             places = largest_first(np.where(moves & (parts.value > 0), parts.value, np.nan))
             named = [_named(dataset, place, percent(*at(parts, *place))) for place in places]
-            told += [f"{words}: {', '.join(named[:NAMED])}."] if named else []
+            sentences += [f"{words}: {', '.join(named[:NAMED])}."] if named else []
         rho = number(*at(estimate(dataset, "rho")))
-        told.append(f"Patching and what attribution estimates of it rank heads alike by ρ = {rho}.")
-    return told + ([f"{capital(dataset.attrs['notes'])}."] if dataset.attrs["notes"] else [])
+        sentences.append(
+            f"Patching and what attribution estimates of it rank heads alike by ρ = {rho}."
+        )
+    return sentences + ([f"{capital(dataset.attrs['notes'])}."] if dataset.attrs["notes"] else [])
 
 
 def _named(dataset: xr.Dataset, place: tuple[int, int], words: str) -> str:

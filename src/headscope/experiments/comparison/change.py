@@ -71,13 +71,13 @@ def change_of(
                    (NaN without an interval); layer_… [quantity, layer] and model_… [quantity],
                    means over heads; rose, fell [quantity], how many heads are sure
     """
-    found = list(quantities(before, after, shape, documents=documents))
-    if not found:
+    compared = list(quantities(before, after, shape, documents=documents))
+    if not compared:
         return None
-    variables = _estimates(found)
+    variables = _estimates(compared)
     both = [
         simultaneous(one.sides["difference"], one.sizes, bounds=_bounds(one, "difference"))
-        for one in found
+        for one in compared
     ]
     low, high = (np.stack(ends) for ends in zip(*both, strict=True))  # [quantity, layer, head]
     sure = np.where(np.isnan(low), np.nan, (low > 0) * 1.0 - (high < 0))
@@ -87,7 +87,7 @@ def change_of(
     for name, sign in (("rose", 1), ("fell", -1)):
         count = (sure == sign).sum((1, 2))
         variables[name] = _variable(count, f"heads that {name} for sure", GRID[:1])
-    metrics = [one.metric for one in found]
+    metrics = [one.metric for one in compared]
     dataset = labelled(variables, coords={"quantity": [metric.key for metric in metrics]})
     coords = {
         "label": [m.label for m in metrics],
@@ -152,15 +152,17 @@ def _stored(results: Results, metric: HeadMetric) -> Estimate:
 
 def _estimate(draws: Float64, bounds: Bounds = ANY, sizes: Float64 | None = None) -> Estimate:
     """As `estimate`; what is exactly the same in both models differs by 0 for sure."""
-    found = estimate(draws, bounds=bounds, sizes=sizes)
+    difference = estimate(draws, bounds=bounds, sizes=sizes)
     same = (draws == 0).all(0) & (len(draws) > FEWEST)
-    return Estimate(draws[0], np.where(same, 0.0, found.low), np.where(same, 0.0, found.high))
+    return Estimate(
+        draws[0], np.where(same, 0.0, difference.low), np.where(same, 0.0, difference.high)
+    )
 
 
-def _estimates(found: Sequence[Quantity]) -> dict[str, Variable]:
+def _estimates(compared: Sequence[Quantity]) -> dict[str, Variable]:
     variables = {}
     for side, words in SIDES.items():
-        drawn, sizes = [one.sides[side] for one in found], [one.sizes for one in found]
+        drawn, sizes = [one.sides[side] for one in compared], [one.sizes for one in compared]
         for start, mean in (
             ("", ""),
             ("layer_", ", mean over heads"),
@@ -172,7 +174,7 @@ def _estimates(found: Sequence[Quantity]) -> dict[str, Variable]:
                 sizes = [None if size is None else finite_mean(size) for size in sizes]
             parts = [
                 one.stored.get(name) or _estimate(draws, _bounds(one, side), size)
-                for one, draws, size in zip(found, drawn, sizes, strict=True)
+                for one, draws, size in zip(compared, drawn, sizes, strict=True)
             ]
             ends = ([getattr(part, end) for part in parts] for end in ("value", "low", "high"))
             value = Estimate(*map(np.stack, ends))  # [quantity, …]
@@ -211,30 +213,32 @@ def comparison_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     Layers and heads are 0-based, as in the data; `name` as they are counted in print.
     """
     change, similarity = group(tree, "change"), group(tree, "similarity")
-    found: dict[str, pd.DataFrame] = {}
+    by_name: dict[str, pd.DataFrame] = {}
     if change is not None:
         heads = _rows(change, "", GRID, "simultaneous_low", "simultaneous_high", "sure")
         places = zip(heads["layer"].tolist(), heads["head"].tolist(), strict=True)
         names = [own_name(*place) for place in places]
         heads.insert(list(heads.columns).index("head") + 1, "name", names)
         words = {1: "rose", -1: "fell", 0: "unsure"}
-        found["change"] = heads.assign(sure=heads["sure"].map(words).fillna("unknown"))
-        found["change_by_layer"] = _rows(change, "layer_", GRID[:2])
+        by_name["change"] = heads.assign(sure=heads["sure"].map(words).fillna("unknown"))
+        by_name["change_by_layer"] = _rows(change, "layer_", GRID[:2])
         summary = _rows(change, "model_", GRID[:1], "rose", "fell")
-        found["change_summary"] = summary.rename(
+        by_name["change_summary"] = summary.rename(
             columns={"rose": "heads_rose", "fell": "heads_fell"}
         )
     if similarity is not None and similarity.sizes.get("rank", 0):
         parts = ("id", "document", "tokens", "change", "text")
         columns = {part: similarity[f"example_{part}"].values for part in parts}
-        found["changed_examples"] = pd.DataFrame({"rank": similarity["rank"].values + 1, **columns})
-    for name, table in found.items():
+        by_name["changed_examples"] = pd.DataFrame(
+            {"rank": similarity["rank"].values + 1, **columns}
+        )
+    for name, table in by_name.items():
         models = {"base": "base_model", "model": "model", "revision": "revision"}
         if name == "changed_examples":
             del models["revision"]
         for place, (column, attr) in enumerate(models.items()):
             table.insert(place, column, str(tree.attrs.get(attr, "")))
-    return found
+    return by_name
 
 
 def _rows(change: xr.Dataset, start: str, dims: Sequence[str], *more: str) -> pd.DataFrame:

@@ -145,7 +145,7 @@ def _compared(
 
     def begin() -> Manifest:
         inputs = atlas.longest_inputs(job.plan, settings)
-        linears = fastest_linears(job.reader, inputs, asked=execution.linears)
+        linears = fastest_linears(job.reader, inputs, requested=execution.linears)
         return _manifest(job, spec, linears=linears, command=execution.command)
 
     with run_in_progress(folder, spec, begin, overwrite=execution.overwrite) as run:

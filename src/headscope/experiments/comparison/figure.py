@@ -170,8 +170,8 @@ def _words_panels(tree: xr.DataTree) -> list[Panel]:
     for kind, both in lines.items():
         alike = [k for k in lines if (k in OWN_SCALE) == (kind in OWN_SCALE)]
         top = WORDS_HEADROOM * max(_top(*lines[k].values()) for k in alike)
-        told = findings.points(findings.kind_change(change, kind))
-        drawn = partial(_before_and_after, both, told, top=top)
+        points = findings.points(findings.kind_change(change, kind))
+        drawn = partial(_before_and_after, both, points, top=top)
         made.append(Panel(f"To {findings.kind_name(tree, kind)}", drawn, height=0.8))
     return made
 
@@ -206,12 +206,12 @@ def _grid_panel(change: xr.Dataset, key: str) -> Panel:
     return signed_panel(capital(short), values, top=top, low_text=low, high_text=high)
 
 
-def _before_and_after(both: dict[str, Estimate], told: str, axes: Axes, *, top: float) -> None:
+def _before_and_after(both: dict[str, Estimate], points: str, axes: Axes, *, top: float) -> None:
     for side, parts in both.items():
         _layer_line(axes, parts, side)
     marks.percent_axis(axes, "attention", top=top or 1.0)
     axes.annotate(
-        told,
+        points,
         (1, 1),
         (0, 4),
         xycoords="axes fraction",

@@ -52,7 +52,7 @@ def findings(tree: xr.DataTree) -> list[str]:
     """All sentences that the run allows; none where both models look untrained."""
     if both_untrained(tree):
         return []
-    told = (
+    parts = (
         layers_finding,
         heads_finding,
         depth_finding,
@@ -61,14 +61,14 @@ def findings(tree: xr.DataTree) -> list[str]:
         sure_finding,
         words_finding,
     )
-    return [sentence for part in told if (sentence := part(tree))]
+    return [sentence for part in parts if (sentence := part(tree))]
 
 
 def opening_findings(tree: xr.DataTree) -> list[str]:
     """Those that open the page, in a sentence each; others stand beside headings of sections."""
     beside = {training_finding(tree), words_finding(tree)}
-    told = [one for one in findings(tree) if one not in beside]
-    return [f"{one.removesuffix('.').partition('. ')[0]}." for one in told]
+    sentences = [one for one in findings(tree) if one not in beside]
+    return [f"{one.removesuffix('.').partition('. ')[0]}." for one in sentences]
 
 
 def layers_finding(tree: xr.DataTree) -> str:
@@ -143,14 +143,14 @@ def sure_finding(tree: xr.DataTree) -> str:
     if change is None:
         return ""
     names = token_names(tree)
-    asked = {
+    kinds = {
         f"{LOOK}.attention.sep": f"attention to {names['sep'] or 'separators'}",
         f"{LOOK}.attention.cls": f"attention to {names['cls'] or 'the first token'}",
         f"{SPREAD}.{SPREAD}.all": "the entropy of attention",
     }
     layers, heads = shape(tree)
     parts = []
-    for key, words in asked.items():
+    for key, words in kinds.items():
         if key in change["quantity"].values:
             row = change.sel(quantity=key)
             parts.append(f"{words} rose in {int(row['rose'])} and fell in {int(row['fell'])}")

@@ -53,8 +53,8 @@ def labels_finding(tree: xr.DataTree) -> str:
     parts = []
     for claims in label_changes(tree).values() if not unclaimed_words(tree) else ():
         names = Counter(one.name for one in claims).most_common()
-        told = "; ".join(f"{name}, {many} head{'s' * (many > 1)}" for name, many in names)
-        parts.append(f"{len(claims)}{f' ({told})' * bool(told)}")
+        counts = "; ".join(f"{name}, {many} head{'s' * (many > 1)}" for name, many in names)
+        parts.append(f"{len(claims)}{f' ({counts})' * bool(counts)}")
     return f"Labels that heads surely lose: {'; that they gain: '.join(parts)}." if parts else ""
 
 

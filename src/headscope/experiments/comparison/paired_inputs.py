@@ -38,12 +38,12 @@ def check_comparable(base: Model, tuned: Model) -> None:
     """Raises InputError unless both have as many layers and heads, and one vocabulary."""
     shapes = [(m.shape.stack, m.shape.layers, m.shape.heads) for m in (base, tuned)]
     if shapes[0] != shapes[1]:
-        told = " and ".join(
+        sizes = " and ".join(
             f"{model.name!r} {layers} layers × {heads} heads ({stack})"
             for model, (stack, layers, heads) in zip((base, tuned), shapes, strict=True)
         )
         raise InputError(
-            f"found {told}; wanted models of one shape, where each head of one stands for a head "
+            f"found {sizes}; wanted models of one shape, where each head of one stands for a head "
             "of the other: a checkpoint and what was trained from it"
         )
     mine, theirs = (model.tokenizer.get_vocab() for model in (base, tuned))
@@ -73,13 +73,13 @@ def check_same_tokens(base: Model, tuned: Model, corpus: Corpus, *, limit: int |
         cuts = [model.tokenizer(some, **options)["input_ids"] for model in (base, tuned)]
         for text, mine, theirs in zip(some, *cuts, strict=True):
             if mine != theirs:
-                told = " and ".join(
+                pieces = " and ".join(
                     " ".join(model.tokens(ids)[:8])
                     for model, ids in ((base, mine), (tuned, theirs))
                 )
                 raise InputError(
                     f"the tokenizers have one vocabulary, but cut {text[:40]!r} differently: "
-                    f"{told[:160]}; wanted the same tokens: copy the tokenizer of {base.name!r} "
+                    f"{pieces[:160]}; wanted the same tokens: copy the tokenizer of {base.name!r} "
                     f"into {tuned.name!r}"
                 )
 
@@ -164,8 +164,8 @@ class MostChanged(AnalysisPart):
     @property
     def records(self) -> npt.NDArray[np.void]:
         """[rank] RECORDs of those there are, the largest change first."""
-        found: npt.NDArray[np.void] = self.best.records
-        return found[found["score"] > 0]
+        records: npt.NDArray[np.void] = self.best.records
+        return records[records["score"] > 0]
 
 
 def find_changed(

@@ -72,19 +72,19 @@ class Similarity(Analysis):
 
     def observe_pair(self, layer: int, before: Maps, after: Maps, batch: Batch) -> None:
         """Add one layer of one batch; before, after [example, head, query, key], see `alike`."""
-        found = alike(before, after, batch.lengths)  # [example, head, 2]
-        if not np.isfinite(found).all():
+        likeness = alike(before, after, batch.lengths)  # [example, head, 2]
+        if not np.isfinite(likeness).all():
             raise ModelError(
                 f"attention of layer {layer_name(layer)} is not a number in one of the two models; "
                 "wanted weights that are finite"
             )
-        self.cosine.add(found[..., COSINE], batch.groups, at=(layer,))
-        self.js.add(found[..., JS], batch.groups, at=(layer,))
+        self.cosine.add(likeness[..., COSINE], batch.groups, at=(layer,))
+        self.js.add(likeness[..., JS], batch.groups, at=(layer,))
         if self.padded is not None:
             whole = np.full_like(batch.lengths, before.shape[-1])
             cosine = alike(before, after, whole)[..., COSINE]
             self.padded.add(cosine, batch.groups, at=(layer,))
-        change = (1 - found[..., COSINE]).mean(1)  # [example]
+        change = (1 - likeness[..., COSINE]).mean(1)  # [example]
         self._change = change if layer == 0 or self._change is None else self._change + change
 
     def finish_batch(self, batch: Batch, *, shard: int, rows: Sequence[int]) -> None:
@@ -205,19 +205,19 @@ def by_depth(change: Float64, sizes: Float64 | None = None) -> dict[str, Variabl
         "other_change": (other.mean(1), "1 - cosine, mean over the layers before"),
         "last_minus_other": (last.mean(1) - other.mean(1), "how much more the last layers change"),
     }
-    found = {
+    variables = {
         name: Variable(estimate(drawn, sizes=sizes), (), words, "1", source)
         for name, (drawn, words) in draws.items()
     }
     with_depth = spearman_over_units(change[0], np.arange(layers, dtype=np.float64))
     words = "rank correlation of 1 - cosine with depth"
     rho = Variable(estimate_correlation(with_depth), (), words, "1", source, "layers")
-    found["depth_correlation"] = rho
+    variables["depth_correlation"] = rho
     anew = drawn_anew(change)  # [draw, layer]
     first = anew[:, -LAST:].min(1) > anew[:, :-LAST].max(1)
     share = float(first.mean()) if len(change) > FEWEST else float("nan")
     words = "share of corpora drawn anew in which the last layers change most"
-    return found | {"last_are_first": Variable(share, (), words, "probability", source)}
+    return variables | {"last_are_first": Variable(share, (), words, "probability", source)}
 
 
 def read_training(
@@ -237,7 +237,7 @@ def read_training(
         known = {int(row["layer"]): row for row in record["layers"] if row["layer"] is not None}
         rows = [known[layer] for layer in (numbers or sorted(known)) if layer in known]
         keys = dict(zip(MEASURES, ("gradient_norm", "relative_change", "rate"), strict=True))
-        found = {
+        arrays = {
             name: np.array([row.get(key) for row in rows], np.float64)  # None becomes NaN
             for name, key in keys.items()
         }
@@ -261,7 +261,7 @@ def read_training(
             f"{file} tells of {len(known)} layers, and the checkpoint has {layers}; wanted the "
             "record of this checkpoint: delete the file if it is of another"
         )
-    return found
+    return arrays
 
 
 def beside_training(change: Float64, training: Training) -> dict[str, Variable]:
@@ -274,23 +274,25 @@ def beside_training(change: Float64, training: Training) -> dict[str, Variable]:
              NAME_depth_correlation  with the layer's number
     """
     depth = np.arange(change.shape[1], dtype=np.float64)
-    found: dict[str, Variable] = {}
+    variables: dict[str, Variable] = {}
     for name, words in MEASURES.items():
         values = training[name]
         if not np.isfinite(values).all():
             continue
-        found[name] = Variable(values, ("layer",), words, "1", "ours")
+        variables[name] = Variable(values, ("layer",), words, "1", "ours")
         if name == "learning_rate":
             continue
         together = estimate_correlation(spearman_over_units(change[0], values))
         by_chance, with_depth = chance_of(change[0], values), rank_correlation(values, depth)
-        for key, value, told in (
+        for key, value, what in (
             ("correlation", together, "rank correlation with 1 - cosine over layers"),
             ("p", by_chance, "p of that correlation, layers dealt out anew"),
             ("depth_correlation", float(with_depth), "rank correlation with depth"),
         ):
-            found[f"{name}_{key}"] = Variable(value, (), f"{words}: {told}", "1", "ours", "layers")
-    return found
+            variables[f"{name}_{key}"] = Variable(
+                value, (), f"{words}: {what}", "1", "ours", "layers"
+            )
+    return variables
 
 
 def rank_correlation(first: Float64, second: Float64) -> Float64:
@@ -309,7 +311,7 @@ def chance_of(first: Float64, second: Float64, *, seed: int = 0) -> float:
     def closeness(dealt: Float64, axis: int = -1) -> Float64:
         return rank_correlation(np.moveaxis(dealt, axis, -1), second)
 
-    found = permutation_test(
+    test = permutation_test(
         (first,),
         closeness,
         permutation_type="pairings",
@@ -317,4 +319,4 @@ def chance_of(first: Float64, second: Float64, *, seed: int = 0) -> float:
         vectorized=True,
         rng=generator(seed, "layers"),
     )
-    return float(found.pvalue)
+    return float(test.pvalue)

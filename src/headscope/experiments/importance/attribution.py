@@ -72,7 +72,7 @@ def attributions(
         whole = objective.answers(kept.logits, places)
     size, layers = len(places), len(kept.outputs)
     heads = kept.mixtures[0].shape[2]
-    found = {name: np.zeros((size, layers, heads)) for name in ("attribution", "attribution_sum")}
+    totals = {name: np.zeros((size, layers, heads)) for name in ("attribution", "attribution_sum")}
     change = np.zeros((size, layers))
     scales, weights = (torch.cat([t.new_zeros(1), t]) for t in steps_of(steps))
     for layer, (maps, values, seen) in enumerate(grown.maps):
@@ -83,15 +83,15 @@ def attributions(
             copied = list(places) * len(scales)
             with objective.asking(network, copied):
                 logits = grown.given(batch, kept, layer, ready)
-            told = objective.answers(logits, copied).view(-1, size)  # [copy, example]
-            (slope,) = torch.autograd.grad((told * weights.to(told)[:, None]).sum(), [ready])
+            answers = objective.answers(logits, copied).view(-1, size)  # [copy, example]
+            (slope,) = torch.autograd.grad((answers * weights.to(answers)[:, None]).sum(), [ready])
         mean = slope.view(-1, *mixed.shape).sum(0).transpose(1, 2)  # [example, head, query, dim]
         worth = maps * (mean @ values.transpose(2, 3))  # [example, head, query, key]
         real = batch.mask[:, None, :, None] & batch.mask[:, None, None]
         edges = (seen & real).expand_as(worth)
-        found["attribution"][:, layer] = to_float64(
+        totals["attribution"][:, layer] = to_float64(
             worth.masked_fill(~edges, -torch.inf).amax((2, 3))
         )
-        found["attribution_sum"][:, layer] = to_float64((worth * edges).sum((2, 3)))
-        change[:, layer] = to_float64(whole - told[0])
-    return {**found, "change": change}
+        totals["attribution_sum"][:, layer] = to_float64((worth * edges).sum((2, 3)))
+        change[:, layer] = to_float64(whole - answers[0])
+    return {**totals, "change": change}

@@ -54,28 +54,29 @@ def effect_of(run: Run, model: Model, *, task: str, inputs: str) -> Effect:
     place = "the ablation" if run.path is None else str(run.path)
     if "ablation" not in run:
         raise InputError(f"{place} holds {', '.join(run)}; wanted a run of `headscope ablate`")
-    found, of = run["ablation"], run.manifest["model"]
+    ablation, of = run["ablation"], run.manifest["model"]
     if of["sha256"] != model.sha256:
         raise InputError(
             f"{place} is of {title_name(of['name'])} with weights {of['sha256'][:12]}, and "
             f"{title_name(model.name)} has {model.sha256[:12]}; wanted an ablation of the same "
             "checkpoint"
         )
-    if found.attrs["task"] != task:
+    if ablation.attrs["task"] != task:
         raise InputError(
-            f"{place} is of the task {found.attrs['task']}, and asked is {task}; wanted the same"
+            f"{place} is of the task {ablation.attrs['task']}, and asked is {task}; wanted the same"
         )
     same = run.manifest["spec"]["corpus"]["inputs_sha256"] == inputs
-    note = "" if same else f"the ablation is of {found.sizes['example']} examples, not the same"
+    note = "" if same else f"the ablation is of {ablation.sizes['example']} examples, not the same"
     loss, score = (
-        found[name].transpose("layer", "head").values for name in ("loss_difference", "difference")
+        ablation[name].transpose("layer", "head").values
+        for name in ("loss_difference", "difference")
     )
     return Effect(
         loss,
         -score,
         str(run.manifest["fingerprint"]),
-        str(found.attrs["replacement"]),
-        str(found.attrs["metric"]),
+        str(ablation.attrs["replacement"]),
+        str(ablation.attrs["metric"]),
         note,
     )
 
@@ -89,14 +90,14 @@ def correlations(importance: xr.Dataset, effect: Effect) -> xr.Dataset:
                 effect]
     raises      InputError if the two have other heads
     """
-    given = importance["head_importance"].transpose("layer", "head", "variant")
-    if given.shape[:2] != effect.loss.shape:
+    importances = importance["head_importance"].transpose("layer", "head", "variant")
+    if importances.shape[:2] != effect.loss.shape:
         raise InputError(
             f"the ablation has {effect.loss.shape} layers and heads, and the importance "
-            f"{given.shape[:2]}; wanted runs of one checkpoint"
+            f"{importances.shape[:2]}; wanted runs of one checkpoint"
         )
     heads = effect.loss.size
-    x = given.values.reshape(heads, -1)  # [unit, variant]
+    x = importances.values.reshape(heads, -1)  # [unit, variant]
     loss, score = effect.loss.ravel(), effect.score.ravel()  # [unit]
     y = np.stack([loss, np.abs(loss), score, np.abs(score)], -1)  # [unit, effect]
     top, over = max(1, round(TOP * heads)), ("variant", "effect")
@@ -132,7 +133,7 @@ def correlations(importance: xr.Dataset, effect: Effect) -> xr.Dataset:
             SOURCE,
         ),
     }
-    methods = [str(name) for name in given["variant"].values]
+    methods = [str(name) for name in importances["variant"].values]
     return labelled(variables, coords={"variant": methods, "effect": EFFECTS}).assign_attrs(
         replacement=effect.replacement,
         metric=effect.metric,

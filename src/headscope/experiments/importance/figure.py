@@ -108,12 +108,12 @@ def _importance_caption(tree: xr.DataTree) -> str:
         "attattr": "the mean of the largest attribution of an edge (Hao et al. 2021)",
     }
     methods = methods_of(importance)
-    told = "; ".join(f"{method_name(name)}: {words[name]}" for name in methods)
+    methods_text = "; ".join(f"{method_name(name)}: {words[name]}" for name in methods)
     slopes = any(name.startswith("slope") for name in methods)
     signed = ", blue above 0 and vermillion below for slopes" if slopes else ""
     return (
         f"How much the {importance.attrs['loss_name']} depends on each head, by its gradients. "
-        f"{told}. Each cell is one head, from 0 (page) to the value at the end of "
+        f"{methods_text}. Each cell is one head, from 0 (page) to the value at the end of "
         f"each key{signed}; {over(tree)}; intervals stand in the tables."
     )
 

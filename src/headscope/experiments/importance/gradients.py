@@ -113,8 +113,8 @@ class Streaming(Reversible):
         inputs = (call.query, call.key, call.value)
         if any(tensor.requires_grad for tensor in inputs):
             options = {**call.options, "scaling": call.scaling}
-            given: _Given = (call.mask, options, partial(self.show, layer))
-            call.mixed = _Attend.apply(*inputs, given)  # type: ignore[no-untyped-call]
+            settings: _Given = (call.mask, options, partial(self.show, layer))
+            call.mixed = _Attend.apply(*inputs, settings)  # type: ignore[no-untyped-call]
             return
         if self._first is not None:
             raise ModelError(
@@ -136,9 +136,9 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, given: _Given
+        ctx: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, settings: _Given
     ) -> torch.Tensor:
-        mask, options, _ = ctx.given = given
+        mask, options, _ = ctx.given = settings
         attention = probabilities(query, for_each_head(key, query), mask, **options)
         mixed = attention @ for_each_head(value, query)
         ctx.save_for_backward(query, key, value, attention, mixed)
@@ -217,7 +217,7 @@ class EagerMaps(Reversible):
         for hook in (
             embeddings.register_forward_hook(lambda *call: call[2].requires_grad_()),
             self.network.register_forward_pre_hook(
-                lambda _, args, given: (args, {**given, "output_attentions": True}),
+                lambda _, args, keywords: (args, {**keywords, "output_attentions": True}),
                 with_kwargs=True,
             ),
             self.network.register_forward_hook(keep),
@@ -229,15 +229,15 @@ class EagerMaps(Reversible):
 
     def backward(self, loss: torch.Tensor) -> None:
         """Takes the gradient of a sum of losses and shows it, layer by layer."""
-        asked = [maps for maps in self._maps if maps.requires_grad]
-        if len(asked) != len(self.sites) or not loss.requires_grad:
+        recorded = [maps for maps in self._maps if maps.requires_grad]
+        if len(recorded) != len(self.sites) or not loss.requires_grad:
             raise ModelError(
-                f"{type(self.network).__name__} gave {len(asked)} maps of {len(self.sites)} "
+                f"{type(self.network).__name__} gave {len(recorded)} maps of {len(self.sites)} "
                 "layers that a loss depends on: gradients cannot be taken; please report this"
             )
-        gradients = torch.autograd.grad(loss, asked)
+        gradients = torch.autograd.grad(loss, recorded)
         with torch.no_grad():
-            for layer in reversed(range(len(asked))):
-                maps, gradient = asked[layer].detach(), gradients[layer]
+            for layer in reversed(range(len(recorded))):
+                maps, gradient = recorded[layer].detach(), gradients[layer]
                 product = (maps * gradient).sum(-1)  # [example, head, query]
                 self.observer(LayerGradient(layer, maps, gradient, product, None))

@@ -186,14 +186,14 @@ def load_language_model(
     raises  ModelError as `headscope.load`; also without such a head, and, where no kind is given,
             for encoder-decoders
     """
-    given, where = str(name), Placement(device, device_map)
-    source = checkpoint.Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
+    path, where = str(name), Placement(device, device_map)
+    source = checkpoint.Checkpoint(path, revision=revision, trust_remote_code=trust_remote_code)
     with checkpoint.quietly():
-        kind = kind or _kind(given, source.config)
+        kind = kind or _kind(path, source.config)
         network, missing = source.network(HEADS[kind], dtype, where)
-    weights.refuse_incomplete(given, missing)
+    weights.refuse_incomplete(path, missing)
     digest = source.weights_sha256(network)
-    model = Model(network, source.tokenizer, given, source.commit, digest)
+    model = Model(network, source.tokenizer, path, source.commit, digest)
     return LanguageModel(checked(model), kind)
 
 
@@ -239,7 +239,7 @@ def masked(model: Model, examples: Sequence[Example], *, seed: int) -> AskedToke
             "language model; wanted the tokenizer that it was trained with"
         )
     words = np.setdiff1d(np.arange(len(model.tokenizer)), model.tokenizer.all_special_ids)
-    shown, asked, right = [], [], []
+    shown, places_of, right = [], [], []
     for example in examples:
         own = np.flatnonzero(~example.special)
         if not len(own):
@@ -252,24 +252,28 @@ def masked(model: Model, examples: Sequence[Example], *, seed: int) -> AskedToke
             how < HIDDEN, mask, np.where(how < HIDDEN + CHANGED, other, ids[places])
         )
         shown.append(replace(example, input_ids=ids))
-        asked.append(places)
+        places_of.append(places)
         right.append(example.input_ids[places])
-    return _told("masked-language-model loss", examples, shown, asked, right)
+    return _told("masked-language-model loss", examples, shown, places_of, right)
 
 
 def causal(examples: Sequence[Example]) -> AskedTokens:
     """For a causal language model: each token is predicted from those before it."""
     shown = [example for example in examples if len(example) > 1]
-    asked = [np.arange(len(example) - 1) for example in shown]
+    places_of = [np.arange(len(example) - 1) for example in shown]
     right = [example.input_ids[1:] for example in shown]
-    return _told("causal language-model loss", examples, shown, asked, right)
+    return _told("causal language-model loss", examples, shown, places_of, right)
 
 
 def _told(
-    name: str, given: Sequence[Example], shown: list[Example], asked: list[Ids], right: list[Ids]
+    name: str,
+    examples: Sequence[Example],
+    shown: list[Example],
+    places_of: list[Ids],
+    right: list[Ids],
 ) -> AskedTokens:
     if not shown:
         raise CorpusError(
-            f"found {len(given)} inputs, in none of which a token can be asked; wanted text"
+            f"found {len(examples)} inputs, in none of which a token can be asked; wanted text"
         )
-    return AskedTokens(shown, TokenLoss(name, asked, right), len(given) - len(shown))
+    return AskedTokens(shown, TokenLoss(name, places_of, right), len(examples) - len(shown))

@@ -191,14 +191,14 @@ class ImportanceTotals:
 
 def per_example(state: State) -> State:
     """The numbers of each example that are summed over examples."""
-    found = dict(state)
-    product, even = found.pop("product"), found.pop("even")
-    found |= {"michel": np.abs(product), "slope_zero": -product, "slope_uniform": even - product}
+    numbers = dict(state)
+    product, even = numbers.pop("product"), numbers.pop("even")
+    numbers |= {"michel": np.abs(product), "slope_zero": -product, "slope_uniform": even - product}
     if "attribution" in state:
-        total = found.pop("attribution_sum").sum(-1)  # [example, layer]
-        found["incomplete"] = np.abs(total - state["change"])
-        found["change"] = np.abs(state["change"])
-    return found
+        total = numbers.pop("attribution_sum").sum(-1)  # [example, layer]
+        numbers["incomplete"] = np.abs(total - state["change"])
+        numbers["change"] = np.abs(state["change"])
+    return numbers
 
 
 def draws_of(totals: ImportanceTotals, methods: Sequence[str]) -> Float64:
@@ -206,14 +206,14 @@ def draws_of(totals: ImportanceTotals, methods: Sequence[str]) -> Float64:
     michel = totals.mean("michel")  # [replicate, layer, head]
     length = np.linalg.norm(michel, axis=-1, keepdims=True)
     edges = totals["edges"].sum(-1)[..., None]  # [replicate, layer, 1]
-    found = {
+    draws = {
         "gradient": ratio(totals["magnitude"].sum(-1), edges),
         "michel": michel,
         "michel_normalised": ratio(michel, length),
     }
-    for name in set(methods) - set(found):
-        found[name] = totals.mean("attribution" if name == "attattr" else name)
-    return np.stack([found[name] for name in methods], -1)  # [replicate, layer, head, variant]
+    for name in set(methods) - set(draws):
+        draws[name] = totals.mean("attribution" if name == "attattr" else name)
+    return np.stack([draws[name] for name in methods], -1)  # [replicate, layer, head, variant]
 
 
 def gradients_result(totals: ImportanceTotals, objective: Objective) -> xr.Dataset:
@@ -261,8 +261,8 @@ def gradients_result(totals: ImportanceTotals, objective: Objective) -> xr.Datas
         )
         for name, (draws, dims, text, units) in rows.items()
     }
-    found = labelled(variables, coords={"category": list(CATEGORIES)})
-    return found.assign_attrs(
+    result = labelled(variables, coords={"category": list(CATEGORIES)})
+    return result.assign_attrs(
         loss_name=objective.name,
         examples=int(totals["one"][0]),
         reduction="of each example its own loss; sums over examples divided by sums of edges, or "
@@ -284,5 +284,7 @@ def importance_result(
         text = "mean |sum of the attributions − (F(A) − F(0))|, the error of the integral"
         errors = totals.mean("incomplete")[0]
         variables["completeness_error"] = Variable(errors, ("layer",), text, "1", OURS)
-    found = labelled(variables, coords={"variant": list(methods)})
-    return found.assign_attrs(loss_name=objective.name, steps=steps, examples=int(totals["one"][0]))
+    result = labelled(variables, coords={"variant": list(methods)})
+    return result.assign_attrs(
+        loss_name=objective.name, steps=steps, examples=int(totals["one"][0])
+    )

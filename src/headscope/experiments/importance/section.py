@@ -86,8 +86,12 @@ def importance_findings(tree: xr.DataTree) -> list[str]:
     if importance is None or group(tree, "gradients") is None:
         return []
     parts = rho_finding, overlap_finding, integral_note
-    told = difference_finding(tree), *(part(importance) for part in parts), gradient_finding(tree)
-    return [sentence for sentence in told if sentence]
+    sentences = (
+        difference_finding(tree),
+        *(part(importance) for part in parts),
+        gradient_finding(tree),
+    )
+    return [sentence for sentence in sentences if sentence]
 
 
 def gradient_finding(tree: xr.DataTree) -> str:
@@ -125,12 +129,12 @@ def difference_finding(tree: xr.DataTree) -> str:
         return ""
     top, longer = int(parts.value.argmax()), stretch(others * (others + 1) // 2)
     between = parts.value[top] - parts.low[top] + parts.high - parts.value  # [unit]
-    told = int((parts.value[top] - parts.value > longer * between).sum())
+    separate = int((parts.value[top] - parts.value > longer * between).sum())
     first = f"{head_name(top, heads)} is most important, {number(*at(parts, top))}"
     these = f"these {documents(tree):,} {counted(tree)} can tell"
     says = (
-        f"{first}: by a difference that {these} from {told} of {others} other heads"
-        if told
+        f"{first}: by a difference that {these} from {separate} of {others} other heads"
+        if separate
         else f"heads show no difference that {these}"
     )
     least = number(longer * float(np.median(parts.high - parts.low)))
@@ -147,15 +151,15 @@ def rho_finding(importance: xr.Dataset) -> str:
     rhos = {name: rho_of(importance, name, "loss") for name in methods_of(importance)}
     verdicts = {name: differs(*rho) for name, rho in rhos.items()}
     sure = [name for name, verdict in verdicts.items() if verdict.holds]
-    told = [f"{method_name(name)} {with_ends(*rhos[name], 2)}" for name in sure]
+    correlations = [f"{method_name(name)} {with_ends(*rhos[name], 2)}" for name in sure]
     if others := [name for name in rhos if name not in sure]:
         least = max(verdicts[name].smallest for name in others)
         could = f" (they could tell {fixed(least, 2)})" if np.isfinite(least) else ""
         names = "; ".join(map(method_name, others))
-        told.append(f"none that so many heads can tell for {names}{could}")
+        correlations.append(f"none that so many heads can tell for {names}{could}")
     return (
         f"Rank correlation over {int(importance.attrs['heads'])} heads with the rise of the loss "
-        f"when a head {INSTEAD[str(importance.attrs['replacement'])]}: {'; '.join(told)}. "
+        f"when a head {INSTEAD[str(importance.attrs['replacement'])]}: {'; '.join(correlations)}. "
         "What an untrained network would show was not measured."
     )
 
@@ -170,9 +174,9 @@ def overlap_finding(importance: xr.Dataset) -> str:
         f"{percent(*shared[name])} ({method_name(name)})"
         for name in sorted(shared, key=lambda name: shared[name][0])
     ]
-    told = ends[0] if len(ends) == 1 else f"{ends[0]} to {ends[-1]}"
+    counted = ends[0] if len(ends) == 1 else f"{ends[0]} to {ends[-1]}"
     return (
-        f"Of the {top} heads without which the loss rises most, {told} are among the {top} most "
+        f"Of the {top} heads without which the loss rises most, {counted} are among the {top} most "
         f"important; by chance {percent(top / heads)}."
     )
 
@@ -227,8 +231,8 @@ def against_table(importance: xr.Dataset) -> Table | None:
     rows = []
     for name in methods_of(importance):
         cells = [_cell(with_ends(*rho_of(importance, name, effect), 2)) for effect in effects]
-        told = _cell(percent(*_shared(importance, name)).replace(" %", "\u00a0%"))
-        rows.append([Cell(capital(method_name(name))), *cells, told])
+        overlap = _cell(percent(*_shared(importance, name)).replace(" %", "\u00a0%"))
+        rows.append([Cell(capital(method_name(name))), *cells, overlap])
     columns = [
         Column("Method"),
         *(Column(capital(effect_name(importance, effect)), "ρ", "rho") for effect in effects),

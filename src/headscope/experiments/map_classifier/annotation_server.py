@@ -65,8 +65,8 @@ class AnnotationServer(ThreadingHTTPServer):
             try:
                 super().__init__((HOST, port), _Handler)
             except (OSError, OverflowError) as error:
-                told = f"cannot serve on port {port} ({error}); give another --port"
-                raise InputError(told) from error
+                message = f"cannot serve on port {port} ({error}); give another --port"
+                raise InputError(message) from error
             self.held = stack.pop_all()
 
     def server_close(self) -> None:
@@ -88,9 +88,9 @@ class AnnotationServer(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that went away is no news."""
 
-    def label(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def label(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """{"number", "label"} is kept before this returns."""
-        number, label = given.get("number"), given.get("label")
+        number, label = request.get("number"), request.get("label")
         if type(number) is not int or label not in NAMES:
             raise InputError("found no label; wanted a number and one of the classes")
         self.session.label(self.annotator, number, label)
@@ -206,32 +206,32 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(403, "this server has another name")
         if self.headers.get("Origin") not in (None, *(f"http://{host}" for host in hosts)):
             raise _Refused(403, "another page may not ask")
-        secret, slash, asked = self.path.partition("/")[2].partition("/")
+        secret, slash, page = self.path.partition("/")[2].partition("/")
         if not (slash and secrets.compare_digest(secret.encode(), self.place.secret.encode())):
             raise _Refused(404, "wrong address: open the one that headscope printed last")
-        return asked
+        return page
 
     def _get(self) -> _Answer:
-        asked, place = self._asked(), self.place
-        if asked == "":
+        page, place = self._asked(), self.place
+        if page == "":
             return _Answer(
                 "text/html; charset=utf-8", *annotation_page(place.session, place.annotator)
             )
-        number = re.fullmatch("maps/([0-9]{1,9})", asked)
+        number = re.fullmatch("maps/([0-9]{1,9})", page)
         if number is None or int(number[1]) >= len(place.session):
             raise _Refused(404, "there is no such map")
         shown = picture(place.session.map(int(number[1]))).tobytes()
         return _Answer("application/octet-stream", shown)
 
     def _post(self) -> _Answer:
-        asked, place = self._asked(), self.place
-        work = {"label": place.label, "undo": place.undo}.get(asked)
+        page, place = self._asked(), self.place
+        work = {"label": place.label, "undo": place.undo}.get(page)
         if work is None:
             raise _Refused(404, "there is nothing to write there")
-        given = self._json()
+        request = self._json()
         with place.lock:
             try:
-                answer = work(given)
+                answer = work(request)
             except InputError as error:
                 raise _Refused(400, str(error)) from error
         return _Answer("application/json", json.dumps(answer).encode())
@@ -245,12 +245,12 @@ class _Handler(BaseHTTPRequestHandler):
         if int(length) > LARGEST_BODY:
             raise _Refused(413, f"wanted at most {LARGEST_BODY} bytes")
         try:
-            given = json.loads(self.rfile.read(int(length)))
+            value = json.loads(self.rfile.read(int(length)))
         except (ValueError, RecursionError):
-            given = None
-        if not isinstance(given, dict):
+            value = None
+        if not isinstance(value, dict):
             raise _Refused(400, "wanted a JSON object")
-        return given
+        return value
 
 
 # --- sheets, to be labelled away from a screen ------------------------------------------------

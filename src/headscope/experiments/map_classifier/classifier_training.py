@@ -180,8 +180,8 @@ def network_on(
         network = train(seen[fold[0]], labels[fold[0]], seed=seed, epochs=epochs, start=start)
         with torch.inference_mode():
             logits = network(torch.from_numpy(seen[fold[1]]).float() / 255)
-        told: Labels = logits.argmax(-1).numpy()
-        return told
+        predicted: Labels = logits.argmax(-1).numpy()
+        return predicted
 
     return run
 

@@ -83,22 +83,24 @@ def versions(maps: Sequence[MarkedMap], *, count: int = 6, seed: int = 0) -> Fea
     return np.array(each, np.float32)
 
 
-def train(given: Features, labels: Ints, *, seed: int = 0, steps: int = STEPS) -> MarkedClassifier:
+def train(
+    features: Features, labels: Ints, *, seed: int = 0, steps: int = STEPS
+) -> MarkedClassifier:
     """A classifier of these maps, its temperature and threshold set on maps held out within.
 
-    given   [version, map, feature] of `versions`
+    features  [version, map, feature] of `versions`
     labels  [map] places in NAMES
     """
     unseen = _unseen(labels, seed)  # [member, map]
     network = MarkedClassifier(MEMBERS)
-    real = torch.from_numpy(given[0])
+    real = torch.from_numpy(features[0])
     network.center.copy_(real.mean(0))
     network.spread.copy_(real.std(0) + 1e-3)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        _fit(network, network.scaled(torch.from_numpy(given)), labels, ~unseen, steps)
+        _fit(network, network.scaled(torch.from_numpy(features)), labels, ~unseen, steps)
     network.eval().requires_grad_(False)
-    _calibrate(network, given[0], labels, unseen)
+    _calibrate(network, features[0], labels, unseen)
     return network
 
 
@@ -130,7 +132,7 @@ def _fit(
     rate = torch.optim.lr_scheduler.OneCycleLR(
         learner, RATE, total_steps=max(steps, 20), pct_start=0.1
     )
-    odds, told = torch.from_numpy(allowed).double(), torch.from_numpy(labels)
+    odds, classes = torch.from_numpy(allowed).double(), torch.from_numpy(labels)
     for _ in range(steps):
         places = torch.multinomial(odds, BATCH, replacement=True)  # [member, example]
         version = torch.randint(0, len(scaled), places.shape)
@@ -138,7 +140,10 @@ def _fit(
         batch = scaled[version, places]
         logits = network.logits(batch + NOISE * torch.randn_like(batch), dropped=DROPPED)
         loss = len(places) * nn.functional.cross_entropy(
-            logits.flatten(0, 1), told[places].flatten(), weight=weights, label_smoothing=SMOOTHING
+            logits.flatten(0, 1),
+            classes[places].flatten(),
+            weight=weights,
+            label_smoothing=SMOOTHING,
         )
         learner.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -146,10 +151,10 @@ def _fit(
         rate.step()
 
 
-def _calibrate(network: MarkedClassifier, given: Features, labels: Ints, unseen: Bools) -> None:
+def _calibrate(network: MarkedClassifier, features: Features, labels: Ints, unseen: Bools) -> None:
     """Set temperature and threshold by what the networks say of maps they have not seen."""
     with torch.inference_mode():
-        logits = network.logits(network.scaled(torch.from_numpy(given)))
+        logits = network.logits(network.scaled(torch.from_numpy(features)))
         each = logits.double().softmax(-1).numpy()  # [member, map, class]
     weights = unseen[..., None]
     mean = np.log(((each * weights).sum(0) / weights.sum(0)).clip(1e-9))  # [map, class]
@@ -185,19 +190,19 @@ def calibration_error(probabilities: Float64, labels: Ints) -> float:
 
 
 def held_out(
-    given: Features, labels: Ints, folds: Sequence[Fold], *, seed: int = 0, steps: int = STEPS
+    features: Features, labels: Ints, folds: Sequence[Fold], *, seed: int = 0, steps: int = STEPS
 ) -> tuple[Float64, Bools]:
-    """[map, class] probabilities by networks that saw neither map nor label; [map] told or unsure.
+    """[map, class] probabilities from networks that saw neither map nor label; [map] confident.
 
     folds  (training, test); what a fold leaves out is used for nothing of its network
     """
-    told = np.full((len(labels), len(NAMES)), np.nan)
+    probabilities = np.full((len(labels), len(NAMES)), np.nan)
     sure = np.zeros(len(labels), bool)
     for fitted, out in folds:
-        network = train(given[:, fitted], labels[fitted], seed=seed, steps=steps)
-        told[out] = network.told(given[0][out])
-        sure[out] = told[out].max(-1) >= float(network.threshold)
-    return told, sure
+        network = train(features[:, fitted], labels[fitted], seed=seed, steps=steps)
+        probabilities[out] = network.told(features[0][out])
+        sure[out] = probabilities[out].max(-1) >= float(network.threshold)
+    return probabilities, sure
 
 
 HeldOut = dict[str, Float64]  # what was held out -> [map, class] probabilities
@@ -220,7 +225,7 @@ def trained(
     labels = labelled.labels
     count = counted(labels)
     steps = STEPS if epochs is None else epochs * -(-len(labels) // BATCH)
-    given = versions(labelled.maps, seed=seed)
+    features = versions(labelled.maps, seed=seed)
     card: dict[str, Any] = {
         "columns": "special",
         "maps": len(labelled),
@@ -232,38 +237,38 @@ def trained(
         **_annotators(labelled),
     }
     scores: Scores = {}
-    told: HeldOut = {}
+    held_out_scores: HeldOut = {}
     if scored:
-        scores, told, card["scores"] = _scored(labelled, given, seed, steps, tell)
+        scores, held_out_scores, card["scores"] = _scored(labelled, features, seed, steps, tell)
     else:
         card["scores"] = {}
     tell(f"learning from all {len(labelled)} labelled maps")
-    network = train(given, labels, seed=seed, steps=steps)
+    network = train(features, labels, seed=seed, steps=steps)
     card["temperature"], card["threshold"] = float(network.temperature), float(network.threshold)
-    return network, card, scores, told
+    return network, card, scores, held_out_scores
 
 
 def _scored(
-    labelled: LabelledMaps, given: Features, seed: int, steps: int, tell: Callable[[str], None]
+    labelled: LabelledMaps, features: Features, seed: int, steps: int, tell: Callable[[str], None]
 ) -> tuple[Scores, HeldOut, dict[str, Any]]:
     labels = labelled.labels
-    rules = rules_on(given[0], labels, seed=seed)
+    rules = rules_on(features[0], labels, seed=seed)
     scores: Scores = {"network": {}, "rules": {}}
     probabilities: HeldOut = {}
     numbers: dict[str, Any] = {"network": {}, "rules": {}}
     for what, folds in folds_of(labelled, seed=seed).items():
         tell(f"{what.lower()}: {len(folds)} times")
-        told, sure = held_out(given, labels, folds, seed=seed, steps=steps)
-        probabilities[what] = told
-        scores["network"][what] = score(labels, told.argmax(-1), seed=seed)
+        predicted, sure = held_out(features, labels, folds, seed=seed, steps=steps)
+        probabilities[what] = predicted
+        scores["network"][what] = score(labels, predicted.argmax(-1), seed=seed)
         scores["rules"][what] = cross_validated(labels, folds, rules, seed=seed)
         numbers["rules"][what] = numbers_of(scores["rules"][what])
         numbers["network"][what] = numbers_of(scores["network"][what]) | {
-            "calibration_error": round(calibration_error(told, labels), 4),
+            "calibration_error": round(calibration_error(predicted, labels), 4),
             "unsure": round(float(1 - sure.mean()), 4),
         }
         if sure.any():
-            right = labels[sure], told[sure].argmax(-1)
+            right = labels[sure], predicted[sure].argmax(-1)
             numbers["network"][what] |= {
                 "right_where_sure": round(float((right[0] == right[1]).mean()), 4),
                 "macro_f1_where_sure": round(float(f1_score(*right, average="macro")), 4),

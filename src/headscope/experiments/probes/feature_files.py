@@ -226,11 +226,11 @@ def check_size(plan: ProbePlan, place: FeaturePlace, run: Path | None) -> str:
         for kind in plan.kinds
     ]
     size = sum(sizes) if place.keep else max(sizes)
-    told = f"features of {plan.sentences:,} sentences take {_bytes(size)} on disk (half precision)"
+    facts = f"features of {plan.sentences:,} sentences take {_bytes(size)} on disk (half precision)"
     advice = "give fewer sentences (--limit) or shorter ones (--max-length 64 --long skip)"
     if size > place.limit * 1e9:
         raise InputError(
-            f"{told}, and --features-limit allows {place.limit:g} GB\n{advice}, or a higher limit"
+            f"{facts}, and --features-limit allows {place.limit:g} GB\n{advice}, or a higher limit"
         )
     where = place.folder or run or Path(tempfile.gettempdir())
     while not where.exists() and where != where.parent:
@@ -239,10 +239,10 @@ def check_size(plan: ProbePlan, place: FeaturePlace, run: Path | None) -> str:
     written = (run / FOLDER).glob("*.bin") if run is not None else ()  # by a run that was stopped
     if size > free + sum(file.stat().st_size for file in written):
         raise InputError(
-            f"{told}, and {where} has {_bytes(free)} free\n"
+            f"{facts}, and {where} has {_bytes(free)} free\n"
             f"{advice}, or name another folder: --features FOLDER"
         )
-    return told if place.keep else f"{told}; they are deleted at the end"
+    return facts if place.keep else f"{facts}; they are deleted at the end"
 
 
 @dataclass

@@ -133,12 +133,14 @@ def probe_lines(probes: xr.Dataset) -> list[str]:
     width = max(map(len, names.values()), default=0)
     lines = []
     for name, shown in names.items():
-        told = [
+        scores_beside = [
             f"{text} {100 * float(probes[x].sel(probe=name)):.1f}"
             for x, text in BESIDE.items()
             if x in probes
         ]
-        lines.append(f"  {shown:<{width}}  UAS {share(probes, 'uas', name)}; {', '.join(told)}")
+        lines.append(
+            f"  {shown:<{width}}  UAS {share(probes, 'uas', name)}; {', '.join(scores_beside)}"
+        )
     return lines
 
 
@@ -175,23 +177,23 @@ def influential_heads(tree: xr.DataTree) -> str:
     """The heads that move scores most, as `L3·H9 d→h, L4·H12 d→h (against), …`; "" without that
     probe.
     """
-    told = []
+    heads = []
     for row in head_influence_table(tree).head(NAMED).to_dict("records"):
         notes = ["against"] * (row["influence"] < 0) + [row["label"]] * bool(row["label"])
         text = f"{row['name']} {ARROWS[str(row['direction'])]}"
-        told.append(f"{text} ({'; '.join(notes)})" if notes else text)
-    return ", ".join(told)
+        heads.append(f"{text} ({'; '.join(notes)})" if notes else text)
+    return ", ".join(heads)
 
 
 def scores(probes: xr.Dataset) -> dict[str, Any]:
     """UAS, with its interval, UUAS and more by probe, as values that JSON knows."""
-    found: dict[str, Any] = {}
+    by_probe: dict[str, Any] = {}
     for name in probe_names(probes):
         value, low, high = at(estimate(probes, "uas", probe=name))
-        found[name] = {"uas": value, "ci": [json_number(low), json_number(high)]}
-        found[name] |= {x: float(probes[x].sel(probe=name)) for x in BESIDE if x in probes}
+        by_probe[name] = {"uas": value, "ci": [json_number(low), json_number(high)]}
+        by_probe[name] |= {x: float(probes[x].sel(probe=name)) for x in BESIDE if x in probes}
     uuas = probes["structural_uuas"].values.tolist() if "structural_uuas" in probes else []
-    return {"probes": found, "structural_uuas": [json_number(value) for value in uuas]}
+    return {"probes": by_probe, "structural_uuas": [json_number(value) for value in uuas]}
 
 
 def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:

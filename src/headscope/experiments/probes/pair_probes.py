@@ -129,11 +129,11 @@ def both_ways(look: ProbeInput, root: torch.Tensor) -> tuple[torch.Tensor, torch
     assert look.maps is not None
     maps = look.maps.float()
     first, last = (root[0], root[1]) if len(root) == 2 else (root.new_zeros(()),) * 2
-    found = []
+    attention = []
     for one in (maps, maps.transpose(0, 1)):  # [word + 2, word + 2, unit]
         mixed = first * one[1:-1, 0] + last * one[1:-1, -1]  # [dependent, unit]
-        found.append(torch.cat([mixed[:, None], one[1:-1, 1:-1]], 1))
-    return found[0], found[1]
+        attention.append(torch.cat([mixed[:, None], one[1:-1, 1:-1]], 1))
+    return attention[0], attention[1]
 
 
 def with_constant_root(scores: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
@@ -167,12 +167,12 @@ def distance_features(words: int) -> torch.Tensor:
     """
     at = torch.arange(words)
     offset = at[None] - at[:, None]  # [dependent, word]
-    found = torch.zeros(words, words + 1, DISTANCE_FEATURES)
-    found[:, 0, -1] = 1  # ROOT
-    found[:, 1:, 0] = offset.clamp_min(0) / words
-    found[:, 1:, 1] = (-offset).clamp_min(0) / words
-    found[:, 1:, 2:-1] = (offset[..., None] == torch.tensor(NEAR)).float()
-    return found
+    features = torch.zeros(words, words + 1, DISTANCE_FEATURES)
+    features[:, 0, -1] = 1  # ROOT
+    features[:, 1:, 0] = offset.clamp_min(0) / words
+    features[:, 1:, 1] = (-offset).clamp_min(0) / words
+    features[:, 1:, 2:-1] = (offset[..., None] == torch.tensor(NEAR)).float()
+    return features
 
 
 def _uniform(*shape: int, fan: int) -> torch.Tensor:
@@ -248,12 +248,12 @@ def trial(job: ProbeTraining, features: FeatureFolder) -> State:
     with torch.no_grad():
         scores = [scorer(test.look(at)).numpy() for at in range(len(test.sentences))]
     heads = [one.argmax(1) for one in scores]
-    found = _state(heads, map(trees.undirected_weights, scores), test.sentences)
+    state = _state(heads, map(trees.undirected_weights, scores), test.sentences)
     if settings.tree:
-        found["tree"] = np.concatenate([trees.arborescence(one) for one in scores]).astype(np.int32)
+        state["tree"] = np.concatenate([trees.arborescence(one) for one in scores]).astype(np.int32)
     if isinstance(scorer, AttentionProbe):
-        found["weight"] = scorer.weight.detach().numpy()
-    return found
+        state["weight"] = scorer.weight.detach().numpy()
+    return state
 
 
 def _new_scorer(probe: str, plan: ProbePlan) -> nn.Module:
@@ -276,8 +276,8 @@ def right_branching(sentences: Sequence[trees.TreeSentence], *, tree: bool) -> S
     places = [np.arange(len(sentence)) for sentence in sentences]
     heads = [np.where(at + 1 < len(at), at + 2, NO_ANSWER) for at in places]
     nearness = (-np.abs(at[:, None] - at[None]).astype(np.float64) for at in places)
-    found = _state(heads, nearness, sentences)
-    return found | ({"tree": found["head"]} if tree else {})
+    state = _state(heads, nearness, sentences)
+    return state | ({"tree": state["head"]} if tree else {})
 
 
 def _state(

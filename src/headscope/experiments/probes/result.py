@@ -84,30 +84,30 @@ def _scores(marks: TreeAccuracy, trials: dict[str, list[State]]) -> dict[str, Va
 
     of_probe = draws(uas)  # [replicate + 1, probe]
     difference = of_probe[:, :, None] - of_probe[:, None, :]  # [replicate + 1, probe, probe_other]
-    over, found = "words whose head is found", marks.variable
+    over, variable = "words whose head is found", marks.variable
     variables = {
-        "uas": found(of_probe, ("probe",), f"{over}, without punctuation", CLARK),
-        "uas_with_punctuation": found(
+        "uas": variable(of_probe, ("probe",), f"{over}, without punctuation", CLARK),
+        "uas_with_punctuation": variable(
             draws(lambda s: marks.of_words(s["head"] == marks.head, punctuation=True)),
             ("probe",),
             f"{over}, with punctuation",
         ),
-        "uuas": found(
+        "uuas": variable(
             draws(lambda s: marks.of_edges(s["edges"])),
             ("probe",),
             "arcs of the maximum spanning tree, undirected and without punctuation",
         ),
-        "difference": found(
+        "difference": variable(
             difference, ("probe", "probe_other"), "UAS of the first less that of the other probe"
         ),
-        "relation_uas": found(
+        "relation_uas": variable(
             draws(lambda s: marks.of_relations(s["head"] == marks.head)),
             ("probe", "relation"),
             f"{over}, by relation",
         ),
     }
     if all("tree" in state for some in trials.values() for state in some):
-        variables["uas_of_tree"] = found(
+        variables["uas_of_tree"] = variable(
             draws(lambda s: marks.of_words(s["tree"] == marks.head)),
             ("probe",),
             f"{over} by the likeliest directed tree, without punctuation",
@@ -180,13 +180,13 @@ def _structural(
             lambda s: marks.of_sentences(s["root"]),
         ),
     }
-    found = {}
+    variables = {}
     for name, (text, of) in rows.items() if states else ():
         draws = np.full((marks.weights.shape[1], plan.model.shape.layers), np.nan)
         for layer, state in states.items():
             draws[:, layer] = of(state)
-        found[f"structural_{name}"] = marks.variable(draws, ("layer",), text, HEWITT)
-    return found
+        variables[f"structural_{name}"] = marks.variable(draws, ("layer",), text, HEWITT)
+    return variables
 
 
 def _about(plan: ProbePlan, marks: TreeAccuracy) -> dict[str, Any]:

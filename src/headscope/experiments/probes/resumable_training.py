@@ -131,15 +131,15 @@ class _TrainingState:
     def load(self, path: Path, key: str) -> None:
         """Go on from a state that is whole and of this training; else begin."""
         try:
-            found = torch.load(path, weights_only=True)  # tensors and numbers, no code
+            stored = torch.load(path, weights_only=True)  # tensors and numbers, no code
         except Exception:  # absent, or damaged in whatever way
             return
-        if found["key"] != key:
+        if stored["key"] != key:
             return
-        self.epoch, self.position, self.worse, self.least = found["at"]
-        self.probe.load_state_dict(found["probe"])
-        self.optimizer.load_state_dict(found["adam"])
-        self.best = found["best"]
+        self.epoch, self.position, self.worse, self.least = stored["at"]
+        self.probe.load_state_dict(stored["probe"])
+        self.optimizer.load_state_dict(stored["adam"])
+        self.best = stored["best"]
 
 
 def _total(loss: Loss, size: int, batch: int) -> float:

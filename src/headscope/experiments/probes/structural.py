@@ -142,9 +142,9 @@ def judged(probes: dict[str, Projection], data: HiddenStates) -> State:
     return dict(zip(("edges", "distance", "depth", "root"), table.T.copy(), strict=True))
 
 
-def mean_spearman(found: Float64, gold: npt.NDArray[np.integer]) -> float:
+def mean_spearman(estimated: Float64, gold: npt.NDArray[np.integer]) -> float:
     """Mean over rows of Spearman's ρ; NaN where no row has two different values on each side."""
-    rho = correlation(rankdata(found, axis=1), rankdata(gold, axis=1))  # [row]
+    rho = correlation(rankdata(estimated, axis=1), rankdata(gold, axis=1))  # [row]
     there = np.isfinite(rho)
     return float(rho[there].mean()) if there.any() else float("nan")
 

@@ -195,11 +195,11 @@ def spanning_edges(weights: Floats, kept: Bools) -> list[tuple[int, int]]:
 def gold_edges(sentence: TreeSentence) -> set[tuple[int, int]]:
     """The arcs between words that may be part of an undirected tree, the lesser word first."""
     spanned = sentence.spanned
-    found = set()
+    edges = set()
     for word, head in enumerate((sentence.head - 1).tolist()):
         if head >= 0 and spanned[word] and spanned[head]:
-            found.add((min(word, head), max(word, head)))
-    return found
+            edges.add((min(word, head), max(word, head)))
+    return edges
 
 
 def undirected_right(weights: Floats, sentence: TreeSentence) -> int:
@@ -217,7 +217,7 @@ def arborescence(scores: Floats) -> Ints:
     for (dependent, head), weight in np.ndenumerate(log):
         if head != dependent + 1:
             graph.add_edge(head, dependent + 1, weight=float(weight))
-    found = np.zeros(len(log), np.int64)
+    heads = np.zeros(len(log), np.int64)
     for head, dependent in nx.maximum_spanning_arborescence(graph).edges:
-        found[dependent - 1] = head
-    return found
+        heads[dependent - 1] = head
+    return heads

@@ -74,14 +74,14 @@ def hidden_of(model: Model) -> Extract:
         with torch.inference_mode():
             output = run_network(model.network, *batch.inputs, output_hidden_states=True)
         states = torch.stack(output.hidden_states).float().cpu().numpy()  # [layer+1, row, token, d]
-        found = []
+        features = []
         for row, sentence in enumerate(sentences):
             tokens = len(sentence.example)
             member = batch.words.of_token[row, :tokens] == sentence.place[:, None]  # [word, token]
             mean = member / member.sum(1, keepdims=True)
             states_of_words = np.einsum("wt,ltd->lwd", mean, states[:, row, :tokens])
-            found.append(np.clip(states_of_words, -LARGEST, LARGEST).astype(np.float16))
-        return found
+            features.append(np.clip(states_of_words, -LARGEST, LARGEST).astype(np.float16))
+        return features
 
     return extract
 

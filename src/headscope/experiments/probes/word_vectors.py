@@ -65,8 +65,8 @@ class WordVectors:
 
     def rows(self, forms: Iterable[str]) -> Ints:
         """[word] rows of words: as they are written, else in lower case, else 0."""
-        found = [self.row_of.get(form) or self.row_of.get(form.lower(), 0) for form in forms]
-        return np.array(found, np.int64)
+        rows = [self.row_of.get(form) or self.row_of.get(form.lower(), 0) for form in forms]
+        return np.array(rows, np.int64)
 
     def unknown(self, forms: Iterable[str]) -> float:
         """The share of words without a vector."""
@@ -83,15 +83,15 @@ def read_vectors(source: str | Path, forms: Iterable[str]) -> WordVectors:
              no numbers, a pickle, or where no word has a vector
     """
     wanted = {word for form in forms for word in (form, form.lower())}
-    found = _of_package(wanted) if str(source) == PACKAGE else _of_file(Path(source), wanted)
-    if not found.row_of:
+    vectors = _of_package(wanted) if str(source) == PACKAGE else _of_file(Path(source), wanted)
+    if not vectors.row_of:
         raise InputError(
             f"none of the {len(wanted)} words of the treebanks is in {source}; wanted vectors of "
             "the treebank's language, a word at the start of each line"
         )
-    if not np.isfinite(found.table).all():
+    if not np.isfinite(vectors.table).all():
         raise InputError(f"{source} holds values that are no numbers (nan or inf); wanted vectors")
-    return found
+    return vectors
 
 
 def _of_package(wanted: set[str]) -> WordVectors:

@@ -7,17 +7,22 @@ left out: what such families add to q·k (relative positions) is not theirs alon
 dropout the maps are what is left after it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+import transformers
 from torch import nn
-from transformers import PreTrainedModel
 
 from headscope.errors import ModelError
 from headscope.model.families.sites import Site, configurations
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 Take = Callable[[Site, torch.Tensor, list[torch.Tensor]], None]
 CORES = 4  # into which CodeGen cuts its heads, with queries, values and keys of each together
@@ -32,8 +37,8 @@ def read_eagerly(model: PreTrainedModel, sites: Sequence[Site], take: Take) -> I
     attention  [example, head, query, key]
     values     [example, head, key, dim] each: what the values may be, see `same_values`
     """
-    given: dict[Site, Any] = {}
-    tokens: list[int] = []  # of the input that was given last
+    outputs: dict[Site, Any] = {}
+    tokens: list[int] = []  # of the latest input
 
     def ask(_model: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         named = (kwargs.get(name) for name in ("input_ids", "inputs_embeds"))
@@ -42,7 +47,7 @@ def read_eagerly(model: PreTrainedModel, sites: Sequence[Site], take: Take) -> I
         return args, {**kwargs, "output_attentions": True}
 
     def keep(site: Site, _module: nn.Module, _args: Any, output: Any) -> None:
-        given[site] = output
+        outputs[site] = output
 
     def show(site: Site, _module: nn.Module, _args: Any, kwargs: Any, output: Any) -> None:
         if site.returns == "band":
@@ -51,12 +56,13 @@ def read_eagerly(model: PreTrainedModel, sites: Sequence[Site], take: Take) -> I
             attention = attention[:, :, :n, :n]
         else:
             attention = map_in(output, site)
-        take(site, attention, _values(site, given.pop(site, None), attention))
+        take(site, attention, _values(site, outputs.pop(site, None), attention))
 
     with ExitStack() as stack:
         stack.enter_context(_stock(model))
         for module in model.modules():
-            if isinstance(module, PreTrainedModel):  # one inside another may be run by itself
+            # One inside another may be run by itself.
+            if isinstance(module, transformers.PreTrainedModel):
                 stack.callback(module.register_forward_pre_hook(ask, with_kwargs=True).remove)
         for site in sites:
             shown = site.attention.register_forward_hook(partial(show, site), with_kwargs=True)
@@ -132,20 +138,21 @@ def maps_returned(output: Any) -> int | None:
 
 
 def same_values(
-    attention: torch.Tensor, values: Sequence[torch.Tensor], given: torch.Tensor
+    attention: torch.Tensor, values: Sequence[torch.Tensor], projected: torch.Tensor
 ) -> torch.Tensor | None:
-    """The values that, weighted and summed, are what the output projection was given; else None.
+    """The values that, weighted and summed, are the input of the output projection; else None.
 
-    values  [example, head, key, dim] each
-    given   [example, query, head·dim]; further queries fill up a whole window
+    values     [example, head, key, dim] each
+    projected  [example, query, head·dim] the input of the projection; further queries fill up a
+               whole window
     """
-    given = given[:, : attention.shape[2]]
+    projected = projected[:, : attention.shape[2]]
     for one in values:
         mixed = (attention.to(one.dtype) @ one).transpose(1, 2).flatten(2)  # [example, query, …]
-        if mixed.shape == given.shape:
-            size = float(given.abs().max().clamp_min(1e-30))
-            close = 2e-2 if given.dtype in _HALF else 1e-4
-            if float((mixed - given).abs().max()) <= close * size:
+        if mixed.shape == projected.shape:
+            size = float(projected.abs().max().clamp_min(1e-30))
+            close = 2e-2 if projected.dtype in _HALF else 1e-4
+            if float((mixed - projected).abs().max()) <= close * size:
                 return one
     return None
 
@@ -167,15 +174,17 @@ def _values(site: Site, output: object, attention: torch.Tensor) -> list[torch.T
     if output.shape[2] % heads:
         return of_all
     by_head = (examples, keys, heads, -1)  # [example, key, head, dim]
-    found = [output.reshape(by_head)]
+    readings = [output.reshape(by_head)]
     if output.shape[2] % (3 * heads) == 0:
-        found.append(output.chunk(3, -1)[2].reshape(by_head))
-        found.append(output.reshape(examples, keys, heads, 3, -1)[:, :, :, 2])
+        readings.append(output.chunk(3, -1)[2].reshape(by_head))
+        readings.append(output.reshape(examples, keys, heads, 3, -1)[:, :, :, 2])
         if isinstance(bias := getattr(site.attention, "v_bias", None), torch.Tensor):  # DeBERTa
-            found.append(found[-1] + bias.view(heads, -1))
+            readings.append(readings[-1] + bias.view(heads, -1))
         if heads % CORES == 0:
-            found.append(output.reshape(examples, keys, CORES, 3, -1)[:, :, :, 1].reshape(by_head))
-    return [*(one.transpose(1, 2) for one in found), *of_all]
+            readings.append(
+                output.reshape(examples, keys, CORES, 3, -1)[:, :, :, 1].reshape(by_head)
+            )
+    return [*(one.transpose(1, 2) for one in readings), *of_all]
 
 
 def _sums_to_one(attention: torch.Tensor) -> bool:

@@ -102,8 +102,8 @@ class Embeddings:
         if self.segment is None:
             vectors.append(torch.zeros_like(vectors[0]))
         else:
-            told = segments if self.segment.num_embeddings > 1 else torch.zeros_like(segments)
-            vectors.append(self.segment(told))
+            kinds = segments if self.segment.num_embeddings > 1 else torch.zeros_like(segments)
+            vectors.append(self.segment(kinds))
         wide = torch.promote_types(vectors[0].dtype, torch.float32)
         parts = torch.stack(vectors, 2).detach().to(wide)  # [example, token, part, model]
         parts = parts - parts.mean(-1, keepdim=True)

@@ -1,18 +1,15 @@
 """Find the modules of a model that compute attention, and the modules around each of them."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import transformers
 from torch import nn
-from transformers import PreTrainedConfig, PreTrainedModel
-from transformers.modeling_layers import GradientCheckpointingLayer
-from transformers.models.auto.modeling_auto import (
-    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-)
 from transformers.pytorch_utils import Conv1D
 
 from headscope.errors import ModelError
@@ -26,6 +23,9 @@ from headscope.model.families.layout import (
 )
 from headscope.model.linears import Norm, OutputProjection, is_map, used_matrix
 from headscope.model.placement import held
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 _CROSS = re.compile(r"cross_?attention|cross_attn|encoder_attn|EncDecAttention")
 _TOWER = re.compile(r"(?:^|\.)(text|vision|audio|speech)_(?:model|tower|encoder)\.")
@@ -150,7 +150,7 @@ def find_sites(model: PreTrainedModel) -> list[Site]:
 
 def _apart(sites: list[Site]) -> list[Site]:
     """Two towers side by side (CLIP) are two stacks, and have the towers' names."""
-    towers = [found and found[1] for found in (_TOWER.search(site.path) for site in sites)]
+    towers = [match and match[1] for match in (_TOWER.search(site.path) for site in sites)]
     if len(set(filter(None, towers))) < 2:
         return sites
     pairs = zip(sites, towers, strict=True)
@@ -215,6 +215,11 @@ def _off_registry(
 
 def _reads_leftwards(config: Any) -> bool:
     """Whether a family predicts the next token, and hides it (XLNet sees both sides)."""
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    )
+
     family = getattr(config, "model_type", None)
     both = family in MODEL_FOR_MASKED_LM_MAPPING_NAMES or getattr(config, "attn_type", "") == "bi"
     split = getattr(config, "is_encoder_decoder", False)
@@ -229,7 +234,9 @@ def registered(model: PreTrainedModel) -> bool:
 def configurations(model: PreTrainedModel) -> list[Any]:
     """All configurations that the model's modules hold, and those inside them, each once."""
     waiting = [
-        c for m in model.modules() if isinstance(c := vars(m).get("config"), PreTrainedConfig)
+        c
+        for m in model.modules()
+        if isinstance(c := vars(m).get("config"), transformers.PreTrainedConfig)
     ]
     seen: dict[int, PreTrainedConfig] = {}
     while waiting:
@@ -237,7 +244,7 @@ def configurations(model: PreTrainedModel) -> list[Any]:
         if id(config) not in seen:
             seen[id(config)] = config
             inner = (getattr(config, name, None) for name in config.sub_configs)
-            waiting += [c for c in inner if isinstance(c, PreTrainedConfig)]
+            waiting += [c for c in inner if isinstance(c, transformers.PreTrainedConfig)]
     return list(seen.values())
 
 
@@ -303,6 +310,8 @@ def _usual_value(path: str, modules: Mapping[str, nn.Module]) -> nn.Module | Non
 
 def _block(path: str, modules: Mapping[str, nn.Module]) -> nn.Module | None:
     """The module of the whole layer: transformers marks it, or it is one of a numbered list."""
+    from transformers.modeling_layers import GradientCheckpointingLayer
+
     above = [path.rsplit(".", up)[0] for up in range(1, path.count(".") + 1)]  # innermost first
     marked = [p for p in above if isinstance(modules[p], GradientCheckpointingLayer)]
     numbered = [p for p in above if p.rpartition(".")[2].isdecimal()]

@@ -38,17 +38,17 @@ def listed_models(models: Sequence[str | Path | Model]) -> list[ListedModel]:
     """The models in the order given; raises InputError for none, or for one that is named twice."""
     if isinstance(models, str):
         raise InputError(f"models is {models!r}; wanted several, say ['demo', 'gpt2']")
-    given = [str(model) if isinstance(model, Path) else model for model in models]
-    if not given:
+    named = [str(model) if isinstance(model, Path) else model for model in models]
+    if not named:
         raise InputError("found no model; wanted at least one: a hub id, a local folder, or demo")
     # a loaded model has its weights' hash beside its name, which nobody typed
-    names = [m if isinstance(m, str) else f"{m.name} {m.sha256[:8]}" for m in given]
+    names = [m if isinstance(m, str) else f"{m.name} {m.sha256[:8]}" for m in named]
     for name, count in Counter(map(_place, names)).items():
         if count > 1:
             raise InputError(f"found the model {name!r} {count} times; name each once")
     titles = [title_name(printable(name)) for name in names]
     listed = []
-    for model, name, title in zip(given, names, titles, strict=True):
+    for model, name, title in zip(named, names, titles, strict=True):
         alone = titles.count(title) == 1
         label = title if alone else printable(name)
         listed.append(ListedModel(model, label, folder_name(name, alone=alone)))

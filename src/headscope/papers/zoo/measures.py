@@ -218,8 +218,8 @@ def best_relation_head(run: PaperRun, labels: tuple[str, ...]) -> RelationHead:
     dependency = run.results("dependency")
     known = [str(name) for name in dependency["relation"].values]
     for name in labels:
-        if name in known and (found := relation_heads(dependency, [known.index(name)])):
-            (best,) = found
+        if name in known and (best_heads := relation_heads(dependency, [known.index(name)])):
+            (best,) = best_heads
             if best.count < LEAST_WORDS:
                 raise Unmeasured(f"only {best.count} words")
             if not np.isfinite(best.score.value):

@@ -83,10 +83,13 @@ class ZooOutcome:
         sentences = []
         for claim in CLAIMS:
             answers = self.answers[claim.key]
-            exceptions, found = _exceptions(claim, answers), {a.outcome for a in answers.values()}
-            if claim.headline and found & {Outcome.HOLDS, Outcome.FAILS}:
+            exceptions, outcomes = (
+                _exceptions(claim, answers),
+                {a.outcome for a in answers.values()},
+            )
+            if claim.headline and outcomes & {Outcome.HOLDS, Outcome.FAILS}:
                 sentences.append(f"In {how_many(answers)} {claim.headline}{exceptions}.")
-            elif claim.headline and Outcome.CANNOT_TELL in found:
+            elif claim.headline and Outcome.CANNOT_TELL in outcomes:
                 sentences.append(
                     f"Whether {claim.headline} these texts cannot tell of any model{exceptions}."
                 )
@@ -104,12 +107,12 @@ def held(answers: Answers) -> tuple[int, int]:
 
 def how_many(answers: Answers) -> str:
     """`all 6 models`, `none of 6 models`, `4 of 6 models`: those that could be asked."""
-    holding, asked = held(answers)
-    if asked == 1:
+    holding, answered = held(answers)
+    if answered == 1:
         return "the only model asked" + " it is not so that" * (not holding)
-    if holding == asked:
+    if holding == answered:
         return f"all {holding} models" if holding > 2 else "both models"
-    return f"{holding or 'none'} of {asked} models"
+    return f"{holding or 'none'} of {answered} models"
 
 
 def value_words(claim: PaperClaim, value: float) -> str:
@@ -150,7 +153,7 @@ def _exceptions(claim: PaperClaim, answers: Answers) -> str:
 
 def _relations(answers: Mapping[str, Answers]) -> list[str]:
     counts = [(relation.name, *held(answers[relation_key(relation)])) for relation in RELATIONS]
-    words = [f"{name} {holding} of {asked}" for name, holding, asked in counts if asked]
+    words = [f"{name} {holding} of {answered}" for name, holding, answered in counts if answered]
     if not words:
         return []
     return [

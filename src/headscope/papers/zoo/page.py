@@ -96,11 +96,11 @@ def bound_words(claim: PaperClaim) -> str:
 
 
 def _row(claim: PaperClaim, answers: Answers) -> dict[str, Any]:
-    holding, asked = held(answers)
+    holding, answered = held(answers)
     return {
         "claim": claim,
         "bound": bound_words(claim),
-        "held": f"{holding} of {asked}" if asked else "—",
+        "held": f"{holding} of {answered}" if answered else "—",
         "cells": [cell(outcome) for outcome in answers.values()],
     }
 

@@ -11,9 +11,9 @@ from accessible import NARROW_AND_WIDE, faults
 from headscope.core.results import Variable, labelled
 from headscope.core.wording import fixed
 from headscope.errors import InputError
+from headscope.experiments.circuits.prompt_page import PromptView, opening, write_prompts
 from headscope.experiments.circuits.prompt_views import FOLLOWED
 from headscope.run.store import Run
-from headscope.views.prompt_page import PromptView, opening, write_prompts
 from views.hostile import HOSTILE
 
 TOKENS = ["Then", ",", " Mary", " and", " John", " met", " to"]

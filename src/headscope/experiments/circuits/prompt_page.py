@@ -50,7 +50,7 @@ from headscope.run.store import Run, open_run
 from headscope.views.packed_arrays import packed
 from headscope.views.view_text import frame_of
 
-PACKAGE, FILE, TITLE = "headscope.views", "prompts.html", "Prompts, head by head"
+PACKAGE, FILE, TITLE = "headscope.experiments.circuits", "prompts.html", "Prompts, head by head"
 NAMED = 3  # heads that a sentence names
 SOURCE_STEPS, SHARE_STEPS = 32767, 65535
 FIGURES = 4  # of numbers that stand on the page as they are
@@ -192,12 +192,12 @@ def _names(claims: Sequence[Claim]) -> str:
 
 def _shares(claims: Sequence[Claim], verb: str) -> str:
     """`L24·H4 writes 39 % [30, 45], L30·H2 25 % [23, 27]`, of the verb `writes`."""
-    told = [
+    heads = [
         f"{place_name(one.layer, one.head)}{'' if at else f' {verb}'} "
         f"{percent(one.value, one.low, one.high)}"
         for at, one in enumerate(claims[:NAMED])
     ]
-    return ", ".join(told)
+    return ", ".join(heads)
 
 
 def _said(one: xr.Dataset, writers: Sequence[Claim]) -> str:
