@@ -9,6 +9,7 @@ import xarray as xr
 from headscope.core.plan import ClaimPlan, LabelRule
 from headscope.core.question import Question, rules_of
 from headscope.core.reading import Reading, claims_of
+from headscope.errors import InputError
 
 RULE = LabelRule("large", number="its share", least=0.5, source="ours")
 VALUES = np.array([[[0.9, 0.2], [0.1, 0.4]]])  # [layer, head, kind]
@@ -58,6 +59,13 @@ def test_a_template_gives_the_mean_of_heads_or_the_number_of_one(
     run = Reading(tree, made())
     assert run.words(template, word="it") == of_all
     assert run.words(template, (0, 0), word="it") == (of_the_first or of_all)
+
+
+def test_words_can_be_what_a_named_function_says_and_a_name_that_leads_nowhere_is_refused(tree):
+    run = Reading(tree, Question(name="made"))
+    assert run.words("builtins:type") is Reading
+    with pytest.raises(InputError, match="'made' names a part 'math:nothing'"):
+        run.words("math:nothing")
 
 
 def test_a_number_is_there_where_any_head_has_it(tree):

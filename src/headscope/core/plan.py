@@ -159,8 +159,8 @@ class ClaimPlan:
               one, or None where the run lacks it
     usual     what is ordinary, in the same ways; the mean over heads by default
     where     (Reading, share, **choice) -> [layer, head] of which heads it can be said at all
-    each      Reading -> choices, each a claim: they are fields of the templates, and those that are
-              dimensions choose
+    each      choices, or Reading -> these, each a claim: its words are fields of the templates, and
+              those that are dimensions choose
     also      name -> a further number of the templates, as `share`
     name      of the claim, without numbers, a template; the title of the rule by default
     label     with numbers, a template
@@ -175,7 +175,7 @@ class ClaimPlan:
     sentence: str | Callable[..., str]
     usual: str | Callable[..., Any] = ""
     where: Callable[..., Any] | None = None
-    each: Callable[[Reading], Iterable[Choice]] | None = None
+    each: Iterable[Choice] | Callable[[Reading], Iterable[Choice]] = ({},)
     also: Mapping[str, str | Callable[..., Any]] = field(default_factory=dict)
     name: str = ""
     brief: str = ""

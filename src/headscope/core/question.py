@@ -145,12 +145,20 @@ class Question:
         value = getattr(self, kind)
         if not isinstance(value, str):
             return otherwise if value is None else value
-        attribute, place = value.partition(":")[2], self.place_of(kind)
+        return self.named_part(value, kind)
+
+    def named_part(self, name: str, kind: str = "a part") -> Any:
+        """What `module:attribute` below its package names.
+
+        raises  InputError for a name that leads nowhere
+        """
+        module, _, attribute = name.partition(":")
+        place = f"{self.package}.{module}" if self.package else module
         try:
             return getattr(import_module(place), attribute)
         except (ModuleNotFoundError, AttributeError) as error:
             raise InputError(
-                f"question {self.name!r} names {kind} {value!r}, and {place} has no {attribute!r} "
+                f"question {self.name!r} names {kind} {name!r}, and {place} has no {attribute!r} "
                 f"({error}); name it as module:attribute below its package"
             ) from error
 

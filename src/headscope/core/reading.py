@@ -6,7 +6,6 @@ import re
 import string
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -76,10 +75,8 @@ class Reading:
 
     def part(self, value: Any) -> Any:
         """What `module:attribute` below the question's package names; anything else as it is."""
-        if not isinstance(value, str) or not _NAMED.fullmatch(value):
-            return value
-        module, attribute = value.split(":")
-        return getattr(import_module(f"{self.question.package}.{module}"), attribute)
+        named = isinstance(value, str) and _NAMED.fullmatch(value)
+        return self.question.named_part(value) if named else value
 
     def words(self, words: Any, place: Place | None = None, **fields: Any) -> Any:
         """A template with its fields filled in, at a head or of all; or what a function returns.
@@ -195,7 +192,7 @@ def claims_of(
     return [
         claim
         for plan in claims
-        for choice in ([{}] if plan.each is None else plan.each(run))
+        for choice in (plan.each(run) if callable(plan.each) else plan.each)
         for claim in _claims(run, plan, choice)
     ]
 
@@ -213,7 +210,9 @@ def _claims(run: Reading, plan: ClaimPlan, choice: Choice) -> list[Claim]:
     if plan.usual:
         usual = number_of(plan.usual)
         usual = usual.value if isinstance(usual, Estimate) else usual
-    fields = {**choice, "share": share, "usual": usual}
+    alone = np.full_like(share.value, np.nan)
+    ordinary = Estimate(np.broadcast_to(usual, alone.shape), alone, alone)
+    fields = {**choice, "share": share, "usual": ordinary}
     fields |= {name: number_of(value) for name, value in plan.also.items()}
 
     def say(layer: int, head: int) -> tuple[str, str]:
