@@ -18,17 +18,17 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from benchmarks.inputs import VOCABULARY, Inputs, fixed, twin
 from benchmarks.timing import Row, interleave, options, table
-from headscope.experiments.ablation.variant_answers import (
+from headscope.model import linears
+from headscope.model.batch import Batch
+from headscope.model.model import forward
+from headscope.model.variant_answers import (
     BATCH_TOKENS,
     Way,
     answering,
     naive,
     small_batches,
 )
-from headscope.experiments.ablation.variants import StandIn, single_heads, whole_layers
-from headscope.model import linears
-from headscope.model.batch import Batch
-from headscope.model.model import forward
+from headscope.model.variants import StandIn, single_heads, whole_layers
 from headscope.run.compute import threads_of
 from headscope.run.memory import keep_few_products, keep_freed_memory
 

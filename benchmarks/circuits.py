@@ -42,7 +42,7 @@ from headscope.experiments.circuits.made_inputs import example_of
 from headscope.experiments.circuits.patching import patched_differences
 from headscope.experiments.circuits.prompts import Prompt, PromptSet
 from headscope.experiments.circuits.retrieval import STEPS, Needles, retrieved
-from headscope.experiments.importance.objectives import LanguageModel
+from headscope.model.language_model import LanguageModel
 from headscope.model.model import Model
 from headscope.run.compute import threads_of
 

@@ -29,8 +29,8 @@ from transformers import (
 import headscope as hs
 from headscope.core.results import largest_first, place_name
 from headscope.experiments.circuits.section import SURE
-from headscope.experiments.importance.objectives import LanguageModel
 from headscope.model.checkpoint import quietly
+from headscope.model.language_model import LanguageModel
 from headscope.model.model import load
 
 WORDS, TOKENS = 64, 48

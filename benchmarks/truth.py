@@ -34,7 +34,7 @@ import headscope as hs
 from headscope.draw.panel import Panel, compose
 from headscope.draw.saving import save_picture
 from headscope.draw.style import color as hue
-from headscope.experiments.importance.objectives import LanguageModel
+from headscope.model.language_model import LanguageModel
 from headscope.wired import Head, Wired, annotated_corpus, long_corpus, pair_corpus, wire
 from headscope.wired.catalogue_circuits import LENGTH
 from headscope.wired.decks import deck

@@ -13,7 +13,7 @@ from experiments.circuits.decoders import english, network
 from headscope.core.verdict import Outcome
 from headscope.errors import ModelError
 from headscope.experiments.circuits.prompts import input_ids
-from headscope.experiments.importance.objectives import LanguageModel
+from headscope.model.language_model import LanguageModel
 from headscope.model.model import Model
 from headscope.papers import decoder_runs, olsson2022, workspace, wu2024
 from headscope.papers.claim_engine import judge

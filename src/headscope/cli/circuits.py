@@ -96,7 +96,7 @@ def circuits_command(given: _CircuitOptions) -> None:
         raise InputError("found --views; wanted --prompts ioi, or another NAME|FILE, beside it")
     from headscope.experiments.circuits.circuits import CircuitSettings, circuits, haystack_of
     from headscope.experiments.circuits.export import NO_HAYSTACK, export_heads
-    from headscope.experiments.importance.objectives import load_language_model
+    from headscope.model.language_model import load_language_model
 
     settings = options.settings_from(
         CircuitSettings,

@@ -97,7 +97,7 @@ def importance_command(given: _ImportanceOptions) -> None:
 
 def _of_text(settings: ImportanceSettings, given: _ImportanceOptions) -> tuple[Run, list[str]]:
     from headscope.experiments.importance.importance import importance_to_text
-    from headscope.experiments.importance.objectives import load_language_model
+    from headscope.model.language_model import load_language_model
 
     texts = options.read_corpus(given.corpus, limit=given.limit)
     notes = annotate(texts, quiet=given.how.quiet)

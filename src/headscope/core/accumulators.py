@@ -44,7 +44,7 @@ def groups_of(
 
 
 def left_out(units: Sequence[str], *, replicates: int) -> Float64:
-    """[unit, replicate + 1] 1 where a unit counts: in the data, and without each group of units.
+    """[unit, replicate + 1] weight 0/1 of each unit: in the data, then without each group of units.
 
     replicates  groups at most; units of one name are in one
     """
@@ -56,7 +56,7 @@ def left_out(units: Sequence[str], *, replicates: int) -> Float64:
 
 
 def halves(documents: Sequence[str], *, seed: int) -> npt.NDArray[np.int64]:
-    """[example] 0 or 1: the half of the corpus that each document belongs to.
+    """[example] 0 or 1: the half of the corpus that its document belongs to.
 
     A head is chosen on one half and scored on the other. Depends on nothing but the seed and the
     document's id.
@@ -74,7 +74,7 @@ def generator(seed: int, *names: str) -> np.random.Generator:
 
 @dataclass
 class Accumulator:
-    """What an analysis adds up: one array, its first field, is its whole state.
+    """The sums of an analysis: one array, its first field, is the whole state.
 
     nothing  what stands in a cell that has seen nothing
     """
@@ -89,7 +89,7 @@ class Accumulator:
         return state
 
     def merge(self, other: Self) -> None:
-        """Add what another has seen; ValueError where numpy would quietly broadcast its shape."""
+        """Add the sums of another; ValueError for another shape, which numpy would broadcast."""
         mine, theirs = self.array, other.array
         if mine.shape != theirs.shape:
             raise ValueError(f"cannot merge {theirs.shape} into {mine.shape}: not of the same run")
@@ -98,7 +98,7 @@ class Accumulator:
 
 @dataclass
 class Sums(Accumulator):
-    """Sums over examples, cell by cell, kept apart by groups of documents.
+    """Sums over examples, cell by cell, separate for each group of documents.
 
     by_group  [group, *cell]
     """
@@ -107,7 +107,7 @@ class Sums(Accumulator):
 
     @classmethod
     def zeros(cls, *cell: int, replicates: int) -> Sums:
-        """Nothing added yet; with fewer than two replicates there is one group."""
+        """Empty sums; with fewer than two replicates there is one group."""
         return cls(np.zeros((max(replicates, 1), *cell)))
 
     def add(self, values: Array, groups: Ints, *, at: tuple[int, ...] = ()) -> None:
@@ -123,7 +123,7 @@ class Sums(Accumulator):
             target[group] += values[kept == group].sum(0, dtype=np.float64).reshape(cell)
 
     def folded(self, groups: int) -> Sums:
-        """The same in no more groups, as `add` would have kept them."""
+        """The same with fewer groups, as `add` would have made them."""
         if len(self.by_group) <= groups:
             return self
         fewer = Sums.zeros(*self.by_group.shape[1:], replicates=groups)
@@ -139,20 +139,20 @@ class Sums(Accumulator):
 
     @property
     def sums(self) -> Float64:
-        """[replicate + 1, *cell] the sum over all examples, then over all but those of a group."""
+        """[replicate + 1, *cell] the sum over all examples, then over all except each group."""
         total = self.total[None]
         return np.concatenate([total, total - self.by_group]) if len(self.by_group) > 1 else total
 
 
 @dataclass
 class Counts(Accumulator):
-    """A histogram: how many observations fell into each cell, [*cell] int64; no replicates."""
+    """A histogram: number of observations per cell, [*cell] int64; no replicates."""
 
     counts: npt.NDArray[np.int64]
 
     @classmethod
     def zeros(cls, *cell: int) -> Counts:
-        """Nothing counted yet."""
+        """An empty histogram."""
         return cls(np.zeros(cell, np.int64))
 
     def add(self, cells: npt.NDArray[np.int64]) -> None:
@@ -162,7 +162,7 @@ class Counts(Accumulator):
 
 @dataclass
 class Largest(Accumulator):
-    """The largest value that each cell has seen; no groups, as no part of a corpus has more.
+    """The largest value of each cell; without groups.
 
     The smallest of some values is the largest of their negatives, with its sign turned.
 
@@ -175,22 +175,22 @@ class Largest(Accumulator):
 
     @classmethod
     def empty(cls, *cell: int) -> Largest:
-        """Nothing seen yet."""
+        """No values yet."""
         return cls(np.full(cell, cls.nothing))
 
     def add(self, values: Array, *, at: tuple[int, ...] = ()) -> None:
-        """Look at values [*cell[len(at):]], in the leading cell indices `at`."""
+        """Consider values [*cell[len(at):]] in the leading cell indices `at`."""
         self.values[at] = np.maximum(self.values[at], values)
 
     @property
     def seen(self) -> Float64:
-        """[*cell] the largest values; NaN where nothing was seen."""
+        """[*cell] the largest values; NaN for cells without any."""
         return np.where(np.isneginf(self.values), np.nan, self.values)
 
 
 @dataclass
 class TopRecords(Accumulator):
-    """The few best records of each cell, in whatever order they came.
+    """The best few records of each cell, in any order.
 
     rows    [*cell, rank, byte] uint8  the records, the best first
     record  their dtype: "score" (float64, above 0; 0 is an empty place), "key" (uint64, which
@@ -202,16 +202,16 @@ class TopRecords(Accumulator):
 
     @classmethod
     def zeros(cls, *cell: int, record: np.dtype[np.void]) -> TopRecords:
-        """Nothing kept yet; the last of the cell's sizes is how many are kept."""
+        """No records yet; the last of the cell's sizes is the number of records."""
         return cls(np.zeros((*cell, record.itemsize), np.uint8), record)
 
     @property
     def records(self) -> Array:
-        """[*cell, rank] the same, as records."""
+        """[*cell, rank] the structured records."""
         return self.rows.view(self.record)[..., 0]  # [*cell, rank]
 
     def wanted(self, scores: Float64, key: int) -> Array:
-        """[cell, axis] the cells in which a record of these scores [*cell] would be kept."""
+        """[cell, axis] the cells in which a record with these scores [*cell] would be stored."""
         last = self.records[..., -1]
         better = scores > last["score"]
         return np.argwhere(
@@ -219,13 +219,13 @@ class TopRecords(Accumulator):
         )
 
     def put(self, cell: tuple[int, ...], record: Array) -> None:
-        """Keep a record that is `wanted` in this cell, and no longer the last of those there."""
+        """Store a `wanted` record in this cell, in place of the last one."""
         there = self.records[cell]
         there[-1] = record
         there[:] = there[_ranks(there)]
 
     def join(self, mine: Array, theirs: Array, *, out: Array) -> None:  # type: ignore[override]
-        """Keep the best of both in `out`; all are rows."""
+        """Store the best of both in `out`; all are rows."""
         both = np.concatenate([mine, theirs], axis=-2)  # [*cell, 2·rank, byte]
         ranks = _ranks(both.view(self.record)[..., 0])[..., : mine.shape[-2]]
         out[...] = np.take_along_axis(both, ranks[..., None], axis=-2)
@@ -237,7 +237,7 @@ def _ranks(records: Array) -> npt.NDArray[np.intp]:
 
 
 def ratio(numerator: Float64, denominator: Float64, *, absent: float = np.nan) -> Float64:
-    """Numerator / denominator, `absent` where nothing was counted."""
+    """Numerator / denominator; `absent` where the denominator is 0."""
     shape = np.broadcast_shapes(numerator.shape, denominator.shape)
     out = np.full(shape, absent, np.float64)
     np.divide(numerator, denominator, out=out, where=np.broadcast_to(denominator != 0, shape))
@@ -245,7 +245,7 @@ def ratio(numerator: Float64, denominator: Float64, *, absent: float = np.nan) -
 
 
 def finite_mean(values: Float64, axes: int | tuple[int, ...] = -1) -> Float64:
-    """The mean over these axes of what is finite; NaN where nothing is."""
+    """The mean of the finite values over these axes; NaN without any."""
     there = np.isfinite(values)
     total, count = np.where(there, values, 0).sum(axes), there.sum(axes, dtype=np.float64)
     return ratio(np.asarray(total), np.asarray(count))
@@ -277,7 +277,7 @@ class LogBins:
 
     @property
     def bits(self) -> tuple[int, int]:
-        """By how many places a float32's bits are shifted, and what is then the first bin's."""
+        """The shift of a float32's bits, and the shifted bits of the first bin."""
         return 23 - (self.per_octave.bit_length() - 1), (self.first + 127) * self.per_octave - 1
 
     def index(self, values: Array) -> npt.NDArray[np.int64]:
@@ -294,13 +294,13 @@ class LogBins:
         return np.concatenate([[0.0], inner])
 
     def coarsen(self, fine: LogBins) -> npt.NDArray[np.int64]:
-        """[len(fine)] the bin of these that each finer bin of the same octaves lies in."""
+        """[len(fine)] the bin here that contains each finer bin of the same octaves."""
         inside = (np.arange(len(fine)) - 1) // (fine.per_octave // self.per_octave) + 1
         return np.where(np.arange(len(fine)) == 0, 0, inside).astype(np.int64)
 
 
 def spearman(joint: Array) -> Float64:
-    """Spearman's rank correlation of a table of joint counts; within a bin all are tied.
+    """Spearman's rank correlation from a table of joint counts; values in one bin are ties.
 
     joint    [..., x_bin, y_bin]  counts or weights ≥ 0
     returns  [...]                in [-1, 1]; NaN where x or y has fewer than two occupied bins

@@ -7,7 +7,7 @@ from headscope.core import terms
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One paper; `link` leads to its page and is shown, never loaded.
+    """One paper; `link` is the address of its page, shown but never loaded.
 
     authors  as they sign, commas between
     venue    proceedings, publisher or site; of an `article` the journal, which has a volume

@@ -16,7 +16,7 @@ LINKS = 5
 
 @dataclass(frozen=True)
 class TypicalMap:
-    """One map that shows what a head usually does.
+    """One map that shows what a head typically does.
 
     tokens   [place] as the vocabulary has them; a place may stand for several
     special  [place] whether the tokenizer added it
@@ -37,7 +37,7 @@ class TypicalMap:
 
     @property
     def pieces(self) -> tuple[str, ...]:
-        """The tokens as they are shown."""
+        """The tokens as displayed."""
         return pieces(self.tokens, self.special)
 
     def links(self, *, most: int = LINKS) -> list[tuple[int, int, float]]:
@@ -56,7 +56,7 @@ class TypicalMap:
 
     @property
     def rests(self) -> list[tuple[str, float]]:
-        """Each kind of token that the tokenizer added, and its share of all attention."""
+        """The share of all attention on each kind of special token."""
         shares: dict[str, float] = {}
         for at in np.flatnonzero(self.special).tolist():
             share = float(self.weights[:, at].mean())

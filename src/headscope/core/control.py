@@ -16,20 +16,20 @@ FRESH = "untrained"  # the network whose weights are as the architecture draws t
 
 @derived
 def controls(tree: xr.DataTree) -> list[xr.DataTree]:
-    """The networks of the control, each to be read as a run; none where the run has no control."""
+    """The networks of the control, each as a run; empty without a control."""
     if CONTROL not in tree.children:
         return []
     return list(tree.children[CONTROL].children.values())
 
 
 def is_fresh(network: xr.DataTree) -> bool:
-    """Whether the weights of a network of the control are as the architecture draws them."""
+    """Whether a network of the control has freshly initialised weights."""
     return str(network.attrs.get("model", "")) == FRESH
 
 
 @derived
 def base_run(tree: xr.DataTree) -> xr.DataTree:
-    """Of a comparison that has a control: the first model as a run, held against the same one.
+    """For a comparison with a control: the first model as a run with the same control.
 
     Both models have one shape and one tokenizer, so that all else is as in the second one's run.
     """

@@ -12,7 +12,7 @@ UNITS = {"probability": "share", "nats": "nats", "tokens": "tokens", "1": ""}
 
 
 def terms(among: Iterable[Question] | None = None) -> dict[str, Term]:
-    """Word of the data -> its entry: of attention at large, else of the first question with one.
+    """Word of the data -> its term: a general one, else that of the first question with one.
 
     among  these questions alone
     """
@@ -23,7 +23,7 @@ def terms(among: Iterable[Question] | None = None) -> dict[str, Term]:
 
 
 def name(word: str) -> str:
-    """The plain name of a word of the data; the word itself, spaced, where it has no entry."""
+    """The plain name of a word of the data; the word itself, with spaces, without an entry."""
     if word in (known := {"head": head_term(), **TERMS}):
         return known[word].name
     entry = next((words[word] for words in parts("terms") if word in words), None)
@@ -31,7 +31,7 @@ def name(word: str) -> str:
 
 
 def label(group: str, variable: str, choice: str = "", *, long_name: str = "") -> str:
-    """The words on an axis or in a table head for `variable` of `group` at `choice`."""
+    """The label of an axis or column for `variable` of `group` at `choice`."""
     question = named(group)
     labels = {} if question is None else question.part("labels", {})
     for key in ((variable, choice), variable):
@@ -43,5 +43,5 @@ def label(group: str, variable: str, choice: str = "", *, long_name: str = "") -
 
 
 def unit_label(unit: str) -> str:
-    """How a unit of the data is written for readers; empty for pure numbers."""
+    """A unit as written for readers; empty for pure numbers."""
     return UNITS.get(unit, unit)

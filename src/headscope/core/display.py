@@ -10,7 +10,7 @@ class Displayed:
     """A short repr, and a table of the same facts in notebooks; a subclass gives the facts."""
 
     def facts(self) -> Mapping[str, object]:
-        """What a reader should know of the object, the first fact naming it."""
+        """Facts for a reader; the first names the object."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -28,7 +28,7 @@ SPECIAL = 0.6  # Clark's notebook: [CLS], [SEP], punctuation
 
 @dataclass(frozen=True)
 class Target:
-    """What a head's attention can go to, by the word of the data that is its key in TARGETS.
+    """A target of attention; its key in TARGETS is the word of the data.
 
     name    what a label calls it
     goal    what a sentence calls it
@@ -73,7 +73,7 @@ BROAD_SHARE = 0.9  # ours: of the uniform entropy
 
 
 def attention_to(tree: xr.DataTree, target: str) -> Estimate | None:
-    """[layer, head] the share of attention to a target; None where it was not measured.
+    """[layer, head] share of attention to a target; None if not measured.
 
     `special` stands for [CLS] and [SEP] together, where they share the attention: NaN elsewhere.
     """
@@ -89,7 +89,7 @@ def attention_to(tree: xr.DataTree, target: str) -> Estimate | None:
 
 
 def norm_share(tree: xr.DataTree, category: str) -> Estimate | None:
-    """[layer, head] the share of a category in the norms ‖αf(x)‖ that all categories add.
+    """[layer, head] share of a category in the sum of norms ‖αf(x)‖ over all categories.
 
     returns  None where it was not measured, NaN of a head that adds nothing; the ends of the
              interval are those of the category against the other ends of the rest: never too narrow
@@ -105,7 +105,7 @@ def norm_share(tree: xr.DataTree, category: str) -> Estimate | None:
 
 
 def ordinary_attention(tree: xr.DataTree, target: str) -> float:
-    """The mean share over heads that goes to a target; for `special`, over all heads."""
+    """The mean share of attention to a target over heads; for `special`, over all heads."""
     kinds = ("cls", "sep") if target == "special" else (target,)
     shares = [attention_to(tree, kind) for kind in kinds]
     return sum(float(np.nanmean(share.value)) for share in shares if share is not None)
@@ -126,7 +126,7 @@ def spread(tree: xr.DataTree) -> tuple[Estimate | None, float]:
 
 
 def relative_spread(tree: xr.DataTree) -> Estimate | None:
-    """[layer, head] entropy over that of uniform attention; the interval knows of both."""
+    """[layer, head] entropy divided by that of uniform attention, with the interval of the ratio."""
     entropy = group(tree, SPREAD)
     if entropy is None or not float(entropy["uniform"]) > 0:
         return None
@@ -137,13 +137,13 @@ def relative_spread(tree: xr.DataTree) -> Estimate | None:
 
 
 def uniform_share(tree: xr.DataTree) -> float:
-    """The share of one token under uniform attention: about exp(−mean ln n); 0 where not known."""
+    """The share of one token under uniform attention: about exp(−mean ln n); 0 if unknown."""
     entropy = group(tree, SPREAD)
     return 0.0 if entropy is None else float(np.exp(-float(entropy["uniform"])))
 
 
 def has_cls(tree: xr.DataTree) -> bool:
-    """Whether the run's inputs open with a classification token."""
+    """Whether inputs begin with a classification token."""
     share = attention_to(tree, "cls")
     if share is None:
         return bool(tree.attrs.get("cls_token", ""))
@@ -151,13 +151,13 @@ def has_cls(tree: xr.DataTree) -> bool:
 
 
 def special_name(tree: xr.DataTree, kind: str, *, otherwise: Mapping[str, str] = PLACES) -> str:
-    """The name of the tokens of one of SPECIALS: the tokenizer's, else that of `otherwise`."""
+    """The tokenizer's name for one of SPECIALS, else the name of `otherwise`."""
     names = {part: token_names(tree)[part] or otherwise[part] for part in ("cls", "sep")}
     return names.get(kind) or f"{names['cls']} and {names['sep']}"
 
 
 def added(one: Estimate, other: Estimate) -> Estimate:
-    """The sum of two estimates; its interval adds the ends, and is never too narrow."""
+    """The sum of two estimates; its interval adds the ends, so it is conservative."""
     return Estimate(one.value + other.value, one.low + other.low, one.high + other.high)
 
 

@@ -40,7 +40,7 @@ class HeadMetric:
 
 @derived
 def head_metrics(tree: xr.DataTree) -> list[HeadMetric]:
-    """Every number per head: groups by the place of their question, then others; none all NaN."""
+    """Every number per head, ordered by question, then others; without those that are all NaN."""
     known = {question.name: question for question in questions() if question.name in tree.children}
     metrics = [
         metric
@@ -53,7 +53,7 @@ def head_metrics(tree: xr.DataTree) -> list[HeadMetric]:
 
 @derived
 def control_ranges(tree: xr.DataTree) -> dict[str, tuple[float, float]]:
-    """Key of a number per head -> its least and its largest value over all heads of the control."""
+    """Key of a number per head -> its minimum and maximum over all heads of the control."""
     values: dict[str, list[Floats]] = {}
     for metric in (metric for network in controls(tree) for metric in head_metrics(network)):
         values.setdefault(metric.key, []).append(metric.estimate.value)
@@ -63,13 +63,13 @@ def control_ranges(tree: xr.DataTree) -> dict[str, tuple[float, float]]:
 
 
 def chosen_metrics(metrics: Sequence[HeadMetric], place: str) -> list[HeadMetric]:
-    """Of all numbers per head those that questions show in a place (`Question.shown`)."""
+    """The numbers per head that questions show in a place (`Question.shown`)."""
     known = {metric.key: metric for metric in metrics}
     return [known[key] for key in chosen_keys(known, place)]
 
 
 def chosen_keys(known: Collection[str], place: str) -> list[str]:
-    """Of the keys of numbers per head those that questions show in a place, in their order."""
+    """The keys of the numbers per head that questions show in a place, in order."""
     chosen = []
     for question in questions():
         for key in question.part("shown", {}).get(place, ()):
@@ -79,7 +79,7 @@ def chosen_keys(known: Collection[str], place: str) -> list[str]:
 
 
 def first_metrics(metrics: Sequence[HeadMetric]) -> list[HeadMetric]:
-    """Of all numbers per head those that come first on the page of an experiment."""
+    """The numbers per head that come first on the page of an experiment."""
     starts = tuple(
         f"{question.name}.{key.rstrip('*')}"
         for question in questions()

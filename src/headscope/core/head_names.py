@@ -22,7 +22,7 @@ _WRITTEN = re.compile(r"\bL([0-9]+)(·H([0-9]+))?")
 
 @dataclass(slots=True)  # so that a misspelt option is an error
 class NamingOptions:
-    """What holds for all names until it is changed: `headscope.options`.
+    """Options of all names: `headscope.options`.
 
     zero_based  layers and heads are counted from 0 in print, as in the data; else from 1
     """
@@ -49,7 +49,7 @@ def first() -> int:
 
 
 def head_number(head: int) -> str:
-    """What a head is called within its layer, by its place from 0."""
+    """The printed number of a head within its layer, from its place counted from 0."""
     return str(head + first())
 
 
@@ -64,7 +64,7 @@ def counting_note() -> str:
 
 
 def head_named(name: str | Head) -> Head:
-    """(layer, head) from 0, the layer by the model's own number, of a head's name.
+    """(layer, head) from 0 for a head's name; the layer by the model's own number.
 
     name    `L8H10`, `L8·H10` or `8-10`, from 1 unless `options.zero_based` holds; `7.9` from 0; or
             a pair from 0, which is given back
@@ -89,7 +89,7 @@ def head_named(name: str | Head) -> Head:
 
 
 def in_both(layer: int, head: int) -> str:
-    """`L3·H9 (2.8 from 0)`: a head, from 0 with the model's own number of the layer, in both ways.
+    """`L3·H9 (2.8 from 0)`: a head in both ways of counting.
 
     Where names count from 0 it is `L2·H8 from 0 (L3·H9 from 1)`.
     """
@@ -102,7 +102,7 @@ def in_both(layer: int, head: int) -> str:
 
 
 def renamed(text: str) -> str:
-    """A text of a file, in which names count from 1, with names as they are counted in print."""
+    """A text from a file, whose names count from 1, with names as they are printed now."""
 
     def now(match: re.Match[str]) -> str:
         layer, _, head = match.groups()

@@ -28,7 +28,7 @@ AGAINST = "against networks without training that read a sample of the same inpu
 
 
 def headline(tree: xr.DataTree) -> str:
-    """How many heads stand out against the control, by what; else why nothing is said."""
+    """How many heads stand out from the control, and by what; else why there is no such statement."""
     if said := unclaimed_words(tree):
         return said
     labelled, of = labelled_heads(tree)
@@ -47,8 +47,8 @@ def headline(tree: xr.DataTree) -> str:
 
 @derived
 def is_trained(tree: xr.DataTree) -> Verdict:
-    """Whether more heads have labels than chance alone labels; not asked without a control, or
-    where nothing was asked of which nearly every trained model has some.
+    """Whether more heads have labels than by chance; `not asked` without a control, or without
+    questions that label nearly every trained model.
     """
     if not controls(tree):
         return not_asked("it takes a control")
@@ -61,18 +61,18 @@ def is_trained(tree: xr.DataTree) -> Verdict:
 
 
 def looks_untrained(tree: xr.DataTree) -> bool:
-    """Whether hardly a head stands out against the control, by questions that can tell."""
+    """Whether hardly any head stands out from the control, by questions that could show it."""
     return not unclaimed_words(tree) and is_trained(tree).fails
 
 
 def labelled_heads(tree: xr.DataTree) -> tuple[int, int]:
-    """How many heads have a label, and how many heads there are."""
+    """The number of heads with a label, and the number of heads."""
     heads = head_labels(tree).values()
     return sum(bool(one.labels) for one in heads), len(heads)
 
 
 def unclaimed_words(tree: xr.DataTree) -> str:
-    """Why no head has a label, where that is because no number has an interval; else ''."""
+    """Why no head has a label, if because no number has an interval; else ''."""
     claims = all_claims(tree)
     if not claims or any(math.isfinite(claim.low) for claim in claims):
         return ""

@@ -48,7 +48,7 @@ DIFFERENCE = CORRELATION  # of two shares
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its 95 % interval; `low` and `high` are NaN where there is none.
+    """A value with its 95 % interval; `low` and `high` are NaN without one.
 
     draws  [replicate + 1, *cell] what it was estimated from; None where that was not kept. Those of
            two models on the same documents left out the same ones, so they may be subtracted
@@ -62,12 +62,12 @@ class Estimate:
     sizes: Float64 | None = field(default=None, repr=False, compare=False)
 
     def map(self, function: Callable[[Float64], Float64]) -> Estimate:
-        """The function of the value and of both ends, without draws: some cells, another shape."""
+        """Apply a function to the value and both ends, without draws: to select cells or reshape."""
         return Estimate(function(self.value), function(self.low), function(self.high))
 
 
 def _where_asked(made: Made) -> Made:
-    """Makes no interval of columns of which fewer than FEWEST groups have any part: rare relations.
+    """No intervals for columns in which fewer than FEWEST groups take part: rare relations.
 
     made  from draws and their sizes
     """
@@ -92,7 +92,7 @@ def _where_asked(made: Made) -> Made:
 
 @_where_asked
 def estimate(draws: Float64, sizes: Float64 | None = None, *, bounds: Bounds = ANY) -> Estimate:
-    """The value of a mean or a ratio, and its 95 % interval.
+    """The value of a mean or a ratio, with its 95 % interval.
 
     draws   [replicate + 1, *cell] the statistic on the data, then without each group
     bounds  between which it lies by its nature
@@ -117,7 +117,7 @@ def estimate(draws: Float64, sizes: Float64 | None = None, *, bounds: Bounds = A
 
 
 def estimate_correlation(draws: Float64, sizes: Float64 | None = None) -> Estimate:
-    """The same of a correlation, from -1 to 1; `sizes` of what it is over, such as pairs."""
+    """A correlation from -1 to 1 with its 95 % interval; `sizes` of what it is over, such as pairs."""
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
     moves = moves_of(draws)
@@ -127,7 +127,8 @@ def estimate_correlation(draws: Float64, sizes: Float64 | None = None) -> Estima
 
 @_where_asked
 def estimate_share(draws: Float64, questions: Float64, *, twice: bool = False) -> Estimate:
-    """The same of a share of questions: Jeffreys's interval, of as many as the error is worth.
+    """A share of questions answered right, with Jeffreys's interval at the effective number of
+    questions.
 
     twice   see `standard_error`: for shares of what was chosen by other documents
     questions  draws of how many questions there are; broadcast to `draws`. The effective number is
@@ -149,7 +150,7 @@ def estimate_share(draws: Float64, questions: Float64, *, twice: bool = False) -
 
 
 def estimate_independent(draws: Float64, count: int) -> Estimate:
-    """The same of a share of questions that have nothing to do with each other: as many are there.
+    """A share of independent questions, with Jeffreys's interval.
 
     count   questions, such as the examples of a task; Jeffreys's interval
     """
@@ -162,7 +163,7 @@ def estimate_independent(draws: Float64, count: int) -> Estimate:
 
 @_where_asked
 def estimate_difference(draws: Float64, questions: Float64, *, twice: bool = False) -> Estimate:
-    """The same of a difference of two shares, each of as many `questions`.
+    """The difference of two shares over the same number of `questions`, with its interval.
 
     Where it is the same in all documents it is taken as a share, from 0 at -1 to 1 at 1.
     """
@@ -181,20 +182,20 @@ def estimate_difference(draws: Float64, questions: Float64, *, twice: bool = Fal
 
 
 def without_interval(value: Float64, draws: Float64 | None = None) -> Estimate:
-    """The value alone."""
+    """The value without an interval."""
     nothing = np.full_like(value, np.nan, dtype=np.float64)
     return Estimate(value, nothing, nothing, draws)
 
 
 def even(draws: Float64) -> Float64:
-    """[replicate + 1, 1, …] sizes of groups that all have the same part in what was drawn."""
+    """[replicate + 1, 1, …] sizes of groups of equal weight."""
     sizes = np.full((len(draws), *[1] * (draws.ndim - 1)), len(draws) - 2.0)
     sizes[0] += 1
     return sizes
 
 
 def left_one_out(parts: Float64) -> Float64:
-    """[unit + 1, …] draws of the mean over units: of all, then without each; NaN ones left out.
+    """[unit + 1, …] draws of the mean over units: of all, then without each; NaN is left out.
 
     parts  [unit, …] one number of each, such as the silhouette of each head
     """
@@ -225,7 +226,7 @@ def spearman_over_units(one: Float64, other: Float64) -> Float64:
 
 
 def drawn_anew(draws: Float64, *, count: int = 1000, seed: int = 0) -> Float64:
-    """[draw, *cell] what other documents might have given, all cells together.
+    """[draw, *cell] values of resampled documents, all cells together.
 
     Normal, about the value, with the covariance that the moves of `draws` tell: for statistics that
     jump, such as which of several is the largest.
@@ -236,13 +237,13 @@ def drawn_anew(draws: Float64, *, count: int = 1000, seed: int = 0) -> Float64:
 
 
 def stretch(tests: int) -> float:
-    """How many times as long a normal interval must be for the largest of so many (Bonferroni)."""
+    """Factor by which a normal interval is longer for the largest of several numbers (Bonferroni)."""
     at = NormalDist().inv_cdf
     return at(TAIL / tests) / at(TAIL)
 
 
 def moves_of(draws: Float64) -> Float64:
-    """[replicate, *cell] how far the value moves without each group; 0 where only by rounding."""
+    """[replicate, *cell] change of the value without each group; 0 where only by rounding."""
     moves = np.nan_to_num(draws[1:] - draws[0])
     return np.where(np.abs(moves) <= ROUNDING * np.abs(np.nan_to_num(draws[0])), 0, moves)
 
@@ -250,7 +251,7 @@ def moves_of(draws: Float64) -> Float64:
 def standard_error(
     moves: Float64, sizes: Float64 | None = None, *, twice: bool = False
 ) -> tuple[Float64, Float64]:
-    """[*cell] the standard error of a value, and its degrees of freedom; 0 where nothing moves.
+    """[*cell] the standard error and its degrees of freedom; 0 where nothing changes.
 
     sizes  see `estimate`
     twice  whether the most influential group counts twice, and unequal sizes add to the error
@@ -280,14 +281,14 @@ def _effective(sizes: Float64) -> tuple[Float64, Float64]:
 
 
 def _student(error: Float64, freedom: Float64) -> Float64:
-    """Half of Student's interval; NaN where nothing moves."""
+    """Half of Student's interval; NaN where nothing changes."""
     from scipy.special import stdtrit  # not for who reads arguments only
 
     return np.where(error > 0, -stdtrit(freedom, TAIL) * error, np.nan)
 
 
 def _halves(moves: Float64, error: Float64, freedom: Float64) -> tuple[Float64, Float64]:
-    """How far the interval reaches down and up: farther where the influences are skewed to."""
+    """The lower and upper half of the interval; longer on the side of the skew."""
     half, root = _student(error, freedom), np.sqrt((moves != 0).sum(0))
     skewness = -root * ratio((moves**3).sum(0), (moves**2).sum(0) ** 1.5)
     side = np.nan_to_num(np.tanh(skewness))
@@ -320,7 +321,7 @@ def _on_scale(
 
 
 def _without_spread(value: Float64, groups: Float64, bounds: Bounds) -> tuple[Float64, Float64]:
-    """The interval of a mean that is the same in so many groups: the unseen ones may be anything.
+    """The interval of a mean that is equal in all groups: unseen documents may have any value.
 
     NaN without two bounds, as then nothing is known of the unseen ones.
     """
@@ -335,7 +336,7 @@ def _without_spread(value: Float64, groups: Float64, bounds: Bounds) -> tuple[Fl
 
 
 def _of_coins(value: Float64, groups: Float64, bounds: Bounds) -> tuple[Float64, Float64]:
-    """The interval of what varies between two bounds as much as it can: of coins, one a group.
+    """The widest interval of a value between two bounds: one coin toss per group.
 
     Where one group differs from all others, no more is known of the spread.
     """
@@ -348,7 +349,7 @@ def _of_coins(value: Float64, groups: Float64, bounds: Bounds) -> tuple[Float64,
 
 
 def _worth(share: Float64, half: Float64, questions: Float64) -> Float64:
-    """As many questions as would have this half of an interval, at most `questions`."""
+    """The number of questions whose interval has this half width, at most `questions`."""
     from scipy.special import stdtrit
 
     worth = ratio(share * (1 - share) * stdtrit(np.maximum(questions - 1, 1), TAIL) ** 2, half**2)
@@ -356,7 +357,7 @@ def _worth(share: Float64, half: Float64, questions: Float64) -> Float64:
 
 
 def _jeffreys(share: Float64, questions: Float64, tail: float) -> Float64:
-    """One end of Jeffreys's interval of a share; 0 or 1 where the share is."""
+    """One end of Jeffreys's interval of a share; 0 or 1 for a share of 0 or 1."""
     right, wrong = (np.maximum(part * questions, 0) + 0.5 for part in (share, 1 - share))
     from scipy.special import betaincinv
 
@@ -365,7 +366,7 @@ def _jeffreys(share: Float64, questions: Float64, tail: float) -> Float64:
 
 
 def _parts(moves: Float64, sizes: Float64 | None) -> Float64:
-    """[*cell] groups with a part in the value; without sizes those that move it."""
+    """[*cell] number of groups that take part in the value; without sizes, that change it."""
     parts = (moves != 0).sum(0)
     if sizes is not None:
         parts = np.maximum(parts, (sizes[1:] != sizes[0]).sum(0))
@@ -373,11 +374,11 @@ def _parts(moves: Float64, sizes: Float64 | None) -> Float64:
 
 
 def _asking(draws: Float64, questions: Float64) -> Float64:
-    """[*cell] groups with a question."""
+    """[*cell] number of groups with a question."""
     return np.broadcast_to((questions[1:] != questions[0]).sum(0), draws[0].shape)
 
 
 def _where(draws: Float64, groups: Float64, low: Float64, high: Float64) -> Estimate:
-    """The interval, where groups enough have a part in the value and none is all of it."""
+    """The interval, if enough groups take part in the value and none is all of it."""
     there = (groups >= FEWEST) & np.isfinite(draws).all(0)
     return Estimate(draws[0], np.where(there, low, np.nan), np.where(there, high, np.nan), draws)

@@ -29,20 +29,18 @@ NAMES = (
 
 
 def band_of(tokens: int) -> str:
-    """The band of an input of so many tokens, by its name: `17 to 32`."""
+    """The name of the length band of an input: `17 to 32`."""
     return NAMES[sum(tokens > last for last in LAST_TOKENS)]
 
 
 def shortest_first(counts: Mapping[str, int]) -> dict[str, int]:
-    """How many there are of each band, in the order of bands; without those of which none are."""
+    """Counts by band, in the order of bands; without empty ones."""
     return {name: counts[name] for name in NAMES if counts.get(name)}
 
 
 @derived
 def bands(tree: xr.DataTree) -> dict[str, xr.DataTree]:
-    """The inputs of each band that has data enough, to be read as a run, the shortest first; none
-    where hardly any but those of one band were read.
-    """
+    """Each length band with enough data, as a run, the shortest first; empty for a single band."""
     if BANDS not in tree.children:
         return {}
     there = tree.children[BANDS].children
@@ -58,7 +56,7 @@ def bands(tree: xr.DataTree) -> dict[str, xr.DataTree]:
 def where_it_holds(
     claim: Claim, rule: LabelRule, of_bands: Mapping[str, Mapping[tuple[object, ...], Claim]]
 ) -> str:
-    """In inputs of which lengths a label holds, in words: `up to 32 tokens`.
+    """The input lengths for which a label holds, in words: `up to 32 tokens`.
 
     "" where a run tells no lengths apart; or where what a head knows of words holds in all, and is
     the same number in all. Of the rest nothing is known in longer inputs: a share of all attention
@@ -79,22 +77,22 @@ def where_it_holds(
 
 
 def place_of(claim: Claim) -> tuple[object, ...]:
-    """What makes a claim the same in other inputs."""
+    """Identifies a claim across length bands."""
     return claim.layer, claim.head, claim.kind, claim.name
 
 
 def _outcome(claim: Claim, rule: LabelRule) -> Outcome:
-    """Of a rule that asks for no more than a baseline, whether it is beaten."""
+    """For a rule that only asks for more than a baseline: whether the claim exceeds it."""
     return above(claim.value, claim.low, claim.high, rule.least or claim.reference).outcome
 
 
 def _differ(claims: Sequence[Claim]) -> bool:
-    """Whether the number changes with the length: what it is in longer inputs is not known."""
+    """Whether the number changes with length, so that longer inputs are unknown."""
     return bool(claims) and min(one.high for one in claims) < max(one.low for one in claims)
 
 
 def _joined(names: Sequence[str]) -> str:
-    """`up to 32`, `17 to 64`, `up to 16 or 65 to 128`: neighbouring bands are one."""
+    """`up to 32`, `17 to 64`, `up to 16 or 65 to 128`: adjacent bands are joined."""
     runs: list[list[int]] = []
     for at in map(NAMES.index, names):
         if runs and runs[-1][-1] == at - 1:

@@ -37,7 +37,8 @@ class Phases:
         self._clock, self._start, self._next = clock, clock(), FIRST_LINE
 
     def begin(self, name: str, total: int | None = None, unit: str = "", done: int = 0) -> Advance:
-        """Show a phase instead of the one before; returns what is called as its items get done.
+        """Show a phase in place of the previous one; returns the function to call for finished
+        items.
 
         total  items of the phase; None where nobody knows
         unit   what they are, in the plural; "" where nothing is counted
@@ -81,14 +82,14 @@ class Phases:
         return advance
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
         self._bar = None
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Inside the context the bar is out of the way of what is printed."""
+        """Inside the context the bar is hidden while something is printed."""
         if self._bar is None:
             yield
             return
@@ -102,7 +103,7 @@ _SHOWN: ContextVar[Phases | None] = ContextVar("phases_shown", default=None)
 
 @contextmanager
 def showing(phases: Phases | None) -> Iterator[None]:
-    """Inside the context these show what is told of phases; None: nothing does."""
+    """Inside the context these phases are shown; None shows nothing."""
     token = _SHOWN.set(phases)
     try:
         yield
@@ -113,14 +114,14 @@ def showing(phases: Phases | None) -> Iterator[None]:
 
 
 def begin(name: str, total: int | None = None, unit: str = "", done: int = 0) -> Advance:
-    """As `Phases.begin`, of a phase that lasts until the next one; nothing where nobody listens."""
+    """As `Phases.begin`, for a phase that lasts until the next one; does nothing if none are shown."""
     shown = _SHOWN.get()
     return unheard if shown is None else shown.begin(name, total, unit, done)
 
 
 @contextmanager
 def phase(name: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:
-    """Tell that a phase begins; gives what is called as its items get done.
+    """Begin a phase; yields the function to call for finished items.
 
     name, total, unit  as of `Phases.begin`
     """
@@ -136,7 +137,7 @@ def phase(name: str, total: int | None = None, unit: str = "") -> Iterator[Advan
 def one_by_one(
     items: Iterable[Item], name: str, unit: str, total: int | None = None
 ) -> Iterator[Item]:
-    """The items, one after another, as a phase of their own; see `Phases.begin`."""
+    """The items one after another, as a phase; see `Phases.begin`."""
     with phase(name, total, unit) as advance:
         for item in items:
             yield item
@@ -145,7 +146,7 @@ def one_by_one(
 
 @contextmanager
 def hidden() -> Iterator[None]:
-    """Inside the context no bar is in the way of what is printed."""
+    """Inside the context no bar is shown while something is printed."""
     shown = _SHOWN.get()
     if shown is None:
         yield
@@ -161,11 +162,11 @@ def in_notebook() -> bool:
 
 
 def unheard(count: int) -> None:
-    """What nobody listens to."""
+    """Does nothing: for jobs whose progress is not shown."""
 
 
 def _width() -> dict[str, int | bool]:
-    """How wide a bar is: as the terminal, unless that claims to have no columns."""
+    """The width of a bar: the terminal's, unless that claims to have no columns."""
     try:
         known = os.get_terminal_size(sys.stderr.fileno()).columns > 0
     except (OSError, ValueError):  # no terminal

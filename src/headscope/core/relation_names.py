@@ -56,7 +56,7 @@ _WORDS = {
 
 
 def arrow(label: str, direction: str) -> str:
-    """How a head looks, of a printable label: `direct object → verb`, `verb → its object`."""
+    """The direction of a head with a printable label: `direct object → verb`, `verb → its object`."""
     if label in TOTALS:
         return TOTALS[label] if direction == FROM_DEPENDENT else "head → its dependent"
     dependent, head = _words(label)
@@ -67,7 +67,7 @@ def arrow(label: str, direction: str) -> str:
 
 
 def _words(label: str) -> tuple[str, str]:
-    """The dependent, a subtype's label in brackets, and the word it depends on, '' if not known."""
+    """The dependent, a subtype's label in brackets, and the word it depends on; '' if unknown."""
     if label in _WORDS:
         return _WORDS[label]
     base = label.partition(":")[0]

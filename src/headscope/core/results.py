@@ -32,7 +32,7 @@ _KNOWN: ContextVar[dict[tuple[Any, ...], Any] | None] = ContextVar("derived_of_r
 
 @contextmanager
 def derived_once() -> Iterator[None]:
-    """Inside, functions marked `derived` work out their result once; the run must not change."""
+    """Inside the context, functions marked `derived` are computed once; the run must not change."""
     token = _KNOWN.set({}) if _KNOWN.get() is None else None
     try:
         yield
@@ -42,7 +42,7 @@ def derived_once() -> Iterator[None]:
 
 
 def derived(function: Derive) -> Derive:
-    """Marks a function(tree, …) whose result depends on the run alone; see `derived_once`."""
+    """Marks a function(tree, …) whose result depends only on the run; see `derived_once`."""
 
     @wraps(function)
     def once(tree: xr.DataTree, *more: Any, **choice: Any) -> Any:
@@ -65,14 +65,14 @@ def group(tree: xr.DataTree, name: str) -> xr.Dataset | None:
 
 
 def needed(tree: xr.DataTree, name: str) -> xr.Dataset:
-    """The dataset of a group that the run is known to have, as a picture that is drawn of it."""
+    """The dataset of a group that the run must have."""
     dataset = group(tree, name)
     assert dataset is not None, name
     return dataset
 
 
 def estimates(dataset: xr.Dataset) -> list[str]:
-    """Names of the numeric variables, but companions (intervals, n), PLACES, those of `tidy` 0."""
+    """Names of numeric variables, without companions (intervals, n), PLACES, and `tidy` 0."""
     names = [
         str(name)
         for name, variable in dataset.data_vars.items()
@@ -98,7 +98,7 @@ def estimate(dataset: xr.Dataset, variable: str, **choice: Any) -> Estimate:
 
 
 def _picked(dataset: xr.Dataset, name: str, choice: Mapping[str, Any]) -> Floats:
-    """What `pick` gives, in a tenth of the time: every claim asks."""
+    """As `pick`, ten times faster: every claim calls it."""
     variable = dataset.variables[name]
     values, dims = np.asarray(variable.values, np.float64), list(variable.dims)
     for dim, wanted in choice.items():
@@ -114,7 +114,7 @@ def _picked(dataset: xr.Dataset, name: str, choice: Mapping[str, Any]) -> Floats
 
 
 def surely(parts: Estimate) -> Floats:
-    """The lower ends of the intervals; the values where there are none, which make no label."""
+    """The lower ends of the intervals; the values where there are none (which give no label)."""
     return np.asarray(np.where(np.isfinite(parts.low), parts.low, parts.value))
 
 
@@ -134,13 +134,13 @@ def pick(array: xr.DataArray, **choice: Any) -> xr.DataArray:
 
 
 def documents(tree: xr.DataTree, array: xr.DataArray | None = None) -> int:
-    """The documents behind a variable: its own attribute `n`, else the run's `documents`."""
+    """The number of documents behind a variable: its attribute `n`, else the run's `documents`."""
     own = {} if array is None else array.attrs
     return int(own.get("n", tree.attrs.get("documents", 0)))
 
 
 def counted(tree: xr.DataTree) -> str:
-    """What `documents` are: the examples of a task, or documents."""
+    """The unit of `documents`: the examples of a task, or documents."""
     return str(tree.attrs.get("counted", "documents"))
 
 
@@ -153,13 +153,13 @@ _NUMBERS: ContextVar[tuple[int, ...]] = ContextVar("numbers_of_layers", default=
 
 
 def naming_layers(tree: xr.DataTree) -> AbstractContextManager[None]:
-    """Inside the context layers are called by the model's own numbers, where the run has any."""
+    """Inside the context layers have the model's own numbers, where the run records them."""
     return numbering_layers(layer_numbers(tree))
 
 
 @contextmanager
 def numbering_layers(numbers: Sequence[int]) -> Iterator[None]:
-    """Inside the context layers are called by these numbers, from 0; none: by their places."""
+    """Inside the context layers have these numbers, from 0; without any, their places."""
     token = _NUMBERS.set(tuple(numbers))
     try:
         yield
@@ -168,7 +168,7 @@ def numbering_layers(numbers: Sequence[int]) -> Iterator[None]:
 
 
 def layer_numbers(tree: xr.DataTree) -> tuple[int, ...]:
-    """Of a model in which not all layers attend: the numbers, from 0, of those that do; else ()."""
+    """For a model in which only some layers attend: their numbers, from 0; else ()."""
     return tuple(int(number) for number in str(tree.attrs.get("layer_numbers", "")).split())
 
 
@@ -193,12 +193,12 @@ def layer_place(number: int, numbers: Sequence[int]) -> int:
 
 
 def layer_name(layer: int) -> str:
-    """What a layer is called in print, by its 0-based place among those that attend."""
+    """The printed name of a layer, from its 0-based place among those that attend."""
     return str(layer_number(layer) + first())
 
 
 def own_layers(dataset: xr.Dataset, numbers: Sequence[int]) -> xr.Dataset:
-    """The dataset with the model's own numbers of layers, from 0, instead of their places.
+    """The dataset with the model's own layer numbers, from 0, instead of places.
 
     They become the coordinate of `layer`, and the values of `best_layer`.
     """
@@ -220,7 +220,7 @@ def best_places(dataset: xr.Dataset) -> Floats:
 
 
 def head_name(unit: int, heads: int) -> str:
-    """How papers name a head: `L8·H10`; `unit` is layer · heads + head, 0-based.
+    """The name of a head in papers: `L8·H10`; `unit` is layer · heads + head, 0-based.
 
     Layers and heads are counted as `head_names.options` say, from 1 by default.
     """
@@ -228,17 +228,17 @@ def head_name(unit: int, heads: int) -> str:
 
 
 def json_number(value: float) -> float | None:
-    """The number as JSON knows it: None where it is not finite."""
+    """The number for JSON: None where it is not finite."""
     return float(value) if np.isfinite(value) else None
 
 
 def place_name(layer: int, head: int) -> str:
-    """A head from its 0-based layer and place in it, as papers name it: `L8·H10`."""
+    """The name of a head, `L8·H10`, from its 0-based layer and place in it."""
     return own_name(layer_number(layer), head)
 
 
 def own_name(layer: int, head: int) -> str:
-    """The same from the model's own number of the layer, from 0, as data and tables have it."""
+    """The name of a head from the model's own layer number, from 0, as in data and tables."""
     return f"L{layer + first()}·H{head + first()}"
 
 
@@ -250,12 +250,12 @@ def largest_first(values: Floats) -> list[tuple[int, int]]:
 
 
 def token_names(tree: xr.DataTree) -> dict[str, str]:
-    """What the tokenizer calls the tokens of the categories cls and sep; '' where it has none."""
+    """The tokenizer's names of the tokens of the categories cls and sep; '' without one."""
     return {kind: printable(tree.attrs.get(f"{kind}_token", "")) for kind in ("cls", "sep")}
 
 
 def printable(value: object) -> str:
-    """A name as text that any file can hold: control characters and lone surrogates become �."""
+    """A name that any file can hold: control characters and lone surrogates become �."""
     text = "" if value is None else str(value)
     return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
 
@@ -265,7 +265,7 @@ def pieces(
     special: Sequence[bool] | npt.NDArray[np.bool_],
     written: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """Tokens as they are shown: a hyphen, where WordPiece marks the continuation of a word by ##.
+    """Tokens as displayed: WordPiece's ## becomes a hyphen.
 
     tokens   as the vocabulary has them; where some mark a space before them, it is no WordPiece
     special  [token] the tokens that the tokenizer added: no word continues behind one
@@ -288,7 +288,7 @@ def model_name(tree: xr.DataTree) -> str:
 
 
 def title_name(model: str) -> str:
-    """The last part of a local path, as its folder says nothing of the model; hub ids stay."""
+    """The last part of a local path; hub ids stay unchanged."""
     local = model.startswith(("/", "./", "../", "~")) or "\\" in model
     return re.split(r"[/\\]", model.rstrip("/\\"))[-1] or model if local else model
 
@@ -322,7 +322,7 @@ class Variable:
 
 @contextmanager
 def keeping_draws() -> Iterator[None]:
-    """Inside the context results hold, beside an estimate `x`, `x_draws[replicate, …]`.
+    """Inside the context results store `x_draws[replicate, …]` beside an estimate `x`.
 
     And `x_sizes[replicate, …]` where documents' sizes are known, without axes of one size.
     """
@@ -334,7 +334,7 @@ def keeping_draws() -> Iterator[None]:
 
 
 def draws_kept() -> bool:
-    """Whether results hold them now."""
+    """Whether results store draws now."""
     return _KEEP.get()
 
 
@@ -374,7 +374,7 @@ def labelled(
 def with_token_names(
     dataset: xr.Dataset, names: Callable[[Iterable[int]], tuple[str, ...]]
 ) -> xr.Dataset:
-    """Beside every coordinate `…_token_id`, `…_token`: the tokens as the vocabulary has them.
+    """Adds coordinates `…_token` to every `…_token_id`: the tokens of the vocabulary.
 
     An id of -1 is no token; where `…_token_count` has several tokens in one place, their number
     stands there. Analyses know no vocabulary, so the names are added afterwards.

@@ -14,7 +14,7 @@ PUNCTUATION = (".", ",")
 
 @dataclass(frozen=True)
 class StoredInput:
-    """One input of the group `examples`; a place holds a token, or many where it was folded.
+    """One input of the group `examples`; a place is a token, or several folded ones.
 
     text        what was read, without special tokens
     tokens      [place] as the vocabulary has them
@@ -50,7 +50,7 @@ class StoredInput:
 
     @property
     def sep(self) -> Bools:
-        """[place] whether it separates or closes."""
+        """[place] whether it is a separating or closing token."""
         return self.special & ~self.cls
 
     @property
@@ -60,12 +60,12 @@ class StoredInput:
 
     @property
     def ordinary(self) -> Bools:
-        """[place] whether it is one token, and none that the tokenizer added."""
+        """[place] whether it is a single token that is not special."""
         return np.asarray(~self.special & (self.count == 1))
 
 
 def stored_inputs(tree: xr.DataTree) -> list[StoredInput]:
-    """All inputs of which maps were kept, in order; none in runs of older versions."""
+    """All inputs with stored maps, in order; empty for runs of older versions."""
     dataset = group(tree, "examples")
     if dataset is None or "token_attention" not in dataset:
         return []
@@ -118,7 +118,7 @@ def stored_inputs(tree: xr.DataTree) -> list[StoredInput]:
 
 
 def _text(tokens: Sequence[str], forms: Sequence[str], special: Bools, word: Ints) -> str:
-    """The words as they were written, where they are known; else the tokens, with spaces."""
+    """The words as written, if known; else the tokens, with spaces."""
     pieces, last = list[str](), -1
     for token, form, added, number in zip(tokens, forms, special, word.tolist(), strict=True):
         if number < 0 and not added:

@@ -23,7 +23,7 @@ SIGNIFICANT = 0.05  # largest p, or q, of a claim that is also beyond_chance aga
 
 
 class Outcome(StrEnum):
-    """What is found of a claim."""
+    """The outcome of a claim."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -32,12 +32,12 @@ class Outcome(StrEnum):
 
     @property
     def sign(self) -> str:
-        """What stands for it on every page."""
+        """The symbol of the outcome on every page."""
         return SIGNS[self]
 
     @property
     def kind(self) -> str:
-        """The same as the name of a class: `does-not-hold`."""
+        """The name of its CSS class: `does-not-hold`."""
         return self.replace(" ", "-")
 
 
@@ -53,7 +53,7 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is found of a claim, and what is missing where nothing could be.
+    """The outcome of a claim, and what is missing if it cannot be told.
 
     smallest  where the data cannot tell: the smallest distance from the bound that they could have
               shown, in the unit of the claim; NaN else, or where it is not known
@@ -92,14 +92,14 @@ def below(value: float, low: float, high: float, bound: float = 0.0) -> Verdict:
 
 
 def differs(value: float, low: float, high: float) -> Verdict:
-    """Whether a number is another than 0; that it is none is for `within` to say."""
+    """Whether a number differs from 0; equality to 0 is tested by `within`."""
     side = below if value < 0 else above
     verdict = side(value, low, high)
     return replace(verdict, outcome=Outcome.CANNOT_TELL) if verdict.fails else verdict
 
 
 def within(value: float, low: float, high: float, margin: float) -> Verdict:
-    """Whether a number is nothing: two one-sided tests against a margin on either side of 0.
+    """Whether a number is equivalent to 0: two one-sided tests against a margin.
 
     low, high  the ends of its 90 % interval, as each test has 5 %; a longer one is stricter
     """
@@ -107,7 +107,7 @@ def within(value: float, low: float, high: float, margin: float) -> Verdict:
 
 
 def between(value: float, low: float, high: float, first: float, last: float) -> Verdict:
-    """Whether a number lies between two others, by both ends of its interval."""
+    """Whether a number lies between two bounds, by both ends of its interval."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return Verdict(Outcome.CANNOT_TELL)
     if first < low and high < last:
@@ -135,14 +135,14 @@ def some_above(parts: Estimate, bound: float = 0.0, *, sign: int = 1) -> Verdict
 
 
 def for_all(parts: Estimate) -> tuple[Float64, Float64, Float64]:
-    """Values and ends of intervals that hold for all of them at once (Bonferroni)."""
+    """Values and simultaneous intervals of several numbers (Bonferroni)."""
     far = stretch(max(int(np.isfinite(parts.value).sum()), 1))
     value = parts.value
     return value, value - far * (value - parts.low), value + far * (parts.high - value)
 
 
 def largest_among(parts: Estimate, wanted: Collection[int]) -> Verdict:
-    """Whether the largest of several numbers is one of those wanted, by their places.
+    """Whether the largest of several numbers is one of the wanted ones, by place.
 
     Any may be the largest whose interval reaches up to the highest lower end.
     """
@@ -153,7 +153,7 @@ def largest_among(parts: Estimate, wanted: Collection[int]) -> Verdict:
 
 
 def maybe_largest(parts: Estimate) -> set[int]:
-    """The places of all numbers that may be the largest; empty where no interval exists."""
+    """The places of all numbers that may be the largest; empty without intervals."""
     if not np.isfinite(parts.low).any():
         return set()
     there = np.flatnonzero(parts.high >= np.nanmax(parts.low))
@@ -162,7 +162,7 @@ def maybe_largest(parts: Estimate) -> set[int]:
 
 
 def first_before(one: Estimate, other: Estimate) -> Verdict:
-    """Whether the largest of one row of numbers stands before that of another, wherever it is."""
+    """Whether the largest number of one row comes before that of another row."""
     first, then = maybe_largest(one), maybe_largest(other)
     if first and then and max(first) < min(then):
         return Verdict(Outcome.HOLDS)
@@ -171,30 +171,30 @@ def first_before(one: Estimate, other: Estimate) -> Verdict:
 
 
 def in_draws(share: float) -> Verdict:
-    """Whether something is so, by the share of corpora drawn anew in which it is: 95 % or 5 %."""
+    """Whether a property holds, by the share of resampled corpora with it: 95 % or 5 %."""
     if share >= CONFIDENCE:
         return Verdict(Outcome.HOLDS)
     return Verdict(Outcome.FAILS if share <= 1 - CONFIDENCE else Outcome.CANNOT_TELL)
 
 
 def known(holds: bool) -> Verdict:
-    """The verdict on what no other data could change, such as a count of the text."""
+    """The verdict on an exact fact, such as a count of the text."""
     return Verdict(Outcome.HOLDS if holds else Outcome.FAILS)
 
 
 def beyond_chance(verdict: Verdict, p: float) -> Verdict:
-    """The verdict, where it also has to be told from chance: it holds only if p ≤ SIGNIFICANT."""
+    """The verdict on an effect that must also exceed chance: it holds only if p ≤ SIGNIFICANT."""
     return Verdict(Outcome.CANNOT_TELL) if verdict.holds and p > SIGNIFICANT else verdict
 
 
 def opposite(verdict: Verdict) -> Verdict:
-    """The verdict on the contrary."""
+    """The verdict on the negation."""
     other = {Outcome.HOLDS: Outcome.FAILS, Outcome.FAILS: Outcome.HOLDS}.get(verdict.outcome)
     return verdict if other is None else replace(verdict, outcome=other)
 
 
 def all_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict on all claims together: one that does not hold is enough."""
+    """The verdict that all claims hold; one that does not is enough against it."""
     every = list(verdicts)
     for outcome in (Outcome.FAILS, Outcome.NOT_ASKED, Outcome.CANNOT_TELL):
         if some := [one for one in every if one.outcome is outcome]:
@@ -208,11 +208,11 @@ def any_of(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def not_asked(needs: str) -> Verdict:
-    """Nobody asked; what would have to be measured."""
+    """Not asked; `need` is what would have to be measured."""
     return Verdict(Outcome.NOT_ASKED, needs=needs)
 
 
 def counts_of(verdicts: Iterable[Verdict]) -> dict[Outcome, int]:
-    """How many have each outcome, in order."""
+    """Number of claims by outcome, in order."""
     counts = Counter(one.outcome for one in verdicts)
     return {outcome: counts[outcome] for outcome in Outcome}

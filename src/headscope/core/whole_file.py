@@ -28,7 +28,7 @@ _NOTED: ContextVar[set[Path] | None] = ContextVar("noted", default=None)
 
 
 def write_whole(path: Path, write: Callable[[str], object] | bytes, *, anew: bool = False) -> Path:
-    """Let `write` fill a draft beside `path`, then sync it and rename it into place.
+    """Write a file atomically: `write` fills a draft beside `path`, which is synced and renamed.
 
     write    gets the draft's path, which has no suffix: nobody takes it for a finished file; or
              the content
@@ -117,7 +117,7 @@ def held(
 
 
 def holder_of(place: Path) -> str:
-    """A few words on the process that holds a place alone; "" where nobody does."""
+    """A description of the process that holds a place; "" without one."""
     if sys.platform == "win32":
         return ""
     try:
@@ -142,14 +142,14 @@ def _lock_file(place: Path) -> Path:
 
 
 def _lock(handle: int, *, shared: bool) -> None:
-    """Lock a file; BlockingIOError where another process has."""
+    """Lock a file; BlockingIOError if another process has locked it."""
     import fcntl
 
     fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
 
 
 def _locked(lock: Path, shared: bool, patience: float) -> int | str:
-    """A handle of the lock's file, held while it is open; else a few words on who holds it."""
+    """A handle of the locked file, held while it is open; else a description of the holder."""
     tries = 1 + int(patience / LOOK)
     while True:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
@@ -178,7 +178,7 @@ def _locked(lock: Path, shared: bool, patience: float) -> int | str:
 
 
 def clear_drafts(folder: Path) -> None:
-    """Delete what killed processes had begun to write, here and one folder below.
+    """Delete unfinished files of killed processes, here and one folder below.
 
     The caller holds the folder.
 
@@ -192,7 +192,7 @@ def clear_drafts(folder: Path) -> None:
 
 
 def names_in(folder: Path) -> list[str]:
-    """The names in a folder; none where it is not there, or is deleted meanwhile."""
+    """The names in a folder; empty if it does not exist, or is deleted meanwhile."""
     try:
         return os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -201,7 +201,7 @@ def names_in(folder: Path) -> list[str]:
 
 @contextmanager
 def noting_written() -> Iterator[set[Path]]:
-    """Inside the context every file that `write_whole` writes is noted in the set."""
+    """Inside the context the files that `write_whole` writes are added to the set."""
     noted: set[Path] = set()
     token = _NOTED.set(noted)
     try:
@@ -230,7 +230,7 @@ def _sync(file: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """After a rename: without it a power loss can undo what was seen to be there."""
+    """Flush the folder to disk after a rename, so that the new name survives a power loss."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -243,7 +243,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def put_folder(folder: Path, write: Callable[[Path], object], *, marks: tuple[str, ...]) -> None:
-    """Let `write` fill a folder beside it, sync that, and put it in the place of the old one.
+    """Replace a folder atomically: `write` fills a new one beside it, which is synced and renamed.
 
     The caller holds the folder.
 
@@ -274,7 +274,7 @@ def put_folder(folder: Path, write: Callable[[Path], object], *, marks: tuple[st
 
 
 def replaceable(folder: Path, *, marks: tuple[str, ...]) -> None:
-    """Raises RunFolderError if the folder holds anything that is not a checkpoint of ours.
+    """Raises RunFolderError if the folder holds anything but a checkpoint written by headscope.
 
     marks  files of which one must be in a folder that may be replaced
     """
@@ -295,14 +295,15 @@ def _set_aside(folder: Path) -> Path:
 
 
 def _restore(folder: Path) -> None:
-    """Undo the first rename of `put_folder` where the second one did not come about."""
+    """Undo the first rename of `put_folder` if the second one fails."""
     if _set_aside(folder).is_dir() and not folder.exists():
         os.replace(_set_aside(folder), folder)
 
 
 @contextmanager
 def told(folder: Path) -> Iterator[None]:
-    """A write that fails (disk full, no permission) ends in HeadscopeError that says what is safe.
+    """Inside the context a failing write (disk full, no permission) raises HeadscopeError, which
+    says what is safe.
 
     Each library has its own name for it: Python OSError, safetensors SafetensorError, torch
     RuntimeError of its PytorchStreamWriter, tokenizers Exception with "(os error".

@@ -24,7 +24,7 @@ def number(value: float, low: float = math.nan, high: float = math.nan) -> str:
 
 
 def by_unit(value: float, low: float, high: float, unit: str) -> str:
-    """A value with its interval and unit, in the way its unit is usually written."""
+    """A value with its interval and unit, in the unit's usual notation."""
     if unit == "probability":
         return percent(value, low, high)
     written = number(value, low, high)
@@ -32,7 +32,7 @@ def by_unit(value: float, low: float, high: float, unit: str) -> str:
 
 
 def plain(value: float, unit: str) -> str:
-    """A value alone, for an axis end or a legend."""
+    """A value alone, for the end of an axis or a legend."""
     if not math.isfinite(value):
         return MISSING
     if unit == "probability":
@@ -51,7 +51,7 @@ def decimals(digits: int, *values: float) -> int:
 
 
 def fewest_digits(value: float) -> int:
-    """Decimals that give a number about three figures: 2 below 10, 1 below 100, else 0."""
+    """Decimals for about three significant figures: 2 below 10, 1 below 100, else 0."""
     size = abs(value) if math.isfinite(value) else 0.0
     return 2 if size < 10 else 1 if size < 100 else 0
 
@@ -82,7 +82,7 @@ def fixed(value: float, digits: int) -> str:
 
 
 def with_ends(value: float, low: float, high: float, digits: int) -> str:
-    """A number and its interval, all with so many `decimals`: `0.12 [0.10, 0.14]`; or it alone."""
+    """A number and its interval with `decimals` decimals: `0.12 [0.10, 0.14]`; or the number alone."""
     if not math.isfinite(value):
         return MISSING
     digits = decimals(digits, value, low, high)
@@ -91,7 +91,7 @@ def with_ends(value: float, low: float, high: float, digits: int) -> str:
 
 
 def p_words(p: float) -> str:
-    """`p = 0.03`; to the last place that the draws allow."""
+    """`p = 0.03`; to the last place that the draws support."""
     if not math.isfinite(p):
         return f"p {MISSING}"
     return f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
@@ -120,7 +120,7 @@ def precision_of(dtype: str) -> dict[str, float]:
 
 
 def precision_in_words(dtype: str) -> str:
-    """`bfloat16: a head’s mean entropy was seen to err by …`; "" of float32 and wider."""
+    """`bfloat16: a head’s mean entropy was seen to err by …`; "" for float32 and wider."""
     if dtype not in HALF:
         return ""
     head, token, words = HALF[dtype]

@@ -1,4 +1,4 @@
-"""Read texts from a column: of JSON lines and Parquet files, or of a dataset that is streamed."""
+"""Read texts from a column of JSON lines, Parquet files or a streamed dataset."""
 
 import os
 import re
@@ -87,7 +87,7 @@ class ColumnCorpus(FileCorpus):
 
 
 def row_passages(row: Any, column: str, place: str, passages: Passages) -> tuple[Passage, ...]:
-    """The passages of the text in a column; raises ValueError where there is none."""
+    """The passages of the text in a column; raises ValueError for a row without text."""
     if not isinstance(row, dict):
         raise ValueError(f"found a JSON {type(row).__name__}; wanted an object")
     if column not in row:

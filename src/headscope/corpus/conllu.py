@@ -1,4 +1,4 @@
-"""Read the sentences and documents of CoNLL-U and CoNLL-X files, and say what is wrong with each.
+"""Parse CoNLL-U and CoNLL-X files into sentences and documents; report what is malformed.
 
 A file is cut into sentences at blank lines before anything is parsed, so a malformed sentence
 spoils no other.
@@ -36,7 +36,7 @@ FIELD_PARSERS = {**DEFAULT_FIELD_PARSERS, **dict.fromkeys(("feats", "deps", "mis
 
 @dataclass(frozen=True, slots=True)
 class ConlluSentence:
-    """One block of lines with rows in it.
+    """One block of lines that contains rows.
 
     name           its sent_id, or `file:line`
     fault          what is wrong with it and where; then there are no words
@@ -56,7 +56,7 @@ class ConlluSentence:
 def documents(
     path: FilePart, label: str, *, undivided: bool = False
 ) -> Iterator[tuple[str, list[ConlluSentence]]]:
-    """Name and sentences of each document of a file; none without a sentence.
+    """Name and sentences of each document of a file; documents without sentences are left out.
 
     A document starts at each `# newdoc`. In a file without any, each sentence is a document of its
     own, or, if undivided, the file is one. Of a part, the beginning of its file decides.
@@ -89,12 +89,12 @@ def has_newdoc(file: File | FilePart) -> bool:
 
 
 def is_newdoc(line: str) -> bool:
-    """Whether a document begins with a line."""
+    """Whether a line begins a document."""
     return line.startswith("#") and line[1:].partition("=")[0].strip() in NEWDOC
 
 
 def blocks(path: File | FilePart) -> Iterator[list[FileLine]]:
-    """The lines between blank ones, together."""
+    """The lines between blank lines, as lists."""
     for blank, lines in groupby(read_lines(path), key=lambda line: not line.text.strip()):
         if not blank:
             yield list(lines)
@@ -152,7 +152,7 @@ ConlluRow = dict[str, Any]
 
 
 def read_words(rows: Sequence[ConlluRow]) -> tuple[Word, ...]:
-    """The words of one sentence; multiword ranges and empty nodes are none.
+    """The words of one sentence, without multiword ranges and empty nodes.
 
     rows  as the conllu package parses them, with `misc` left as text
 
@@ -212,7 +212,7 @@ def _heads(rows: Sequence[ConlluRow], numbered: Sequence[int]) -> list[int]:
 
 
 def _check_tree(heads: Sequence[int], numbered: Sequence[int]) -> None:
-    """Every word must reach a root; what has been seen to reach one is not walked again."""
+    """Check that every word reaches a root; visited paths are not walked again."""
     if -1 not in heads:
         raise Fault(
             "no word has head 0: the sentence has no root; wanted at least one", at=numbered[0]
@@ -234,7 +234,7 @@ def _check_tree(heads: Sequence[int], numbered: Sequence[int]) -> None:
 
 
 def _glued(rows: Sequence[ConlluRow]) -> set[int]:
-    """0-based words without a space after them.
+    """0-based words that no space follows.
 
     Words of a multiword range have no space between them where their forms spell the range
     ("do" + "n't"); where they do not ("du" = "de" + "le") they are read as separate words.

@@ -1,4 +1,4 @@
-"""Count what was read of a corpus or skipped, which annotations it has, and of what kind it is."""
+"""Count the inputs of a corpus that were read or skipped, and list its annotations."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ NAMED = 20  # ids kept for each reason; beyond that only the total grows
 
 @dataclass
 class Reason:
-    """How many passages were skipped for one reason, and the ids of the first of them."""
+    """The number of passages skipped for one reason, and the ids of the first of them."""
 
     total: int = 0
     first: list[str] = field(default_factory=list)
@@ -22,7 +22,7 @@ class Reason:
 
 @dataclass
 class EncodeCounts:
-    """Totals of what an encoder has read.
+    """Counts of what an encoder has read.
 
     documents   documents read, those that gave nothing included
     examples    model inputs made
@@ -49,7 +49,7 @@ class EncodeCounts:
             entry.first.append(passage)
 
     def add(self, other: Self) -> None:
-        """Adds what was counted elsewhere, as if it had been read after this."""
+        """Adds later counts to these."""
         for total in ("documents", "examples", "tokens", "skipped", "windowed", "without_token"):
             setattr(self, total, getattr(self, total) + getattr(other, total))
         for reason, more in other.reasons.items():
@@ -77,7 +77,7 @@ UNLABELLED = "_"
 
 @dataclass
 class Annotations:
-    """Which annotations occur, and how often each relation does.
+    """The annotations that occur, and the frequency of each relation.
 
     documents  how many documents have each of ANNOTATIONS; those of none are not there
     relations  words per label, in inputs where the word itself is
@@ -89,14 +89,14 @@ class Annotations:
 
     @classmethod
     def of(cls, examples: Iterable[Example]) -> Self:
-        """What all these examples have."""
+        """The annotations of these examples."""
         annotations = cls()
         for example in examples:
             annotations.add(example)
         return annotations
 
     def add(self, example: Example) -> None:
-        """Take one example into account; those of a document come one after the other."""
+        """Add one example; the examples of a document are added consecutively."""
         if example.words is None or example.word_index is None:
             return
         for kind in dict.fromkeys(["words", *annotations_of(example)]):
@@ -108,7 +108,7 @@ class Annotations:
             self.relations.update(label(example, index) for index in here)
 
     def merge(self, other: Self) -> None:
-        """Add what was counted of other documents."""
+        """Add the counts of other documents."""
         self.documents.update(other.documents)
         self.relations.update(other.relations)
 
@@ -119,7 +119,7 @@ class Annotations:
 
 
 def annotations_of(text: Example | Passage) -> list[str]:
-    """Which of ANNOTATIONS it has."""
+    """Which of ANNOTATIONS an example or passage has."""
     there = {
         "words": bool(text.words),
         "tags": has_tags(text),
@@ -131,7 +131,7 @@ def annotations_of(text: Example | Passage) -> list[str]:
 
 
 def reading_of(passage: Passage) -> str:
-    """Of what kind the input is that a passage gives by itself.
+    """The kind of inputs that a passage gives alone.
 
     Annotated words are a sentence; bare ones, or with mentions alone, are those of a document.
     """
@@ -153,7 +153,7 @@ def has_tree(text: Example | Passage) -> bool:
 def check_relations(
     corpus: Iterable[Document], wanted: str, *, fold: bool, limit: int | None = None
 ) -> None:
-    """Raises InputError if one of the relations wanted is in none of the trees; reads up to them.
+    """Raises InputError if a wanted relation is in none of the trees; stops once all are seen.
 
     wanted  labels with commas between them
     fold    whether nsubj:pass counts as nsubj
@@ -175,7 +175,7 @@ def relation_names(wanted: str) -> list[str]:
 
 
 def refuse_unknown(names: Iterable[str], there: Sequence[str]) -> None:
-    """Raises InputError for the first of the relations that is not there."""
+    """Raises InputError for the first name that does not exist."""
     for name in names:
         if name not in there:
             meant = did_you_mean(name, there) or ";"

@@ -86,7 +86,7 @@ class Passage:
 
     @property
     def begin(self) -> str:
-        """Its first words, about a line of them."""
+        """Its first words, about a line."""
         words = self.tokens or [word.form for word in self.words or ()]
         return (self.text or " ".join(words[:20]))[:80]
 
@@ -111,7 +111,7 @@ def is_unicode(*texts: str) -> bool:
 
 
 class Corpus(Protocol):
-    """Documents that can be read again and again, in the same order, without holding them all."""
+    """Documents that can be read repeatedly in the same order, without holding them all in memory."""
 
     def __iter__(self) -> Iterator[Document]:
         """Yields the documents; every call starts from the first."""
@@ -124,7 +124,7 @@ class Corpus(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One model input: what the tokenizer made of a passage, or of a window of several.
+    """One model input: the tokens of a passage, or of a window of several.
 
     input_ids     [token] int64, special tokens included
     segment_ids   [token] int64, 0 for the first segment and 1 for the second
@@ -154,7 +154,7 @@ class Example:
 
     @property
     def content_bytes(self) -> bytes:
-        """All that a model or an analysis reads of it, as bytes of which a digest is taken."""
+        """Everything that a model or an analysis reads, as bytes for a hash."""
         parts = [
             repr((self.id, self.document, len(self), self.reading)).encode(),
             self.input_ids.astype("<i8").tobytes(),
@@ -166,7 +166,7 @@ class Example:
         return b"".join(parts)
 
     def leading(self, tokens: int) -> "Example":
-        """Its first tokens alone; words beyond them have no token, as in a window."""
+        """Its first tokens only; words beyond them have no token, as in a window."""
         if len(self) <= tokens:
             return self
         parts = {
@@ -198,7 +198,7 @@ class MemoryCorpus(Displayed):
         return iter(self.documents)
 
     def facts(self) -> dict[str, object]:
-        """How many documents, and how the first ones begin."""
+        """The number of documents, and the beginnings of the first ones."""
         count, first = len(self.documents), self.documents[0]
         return {
             "documents": f"{count:,} document{'' if count == 1 else 's'}",

@@ -1,4 +1,4 @@
-"""Turn documents into model inputs, and deal with what is too long or unreadable."""
+"""Encode documents as model inputs; split or skip those that are too long."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Content:
         return len(self.first) + (0 if self.second is None else len(self.second))
 
     def part(self, cut: slice) -> _Content:
-        """The tokens of the cut, counted through both segments; one segment if it holds one."""
+        """The tokens of a slice, counted through both segments; one segment if it has one."""
         word_index = None if self.word_index is None else self.word_index[cut]
         if self.second is None:
             return _Content(self.first[cut], None, word_index)
@@ -51,13 +51,13 @@ class _Content:
         return _Content(self.first[cut], second if len(second) else None, word_index)
 
     def windows(self, name: str, *, capacity: int) -> Iterator[tuple[str, _Content]]:
-        """Consecutive parts of at most so many tokens, each under a name of its own."""
+        """Consecutive parts of at most `capacity` tokens, each with its own name."""
         cuts = windows(len(self), capacity=capacity, word_index=self.word_index)
         return ((f"{name}#{count}", self.part(cut)) for count, cut in enumerate(cuts))
 
 
 class Encoder:
-    """Turns documents into examples with one tokenizer, and counts what it did.
+    """Turns documents into examples with one tokenizer, and keeps counts.
 
     tokenizer     the model's
     model_limit   tokens that the model takes at most, special ones included
@@ -116,7 +116,7 @@ class Encoder:
         self.counts = EncodeCounts()
 
     def encode(self, document: Document) -> list[Example]:
-        """The examples of one document, in reading order; none if nothing in it can be read.
+        """The examples of one document, in reading order; empty if nothing in it is readable.
 
         raises  CorpusError if ready tokens are not in the vocabulary, or, with long="error", for
                 a passage over the limit
@@ -139,7 +139,7 @@ class Encoder:
         return [replace(example, content=name) for example in examples]
 
     def encode_each(self, documents: Iterable[Document]) -> Iterator[list[Example]]:
-        """What `encode` gives of each document; many are read in one call of the tokenizer."""
+        """As `encode` for each document; many are tokenized in one call."""
         for some in _portions(documents):
             texts, packed = list[str](), list[list[str]]()
             for document in some:
@@ -206,7 +206,7 @@ class Encoder:
                 index += 1
 
     def _sentences(self, passages: Sequence[Passage]) -> tuple[list[str], list[Ids]]:
-        """Passage ids and token ids of the sentences that hold any.
+        """Passage ids and token ids of the non-empty sentences.
 
         All are read in one call, each as if it were a word, so that a tokenizer to which spaces
         matter sees the one between two sentences.
@@ -236,7 +236,7 @@ class Encoder:
             yield from content.windows(name, capacity=limit - room)
 
     def _windowed(self, name: str, length: int, limit: int) -> bool:
-        """Whether a passage over the limit is to be read in windows; counts it either way."""
+        """Whether a passage over the limit is read in windows; counts it in any case."""
         if self.long == "error":
             raise CorpusError(
                 f"{name} has {length} tokens and {limit} fit; choose long=window or long=skip, or "
@@ -296,7 +296,7 @@ class Encoder:
 
 
 def _portions(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Documents in lists of so many characters; those before an error come before it."""
+    """Lists of documents with a number of characters; documents before an error come first."""
     held, size = list[Document](), 0
     try:
         for document in documents:

@@ -1,4 +1,4 @@
-"""Find documents of the same content, and those that nearly are, while a corpus is read once.
+"""Detect duplicate and near-duplicate documents in one pass over a corpus.
 
 Ten copies of a document are no more evidence than one: intervals take them as one. Of each content
 the few lowest hashes of its sequences of tokens are kept (Broder 1997), which tell how much two
@@ -27,18 +27,18 @@ _FACTORS = np.uint64(0x9E3779B97F4A7C15) ** np.arange(SEQUENCE, dtype=np.uint64)
 
 
 def content_of(examples: Sequence[Example]) -> npt.NDArray[np.int64]:
-    """[token] what a document says: its tokens without those that frame its inputs."""
+    """[token] the content of a document: its tokens without special ones."""
     return np.concatenate([one.input_ids[~one.special] for one in examples])
 
 
 def content_name(examples: Sequence[Example]) -> str:
-    """A name of what a document says, the same for all that say the same."""
+    """A name for the content of a document, equal for equal content."""
     content = content_of(examples).astype("<i8").tobytes()
     return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def unit_names(examples: Iterable[Example], listed: Mapping[str, int]) -> list[str]:
-    """The name of what each example is a part of: the same for documents of one content.
+    """The name of the document of each example, equal for documents of equal content.
 
     listed  see `groups_of`: of documents with one place the first lends its name
     """
@@ -52,7 +52,7 @@ def unit_names(examples: Iterable[Example], listed: Mapping[str, int]) -> list[s
 
 @dataclass
 class Content:
-    """One content: the documents that have it by their ids, and further ones that are counted."""
+    """One content: the ids of the documents that have it, and a count of further ones."""
 
     sketch: Hashes
     names: dict[str, None]
@@ -60,11 +60,11 @@ class Content:
 
     @property
     def documents(self) -> int:
-        """How many have it."""
+        """Number of documents with this content."""
         return len(self.names) + self.further
 
     def add(self, name: str) -> None:
-        """One more document, unless it is known."""
+        """Add a document, unless it is there already."""
         if name not in self.names and len(self.names) == MOST_NAMES:
             self.further += 1
         else:
@@ -73,13 +73,13 @@ class Content:
 
 @dataclass
 class EqualDocuments:
-    """Contents by name, of a large corpus a sample of them; `whole`: whether all are held."""
+    """Contents by name; for a large corpus, a sample of them; `whole`: whether all are stored."""
 
     held: dict[str, Content] = field(default_factory=dict)
     whole: bool = True
 
     def consider(self, examples: Sequence[Example]) -> None:
-        """Take one document into account, by all its examples."""
+        """Add one document, by all its examples."""
         name = examples[0].content
         if name not in self.held:
             self.held[name] = Content(_sketch(content_of(examples)), {})
@@ -87,7 +87,7 @@ class EqualDocuments:
         self._drop(2 * MOST_HELD)
 
     def merge(self, after: Self) -> None:
-        """Take into account what another has read behind this one."""
+        """Add the contents of later documents."""
         for name, theirs in after.held.items():
             mine = self.held.setdefault(name, Content(theirs.sketch, {}))
             for document in theirs.names:
@@ -97,7 +97,7 @@ class EqualDocuments:
         self._drop(2 * MOST_HELD)
 
     def counted(self, documents: int) -> dict[str, Any]:
-        """Of so many documents, `copies` of others, and how many are `nearly_equal` to another.
+        """Number of documents, of `copies`, and of `nearly_equal` documents.
 
         `estimated` stands there where they were counted in a sample.
         """
@@ -114,7 +114,7 @@ class EqualDocuments:
         return counts if self.whole else counts | {"estimated": True}
 
     def state(self) -> dict[str, Any]:
-        """The same for a file."""
+        """The state, for a file."""
         held = {
             name: [content.sketch.tolist(), list(content.names), content.further]
             for name, content in self.held.items()
@@ -123,7 +123,7 @@ class EqualDocuments:
 
     @classmethod
     def of_state(cls, state: Mapping[str, Any]) -> Self:
-        """What `state` gave."""
+        """The object from its `state`."""
         held = {
             name: Content(np.array(sketch, np.uint64), dict.fromkeys(names), further)
             for name, (sketch, names, further) in state["held"].items()
@@ -131,7 +131,7 @@ class EqualDocuments:
         return cls(held, state["whole"])
 
     def _drop(self, most: int) -> None:
-        """Of more contents than this, hold those of the lowest hashes."""
+        """Keep only the contents with the lowest hashes."""
         if len(self.held) <= most:
             return
         lowest = sorted(self.held, key=lambda name: (self.held[name].sketch[0], name))
@@ -139,7 +139,7 @@ class EqualDocuments:
         self.whole = False
 
     def _near(self) -> int:
-        """Contents of which another has nearly all; each is held against its neighbours alone."""
+        """Contents that nearly equal another; each is compared only with its neighbours."""
         near, last = set[str](), dict[int, str]()
         for name in sorted(self.held, key=lambda name: (self.held[name].sketch[0], name)):
             own = self.held[name]
@@ -152,14 +152,14 @@ class EqualDocuments:
 
 
 def _common(one: Content, other: Content) -> float:
-    """Of the sequences that either has, the share that both have."""
+    """The share of sequences that two sketches have in common (Jaccard)."""
     lowest = np.union1d(one.sketch, other.sketch)[: min(len(one.sketch), len(other.sketch))]
     both = np.isin(lowest, one.sketch) & np.isin(lowest, other.sketch)
     return float(ratio(np.array(both.sum() + 0.0), np.array(len(lowest) + 0.0)))
 
 
 def _sketch(content: npt.NDArray[np.int64]) -> Hashes:
-    """[at most SKETCH] the lowest hashes of its sequences of tokens; of a short one a single."""
+    """[at most SKETCH] the lowest hashes of its token sequences; a short content has one."""
     ids = np.pad(content, (0, max(SEQUENCE - len(content), 0)), constant_values=-1).view(np.uint64)
     mixed = np.lib.stride_tricks.sliding_window_view(ids + np.uint64(1), SEQUENCE) @ _FACTORS
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # splitmix64

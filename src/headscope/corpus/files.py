@@ -1,4 +1,4 @@
-"""Read corpus files line by line, and decide what a malformed part of one means.
+"""Read corpus files line by line, and decide whether a malformed part is skipped or an error.
 
 Readers yield such a part as a passage with a `fault`: it ends the run, or is counted as left out.
 """
@@ -34,14 +34,14 @@ def described(paths: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 class FileLine(NamedTuple):
-    """One line of a file; of one that is not UTF-8, the bad bytes as lone surrogates."""
+    """One line of a file; invalid UTF-8 bytes are lone surrogates."""
 
     number: int
     text: str
     fault: str | None = None  # what is wrong with its bytes
 
     def check(self) -> None:
-        """Raises Fault if its bytes are no text."""
+        """Raises Fault for bytes that are not UTF-8."""
         if self.fault:
             raise Fault(self.fault, at=self.number)
 
@@ -98,7 +98,7 @@ OnError = Literal["stop", "skip"]
 
 
 class Fault(ValueError):
-    """What is wrong with a part of a corpus, and where: line (from 1), row or place (from 0)."""
+    """A malformed part of a corpus: what is wrong, and its line (from 1), row or place (from 0)."""
 
     def __init__(self, reason: str, *, at: int) -> None:
         super().__init__(reason)
@@ -106,7 +106,7 @@ class Fault(ValueError):
 
 
 def check_choice(name: str, value: str, *choices: str) -> None:
-    """Raises InputError for a value of an option that does not exist."""
+    """Raises InputError for an invalid value of an option."""
     if value not in choices:
         raise InputError(f"{name}={value!r}; wanted one of {', '.join(choices)}")
 
@@ -184,7 +184,7 @@ class FileCorpus(Displayed):
         return {"kind": self.kind, "files": files, **more, **self._options(), **policy}
 
     def facts(self) -> dict[str, object]:
-        """Its files, and how it reads them; nothing is opened."""
+        """Its files and options; nothing is opened."""
         more = self._options() | described_policy(self.on_error)
         facts = {name: f"{name}={value}" for name, value in more.items()}
         names, more_files = labels(self.files)[:SHOWN], len(self.files) - SHOWN
@@ -211,7 +211,7 @@ class FileCorpus(Displayed):
                 yield Document(part.label, (Passage(part.label, fault=fault),))
 
     def _documents(self, part: FilePart, label: str, names: UniqueNames) -> Iterator[Document]:
-        """The documents of one file; what is malformed as a passage with a fault."""
+        """The documents of one file; a malformed part is a passage with a fault."""
         raise NotImplementedError
 
     @property
@@ -221,15 +221,15 @@ class FileCorpus(Displayed):
 
     @property
     def _divisible(self) -> bool:
-        """Whether files may be cut."""
+        """Whether files may be divided."""
         return False
 
     def _begins(self, file: File) -> Callable[[str], bool]:
-        """Of a file that may be cut: whether a document begins with, or behind, a line."""
+        """For divisible files: whether a document begins with, or after, a line."""
         return bool  # with every line
 
     def _whole_units(self, part: FilePart) -> FilePart | None:
-        """The part as documents begin and end in it; None where none does."""
+        """The part, extended to whole documents; None if none begins in it."""
         return whole_units(part, self._begins)
 
     def _options(self) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class FramesCorpus(Displayed):
         filters: FrameFilters | None = None,
         on_error: OnError = "stop",
     ) -> None:
-        """Raises CorpusError for a folder that is not whole, InputError for an unknown option."""
+        """Raises CorpusError for an incomplete folder, InputError for an unknown option."""
         check_choice("core", core, "declared", "sets")
         check_choice("on_error", on_error, "stop", "skip")
         root = Path(folder)
@@ -98,7 +98,7 @@ class FramesCorpus(Displayed):
         return stopped_at_faults(self._documents(), self.on_error)
 
     def facts(self) -> dict[str, object]:
-        """The folder, and how much of it is read."""
+        """The folder, and the options of reading."""
         return {"folder": self.folder, "lexical units": f"{len(self._units):,} lexical units"}
 
     def describe(self) -> dict[str, Any]:
@@ -249,7 +249,7 @@ class XmlFile:
         return cls(path, tree)
 
     def place(self, element: Element) -> str:
-        """`file:line` of the element, found by reading the file again."""
+        """`file:line` of the element, located by reading the file again."""
         wanted = next(i for i, other in enumerate(self.root.iter()) if other is element)
         parser = expat.ParserCreate("utf-8")
         lines: list[int] = []

@@ -1,4 +1,4 @@
-"""Pick the frames of an exemplar sentence whose elements are short and far from the target.
+"""Select frames of exemplar sentences whose elements are short and far from the target.
 
 The filters are those of Kovaleva et al. (2019, §4.2). In the sentences that are left, a head that
 looks from a frame element to the word that evokes its frame cannot do so by looking at its
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FrameFilters:
-    """Which exemplars are read; lengths in word tokens, as NLTK's tokenizer cuts them.
+    """Filters for exemplars; lengths in word tokens, as NLTK's tokenizer splits them.
 
     sentence_words  a sentence has at most this many
     element_words   every frame element, core or not, has at most this many
@@ -48,7 +48,7 @@ def sentences_of(unit: Element) -> Iterator[Element]:
 
 
 def text_of(sentence: Element) -> str:
-    """The text that the offsets of a sentence count in; ExemplarFault where there is none."""
+    """The text that a sentence's offsets refer to; ExemplarFault without one."""
     text = sentence.findtext("{*}text")
     if text is None:
         raise ExemplarFault("the sentence has no <text>; wanted one", at=sentence)

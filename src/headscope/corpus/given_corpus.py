@@ -1,4 +1,4 @@
-"""Turn what a user gives for a corpus into one: texts, files, columns of tables, corpora."""
+"""Convert what a user passes as a corpus (texts, files, table columns) into a `Corpus`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CorpusLike = (
 
 
 def corpus_of(given: CorpusLike) -> Corpus:
-    """The corpus that a user means.
+    """Make a corpus from texts, files, a table or other corpora.
 
     given    a corpus    as it is; several in a list are read one after the other
              "demo"      the bundled documents
@@ -123,7 +123,7 @@ def _named_like_a_file(text: str) -> bool:
 
 
 def _of_files(files: Iterable[str | os.PathLike[str]]) -> Corpus:
-    """A reader of each kind of file, in the order in which kinds occur."""
+    """One reader for each kind of file, in the order in which the kinds occur."""
     kinds: dict[Any, list[File]] = {}
     for place in files:
         if (Path(place) / INDICES[0]).is_file():

@@ -1,4 +1,4 @@
-"""Draw a sample of the inputs of a corpus, so many tokens of it, in one pass."""
+"""Draw a random sample of inputs with a given number of tokens, in one pass over the corpus."""
 
 import hashlib
 from heapq import heappop, heappush
@@ -8,7 +8,7 @@ from headscope.corpus.document import Example
 
 
 class InputSample:
-    """Inputs drawn evenly from a corpus by a hash of the seed and the input's id.
+    """A random sample of inputs, drawn by a hash of the seed and the input's id.
 
     Those of the lowest keys are held, up to the first that would be one too many. The choice
     depends on nothing else, neither on the order nor on how the corpus is divided; no more of the
@@ -27,17 +27,17 @@ class InputSample:
 
     @property
     def held(self) -> list[Example]:
-        """The inputs that are held: a sample with the same `below` that considers them is this."""
+        """The stored inputs; a sample with the same `below` that considers them equals this one."""
         return [example for *_, example in sorted(self._kept, key=lambda one: one[2])]
 
     def consider(self, example: Example) -> None:
-        """Take one input into account."""
+        """Add one input if it is drawn."""
         name = f"{self.seed}\0sample\0{example.document}\0{example.id}"
         hashed = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16)
         self._take(int.from_bytes(hashed.digest()), example)
 
     def merge(self, other: Self) -> None:
-        """Take all into account that another sample was shown."""
+        """Add the inputs of another sample."""
         held = other._kept + self._kept
         self._kept, self.tokens, self.below = [], 0, min(self.below, other.below)
         for key, *_, example in held:
@@ -54,7 +54,7 @@ class InputSample:
             self.tokens, self.below = self.tokens - len(dropped), -highest
 
     def within(self, tokens: int) -> tuple[Example, ...]:
-        """Of what is held, inputs that have so many tokens, the shortest first; one at least.
+        """Stored inputs of `tokens` tokens together, the shortest first; at least one.
 
         They lie evenly in the order of the lengths: much that is said of heads depends on these.
         """

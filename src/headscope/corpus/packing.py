@@ -1,4 +1,4 @@
-"""Fill windows with sentences, cut long texts, and put examples of like length into one batch.
+"""Pack sentences into windows, split long texts, and batch examples of similar length.
 
 Pure functions of lengths; nothing here sees a token. The windows are those of Clark et al. (2019,
 section 3), who follow BERT's pre-training: `[CLS] A [SEP] B [SEP]`, A and B consecutive text of
@@ -70,7 +70,7 @@ COUNT_STEP = 8
 
 
 def padded_length(longest: int) -> int:
-    """To how many tokens a batch is padded whose longest example has so many."""
+    """The padded length of a batch whose longest example has this many tokens."""
     step = 4 if longest <= SHORT else 8
     return -(-longest // step) * step
 

@@ -1,4 +1,4 @@
-"""Divide a corpus into partitions, each of which is read by itself.
+"""Divide a corpus into partitions that can be read independently.
 
 Sizes alone decide where partitions end, so everybody finds the same ones without reading. Small
 files share one; a large file is cut into ranges of bytes, and a range holds the documents that
@@ -20,7 +20,9 @@ Begins = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A file, or what begins at bytes start … stop - 1 of it; `label` is its short name."""
+    """A file, or the documents that begin at bytes start … stop - 1 of it; `label` is its short
+    name.
+    """
 
     path: File
     label: str = ""
@@ -33,7 +35,7 @@ class FilePart:
 
 @dataclass(frozen=True)
 class Partition:
-    """Documents that can be read without those before them; `size` in bytes, about."""
+    """Documents that can be read independently of earlier ones; `size` in bytes, approximately."""
 
     name: str
     read: Callable[[], Iterator[Document]]
@@ -67,7 +69,7 @@ def _placed(place: int, part: Iterable[Document]) -> Iterator[Document]:
 def file_parts(
     files: Iterable[tuple[File, str, int]], divisible: bool
 ) -> Iterator[tuple[tuple[FilePart, ...], int]]:
-    """The files of each partition, with their bytes together.
+    """The files of each partition, and their total bytes.
 
     files      (file, label, bytes) of each
     divisible  whether files that are not compressed may be cut
@@ -104,7 +106,7 @@ def whole_units(part: FilePart, of_file: Callable[[File], Begins]) -> FilePart |
 
 
 def _first(file: File, at: int, begins: Begins, before: int | None = None) -> int | None:
-    """Where the first line stands, from byte `at` on, at which a file may be cut."""
+    """The first position, from byte `at` on, at which a file may be divided."""
     with opened(file) as lines:
         lines.seek(at - 1)
         place = at - 1 + len(lines.readline())  # `at` itself, where a line begins there

@@ -1,4 +1,4 @@
-"""Find the files that paths, folders, patterns and URLs name, and open them, compressed or not."""
+"""Find and open the files that paths, folders, patterns and URLs name, compressed or not."""
 
 import io
 import os
@@ -68,7 +68,7 @@ def _checked_format(found: object, ours: bool) -> FileFormat:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file at a URL, read through fsspec; it has what is needed here of a Path."""
+    """A file at a URL, read through fsspec, with the parts of Path's interface used here."""
 
     url: str
     size: int = field(compare=False)
@@ -78,16 +78,16 @@ class RemoteFile:
 
     @property
     def name(self) -> str:
-        """Its last part."""
+        """The last part of the URL."""
         return PurePosixPath(self.url).name
 
     @property
     def suffix(self) -> str:
-        """The end of its name, from the last dot on."""
+        """The suffix of the name, from the last dot on."""
         return PurePosixPath(self.url).suffix
 
     def open(self, mode: str = "rb") -> BinaryIO:
-        """The file, which can be read from any place; raises OSError."""
+        """The file, seekable; raises OSError."""
         system, path = _system(self.url)
         return system.open(path, mode)  # type: ignore[no-any-return]
 
@@ -97,18 +97,18 @@ Some = TypeVar("Some", Path, File)
 
 
 def suffix_of(name: str | File) -> str:
-    """The suffix that tells the format, in lower case: .txt of a.txt and of a.TXT.gz."""
+    """The suffix that names the format, in lower case: .txt for a.txt and for a.TXT.gz."""
     path = PurePosixPath(str(name).lower())
     return (path.with_suffix("") if path.suffix in CODECS else path).suffix
 
 
 def is_place(text: str) -> bool:
-    """Whether a text is a URL, or a pattern with a suffix that is known: data/*.txt."""
+    """Whether a text is a URL, or a pattern with a known suffix: data/*.txt."""
     return bool(_URL.match(text)) or (has_magic(text) and is_known(suffix_of(text)))
 
 
 def size_of(file: File) -> int:
-    """Bytes of a file, as they are stored."""
+    """Size of a file in bytes, compressed or not."""
     return file.size if isinstance(file, RemoteFile) else file.stat().st_size
 
 
@@ -216,7 +216,7 @@ def _check_one_format(place: str, files: Iterable[File]) -> None:
 
 @contextmanager
 def opened(file: File) -> Iterator[BinaryIO]:
-    """The bytes of a file, of .gz, .zst and .bz2 what was compressed.
+    """The bytes of a file, decompressed for .gz, .zst and .bz2.
 
     raises  CorpusError where they cannot be read, or are not whole
     """

@@ -1,4 +1,4 @@
-"""Read plain text as documents of sentences or lines, and JSON lines that are inputs already."""
+"""Read plain text as documents of sentences or lines, and JSON lines of ready inputs."""
 
 import json
 import re
@@ -112,7 +112,7 @@ class TextCorpus(FileCorpus):
 
 
 def line_passages(line: str, place: str, passages: str) -> Iterator[Passage]:
-    """The passages of a line that is not blank: itself, or the sentences of `packed` text."""
+    """The passages of a non-blank line: itself, or the sentences of `packed` text."""
     if passages == "line":
         yield Passage(place, text=line)
     else:
@@ -121,12 +121,12 @@ def line_passages(line: str, place: str, passages: str) -> Iterator[Passage]:
 
 
 def is_blank(line: str) -> bool:
-    """Whether a line holds only white space."""
+    """Whether a line is empty or white space."""
     return not line.strip()
 
 
 def sentences(line: str) -> list[str]:
-    """The line cut into sentences; only white space between them is lost.
+    """The line split into sentences; only white space between them is lost.
 
     A sentence ends at . ! or ? (and quotes or brackets that close after it) before white space,
     unless a lower-case letter follows. Abbreviations are cut wrongly ("Dr. | Smith"): the cuts
@@ -142,7 +142,7 @@ def sentences(line: str) -> list[str]:
 
 
 def title_of_heading(text: str) -> str:
-    """The title in WikiText's ` = Title = `; "" for ` = = Section = = `, and for what is none."""
+    """The title in WikiText's ` = Title = `; "" for ` = = Section = = ` and for other lines."""
     inner = text[1:-1]
     framed = len(text) > 4 and text[0] == text[-1] == "=" and inner[0].isspace()
     title = inner.strip() if framed and inner[-1].isspace() else ""
@@ -183,7 +183,7 @@ Row = tuple[str, tuple[Passage, ...]]  # a document's name, and passages of it
 
 
 def json_rows(part: FilePart, label: str, take: Callable[[Any, str], Row]) -> Iterator[Row]:
-    """What `take` makes of the JSON of each line, and of its place; a fault where it cannot.
+    """`take` applied to the JSON of each line and its place; a fault where it fails.
 
     take  raises ValueError for JSON that is not what it wants
     """

@@ -1,4 +1,4 @@
-"""Choose a few inputs of a corpus that a report shows: varied sentences, and some others."""
+"""Choose the few inputs of a corpus that a report shows."""
 
 import hashlib
 from bisect import insort
@@ -20,7 +20,7 @@ TOKENS = range(12, 41)  # likewise
 
 @dataclass
 class _LowestKeys:
-    """The `most` examples of lowest key among those taken, whatever their order."""
+    """The `most` examples with the lowest keys, whatever their order."""
 
     most: int
     kept: list[tuple[bytes, str, Example]] = field(default_factory=list)
@@ -36,8 +36,7 @@ class _LowestKeys:
 
 
 class StoredInputChoice:
-    """Picks sentences of 6 to 14 words that together show as many relations as possible, and
-    a few other inputs.
+    """Chooses sentences of 6 to 14 words that together show many relations, and a few other inputs.
 
     The others have 12 to 40 tokens; where there are no sentences and too few of these, longer ones
     join them, or else shorter ones. Everything is drawn evenly from the corpus by a hash of the
@@ -50,7 +49,7 @@ class StoredInputChoice:
         self._fitting, self._longer, self._shorter = (_LowestKeys(INPUTS) for _ in range(3))
 
     def consider(self, example: Example) -> None:
-        """Take one example into account."""
+        """Consider one example."""
         name = f"{self.seed}\0{example.document}\0{example.id}".encode("utf-8", "surrogatepass")
         key = hashlib.blake2b(name, digest_size=16).digest()
         if is_sentence(example) and len(example.words or ()) >= WORDS.start:
@@ -62,14 +61,14 @@ class StoredInputChoice:
         among.take(key, example)
 
     def merge(self, other: Self) -> None:
-        """Take all into account that another choice was shown."""
+        """Add the candidates of another choice."""
         for mine, others in zip(self._every, other._every, strict=True):
             for key, _, example in others.kept:
                 mine.take(key, example)
 
     @property
     def held(self) -> list[Example]:
-        """All examples that may yet be chosen: a choice that considers them is this one."""
+        """All candidates; a choice that considers them equals this one."""
         return [example for among in self._every for example in among.examples]
 
     @property
@@ -77,7 +76,7 @@ class StoredInputChoice:
         return self._sentences, self._fitting, self._longer, self._shorter
 
     def chosen(self, beside: Self | None = None) -> tuple[Example, ...]:
-        """At most SENTENCES sentences, then at most INPUTS others: of `beside`, if it is given."""
+        """At most SENTENCES sentences, then at most INPUTS others, from `beside` if given."""
         sentences, among = self._varied(), beside or self
         others = among._fitting.examples
         if beside or not sentences:
@@ -97,12 +96,12 @@ class StoredInputChoice:
 
 
 def is_sentence(example: Example) -> bool:
-    """Whether an input has a tree, and few enough words to be drawn with it."""
+    """Whether an input has a tree, and few enough words to draw it."""
     return has_tree(example) and len(example.words or ()) < WORDS.stop
 
 
 def segments(example: Example) -> Ints:
-    """[token] 0 before the second of two segments, 1 from there on; 0 where there is one.
+    """[token] 0 before the second of two segments, 1 from there on; 0 for a single segment.
 
     For models without segment ids, the second begins after the special tokens that
     stand between ordinary ones.
@@ -116,7 +115,7 @@ def segments(example: Example) -> Ints:
 
 
 def places(example: Example) -> Ints:
-    """[place] the first token of each place at which an input is shown.
+    """[place] the first token of each place of a displayed input.
 
     Every token has a place of its own, in an input of at most 40. In a longer one, the middle of
     it (of each segment, if there are two) shares a place, so that its beginning, its end and what
@@ -141,7 +140,7 @@ def folded(maps: Float64, first: Ints) -> Float64:
 
 
 def _ends(start: int, stop: int, room: int) -> list[int]:
-    """Both ends of a range, and where its middle begins, in so much room."""
+    """Both ends of a range, and the start of its middle, within the available room."""
     if stop - start <= room:
         return list(range(start, stop))
     ahead = room // 2

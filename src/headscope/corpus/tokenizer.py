@@ -1,4 +1,4 @@
-"""Ask a tokenizer for the ids of text, words or ready tokens, and for its special tokens."""
+"""Get token ids of text, words or ready tokens from a tokenizer, and its special tokens."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def unusable(tokenizer: Any, reason: str) -> ModelError:
 
 
 class UnknownToken(ValueError):
-    """A ready token that the vocabulary does not hold."""
+    """A ready token that is not in the vocabulary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class SpecialTokens:
 
     @property
     def room(self) -> tuple[int, int]:
-        """How many special tokens one segment and two segments bring along."""
+        """Number of special tokens around one segment, and around two."""
         return sum(map(len, self.single)), sum(map(len, self.pair))
 
     def wrap(self, first: Ids, second: Ids | None) -> tuple[Ids, npt.NDArray[np.bool_], Ids]:
@@ -69,7 +69,7 @@ class SpecialTokens:
         return ids, special, segments
 
     def unwrap(self, ids: Ids, separator: int | None) -> tuple[Ids, Ids | None]:
-        """The one or two segments inside the frame; all ids where the frame does not fit them."""
+        """The one or two segments without special tokens; all ids where these do not match."""
         before, between, after = self.pair
         inner = _between(ids, before, after)
         if inner is not None and separator is not None and separator in inner:
@@ -90,7 +90,7 @@ def _between(ids: Ids, before: Ids, after: Ids) -> Ids | None:
 
 
 class TokenizerReader:
-    """A tokenizer, called in the three ways that a corpus needs.
+    """A tokenizer with the three kinds of calls that a corpus needs.
 
     target  text is what a decoder reads, which some tokenizers cut otherwise (Marian)
 
@@ -119,7 +119,7 @@ class TokenizerReader:
         return 1 + max(numbers, default=0)
 
     def read_ahead(self, texts: Sequence[str], lists: Sequence[Sequence[str]]) -> None:
-        """Read in one call what `text` and `words` are asked for next; a call costs as much as a
+        """Tokenize in one call the next arguments of `text` and `words`; a call costs as much as a
         hundred tokens.
 
         texts  running texts
@@ -168,7 +168,7 @@ class TokenizerReader:
         return [f if i in bare else f" {f}" for i, f in enumerate(forms)]
 
     def running_words(self, forms: Sequence[str], *, glued: Iterable[int] = ()) -> tuple[Ids, Ids]:
-        """Ids [token] of the text that the words make, and the word [token] each begins in.
+        """Ids [token] of the words joined to text, and the word [token] in which each token begins.
 
         The ids are those of the running text. A token over several words ('.\"', "cannot" of
         "can" and "not") belongs to the first of them, so that others may have none.
@@ -188,7 +188,7 @@ class TokenizerReader:
         return ids, word[np.minimum(starts, len(word) - 1)] if len(ids) else ids
 
     def _laid_against(self, forms: Sequence[str], bare: set[int], ids: Ids) -> tuple[Ids, Ids]:
-        """`running_words` of a tokenizer that does not say where a token stands.
+        """`running_words` for a tokenizer that returns no offsets.
 
         bare  words without a space before them
         ids   [token] of the running text
@@ -211,7 +211,7 @@ class TokenizerReader:
         return ids, np.concatenate(parts)
 
     def tokens(self, tokens: Sequence[str]) -> Ids:
-        """Ids [token] of ready tokens; UnknownToken names the first that is not known."""
+        """Ids [token] of ready tokens; UnknownToken names the first unknown one."""
         unknown = self.tokenizer.unk_token_id
         ids = cast("list[int | None]", self.tokenizer.convert_tokens_to_ids(list(tokens)))
         for token, number in zip(tokens, ids, strict=True):
@@ -261,7 +261,7 @@ class TokenizerReader:
 
 
 def _around(ids: list[int], content: list[int], copies: int) -> list[Ids]:
-    """What stands before, between and behind copies of the content; fewer parts if one lacks."""
+    """The tokens before, between and after copies of the content; fewer parts if one is missing."""
     parts, start, size = list[list[int]](), 0, len(content)
     for _ in range(copies):
         for at in range(start, len(ids) - size + 1):

@@ -1,4 +1,4 @@
-"""Dependency treebanks as corpora: CoNLL-U, CoNLL-X, `head-label` lines, and the bundled texts."""
+"""Read dependency treebanks: CoNLL-U, CoNLL-X, `head-label` lines, and the bundled texts."""
 
 import re
 from collections.abc import Iterator
@@ -88,7 +88,7 @@ class HeadLabelCorpus(FileCorpus):
 
 
 def is_head_label(path: Path) -> bool:
-    """Whether the first line with anything on it is a word and `head-label`."""
+    """Whether the first non-blank line is a word and `head-label`."""
     first = next((line.text for line in read_lines(path) if line.text.strip()), "")
     return _ROW.fullmatch(first.strip()) is not None
 

@@ -1,1 +1,1 @@
-"""Opening models, and reading what their attention layers compute."""
+"""Load models, and read what their attention layers compute."""

@@ -1,4 +1,4 @@
-"""The one attention function, registered with transformers: here attention is read and changed.
+"""The attention function registered with transformers, which reads and changes attention.
 
 Inside `listening(model, listener)` the model's attention runs through `_attention`. It computes
 exactly what transformers' eager functions do, operation by operation, so that the maps are equal to

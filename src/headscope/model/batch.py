@@ -1,4 +1,4 @@
-"""A batch of examples as padded tensors, what each token is, and attention summed up to words.
+"""A batch of examples as padded tensors, with token categories and attention between words.
 
 A batch is a few examples of similar length, padded to the longest. Padding is weight 0 in every
 reduction: `mask` for keys and queries alike. Attention to a word is the sum over its tokens;

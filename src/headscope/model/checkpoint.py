@@ -1,4 +1,4 @@
-"""Open a checkpoint safely: its configuration, tokenizer and network.
+"""Load a checkpoint safely: its configuration, tokenizer and network.
 
 Nothing here runs code that came with a checkpoint: pickled weights are refused unread, and the hub
 is asked once which commit a name stands for.

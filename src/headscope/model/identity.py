@@ -1,4 +1,4 @@
-"""Do the heads of each layer add up to its output: Σ_h Σ_j α f_h(x_j) + b_O? If not, no norms."""
+"""Check that the heads of each layer add up to its output: Σ_h Σ_j α f_h(x_j) + b_O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys and values that a network keeps of one pass, for another that goes on from there.
+"""Reuse the keys and values of one forward pass in later passes.
 
 What transformers calls them changed with version 5.24: `cache`, before that `past_key_values`.
 """

@@ -1,4 +1,4 @@
-"""Attention by how far the key stands from the query: sums over diagonals, block by block."""
+"""Attention by the distance from query to key: sums over diagonals, block by block."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

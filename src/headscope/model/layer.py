@@ -1,4 +1,4 @@
-"""One attention layer in one batch: its tensors, and what several analyses need of them.
+"""One attention layer in one batch: its tensors, and the quantities that analyses read.
 
 A `LayerView` holds the tensors that passed through the attention function. Entropies, column sums
 and norms of the transformed vectors are computed once, when they are first asked for.

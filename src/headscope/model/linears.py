@@ -1,4 +1,4 @@
-"""Choose the fastest matrix product on this machine; the output projection of a layer by heads."""
+"""Choose the fastest matrix product on this machine, and project the output of heads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The attention of long inputs, without ever making a whole map.
+"""Attention of long inputs, computed without a whole map.
 
 Blocks of whole rows are made, summed, used to mix the values, and dropped: one pass, where it is
 known beforehand which sums are asked for; where none are, a fused kernel mixes the values. Each

@@ -1,4 +1,4 @@
-"""Which kernel of torch mixes values and also gives the log-sum-exp of each query's scores?"""
+"""Fused attention kernels of torch that also return the log-sum-exp of each query's scores."""
 
 import torch
 from torch.backends.cuda import SDPAParams, can_use_efficient_attention, can_use_flash_attention

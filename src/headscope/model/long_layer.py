@@ -1,4 +1,4 @@
-"""One attention layer of inputs too long for whole maps: the same numbers, from blocks of them."""
+"""One attention layer of inputs too long for whole maps; as `LayerView`, from blocks."""
 
 import weakref
 from collections.abc import Iterator

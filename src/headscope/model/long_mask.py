@@ -1,4 +1,4 @@
-"""Which keys each query of a long input may attend to, told for any block of them."""
+"""The keys that each query of a long input may attend to, for any block of queries."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

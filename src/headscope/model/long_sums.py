@@ -1,4 +1,4 @@
-"""What the reading of a long input adds up block by block, while it makes no whole map."""
+"""Sums over the attention of a long input, accumulated block by block without a whole map."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

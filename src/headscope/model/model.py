@@ -1,4 +1,4 @@
-"""Load a model, and tell its size, its special tokens and the hash of its weights.
+"""Load a model, with its size, its special tokens and the hash of its weights.
 
 `load` takes a hub id, a local folder, an already loaded model, or `demo` (all-MiniLM-L6-v2, from
 the package that `make atlas` installs, or from the hub). Weights are read from safetensors only,

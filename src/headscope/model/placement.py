@@ -1,4 +1,4 @@
-"""Where a network's weights are: on one device, on several, offloaded, or split over processes.
+"""Place a network's weights: on one device, on several, offloaded, or in parallel.
 
 accelerate places modules by a device map. An offloaded module holds no weights (they are on torch's
 device "meta") but while it runs; whoever reads a weight asks `held`, never `module.weight`.

@@ -1,4 +1,4 @@
-"""What can be wrong with a model's name, device and length of input, told without torch."""
+"""Check a model's name, device and input length without importing torch."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""Which files hold a checkpoint's weights, may they be read, and what is their hash?
+"""Find a checkpoint's weight files, check that they are safe to read, and hash them.
 
 Only safetensors inside the checkpoint's own folder are read: a pickle can run code, and a name that
 leads elsewhere would load what nobody asked for. The hash is over exactly the files that are read.

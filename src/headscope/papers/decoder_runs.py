@@ -18,7 +18,7 @@ from headscope.experiments.circuits.direct_logits import direct_logits
 from headscope.experiments.circuits.made_inputs import FEWEST, plain_tokens
 from headscope.experiments.circuits.prompts import Prompt
 from headscope.experiments.circuits.retrieval import Needles, Wording, needles
-from headscope.experiments.importance.objectives import LanguageModel
+from headscope.model.language_model import LanguageModel
 from headscope.model.model import Model
 from headscope.papers.paper_runs import texts
 from headscope.papers.quantities import Unmeasured

@@ -27,9 +27,9 @@ from headscope.experiments.comparison.compare import compare
 from headscope.experiments.comparison.paired_inputs import TaskCorpus
 from headscope.experiments.finetune.finetune import teach
 from headscope.experiments.importance.importance import ImportanceSettings, importance_to_text
-from headscope.experiments.importance.objectives import load_language_model
 from headscope.experiments.probes.probe import probe
 from headscope.experiments.probes.probe_plan import ProbeSettings
+from headscope.model.language_model import load_language_model
 from headscope.model.model import Model, load
 from headscope.papers.paper_data import DataSource
 from headscope.papers.quantities import Unmeasured, layer_at

@@ -13,7 +13,7 @@ from typing import Any
 from headscope.core.results import keeping_draws
 from headscope.corpus import Corpus
 from headscope.errors import RunStopped, joined_lines, one_line
-from headscope.experiments.importance.objectives import LanguageModel, load_language_model
+from headscope.model.language_model import LanguageModel, load_language_model
 from headscope.model.model import Model, load
 from headscope.papers.claim_engine import failure
 from headscope.papers.paper_data import PaperData

@@ -1,4 +1,4 @@
-"""The base class of analyses, and what an analysis may look at.
+"""The base class of analyses, and what an analysis may read.
 
 An analysis sees every layer of every batch once (`observe`), may end each batch (`finish`), and
 turns its sums into labelled results at the end (`result`). Its state is the accumulators that it
@@ -97,23 +97,23 @@ class Scope:
 
     @property
     def leading(self) -> Scope:
-        """What an analysis knows that is shown the first LEADING tokens of every input."""
+        """The scope of an analysis that reads only the first LEADING tokens of every input."""
         inputs = tuple(example.leading(LEADING) for example in self.stored_inputs)
         tokens = tuple(names[:LEADING] for names in self.stored_tokens)
         return replace(self, stored_inputs=inputs, stored_tokens=tokens)
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
-        """A new accumulator of this shape, with the run's groups of documents or fewer."""
+        """A new accumulator of this shape, with the run's groups of documents (or fewer)."""
         kept = self.replicates if replicates is None else min(replicates, self.replicates)
         return Sums.zeros(*cell, replicates=kept)
 
 
 class AnalysisPart:
-    """A part of an analysis with accumulators of its own, which are saved with the analysis."""
+    """A part of an analysis with its own accumulators, which are saved with the analysis."""
 
 
 def _where_the_layer_is(observe: _Observe) -> _Observe:
-    """Shows an analysis the batch on the layer's device: a model may be on several."""
+    """Move the batch to the layer's device before `observe`: a model may span several."""
 
     @wraps(observe)
     def shown(self: Analysis, layer: LayerView, batch: Batch) -> None:
@@ -171,7 +171,7 @@ class Analysis:
 
     @classmethod
     def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:
-        """What is needed with these options: a measure may need more than attention."""
+        """The needs under these options: a measure may need more than attention."""
         return cls.needs | MEASURES.get(options.get("measure", "attention"), frozenset())
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
@@ -197,7 +197,7 @@ class Analysis:
         return estimate(ratio_of(total, count), bounds=bounds, sizes=sizes_of(total, count))
 
     def share(self, total: Sums, count: Sums) -> Estimate:
-        """Likewise, of how many of `count` questions have some answer."""
+        """As `mean`, for a share: `count` questions, each answered right or wrong."""
         return estimate_share(ratio_of(total, count), sizes_of(total, count))
 
     @property
@@ -226,7 +226,7 @@ class Analysis:
             array[...] = state[name]
 
     def reset(self) -> None:
-        """Forget all that was seen, in the same memory."""
+        """Set all sums to 0, in the same memory."""
         for accumulator in self.accumulators.values():
             accumulator.array[...] = accumulator.nothing
 
@@ -248,7 +248,7 @@ def _accumulators(holder: Analysis | AnalysisPart, prefix: str = "") -> dict[str
 
 
 def bounds_of(measure: str) -> Bounds:
-    """Between which what is measured lies: attention from 0 to 1, norms from 0."""
+    """The range of a measure: 0 to 1 for attention, from 0 for norms."""
     return SHARE if measure == "attention" else POSITIVE
 
 
@@ -258,14 +258,14 @@ def ratio_of(total: Sums, count: Sums) -> Float64:
 
 
 def sizes_of(total: Sums, count: Sums) -> Float64:
-    """[replicate + 1, 1, …, *cell of count] the counts, with as many axes as draws of `total`."""
+    """[replicate + 1, 1, …, *cell of count] the counts, with as many axes as `total`."""
     draws = count.folded(len(total.by_group)).sums
     more = [1] * (total.by_group.ndim - draws.ndim)
     return draws.reshape(len(draws), *more, *draws.shape[1:])
 
 
 def register(announced: Announced) -> Announced:
-    """Makes a question known in this process; or an analysis class, as one without figures.
+    """Makes a question, or an analysis class without figures, known in this process.
 
     As a class decorator it gives the class back.
 
@@ -281,12 +281,12 @@ def register(announced: Announced) -> Announced:
 
 
 def known_analyses() -> dict[str, type[Analysis]]:
-    """The measures of all questions by name; one of a plug-in that is impossible is left out."""
+    """The measures of all questions by name; invalid ones of plug-ins are left out."""
     return {one.name: one.part("measure") for one in measured_questions()}
 
 
 def measured_questions() -> list[question.Question]:
-    """The questions that have a measure, with what they say of it; likewise.
+    """The questions with a measure, and its description; invalid ones are left out.
 
     Only the measure of one that says nothing of it is imported.
     """
@@ -326,7 +326,7 @@ def options_of(kind: type[Analysis]) -> dict[str, Any]:
 
 
 def choose(names: tuple[str, ...] | None) -> list[str]:
-    """The names asked for, checked; all known ones when None."""
+    """The requested names, checked; all known ones for None."""
     known = [one.name for one in measured_questions()]
     for name in names or ():
         if name not in known:

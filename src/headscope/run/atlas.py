@@ -1,4 +1,4 @@
-"""Run all analyses over a corpus: plan, compute shard by shard, merge, label, keep."""
+"""Run all analyses over a corpus: plan, compute shard by shard, merge, label, store."""
 
 import os
 from collections.abc import Sequence

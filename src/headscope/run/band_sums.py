@@ -1,4 +1,4 @@
-"""Keep the sums behind claims also by the length of inputs, at hardly any cost.
+"""Keep the sums behind claims separately by length of the input as well.
 
 The inputs of one band of lengths are read together. What they add to an analysis goes to the sums
 of their band, in fewer groups of documents, and is then set aside for the sums of all.
@@ -21,13 +21,13 @@ GROUPS = 20  # ours: of documents, at most, in a band; an interval of as many is
 
 
 def banded(names: Iterable[str]) -> list[str]:
-    """Of these analyses, those that make claims about heads."""
+    """The analyses that make claims about heads."""
     claiming = {question.name for question in questions() if question.claims is not None}
     return [name for name in names if name in claiming]
 
 
 class OfBand(Analysis):
-    """An analysis of the inputs of a band: of its state the sums alone, not what is only shown."""
+    """An analysis of the inputs of one length band; keeps only its sums."""
 
     def __init__(self, whole: Analysis) -> None:
         super().__init__(whole.scope)
@@ -41,17 +41,17 @@ class OfBand(Analysis):
 
     @property
     def sums_by_name(self) -> dict[str, Sums]:
-        """Likewise."""
+        """As `accumulators`."""
         every = self.whole.accumulators
         return {name: sums for name, sums in every.items() if isinstance(sums, Sums)}
 
     def result(self) -> xr.Dataset:
-        """The results of the sums; what rests on anything else is missing."""
+        """The results that follow from the sums; others are missing."""
         return self.whole.result()
 
 
 class BandSums:
-    """Divides what analyses add up, of inputs of one kind, among the bands of their lengths.
+    """Divides the sums of analyses over inputs of one kind by length band.
 
     of_bands  band -> name of an analysis -> the one that is of its inputs alone
     """
@@ -73,7 +73,7 @@ class BandSums:
                     self.sums.append((sums, deepcopy(sums), own))
 
     def apart(self, places: Sequence[int], examples: Sequence[Example]) -> Iterator[list[int]]:
-        """The places of the examples of each band, the longest first.
+        """The places of the examples of each band, the longest band first.
 
         What is added until the next ones are wanted goes to the sums of their band, too.
         """

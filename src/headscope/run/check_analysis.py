@@ -1,4 +1,4 @@
-"""Check that an analysis keeps the contract of analyses; for ours and for those of plug-ins.
+"""Check that an analysis, ours or a plug-in's, keeps the contract of analyses.
 
 Every check is one function below; the inputs and comparisons are in `run.contract_bench`.
 """

@@ -1,4 +1,4 @@
-"""Which analyses a run has, and what of the corpus each of them reads."""
+"""Choose the analyses of a run, and the inputs that each of them reads."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from headscope.run.settings import Settings
 
 
 def possible_analyses(model: Model, settings: Settings) -> list[str]:
-    """The analyses to run; InputError for one that is asked for but not possible with the model."""
+    """The analyses to run; InputError for a requested one that the model does not allow."""
     allowed = model.allows
     known = known_analyses()
     names = []
@@ -30,7 +30,7 @@ def possible_analyses(model: Model, settings: Settings) -> list[str]:
 
 
 def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list[str]:
-    """Those of the analyses whose annotations the corpus has.
+    """The analyses whose annotations the corpus has.
 
     raises  InputError for an analysis that is asked for and whose annotations are missing. Giving
             options of an analysis asks for it; its `measure` alone may be meant for all
@@ -54,12 +54,12 @@ def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list
 
 
 def is_long(model: Model, plan: Plan, settings: Settings) -> bool:
-    """Whether some batch is read without whole maps; outside the registry all have them."""
+    """Whether some batch is read without whole maps; False outside the attention registry."""
     return padded_length(plan.longest) > settings.whole_maps and not model.fallback
 
 
 def long_analyses(names: list[str], model: Model, plan: Plan, settings: Settings) -> list[str]:
-    """Those of the analyses that long inputs allow, where there are any.
+    """The analyses that can read long inputs, if there are long inputs.
 
     Whole maps of the first tokens alone are what they are in the whole input only where the future
     is hidden.
@@ -82,7 +82,7 @@ def long_analyses(names: list[str], model: Model, plan: Plan, settings: Settings
 def long_in_words(
     wanted: list[str], names: list[str], model: Model, plan: Plan, settings: Settings
 ) -> str:
-    """How inputs without whole maps were read, for the report; "" where there are none."""
+    """How inputs without whole maps were read, for the report; "" without such inputs."""
     if not is_long(model, plan, settings):
         return ""
     said = [
@@ -99,7 +99,7 @@ def long_in_words(
 
 
 def reads_of(names: Iterable[str], plan: Plan) -> dict[str, str]:
-    """By analysis, the kind of inputs that it is shown; without one that is shown all of them."""
+    """The kind of inputs for each analysis; analyses that read all inputs are left out."""
     known = known_analyses()
     return {
         name: plan.reading_with(known[name].needs & CORPUS_NEEDS)[0]

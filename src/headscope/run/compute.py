@@ -34,7 +34,7 @@ from headscope.run.settings import WHOLE_MAPS, Settings
 
 @dataclass(frozen=True)
 class ShardJob:
-    """What a process needs to compute any shard of a run, beside the model.
+    """Everything a process needs to compute any shard of a run, except the model.
 
     names    of the analyses
     linears  "onednn" or "stock", chosen once for the run
@@ -58,11 +58,11 @@ class ShardJob:
     bands: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def new_analyses(self) -> list[Analysis]:
-        """New analyses that have seen nothing."""
+        """New analyses with empty sums."""
         return [self._new(name) for name in self.names]
 
     def of_bands(self) -> dict[str, dict[str, OfBand]]:
-        """New ones for each band of lengths, which know what claims compare alone."""
+        """New analyses for each length band, with the scope that claims compare."""
         few = replace(
             self.scope,
             replicates=min(self.scope.replicates, GROUPS),
@@ -77,7 +77,7 @@ class ShardJob:
         return apart
 
     def new_parts(self) -> dict[str, Analysis]:
-        """All that has a state, by its name there: analyses, and those of bands."""
+        """Everything with a state, by name: analyses, and those of bands."""
         return {a.name: a for a in self.new_analyses()} | _flat(self.of_bands())
 
     def _new(self, name: str) -> Analysis:
@@ -85,15 +85,13 @@ class ShardJob:
         return kind(self.scope_of(kind), **self.options.get(name, {}))
 
     def scope_of(self, kind: type[Analysis]) -> Scope:
-        """What an analysis knows: where it needs whole maps, of inputs that have them."""
+        """The scope of an analysis; if it needs whole maps, of inputs that have them."""
         return self.scope.leading if kind.whole_maps and self.long else self.scope
 
     def by_reading(
         self, examples: Sequence[Example], analyses: Sequence[Analysis]
     ) -> Iterator[tuple[str, list[int], list[Analysis]]]:
-        """Each kind of inputs, the places of the examples of it, and which of the analyses read it;
-        what no question reads is left out.
-        """
+        """Each kind of inputs, the places of its examples, and the analyses that read it."""
         places: dict[str, list[int]] = {}
         for at, example in enumerate(examples):
             places.setdefault(example.reading, []).append(at)
@@ -180,7 +178,7 @@ class Computer:
     def read(
         self, examples: Sequence[Example], cheap: Sequence[Example] = (), advance: Advance = unheard
     ) -> list[Analysis]:
-        """All analyses after these examples alone.
+        """Run all analyses on these examples.
 
         cheap    further ones, which the costly analyses are not shown
         advance  is told how many inputs are done
@@ -224,7 +222,7 @@ class Computer:
         self._showing.observe(layer)
 
     def _advice(self, showing: "Showing") -> str:
-        """What a batch was for which memory did not suffice, and what would be read."""
+        """Advice after an out-of-memory error: the size of the batch, and what would fit."""
         (inputs, tokens), model = showing.batch.input_ids.shape, self.model
         whole = showing.leading is None
         wide = torch.promote_types(model.network.dtype, torch.float32).itemsize
@@ -252,7 +250,7 @@ class Showing:
         self.leading = batch.leading(LEADING) if long else None
 
     def read_by(self, model: Model, instrument: Instrument) -> None:
-        """Run a model on the batch, whose instrument's observer calls `observe`, and conclude."""
+        """Run a model on the batch, whose instrument calls `observe`; then end the batch."""
         together = any("projection" in analysis.needs for analysis in self.analyses)
         diagonals = next((a.diagonals for a in self.analyses if a.diagonals), None)
         instrument.long_reading = self.batch, together, diagonals
@@ -274,17 +272,17 @@ class Showing:
 
 
 def state_of(parts: Mapping[str, Analysis]) -> dict[str, np.ndarray[Any, Any]]:
-    """The state of all parts by name: {"part/accumulator": array}; no copies."""
+    """The state of all parts by name, {"part/accumulator": array}, without copies."""
     return {f"{n}/{key}": array for n, part in parts.items() for key, array in part.state().items()}
 
 
 def _flat(of_bands: Mapping[str, Mapping[str, OfBand]]) -> dict[str, Analysis]:
-    """By the names of their groups in the results."""
+    """The analyses of all bands, by the names of their groups in the results."""
     return {f"{BANDS}/{band}/{n}": a for band, few in of_bands.items() for n, a in few.items()}
 
 
 def fastest_linears(model: Model, examples: Sequence[Example], *, requested: str) -> str:
-    """Time the linear maps on a batch of these examples; returns the kind to use.
+    """The fastest kind of linear maps, timed on a batch of these examples.
 
     In one thread, whatever the run will use: on a busy machine threads wait for each other longer
     than they compute, and the choice would change from run to run.
@@ -307,13 +305,13 @@ def fastest_linears(model: Model, examples: Sequence[Example], *, requested: str
 
 @lru_cache(maxsize=1)
 def _libraries(_modules: int) -> ThreadpoolController:
-    """Those that came with so many modules: finding them takes a while."""
+    """The loaded thread libraries, searched again when the number of modules changes."""
     return ThreadpoolController()
 
 
 @contextmanager
 def threads_of(count: int) -> Iterator[None]:
-    """Inside the context torch, and the compiled loops with it, compute in `count` threads.
+    """Inside the context torch and the compiled loops use `count` threads.
 
     numpy's products get one thread: BLAS divides sums among its threads, so their last bits would
     depend on how many there are.

@@ -59,12 +59,12 @@ class Bench:
         )
 
     def fresh(self, **changes: Any) -> Analysis:
-        """A new instance that has seen nothing; `changes` are fields of its scope."""
+        """A new instance with empty sums; `changes` are fields of its scope."""
         with self.doing("making it"):
             return self.kind(replace(self.scope, **changes), **self.options)
 
     def run(self, examples: Sequence[Example], *, size: int, **how: Any) -> Analysis:
-        """A new instance that has seen the examples in batches of `size`; `how`: see `observe`."""
+        """A new instance that has read the examples in batches of `size`; `how`: see `observe`."""
         analysis = self.fresh()
         for start in range(0, len(examples), size):
             self.observe(analysis, examples[start : start + size], **how)
@@ -101,7 +101,7 @@ class Bench:
         return Batch.of(examples, VOCABULARY, replicates=scope.replicates, listed=scope.listed)
 
     def result(self, analysis: Analysis) -> xr.Dataset:
-        """The result of the analysis, checked to be a Dataset."""
+        """The result of the analysis; must be a Dataset."""
         with self.doing("result()"):
             result = analysis.result()
         kind = type(result).__name__
@@ -122,17 +122,17 @@ class Bench:
         return other
 
     def claim(self, holds: bool, otherwise: str) -> None:
-        """Raise AssertionError unless `holds`; its text is the analysis's name and `otherwise`."""
+        """Raise AssertionError unless `holds`, with the analysis's name and `otherwise`."""
         if not holds:
             raise AssertionError(f"{self.name}: {otherwise}")
 
     def claim_text(self, what: str, text: object) -> None:
-        """Claim that this is a text that is not empty."""
+        """Claim that this is a non-empty text."""
         self.claim(isinstance(text, str) and text != "", f"{what} {text!r}, wanted a text")
 
     @contextmanager
     def doing(self, what: str) -> Iterator[None]:
-        """Turn exceptions and warnings into an AssertionError that says what was being done."""
+        """Turn exceptions and warnings into an AssertionError that names the operation."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -288,7 +288,7 @@ def _run(batch: Batch, dtype: torch.dtype, whole: int | None) -> list[LayerView]
 
 
 def refilled(view: LayerView, batch: Batch) -> LayerView:
-    """The layer with noise in the rows of padding, as other implementations may leave there."""
+    """The layer with noise in the rows of padding, as other implementations may leave it."""
     noise = torch.Generator().manual_seed(view.index)
     changed: dict[str, torch.Tensor] = {}
     for name, tensor in _tensors(view).items():
@@ -299,7 +299,7 @@ def refilled(view: LayerView, batch: Batch) -> LayerView:
 
 
 def _tensors(view: LayerView) -> dict[str, torch.Tensor]:
-    """Each is [example, …, token, any]."""
+    """The layer's tensors, each [example, …, token, any]."""
     names = ("attention", "values", "queries", "keys", "residual", "output")
     return {name: getattr(view, name) for name in names}
 

@@ -1,4 +1,4 @@
-"""The control of a run: what its analyses find in networks that know nothing.
+"""The control of a run: the same analyses on untrained networks.
 
 What a run says of heads may be said of the heads of any network: attention of an untrained one is
 broad, or rests on few tokens, by the scale of its weights alone. So each atlas reads a sample of
@@ -64,7 +64,7 @@ MOST_TRAINED = 1 << 29  # ours: numbers of a network
 
 @dataclass(frozen=True)
 class Control:
-    """The networks that a run is held against.
+    """The untrained networks that a run is compared with.
 
     kind      "random", or "model" for one of a folder
     networks  by name; each is made when it is read, and let go
@@ -78,12 +78,12 @@ class Control:
     pairs: Collection[str] = ()
 
     def tokens(self, of_run: int) -> int:
-        """How many tokens each network reads at most, where the run has so many."""
+        """The most tokens that each network reads, for a run of `of_run` tokens."""
         whole = len(self.networks) - len(self.pairs)
         return max(LEAST, min(MOST_SAMPLED, int(SHARE * of_run / whole)))
 
     def asked(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """By network, which of these analyses it is asked; without those that are asked none."""
+        """The analyses for each network; networks without any are left out."""
         of_each = {
             network: tuple(name for name in names if network not in self.pairs or name == PAIRS)
             for network in self.networks
@@ -122,7 +122,7 @@ def controlled(names: list[str]) -> list[str]:
 
 
 def control_names(job: ShardJob) -> list[str]:
-    """The analyses that the networks of the control are asked: all, where draws are kept."""
+    """The analyses of the control's networks: all of them if draws are kept."""
     return list(job.names) if draws_kept() else controlled(list(job.names))
 
 
@@ -132,7 +132,7 @@ def control_results(
     samples: Sequence[tuple[Example, ...]],
     advance: Advance = unheard,
 ) -> Iterator[tuple[str, xr.Dataset]]:
-    """(group, dataset) of the control: the numbers of each of its networks, and what was read.
+    """(group, dataset) of the control: the numbers of each network, and the sample it read.
 
     Only what claims about heads compare; everything, with intervals, where draws are kept, as any
     number may be asked for then.
@@ -171,7 +171,7 @@ def control_results(
 
 
 def _numbers(result: xr.Dataset) -> xr.Dataset:
-    """Without intervals that are not there, and without maps to be looked at."""
+    """The dataset without missing intervals and without maps for display."""
     names = [
         str(name)
         for name, variable in result.data_vars.items()
@@ -182,8 +182,8 @@ def _numbers(result: xr.Dataset) -> xr.Dataset:
 
 
 def _job(job: ShardJob, examples: Sequence[Example], *, whole: bool) -> ShardJob:
-    """What is asked of each network: all that the run is, or what its claims compare; of inputs of
-    all lengths together.
+    """The job of each network: all analyses of the run, or those that claims compare; inputs of all
+    lengths together.
     """
     job = replace(job, bands={})
     if not whole:
@@ -210,14 +210,14 @@ def _job(job: ShardJob, examples: Sequence[Example], *, whole: bool) -> ShardJob
 
 
 def untrained(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
-    """A network of the same architecture, with weights as it begins its training."""
+    """A network of the same architecture with freshly initialised weights."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return type(network)(copy.deepcopy(network.config))
 
 
 def shuffled(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
-    """A network whose tensors hold the same numbers, in an order that means nothing.
+    """A network with the entries of each tensor in random order.
 
     Tables of what each distance adds to the scores of each head (T5) say where heads look by
     themselves, in whatever order: they add the same for all distances.
@@ -236,7 +236,7 @@ def shuffled(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
 
 
 def rotated(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
-    """A network whose matrices stretch what they read as much as before, in other directions.
+    """A network whose matrices keep their singular values but read from other directions.
 
     Their singular values stay, their singular vectors are drawn anew. Embeddings and vectors are as
     they were: tokens and places differ as much from each other.
@@ -255,7 +255,7 @@ def rotated(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
 
 
 def _turned(matrix: torch.Tensor, turn: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """[…, row, column] with columns mixed by an orthogonal matrix, so many with each other."""
+    """[…, row, column] with columns mixed by orthogonal matrices, a number of columns each."""
     columns = matrix.shape[-1]
     mixed = matrix[..., torch.randperm(columns, generator=random)]
     whole = columns // TURNED * TURNED
@@ -265,7 +265,7 @@ def _turned(matrix: torch.Tensor, turn: torch.Tensor, random: torch.Generator) -
 
 
 def few_steps(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
-    """An untrained network after STEPS of a training that teaches nothing.
+    """An untrained network after STEPS of training on random targets.
 
     It reads tokens at random and is to tell, of the tokens of its inputs, one at random for each. A
     step changes every entry of a matrix by the same amount, as the first ones of Adam do. Where no
@@ -302,7 +302,7 @@ def _train(other: PreTrainedModel, *, seed: int) -> None:
 def _remade(
     network: PreTrainedModel, change: Callable[[nn.Module, torch.Tensor], torch.Tensor]
 ) -> PreTrainedModel:
-    """A network with other entries in every tensor; `change` gets its module and its entries."""
+    """A network with other entries in every tensor; `change` gets the module and its entries."""
     known = all(isinstance(part, torch.Tensor) for part in network.state_dict().values())
     as_it_is = known and all(map(plain, network.parameters())) and not spread(network)
     other = copy.deepcopy(network) if as_it_is else untrained(network)
@@ -315,7 +315,7 @@ def _remade(
 
 
 def _dealt(entries: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """[entry] all entries in another order; of a large tensor so many, drawn from SOME of them."""
+    """[entry] all entries in random order; a large tensor is filled from SOME of its entries."""
     count = len(entries)
     if count <= MOST_DEALT:
         return entries[torch.randperm(count, generator=random, dtype=torch.int32)]

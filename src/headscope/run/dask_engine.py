@@ -1,4 +1,4 @@
-"""Compute the shards of a run on a Dask cluster: one that is there, or processes of this machine.
+"""Compute the shards of a run on a Dask cluster, remote or on this machine.
 
 Dask decides who computes, and has computed elsewhere what a worker that died had begun. It is asked
 for few shards per worker at a time, so that few results wait. A worker gets the job as it joins,
@@ -123,7 +123,7 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Client]:
 
 
 def _patiently(do: Callable[[], Any]) -> Any:
-    """What `do` gives; tried again where a worker died meanwhile."""
+    """The result of `do`, retried while workers die."""
     for _ in range(TRIES - 1):
         with suppress(OSError, RuntimeError):
             return do()
@@ -131,7 +131,7 @@ def _patiently(do: Callable[[], Any]) -> Any:
 
 
 def _stop(cluster: LocalCluster) -> None:
-    """Stop the processes at once; what they have not delivered is computed again later."""
+    """Stop the processes at once; unfinished shards are computed again later."""
     for nanny in cluster.workers.values():
         nanny.auto_restart = False
         if nanny.process is not None and nanny.process.process is not None:
@@ -141,7 +141,7 @@ def _stop(cluster: LocalCluster) -> None:
 
 @contextmanager
 def _handed(client: Client, job: _Job, scheduler: str | None) -> Iterator[None]:
-    """Inside the context every worker has the job, those that join later too."""
+    """Inside the context every worker has the job, including those that join later."""
     try:
         _patiently(partial(client.register_plugin, job))
     except Exception as error:  # whatever a worker says that does not know this class
@@ -176,7 +176,7 @@ def _resources(dask_scheduler: distributed.Scheduler) -> list[dict[str, float]]:
 
 @contextmanager
 def _in_words(shard: Shard) -> Iterator[None]:
-    """What Dask gives up, in words."""
+    """Dask's reason for giving up, in words."""
     try:
         yield
     except distributed.KilledWorker as error:
@@ -199,24 +199,24 @@ _ONE = threading.Lock()  # a worker may have several threads, and a model comput
 
 
 class _Job(distributed.WorkerPlugin):  # type: ignore[misc]  # without types
-    """Hands a worker its work packed: what goes wrong in unpacking is said of a shard."""
+    """Sends the job to workers pickled, so that an error in unpickling belongs to a shard."""
 
     def __init__(self, name: str, work: tuple[str, Callable[[], Model], ShardJob]) -> None:
         self.name, self.packed = name, pickle.dumps(work)
 
     def setup(self, worker: object) -> None:
-        """Called as a worker joins."""
+        """Called when a worker joins."""
         keep_freed_memory()
         keep_few_products()
         _JOBS[self.name] = self.packed
 
     def teardown(self, worker: object) -> None:
-        """Called as the run or the worker ends: the model is let go."""
+        """Called when the run or the worker ends: frees the model."""
         _JOBS.pop(self.name, None)
 
 
 def _compute(name: str, shard: Shard) -> State:
-    """The sums of a shard; arrays of their own, since the next shard overwrites a computer's."""
+    """The sums of a shard, copied, since the next shard overwrites a computer's arrays."""
     from headscope.run.gather import shard_sums
 
     with _ONE:

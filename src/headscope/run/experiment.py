@@ -1,4 +1,4 @@
-"""The run folder of an experiment: any command other than `atlas` that shows a model examples.
+"""The run folder of an experiment: of every command except `atlas` that runs a model.
 
     request = ExperimentRequest("ablate", model, corpus=of_task(data), examples=…, settings={…})
     run = run_experiment(request, compute, output="run")  # compute(run) -> {"ablation": dataset}
@@ -45,7 +45,7 @@ from headscope.tasks.task_data import TaskData
 
 @dataclass(frozen=True)
 class ExperimentRequest:
-    """What an experiment is asked to do; all but `corpus` is its spec.
+    """The request of an experiment; everything except `corpus` is its spec.
 
     command   name of the command: "ablate"
     model     the model that the run is about
@@ -82,7 +82,7 @@ def run_experiment(
     output: str | Path | None = None,
     execution: Execution | None = None,
 ) -> Run:
-    """The run of that request: opened if it is finished, else computed and kept.
+    """The run of a request: opened if finished, else computed and stored.
 
     compute    gives the results by group; `run.part` and `run.parts` keep what takes long
     output     run folder; None: in memory
@@ -111,7 +111,7 @@ def run_experiment(
 
 
 def in_parts(items: Iterable[T], size: Callable[[T], int], *, tokens: int) -> Iterator[list[T]]:
-    """Items in their order, as many together as hold about so many tokens; `size` of an item."""
+    """Items in order, in parts of about `most` tokens; `size` of an item."""
     part: list[T] = []
     held = 0
     for item in items:
@@ -125,7 +125,7 @@ def in_parts(items: Iterable[T], size: Callable[[T], int], *, tokens: int) -> It
 
 
 def of_task(data: TaskData) -> dict[str, Any]:
-    """A task's data as `ExperimentRequest.corpus`."""
+    """The data of a task as `ExperimentRequest.corpus`."""
     file = {"name": data.source, "sha256": data.sha256}
     return {
         "kind": f"task {data.task.name}",

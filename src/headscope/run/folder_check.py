@@ -1,4 +1,4 @@
-"""Check a run folder whole: what of it is as it was written, and what nobody can vouch for.
+"""Check that the files of a run folder are complete and unchanged.
 
 A checksum tells damage, and files of another run. It is no signature: who changes a file can write
 a new checksum too.
@@ -21,7 +21,7 @@ FOLDERS = ("tables", "figures")  # that a report fills
 
 
 def is_run(path: str | Path) -> bool:
-    """Whether a folder is, or says that it is, one of a run."""
+    """Whether a folder is a run folder, complete or not."""
     return any((Path(path) / name).is_file() for name in (MANIFEST, RESULTS))
 
 
@@ -71,7 +71,7 @@ def _unfinished(folder: RunFolder, manifest: dict[str, Any]) -> str:
 
 
 def _wrong(folder: RunFolder, manifest: dict[str, Any] | None) -> str:
-    """What is wrong with results that are there; "" for nothing."""
+    """What is wrong with existing results; "" if nothing is."""
     try:
         run = open_run(folder.path)
     except RunFolderError as error:

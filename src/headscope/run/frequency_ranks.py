@@ -1,4 +1,4 @@
-"""Rank tokens by how often they occur: in the corpus that is read, or as a file says."""
+"""Rank tokens by frequency, in the corpus or from a file."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from headscope.errors import CorpusError
 
 
 def corpus_ranks(token_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """[vocabulary] frequency rank of every token id, 1 = most frequent; ties share their mean."""
+    """[vocabulary] frequency rank of every token id, 1 = most frequent; ties get their mean rank."""
     import pandas as pd  # scipy.stats would take half a second more to import
 
     return np.asarray(pd.Series(-token_counts).rank(method="average"), np.float64)

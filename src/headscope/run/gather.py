@@ -1,4 +1,4 @@
-"""Compute the missing shards of a run, in this process or in several, and merge all of them.
+"""Compute the missing shards of a run, in one process or several, and merge all shards.
 
 Each shard is computed alone and kept whole, so it does not matter who computes it: one process or
 three give the same bits.
@@ -48,7 +48,7 @@ def gather(
     workers: int,
     engine: Engine | None = None,
 ) -> Mapping[str, Analysis]:
-    """Compute the missing shards and merge all of them, in the tree of their numbers.
+    """Compute the missing shards, and merge all shards in the order of the merge tree.
 
     run      keeps every finished shard; one in memory lets it go once it is merged
     meter    advances with every shard
@@ -86,7 +86,7 @@ def gather(
 def _in_memory(
     job: ShardJob, node: Span, computed_to: Callable[[int], object], waiting: dict[int, State]
 ) -> dict[str, Analysis]:
-    """The merged sums of a node; the sums of a shard are let go once they are merged."""
+    """The merged sums of a node; sums of shards are freed after merging."""
     merged, part = job.new_parts(), job.new_parts()
     for child in children(node):
         if child[0] < child[1]:
@@ -100,7 +100,7 @@ def _in_memory(
 
 
 class OnDisk:
-    """Merges nodes of the tree from the files of their children, in memory for two states."""
+    """Merges nodes of the tree from their children's files, with two states in memory."""
 
     def __init__(self, job: ShardJob, run: RunInProgress) -> None:
         assert run.folder is not None

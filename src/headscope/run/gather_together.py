@@ -1,4 +1,4 @@
-"""Compute and merge the shards of a run in many processes that share nothing but its folder.
+"""Compute and merge the shards of a run in processes that share only its folder.
 
 Each process computes its share and what is left, and merges a node of the tree of sums once its
 children are there, by leases as `shared_parts` says.
@@ -23,7 +23,7 @@ from headscope.run.shared_parts import Member
 def gather_together(
     run: RunInProgress, model: Model, job: ShardJob, plan: Plan, meter: Meter
 ) -> Mapping[str, Analysis]:
-    """Compute with other processes until all shards are there; merge them if this is the last.
+    """Compute with other processes until all shards exist; the last process merges them.
 
     run      of this process and others; it keeps the lease on finishing
     returns  all analyses, merged
@@ -45,7 +45,7 @@ def gather_together(
 
 
 def complete_nodes(spans: set[Span], shards: int) -> list[Span]:
-    """The nodes below the root that can be merged: not there, and all of their children are."""
+    """Missing nodes below the root whose children all exist."""
     there = Counter(parent(span, shards) for span in spans)
     ready = {node for node, n in there.items() if n == FAN_IN or node[1] == shards - 1}
     ready -= {(0, shards - 1)}
@@ -54,7 +54,7 @@ def complete_nodes(spans: set[Span], shards: int) -> list[Span]:
 
 
 class _Member(Member):
-    """This process at work on shards and on the tree that merges them."""
+    """This process, which computes shards and merges nodes of the tree."""
 
     tree: OnDisk
     last: Span = (0, 0)  # what it computed or merged
@@ -64,7 +64,7 @@ class _Member(Member):
         return all(child in self.run.spans for child in children((0, len(self.parts) - 1)))
 
     def finish(self) -> Mapping[str, Analysis] | None:
-        """Merge the whole, if nothing is left and no other process does."""
+        """Merge the root, if all else is done and no other process does."""
         done = self.all_there() and self.finishing()
         return self.tree.merged((0, len(self.parts) - 1)) if done else None
 

@@ -1,4 +1,4 @@
-"""The life of a run: lock its folder, compare the spec, keep finished parts, write the results.
+"""The life of a run: lock its folder, compare the spec, resume, write the results.
 
 Every command that writes a run folder goes through here. A command that was stopped or killed goes
 on from the parts that it has kept.
@@ -40,14 +40,14 @@ class Meter:
         self.done, self._end = 0, total
 
     def advance(self, count: int) -> None:
-        """So many more items are done; never more than the stage has."""
+        """Count more finished items; never more than the stage has."""
         self.done = min(self.done + count, self._end)
         if self.progress is not None:
             self.progress(self.done, self.total)
 
     @contextmanager
     def stage(self, size: int) -> Iterator[None]:
-        """Inside the context a stage of so many items runs; afterwards all of them count."""
+        """Inside the context a stage of `items` runs; afterwards all of them count as done."""
         start = self.done
         self._end = start + size
         yield
@@ -75,7 +75,7 @@ class RunInProgress(KeptParts):
         return str(self.manifest["linears"])
 
     def finished(self) -> Run | None:
-        """The run if nothing is left to do: its results are whole."""
+        """The finished run, if its results are complete."""
         digest = self.manifest.get("results_sha256")
         if self.folder is None or not self.folder.has_results(digest):
             return None
@@ -83,7 +83,7 @@ class RunInProgress(KeptParts):
         return open_run(self.folder.path)
 
     def elsewhere(self) -> Run:
-        """The run that another process has written."""
+        """The run, if another process has written its results."""
         run = self.finished()
         assert run is not None
         return replace(run, elsewhere=True)
@@ -155,12 +155,12 @@ class RunInProgress(KeptParts):
             self.save_manifest()
 
     def save_manifest(self) -> None:
-        """Write the manifest as it is now."""
+        """Write the current manifest."""
         if self.folder is not None:
             self.folder.write_manifest(self.manifest)
 
     def stopped(self) -> str:
-        """How far the run is and how to go on; "" for a run in memory that counts no shards."""
+        """The progress of the run and how to resume it; "" for a run in memory without shards."""
         if shards := self.manifest.get("shards"):
             kept = " and kept: the same command goes on from here" if self.folder else ""
             return f"stopped; {len(self.done)} of {shards} shards are finished{kept}"
@@ -177,7 +177,7 @@ def run_in_progress(
     instead: str = INSTEAD,
     own: TakingPart | None = None,
 ) -> Iterator[RunInProgress]:
-    """Hold a run folder for the run of one spec.
+    """Lock a run folder for the run of one spec.
 
     folder        is locked while the context lasts; None: the run is in memory
     spec          everything that decides the numbers

@@ -1,4 +1,4 @@
-"""The manifest of a run (spec, versions, model, corpus, command), and the labels of its results.
+"""The manifest of a run: spec, versions, model, corpus and command.
 
 The spec decides the numbers, and its fingerprint names it. Everything else in the manifest is for
 the reader, except `linears`: it moves the last bits of float32, so it is fixed when a run begins.
@@ -48,7 +48,7 @@ def spec_of(
 
 
 def identity_of(model: Model) -> dict[str, Any]:
-    """What a spec says of a model: everything of it that decides the numbers."""
+    """The model's entry in a spec: everything about it that decides the numbers."""
     config = json.loads(model.network.config.to_json_string(use_diff=True))
     return {
         "sha256": model.sha256,
@@ -116,7 +116,7 @@ def new_manifest(
 def label(
     results: Mapping[str, xr.Dataset], manifest: Manifest, *, title: str, **more: str
 ) -> xr.DataTree:
-    """All results as one tree; the root's attributes say what was run on what.
+    """All results as one tree; the root's attributes name model, corpus and versions.
 
     Neither the date nor how it was run is among them: the same spec gives the same file.
 
@@ -156,7 +156,7 @@ def label(
 
 
 def storable(one: xr.Dataset) -> xr.Dataset:
-    """A result whose texts, words, tokens and names say, HDF5 can hold; itself where they are."""
+    """A result whose strings HDF5 can store; itself if they all can be."""
     mended = {}
     for name, variable in one.variables.items():
         texts = variable.values.flat if variable.dtype.kind in "OU" else ()
@@ -177,7 +177,7 @@ def _storable(value: Any) -> Any:
 
 
 def training_history(checkpoint: str) -> dict[str, Any] | None:
-    """How a checkpoint was trained, from its finetuned.json; None without one that can be read.
+    """The training of a checkpoint, from its finetuned.json; None without a readable one.
 
     returns  base (the model it began as), start ("new head": weights of the base; "random"), task,
              metric, learned (examples), scored (examples), settings, and before, after: value,
@@ -230,7 +230,7 @@ def versions() -> dict[str, str]:
 
 
 def deciding_versions() -> dict[str, str]:
-    """Versions that decide the numbers; a patch of torch or transformers may go on with a run."""
+    """Versions that decide the numbers; patch releases of torch or transformers do not."""
     import transformers
 
     minor = {"torch": torch.__version__, "transformers": transformers.__version__}
@@ -254,7 +254,7 @@ def _names(tokenizer: Any, _count: int) -> str:
 
 
 def dtype_of(model: Model) -> str:
-    """The type of its numbers, say "float32"."""
+    """The type of a model's parameters, say "float32"."""
     return str(model.network.dtype).removeprefix("torch.")
 
 

@@ -1,4 +1,4 @@
-"""Memory: settings for our own processes, what a device has left, and what fits into that.
+"""Memory limits: settings for our processes, free memory of a device, and what fits.
 
 The attention maps of one batch take tens of megabytes. glibc returns blocks of that size to the
 system as soon as they are freed and fetches them again for the next layer, page by page, which
@@ -55,7 +55,7 @@ def keep_few_products() -> None:
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Bytes that a device has left, or this process on the host; None where it is not known."""
+    """Free bytes of a device, or of this process on the host; None if unknown."""
     if device.type != "cpu":
         from torch import get_device_module
 
@@ -84,7 +84,7 @@ def _kilobytes(file: str, name: str) -> int | None:
 
 
 def what_fits(inputs: int, tokens: int, *, maps: int, free: int | None) -> str:
-    """What to give in place of a batch for which memory did not suffice.
+    """Settings to try instead of a batch that ran out of memory.
 
     inputs, tokens  of the batch, padding included
     maps    bytes of one number of all maps of a layer and an input; 0: no whole maps are made

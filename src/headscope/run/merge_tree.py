@@ -1,4 +1,4 @@
-"""The tree in which the shards of a run are merged: its shape depends on their number alone.
+"""The tree in which shards are merged; its shape depends only on their number.
 
 Sums of floating point depend on their order. In a tree of fixed shape that order does not depend on
 who computed what, or when: any process may merge any node once its children are there.
@@ -13,7 +13,7 @@ Span = tuple[int, int]  # the first and the last shard of a node; a shard by its
 
 
 def children(node: Span) -> list[Span]:
-    """The nodes, in order, that a node is merged of; of a single shard, itself."""
+    """The nodes, in order, that are merged into a node; a single shard has itself."""
     first, last = node
     width = 1
     while width * FAN_IN <= last - first:
@@ -23,7 +23,7 @@ def children(node: Span) -> list[Span]:
 
 @lru_cache(1 << 16)  # each of many processes asks for the same ones again and again
 def parent(node: Span, shards: int) -> Span:
-    """The node that a node is merged into, of so many shards; of the root, itself."""
+    """The node that a node is merged into, given the number of shards; the root has itself."""
     first, last = node
     width = FAN_IN
     while True:
@@ -35,6 +35,6 @@ def parent(node: Span, shards: int) -> Span:
 
 
 def text_of(span: Span) -> str:
-    """How a file of it is named: 00012, or 00008..00015."""
+    """The name of a node's file: 00012, or 00008..00015."""
     first, last = span
     return f"{first:05d}" if first == last else f"{first:05d}..{last:05d}"

@@ -1,4 +1,4 @@
-"""Results as a netCDF file and back, in about half of the time that xarray takes."""
+"""Write results as netCDF and read them back, in about half the time that xarray takes."""
 
 import io
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ FORMER = {"method": "variant"}  # dimensions of runs before 2026-11-23: `.sel` h
 
 
 class _OpenedOnce(h5py.File):  # type: ignore[misc]  # h5py has no types
-    """An HDF5 file that remembers its objects: h5netcdf opens each of them anew forty times."""
+    """An HDF5 file that caches its objects: h5netcdf opens each of them forty times."""
 
     def __init__(self, file: io.BytesIO | Path, mode: str) -> None:
         self._known = dict[str, Any]()
@@ -29,7 +29,7 @@ class _OpenedOnce(h5py.File):  # type: ignore[misc]  # h5py has no types
         return known
 
     def _referred(self, reference: h5py.Reference) -> Any:
-        """Opened by its name: of what is opened by reference, HDF5 looks for the name each time."""
+        """An object opened by name: HDF5 searches the name of one opened by reference every time."""
         opened = super().__getitem__(reference)
         if self.mode != "r":
             return opened
@@ -40,7 +40,7 @@ class _OpenedOnce(h5py.File):  # type: ignore[misc]  # h5py has no types
 
 
 def tree_as_netcdf(tree: xr.DataTree) -> bytes:
-    """The tree as `tree.to_netcdf` writes it, in half of the time."""
+    """The bytes of `tree.to_netcdf`, in half the time."""
     buffer = io.BytesIO()
     with _OpenedOnce(buffer, "w") as opened, h5netcdf.File(opened, "w") as file:
         for node in tree.subtree:
@@ -52,7 +52,7 @@ def tree_as_netcdf(tree: xr.DataTree) -> bytes:
 
 
 def tree_of_netcdf(path: Path) -> xr.DataTree:
-    """The tree as `xarray.load_datatree` reads it, in six tenths of the time."""
+    """The tree of `xarray.load_datatree`, in six tenths of the time."""
     with (
         _OpenedOnce(path, "r") as opened,
         h5netcdf.File(opened, "r", decode_vlen_strings=True) as file,

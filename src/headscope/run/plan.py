@@ -1,4 +1,4 @@
-"""Plan a run: read the corpus once with the tokenizer alone and cut its documents into shards.
+"""Plan a run: read the corpus once with the tokenizer, and divide its documents into shards.
 
 This pass reports everything that is wrong with a corpus before the model runs, and counts tokens
 for their frequency ranks. Shards hold whole documents in reading order, so any process can compute
@@ -51,7 +51,7 @@ MOST_COPIES = 32  # ours: of each replicate, documents that may be on a list
 
 @dataclass(frozen=True)
 class Shard:
-    """Documents first … first + documents - 1 of a partition; `digest` is over their inputs.
+    """Documents first … first + documents - 1 of a partition; `digest` is a hash of their inputs.
 
     examples   how many inputs they give
     partition  its number in the corpus
@@ -68,7 +68,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run reads of a corpus under some settings.
+    """What a run reads from a corpus under its settings.
 
     shards        in reading order
     counts        documents, examples, tokens; what was skipped or windowed, and why
@@ -87,17 +87,17 @@ class Plan:
 
     @cached_property
     def reading(self) -> str:
-        """The kind of inputs that all questions read which need no annotation."""
+        """The general reading: inputs for all questions that need no annotation."""
         return general_reading(self.readings)
 
     def reading_with(self, annotations: Collection[str]) -> tuple[str, Reading]:
-        """What a question reads that needs these annotations: the kind of its inputs, and these."""
+        """The reading for questions that need these annotations."""
         kind = reading_with(self.readings, annotations)
         return kind, self.readings[kind]
 
     @property
     def token_counts(self) -> npt.NDArray[np.int64]:
-        """[vocabulary] how often each token id occurs in the general reading."""
+        """[vocabulary] count of each token id in the general reading."""
         return self.readings[self.reading].token_counts
 
     @property
@@ -107,7 +107,7 @@ class Plan:
 
     @cached_property
     def annotations(self) -> Annotations:
-        """Which annotations the corpus has."""
+        """The annotations of the corpus."""
         every = Annotations()
         for reading in self.readings.values():
             every.merge(reading.annotations)
@@ -115,16 +115,16 @@ class Plan:
 
     @cached_property
     def stored_inputs(self) -> tuple[Example, ...]:
-        """A few inputs whose maps are shown."""
+        """A few inputs whose maps are stored."""
         return shown_inputs(self.readings)
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest input."""
+        """Length of the longest input, in tokens."""
         return max(reading.longest for reading in self.readings.values())
 
     def counted(self) -> dict[str, Any]:
-        """The counts for a manifest: those of the general reading, of each where there are more.
+        """The counts for a manifest: of the general reading, and of each reading if there are more.
 
         Documents of equal content count as one.
         """
@@ -175,7 +175,7 @@ def encoded(model: Model, text: str, text_pair: str | None) -> Example:
 
 
 def make_plan(model: Model, corpus: Corpus, settings: Settings, *, workers: int = 1) -> Plan:
-    """Read the whole corpus once; raises CorpusError if nothing in it can be shown to the model.
+    """Read the whole corpus once; raises CorpusError if it has no usable input.
 
     workers  processes, where the corpus has several partitions and is read to its end
     """
@@ -189,7 +189,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings, *, workers: int 
 
 @dataclass
 class PlanPart:
-    """What one partition gives to the plan, or several that follow each other.
+    """The plan of one partition, or of several consecutive ones.
 
     shards, counts, readings  as of `Plan`
     listed  (id, content) of the first documents, in order and with no value: as many as may be on a
@@ -205,12 +205,12 @@ class PlanPart:
     digests: list[str] = field(default_factory=list)
 
     def list(self, document: tuple[str, str]) -> None:
-        """Put an id with its content on the list, while there is room."""
+        """Add an id with its content to the list, while there is room."""
         if len(self.listed) <= MOST_COPIES * self.replicates:
             self.listed.setdefault(document)
 
     def places(self) -> dict[str, int]:
-        """Places of all documents by their ids; empty where there are more than replicates."""
+        """Places of all documents by id; empty for more documents than replicates."""
         if len(self.listed) > MOST_COPIES * self.replicates:
             return {}
         places, of_content = dict[str, int](), dict[str, int]()
@@ -221,7 +221,7 @@ class PlanPart:
         return places if len(set(places.values())) <= self.replicates else {}
 
     def merge(self, after: PlanPart) -> None:
-        """Add the partition that follows, as if it had been read with these."""
+        """Append the next partition, as if both had been read together."""
         place, before = len(self.digests), len(self.shards)
         self.shards += [
             replace(shard, number=before + shard.number, partition=place) for shard in after.shards
@@ -271,7 +271,7 @@ def plan_partition(encoder: Encoder, documents: Iterable[Document], settings: Se
 
 
 def joined(parts: Iterable[PlanPart]) -> PlanPart:
-    """What partitions that follow each other give to the plan."""
+    """The plan of consecutive partitions."""
     following = iter(parts)
     whole = next(following)
     for part in following:
@@ -280,7 +280,7 @@ def joined(parts: Iterable[PlanPart]) -> PlanPart:
 
 
 def merged(parts: Iterable[PlanPart]) -> Plan:
-    """The plan of partitions in their order; CorpusError if they give no input."""
+    """The plan of all partitions in order; CorpusError if they have no input."""
     whole = joined(parts)
     if not whole.shards:
         raise CorpusError(
@@ -316,7 +316,7 @@ def _counted(documents: Iterable[Document], advance: Advance) -> Iterator[Docume
 def _in_processes(
     encoder: Encoder, corpus: Corpus, settings: Settings, count: int, *, workers: int
 ) -> Iterator[PlanPart]:
-    """The parts in order; no more than two of each worker are held."""
+    """The parts in order; at most two per worker are in memory."""
     context, workers = get_context("spawn"), min(workers, count)
     handed: Queue[bytes] = context.Queue()  # not as arguments, as `gather.run_workers` says
     handed.cancel_join_thread()

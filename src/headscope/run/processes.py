@@ -1,4 +1,4 @@
-"""The processes that fill a run folder together: their records, and leases on what each computes.
+"""The processes that fill one run folder together: their records and leases.
 
     RUN/processes/003-of-064.node7.4242.1f3a9c.json   a process: what it does, its last error
     RUN/processes/00012.lease    the same file by another name: the process that computes shard 12
@@ -52,7 +52,7 @@ FINISH = "finish"  # the lease on merging all and writing the results
 
 
 def check_shard(shard: tuple[int, int] | None, *, workers: int, overwrite: bool) -> None:
-    """Raise InputError for a share that is none, or what does not go together with one."""
+    """Raise InputError for an invalid share, or for options that do not go together with one."""
     if shard is None:
         return
     number, of = shard
@@ -66,7 +66,7 @@ def check_shard(shard: tuple[int, int] | None, *, workers: int, overwrite: bool)
 
 
 class TakingPart:
-    """This process among those that fill a run folder.
+    """This process, one of those that fill a run folder.
 
     folder  the run folder
     shard   i and n: it begins with the i-th of n equal shares
@@ -104,7 +104,7 @@ class TakingPart:
         threading.Thread(target=self._beat, daemon=True).start()
 
     def _check_exclusive(self) -> None:
-        """Raise RunFolderError where a file system does not refuse a second link of one name."""
+        """Raise RunFolderError if the file system allows two links of one name."""
         probe = self.file.with_suffix(".probe")
         try:
             os.link(self.file, probe)
@@ -127,7 +127,7 @@ class TakingPart:
         )
 
     def tell(self, **changes: Any) -> None:
-        """Write into the record what this process does; where it cannot be, nothing is said."""
+        """Write this process's activity into its record; ignored where that is not possible."""
         self.told |= changes
         with suppress(OSError), open(self.file, "r+b") as file:
             file.write(self._content())
@@ -146,7 +146,7 @@ class TakingPart:
                 os.utime(self.file)
 
     def claim(self, what: str) -> bool:
-        """Whether this process has the lease now; one of a dead process is taken over."""
+        """Try to get a lease; a lease of a dead process is taken over."""
         lease = self.place / (what + LEASE)
         mine = self._link(lease)
         if not mine:
@@ -159,7 +159,7 @@ class TakingPart:
         return mine
 
     def abandoned(self, what: str) -> bool:
-        """Whether a lease that was taken might be had by now."""
+        """Whether a lease held by another process may be free by now."""
         try:
             return self.others.dead(self.place / (what + LEASE))
         except OSError:  # given back
@@ -179,7 +179,7 @@ class TakingPart:
         return True
 
     def release(self, what: str) -> None:
-        """Give a lease back, unless another process has taken it over."""
+        """Release a lease, unless another process has taken it over."""
         lease = self.place / (what + LEASE)
         self.leases.discard(what)
         with suppress(OSError):
@@ -188,7 +188,7 @@ class TakingPart:
 
     @contextmanager
     def leased(self, what: str) -> Iterator[bool]:
-        """Inside the context this process has the lease, if it gets it."""
+        """Inside the context this process has the lease, if it got it."""
         mine = self.claim(what)
         try:
             yield mine
@@ -197,7 +197,7 @@ class TakingPart:
                 self.release(what)
 
     def end(self, state: str, error: str = "") -> None:
-        """Say how this process ended; without a record where it did what it was to do."""
+        """Record how this process ended; a successful one leaves no record."""
         self._ended.set()
         for lease in [*self.leases]:
             self.release(lease)
@@ -231,7 +231,7 @@ def taking_part(folder: Path, shard: tuple[int, int] | None) -> Iterator[TakingP
 
 @contextmanager
 def noting_failure(folder: Path, shard: tuple[int, int] | None) -> Iterator[None]:
-    """Inside the context nothing is written, unless something goes wrong: then a record of that.
+    """Inside the context an error writes a record; success writes nothing.
 
     What `taking_part` has recorded inside is not recorded again.
     """
@@ -246,7 +246,7 @@ def noting_failure(folder: Path, shard: tuple[int, int] | None) -> Iterator[None
 
 
 class Silences:
-    """Judges of records, and of leases, whether their processes are dead.
+    """Detects dead processes from records and leases that stop changing.
 
     clock  seconds, of this process alone
     """
@@ -274,7 +274,7 @@ class Silences:
 
 
 def read_record(file: Path) -> dict[str, Any]:
-    """What a record or a lease says; nothing where it is being written."""
+    """The content of a record or lease; empty while it is being written."""
     try:
         record = json.loads(file.read_bytes())
         whole = all(isinstance(record.get(name, kind()), kind) for name, kind in _KINDS.items())
@@ -284,7 +284,7 @@ def read_record(file: Path) -> dict[str, Any]:
 
 
 def gone(record: dict[str, Any]) -> bool:
-    """Whether the process of a record was on this machine and is there no more."""
+    """Whether the process of a record ran on this machine and has ended."""
     here = _machine(os.getpid())
     if not here or record.get("machine") != here:
         return False
@@ -295,7 +295,7 @@ def gone(record: dict[str, Any]) -> bool:
 
 
 def _identity(pid: int) -> dict[str, Any]:
-    """What tells a process from all others, also in containers and after a restart.
+    """Identifies a process uniquely, also in containers and after a restart.
 
     `machine` is "" where the system does not tell; `started` where there is no such process.
     """
@@ -316,7 +316,7 @@ def _machine(_pid: int) -> str:
 
 @cache
 def processor() -> str:
-    """The kind of processor, as its system names it."""
+    """The name of the processor, as its system reports it."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
             if line.startswith("model name"):
@@ -335,7 +335,7 @@ def records(folder: Path) -> dict[Path, dict[str, Any]]:
 
 
 def drop(*files: Path) -> None:
-    """Delete records and leases; their folder with the last of them."""
+    """Delete records and leases; their folder after the last of them."""
     for file in files:
         with suppress(OSError):
             file.unlink()
@@ -344,7 +344,7 @@ def drop(*files: Path) -> None:
 
 
 def drop_all(folder: Path) -> None:
-    """Delete the records and leases of a run folder: the run is finished, or begins anew."""
+    """Delete all records and leases of a run folder: the run is finished, or starts again."""
     names = names_in(folder / PROCESSES)
     ours = (LEASE, RECORD, ".probe")
     for name in names:

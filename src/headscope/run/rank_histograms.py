@@ -1,4 +1,4 @@
-"""Histograms of frequency rank against numbers of each token, and intervals from coarse ones.
+"""Histograms of token statistics by frequency rank, and correlations with intervals.
 
 A corpus holds billions of tokens, so ranks are taken from histograms with logarithmic bins, which
 add and merge. Intervals come from coarser histograms, kept apart by groups of documents: how far
@@ -39,7 +39,7 @@ BINNED = "in bins, within 0.001 of ranks without"
 
 
 class RankHistograms(AnalysisPart):
-    """Frequency rank of token occurrences against some numbers of each.
+    """Histograms of token occurrences by frequency rank and by several numbers.
 
     numbers       how many numbers
     bins, coarse  for their values, and for those of every group
@@ -53,7 +53,7 @@ class RankHistograms(AnalysisPart):
         self.types = Counts.zeros(2, types)  # occurrences by half of the documents
 
     def add(self, at: int, values: Float64, counted: npt.NDArray[np.bool_], batch: Batch) -> None:
-        """Count the occurrences of a batch by number `at`; values, counted [example, token]."""
+        """Count the occurrences of a batch for number `at`; values, counted [example, token]."""
         assert self.scope.frequency_rank is not None
         ids = batch.input_ids.cpu().numpy()
         if at == 0:
@@ -71,13 +71,13 @@ class RankHistograms(AnalysisPart):
         self.coarse.add(np.array(counts), batch.groups, at=(at,))
 
     def correlations(self) -> tuple[Float64, Float64, Float64]:
-        """What `around` takes: Spearman's [number], and [replicate + 1, number] from the coarse
-        histograms, with their sizes.
+        """Spearman's [number], and [replicate + 1, number] from the coarse histograms with their
+        sizes; the arguments of `around`.
         """
         return spearman(self.counts.counts), *correlated(self.coarse)
 
     def own_counts(self) -> Ints | None:
-        """[type] how often each token occurs; None where the ranks are not of these documents."""
+        """[type] count of each token; None where ranks are not from these documents."""
         both = self.types.counts.sum(0)
         seen = np.flatnonzero(both)
         if self.scope.frequency_rank is None or len(seen) < 2:
@@ -86,7 +86,7 @@ class RankHistograms(AnalysisPart):
         return both if np.array_equal(scope_ranks, own) else None
 
     def agreement(self) -> float:
-        """How well ranks agree with those that as many other documents would give, over tokens.
+        """Agreement of the ranks with those of as many other documents, over tokens.
 
         1 where the ranks are not of these documents.
         """
@@ -98,7 +98,8 @@ class RankHistograms(AnalysisPart):
         return max(2 * of_halves / (1 + max(of_halves, 0)), LEAST_AGREEMENT)
 
     def by_octave(self, means: Estimate) -> Estimate:
-        """Means by octave of the rank [..., rank_bin]; intervals that know how rough ranks are.
+        """Means by octave of the rank [..., rank_bin], with intervals that include the error of
+        ranks.
 
         Ranks that these documents count are off by an octave, so each interval reaches as far as
         those of the octaves beside it. Ranks of tokens seen once or twice say nothing: they have
@@ -116,13 +117,13 @@ class RankHistograms(AnalysisPart):
 
 
 def _of_three(ends: Float64, extreme: np.ufunc) -> Float64:
-    """[..., rank_bin] the extreme of each octave's end and those of the octaves beside it."""
+    """[..., rank_bin] the extreme of each octave's interval end and those of its neighbours."""
     wide = np.pad(ends, [(0, 0)] * (ends.ndim - 1) + [(1, 1)], constant_values=np.nan)
     return np.asarray(extreme.reduce([wide[..., :-2], wide[..., 1:-1], wide[..., 2:]]))
 
 
 def _over_tokens(counts: npt.NDArray[np.int64], weights: npt.NDArray[np.int64]) -> Float64:
-    """[type] its rank by these counts among all tokens, of so many each; centred and weighted."""
+    """[type] centred rank of each type by these counts, weighted by its count."""
     _, place = np.unique(counts, return_inverse=True)
     tied = np.bincount(place, weights)
     middle = np.cumsum(tied) - tied / 2 - tied.sum() / 2
@@ -130,14 +131,14 @@ def _over_tokens(counts: npt.NDArray[np.int64], weights: npt.NDArray[np.int64]) 
 
 
 def correlated(coarse: Sums) -> tuple[Float64, Float64]:
-    """[replicate + 1, number] Spearman's, of histograms by groups, and of how many each is."""
+    """[replicate + 1, number] Spearman's from histograms by groups, and their sizes."""
     return spearman(coarse.sums), coarse.sums.sum((-2, -1))
 
 
 def around(
     fine: Float64, coarse: Float64, sizes: Float64 | None = None, *, agreement: float = 1.0
 ) -> Estimate:
-    """The fine value, with the interval that it has if it moves as the coarse one does.
+    """The value from the fine histogram, with the interval of the coarse one shifted to contain it.
 
     fine       [number]
     coarse     [replicate + 1, number]

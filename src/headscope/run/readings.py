@@ -1,4 +1,4 @@
-"""Which inputs each question reads.
+"""The inputs that each question reads.
 
 Inputs of one kind, such as annotated sentences, are a reading, and no mean mixes two of them. What
 needs no annotation reads the general reading of a run: the kind that has the most tokens, whole
@@ -30,7 +30,7 @@ MOST_SAMPLED = 16_384  # ours: tokens that each network of a run's control reads
 
 @dataclass
 class Reading:
-    """What the inputs of one kind give to a plan.
+    """The statistics of the inputs of one kind, for a plan.
 
     token_counts   [vocabulary] how often each token id occurs
     stored_inputs  of which a few are shown
@@ -53,7 +53,7 @@ class Reading:
 
     @classmethod
     def new(cls, vocabulary: int, *, seed: int) -> Reading:
-        """Nothing read yet."""
+        """An empty reading."""
         return cls(
             np.zeros(vocabulary, np.int64),
             StoredInputChoice(seed=seed),
@@ -61,7 +61,7 @@ class Reading:
         )
 
     def add(self, examples: Sequence[Example]) -> None:
-        """Take all inputs of one document into account, but their ids."""
+        """Add all inputs of one document, except their ids."""
         self.counts.update(documents=1, examples=len(examples), tokens=sum(map(len, examples)))
         self.lengths.update({band_of(len(example)) for example in examples})
         self.equal.consider(examples)
@@ -72,7 +72,7 @@ class Reading:
             self.sample.consider(example)
 
     def counted(self) -> dict[str, Any]:
-        """The counts for a manifest; documents of equal content count as one, and it says so.
+        """The counts for a manifest; documents of equal content count once, with a note.
 
         lengths  band -> documents with such inputs
         """
@@ -82,7 +82,7 @@ class Reading:
         return dict(self.counts) | {"documents": units, "lengths": lengths} | copies
 
     def merge(self, after: Reading) -> None:
-        """Add what other documents gave."""
+        """Add the statistics of other documents."""
         self.token_counts += after.token_counts
         self.stored_inputs.merge(after.stored_inputs)
         self.sample.merge(after.sample)
@@ -94,13 +94,13 @@ class Reading:
 
     @property
     def bands(self) -> list[str]:
-        """The bands of lengths with data enough for intervals; none where they are not several."""
+        """Length bands with enough data for intervals; none for a single band."""
         bands = [name for name in NAMES if self.lengths[name] >= FEWEST]
         return bands if len(bands) > 1 else []
 
 
 def merge_readings(into: dict[str, Reading], after: Mapping[str, Reading]) -> None:
-    """Add the readings of what follows to those there, kind by kind."""
+    """Merge later readings into these, kind by kind."""
     for kind, reading in after.items():
         if kind in into:
             into[kind].merge(reading)
@@ -109,7 +109,7 @@ def merge_readings(into: dict[str, Reading], after: Mapping[str, Reading]) -> No
 
 
 def general_reading(readings: Mapping[str, Reading]) -> str:
-    """The kind of inputs that a question reads which needs no annotation."""
+    """The kind of inputs for questions that need no annotation."""
     order = list(READINGS)
     return min(
         readings,
@@ -118,8 +118,8 @@ def general_reading(readings: Mapping[str, Reading]) -> str:
 
 
 def reading_with(readings: Mapping[str, Reading], annotations: Collection[str]) -> str:
-    """The kind that a question reads which needs these annotations: the one that has most of them,
-    the general reading before others.
+    """The kind of inputs for questions that need these annotations: the one with most of them, the
+    general reading first among equals.
     """
     general = general_reading(readings)
 
@@ -133,7 +133,7 @@ def reading_with(readings: Mapping[str, Reading], annotations: Collection[str]) 
 
 
 def shown_inputs(readings: Mapping[str, Reading]) -> tuple[Example, ...]:
-    """A few inputs that a report shows: sentences with trees, and others of the general reading."""
+    """A few inputs for a report: sentences with trees, and others of the general reading."""
     general = general_reading(readings)
     if SENTENCES in readings and general != SENTENCES:
         return readings[SENTENCES].stored_inputs.chosen(readings[general].stored_inputs)

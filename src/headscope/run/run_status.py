@@ -1,4 +1,4 @@
-"""How far a run folder is: shards done, who computes, at what rate, and what went wrong where."""
+"""The progress of a run folder: finished shards, active processes, rate and errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALIVE = (
 
 @dataclass(frozen=True)
 class RunStatus:
-    """How far a run is.
+    """The progress of a run.
 
     state      "finished", "running", "stopped" (nobody computes), "planning" or "empty"
     done       shards that are finished, of `shards`; None where that is not known yet
@@ -50,7 +50,7 @@ class RunStatus:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the last shard is there, at this rate; None where nobody knows."""
+        """Estimated seconds until the last shard is finished; None if unknown."""
         if self.state != "running" or not self.rate or self.shards is None:
             return None
         return (self.shards - self.done) / self.rate
@@ -60,7 +60,7 @@ class RunStatus:
         return {**vars(self), "seconds_left": self.seconds_left}
 
     def lines(self) -> Iterator[str]:
-        """The same in words: the run in one line, then each process."""
+        """The status in words: one line for the run, then one for each process."""
         of = "" if self.shards is None else f"{self.done} of {self.shards} {self.unit} are done"
         left = self.seconds_left
         if left and self.rate is not None:
@@ -85,7 +85,7 @@ def _line(one: Mapping[str, Any], unit: str) -> str:
 
 
 def run_status(path: str | Path) -> RunStatus:
-    """How far the run in a folder is; nothing of it is changed, and no shard is read.
+    """The progress of the run in a folder; changes nothing and reads no shard.
 
     raises  RunFolderError for a folder without a run or processes, or with a damaged manifest
     """
@@ -126,7 +126,7 @@ def run_status(path: str | Path) -> RunStatus:
 
 
 def all_shards_there(folder: RunFolder) -> bool:
-    """Whether nothing is left to compute of a run, by the names of its files; else RunFolderError.
+    """Whether all shards of a run exist, judged by the names of their files.
 
     raises  RunFolderError for a damaged manifest
     """
@@ -135,7 +135,7 @@ def all_shards_there(folder: RunFolder) -> bool:
 
 
 def _processes(folder: Path) -> list[dict[str, Any]]:
-    """The records; one that does not change any more is of a dead process.
+    """The records; one that stopped changing belongs to a dead process.
 
     Times of change are held against each other, and against that of a file made now: all are the
     file system's, whatever clock it has.
@@ -162,7 +162,7 @@ def _changed(file: Path) -> float:
 
 
 def _now(place: Path) -> float:
-    """The file system's time; 0 where it cannot be asked, as nothing can be written."""
+    """The file system's time; 0 where nothing can be written."""
     probe = place / f".now-{os.getpid()}"
     try:
         probe.touch()

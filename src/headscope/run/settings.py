@@ -1,4 +1,4 @@
-"""Settings of a run, and the fingerprint of a spec: the same fingerprint gives the same numbers."""
+"""Settings of a run, and the fingerprint of its spec: equal fingerprints give equal numbers."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The sums of a run on disk: a file for each shard, and for each node of the tree that merges them.
+"""Files of partial sums: one for each shard, and for each node of the merge tree.
 
     RUN/shards/00000/00012-HASH.shard         the sums of shard 12
     RUN/shards/00000/00008..00015-HASH.shard  the sums of shards 8 to 15, merged; then theirs go
@@ -36,7 +36,7 @@ _PLACES, _COUNTS, _SHAPE = "#places", "#counts", "#shape"
 
 
 class LostShardError(HeadscopeError):
-    """A file of finished shards is damaged or gone: they are to be computed again."""
+    """A file of finished shards is damaged or gone: the shards must be computed again."""
 
 
 class ShardFiles:
@@ -51,7 +51,7 @@ class ShardFiles:
         self.path, self.keep_shards, self.owner = Path(path), keep_shards, ""
 
     def finished_spans(self) -> set[Span]:
-        """What of the owner's is whole, shards and nodes; damaged files, and others', are deleted.
+        """Complete shards and nodes of the owner; damaged files, and others', are deleted.
 
         So are the children of a node: a process was killed before it did that.
         """
@@ -62,11 +62,13 @@ class ShardFiles:
         return whole
 
     def finished_shards(self) -> set[int]:
-        """Numbers of the owner's shards that are whole, by themselves or in a node; likewise."""
+        """Numbers of the owner's complete shards, alone or in a node; likewise."""
         return numbers_in(self.finished_spans())
 
     def shards(self) -> tuple[set[Span], list[str]]:
-        """What of the owner's is whole; damaged files, and others', below the folder of shards."""
+        """Complete files of the owner in the folder of shards; damaged files, and others', are
+        deleted.
+        """
         whole, damaged = set[Span](), list[str]()
         for file in self._shard_files():
             span = _span(file.name)
@@ -77,7 +79,7 @@ class ShardFiles:
         return whole, damaged
 
     def named_spans(self, near: Span | None = None) -> set[Span]:
-        """What is there by its name; nothing is read.
+        """Existing spans by file name; nothing is read.
 
         near  look only where this would be, its children and what it would lie in
         """
@@ -90,12 +92,12 @@ class ShardFiles:
         self.put_span((number, number), state)
 
     def put_span(self, span: Span, state: State) -> None:
-        """Write the merged state of several shards, first and last; then theirs may go."""
+        """Write the merged state of shards first … last; their own files can be deleted then."""
         content = self._seal + pack(state)
         write_whole(self._place(span) / f"{text_of(span)}-{_digest(content)}.shard", content)
 
     def drop_merged(self, spans: Iterable[Span]) -> None:
-        """Delete what lies inside another of the spans, but for shards that are to stay."""
+        """Delete files within another of the spans, except shards to keep."""
         spans = [*spans]
         if spans_over(spans).max(initial=0) < 2:
             return
@@ -108,7 +110,7 @@ class ShardFiles:
         self.drop(inner)
 
     def drop(self, spans: Iterable[Span]) -> None:
-        """Delete what was merged, but for shards that are to stay."""
+        """Delete merged files, except shards to keep."""
         gone = {span for span in spans if span[0] < span[1] or not self.keep_shards}
         for place in {self._place(span) for span in gone}:
             for name in names_in(place):
@@ -117,7 +119,7 @@ class ShardFiles:
                         (place / name).unlink()
 
     def drop_shards(self) -> None:
-        """Delete all shards that need not stay, as far as the system lets."""
+        """Delete all shards that need not be kept, as far as the system allows."""
         with suppress(OSError):
             for file in self._shard_files():
                 span = _span(file.name)
@@ -128,7 +130,7 @@ class ShardFiles:
                     (self.path / SHARDS / name).rmdir()
 
     def shard(self, number: int) -> State:
-        """The state of a finished shard; LostShardError if it is gone or was changed since."""
+        """The state of a finished shard; LostShardError if it is gone or has changed."""
         return self.span((number, number))
 
     def span(self, span: Span) -> State:
@@ -136,7 +138,7 @@ class ShardFiles:
         return next(self.states([span]))
 
     def states(self, spans: Sequence[Span]) -> Iterator[State]:
-        """Several of them, one after another; each folder is listed once."""
+        """Several states, one after another; each folder is listed once."""
         wanted = set(spans)
         files = {
             _span(name): place / name
@@ -158,7 +160,7 @@ class ShardFiles:
         return self.owner.encode() + b"\n"
 
     def _opened(self, file: Path) -> bytes | None:
-        """What a shard of the owner holds; None if it is another run's, damaged or gone."""
+        """The content of one of the owner's shards; None if it is another run's, damaged or gone."""
         try:
             content = file.read_bytes()
         except FileNotFoundError:  # another process has merged it
@@ -170,7 +172,7 @@ class ShardFiles:
         return self.path / SHARDS / _folder(span[0])
 
     def _names(self) -> list[str]:
-        """Below the folder of shards; listed again, as other processes write too."""
+        """Names in the folder of shards, listed again, as other processes write too."""
         place = self.path / SHARDS
         return [
             f"{part}/{name}"
@@ -189,7 +191,7 @@ def numbers_in(spans: Iterable[Span]) -> set[int]:
 
 
 def spans_over(spans: Iterable[Span], size: int = 0) -> npt.NDArray[np.int64]:
-    """[number] in how many of the spans each lies; of at least `size` numbers, without a loop."""
+    """[number] how many of the spans contain it; of at least `size` numbers, without a loop."""
     first, last = np.fromiter(chain.from_iterable(spans), np.int64).reshape(-1, 2).T
     size = max(size, 1 + int(last.max(initial=-1)))
     change = np.bincount(first, minlength=size + 1) - np.bincount(last + 1, minlength=size + 1)
@@ -211,7 +213,7 @@ def _folders_near(span: Span) -> set[str]:
 
 @lru_cache(1 << 16)  # all names are looked at again and again
 def _span(name: str) -> Span | None:
-    """Which shards a file is of; None for a strange one."""
+    """The shards of a file; None for a foreign file."""
     if not name.endswith(".shard"):
         return None
     ends = name.rpartition("/")[2].partition("-")[0].split("..")
@@ -225,7 +227,7 @@ def _digest(content: bytes) -> str:
 
 
 def pack(state: State) -> bytes:
-    """Named arrays as bytes: safetensors, compressed; of rare counts only what is not 0."""
+    """Named arrays as compressed safetensors bytes; sparse counts store only non-zero entries."""
     from safetensors.numpy import save
 
     arrays = dict[str, np.ndarray[Any, Any]]()

@@ -1,4 +1,4 @@
-"""Compute the parts of a run in many processes that share nothing but its folder.
+"""Compute the parts of a run in processes that share only its folder.
 
 Each process begins with its own share of the parts and then takes what is left. It claims a part by
 a lease; leases save work and decide nothing: two that compute the same part write the same bits.
@@ -88,24 +88,24 @@ class KeptParts:
         return numbers_in(self.spans)
 
     def look(self, near: Span | None = None) -> set[Span]:
-        """What is there now, by its name, of any process; at least what bears on one span."""
+        """Parts that exist now, by name, of any process; at least those within one span."""
         assert self.folder is not None
         return self.folder.named_spans(near)
 
     def refreshed(self) -> bool:
-        """See what is finished by now, by any process; whether nothing is left to do."""
+        """Look for newly finished parts of any process; returns whether nothing is left to do."""
         assert self.folder is not None
         self.spans = self.look()
         self.folder.drop_merged(self.spans)  # a shard may have been computed twice
         return False
 
     def verify(self) -> None:
-        """Delete what is damaged, or of another run."""
+        """Delete parts that are damaged or belong to another run."""
         assert self.folder is not None
         self.spans = self.folder.finished_spans()
 
     def part(self, number: int, make: Callable[[], State]) -> State:
-        """Named arrays: what was kept under this number, else what `make` gives, then kept."""
+        """The stored arrays of this number, else those of `make`, which are then stored."""
         if self.folder is None:
             return make()
         if (number, number) in self.spans:
@@ -130,7 +130,7 @@ class KeptParts:
         last: bool = False,
         member: type[Member] | None = None,
     ) -> Iterator[State]:
-        """Several parts, in their order, as `part` gives them one by one.
+        """Yield several parts in order, as `part` returns each.
 
         Of several processes each computes some of them first, until all are there.
 
@@ -181,7 +181,7 @@ class KeptParts:
 
 @dataclass
 class Member:
-    """This process at work on the parts of a run.
+    """This process, which computes parts of a run.
 
     parts  their numbers, in reading order
     make   computes one
@@ -209,11 +209,13 @@ class Member:
         self.untold[np.delete(np.arange(self.size), parts)] = False
 
     def _mask(self, spans: Iterable[Span]) -> npt.NDArray[np.bool_]:
-        """[number] whether it lies in a span: of 100,000 parts a set would take 100 times more."""
+        """[number] whether it lies in a span; an array, as a set of 100,000 parts takes 100 times
+        more.
+        """
         return spans_over(spans, self.size) > 0
 
     def together(self, end: Callable[[], T | None]) -> T:
-        """Work with the others until `end` gives something.
+        """Work with the others until `end` returns something.
 
         raises  WrittenElsewhereError once another process has written the results
         """
@@ -236,7 +238,7 @@ class Member:
         raise WrittenElsewhereError("another process has written the results")
 
     def refreshed(self) -> bool:
-        """See what is finished by now, if it is time to; whether nothing is left to do."""
+        """Look for newly finished parts, if it is time to; returns whether nothing is left to do."""
         now = time.monotonic()
         self.fresh = now >= self.next_look
         if not self.fresh:
@@ -247,25 +249,25 @@ class Member:
         return over
 
     def all_there(self) -> bool:
-        """Whether nothing is left but the end."""
+        """Whether everything except the results is finished."""
         return bool(self.there[self.order].all())
 
     def finishing(self) -> bool:
-        """Whether this process, and no other, is to write the results from now on."""
+        """Whether this process, and no other, writes the results."""
         if not self.own.claim(FINISH) or self.run.refreshed():
             return False
         self.own.tell(state="finishing", doing="merging, intervals, control")
         return True
 
     def count(self) -> None:
-        """Tell which parts there are by now, of all processes."""
+        """Report the parts finished so far, of all processes."""
         new = np.flatnonzero(self.there[: self.size] & self.untold[: self.size])
         if len(new):
             self.untold[new] = False
             self.told(set(new.tolist()))
 
     def step(self) -> bool:
-        """Compute a part, or merge some, if there is anything to do."""
+        """Compute a part or merge some, if any can be."""
         for span in chain(self.merges(), ((number, number) for number in self._left())):
             with self.own.leased(self.lease(span)) as mine:
                 if mine and self.wanted(span, self.run.look(span)):
@@ -281,7 +283,7 @@ class Member:
         return text_of(span) if self.what == "shard" else f"{self.what}-{text_of(span)}"
 
     def merges(self) -> Iterable[Span]:
-        """Parts that are to be merged by now: none."""
+        """Parts that can be merged now: none."""
         return ()
 
     def work_on(self, span: Span) -> None:
@@ -297,11 +299,11 @@ class Member:
             self.own.tell(shards=record["shards"] + 1, seconds=round(seconds, 3), doing="")
 
     def wanted(self, span: Span, spans: set[Span]) -> bool:
-        """Whether it is not there; another may have finished it since the last look."""
+        """Whether a part is missing; another process may have finished it since the last look."""
         return not any(first <= span[0] and span[1] <= last for first, last in spans)
 
     def _left(self) -> Iterator[int]:
-        """Parts that are not there: those that nobody has claimed, and a few of the others."""
+        """Missing parts: unclaimed ones, and a few of the others'."""
         left = self.order[~self.there[self.order]]
         if not self.fresh:  # one after another of its own share, as a rule
             yield from left[:1].tolist()

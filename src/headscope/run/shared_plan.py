@@ -1,4 +1,4 @@
-"""Plan a run in many processes that share nothing but its folder: each plans some partitions.
+"""Plan a run in processes that share only its folder; each plans some partitions.
 
     RUN/processes/plan-KEY/shards/00003-HASH.shard   what partition 3 gives to the plan
 
@@ -46,7 +46,7 @@ from headscope.run.store import RESULTS
 
 
 def shared_plan(model: Model, corpus: Corpus, settings: Settings, own: TakingPart) -> Plan:
-    """The plan as `make_plan` gives it, made with other processes where there are partitions."""
+    """The plan of `make_plan`, made with other processes where there are partitions."""
     partitions = partitions_of(corpus)
     if len(partitions) == 1 or settings.limit is not None:
         return make_plan(model, corpus, settings)
@@ -85,13 +85,13 @@ _COUNTED = ("number", "first", "documents", "tokens", "examples", "partition")  
 
 class _PlanParts(KeptParts):
     def refreshed(self) -> bool:
-        """Likewise; nothing is planned together any more where the run has results."""
+        """As in `KeptParts`; nothing is planned together once the run has results."""
         assert self.own is not None
         return super().refreshed() or (self.own.place.parent / RESULTS).is_file()
 
 
 def state_of_part(part: PlanPart) -> State:
-    """What a partition gives to the plan, as arrays for a file."""
+    """The plan of a partition as arrays for a file."""
     packed = {
         "counts": part.counts.as_dict(),
         "listed": [*part.listed],
@@ -110,7 +110,7 @@ def state_of_part(part: PlanPart) -> State:
 
 
 def part_of_state(state: State, settings: Settings) -> PlanPart:
-    """What `state_of_part` has packed."""
+    """The plan that `state_of_part` packed."""
     packed = json.loads(state["told"].tobytes())
     counts = EncodeCounts(**packed["counts"])
     counts.reasons = {

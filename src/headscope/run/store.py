@@ -1,4 +1,4 @@
-"""A run folder on disk: its manifest, its shards and its results; and a finished run.
+"""A run folder on disk: manifest, shards and results; and a finished run as an object.
 
     RUN/manifest.json   the spec, versions, model and corpus; written before the first shard
     RUN/shards/*/       one file per finished shard, by the hash of its content; gone at the end
@@ -95,11 +95,11 @@ class RunFolder(ShardFiles):
         return manifest
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
-        """Replace the manifest; a checksum of its content goes with it."""
+        """Replace the manifest, and store a checksum of its content."""
         write_whole(self.path / MANIFEST, _sealed(manifest))
 
     def begin(self, manifest: Mapping[str, Any]) -> bool:
-        """Write the manifest unless another process has written one first; whether it did not."""
+        """Write the manifest unless another process was first; returns whether it was written."""
         try:
             write_whole(self.path / MANIFEST, _sealed(manifest), anew=True)
         except FileExistsError:
@@ -107,7 +107,7 @@ class RunFolder(ShardFiles):
         return True
 
     def check(self) -> None:
-        """Raise RunFolderError for a place that cannot hold a run; nothing is written."""
+        """Raise RunFolderError for a place that cannot hold a run; writes nothing."""
         place = self.path
         while not place.exists() and place != place.parent:
             place = place.parent
@@ -148,12 +148,12 @@ class RunFolder(ShardFiles):
         drop_all(self.path)  # who holds the folder alone knows that they are dead
 
     def drafts(self) -> list[Path]:
-        """What a process that was killed had begun to write."""
+        """Unfinished files of a killed process."""
         places = ("", "*/", "figures/*/", f"{SHARDS}/*/")
         return [file for place in places for file in self.path.glob(f"{place}{DRAFT}*")]
 
     def _remove(self) -> None:
-        """Remove what the run wrote; its manifest last: killed before, it is still a run."""
+        """Remove the run's files, the manifest last: if killed before, the folder is still a run."""
         for part in (self.path / self.parts).glob(f"*/{MANIFEST}"):
             with suppress(RunFolderError, OSError):  # what is no run of ours stays
                 run = RunFolder(part.parent)
@@ -175,7 +175,7 @@ class RunFolder(ShardFiles):
 
     @contextmanager
     def listing(self) -> Iterator[None]:
-        """Inside the context, what is written below the folder is listed as the run's own."""
+        """Inside the context, files written to the folder are listed as the run's own."""
         with noting_written() as written:
             try:
                 yield
@@ -200,7 +200,7 @@ class RunFolder(ShardFiles):
         return file.name.startswith(".") or (file.name == PROCESSES and file.is_dir())
 
     def put_results(self, content: bytes) -> str:
-        """Write atlas.nc; returns its sha256, for the manifest."""
+        """Write atlas.nc; returns its sha256 for the manifest."""
         write_whole(self.path / RESULTS, content)
         return hashlib.sha256(content).hexdigest()
 
@@ -211,7 +211,7 @@ class RunFolder(ShardFiles):
 
 
 def _check_kinds(part: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
-    """Raises TypeError for a part of another kind."""
+    """Raises TypeError for a field of the wrong type."""
     for name, kind in kinds.items():
         inner = isinstance(kind, dict)
         if name in part and not isinstance(part[name], dict if inner else kind):

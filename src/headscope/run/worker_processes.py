@@ -1,4 +1,4 @@
-"""Start worker processes that no signal of a terminal reaches, and stop them at once.
+"""Start worker processes that ignore the terminal's signals, and stop them at once.
 
 On Linux, workers are forked from a process that has imported what all of them need and computed
 nothing: these imports take longer than many a shard. Where a GPU is, whose libraries need not bear

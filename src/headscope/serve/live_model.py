@@ -21,11 +21,11 @@ from torch.nn.functional import cosine_similarity
 
 from headscope.core.head_names import counted_words, first
 from headscope.errors import InputError, ModelError
-from headscope.experiments.ablation.variants import StandIn, check
-from headscope.experiments.importance.objectives import TokenLoss
 from headscope.model.attention import AttentionCall
 from headscope.model.instrument import Instrument, Observer
+from headscope.model.language_model import TokenLoss
 from headscope.model.layer import LayerView
+from headscope.model.variants import StandIn, check
 from headscope.run.plan import encoded
 from headscope.serve.answers import Outcome, Read, told
 from headscope.serve.open_model import CLASSES, MASK, NEXT, OpenedModel

@@ -14,8 +14,8 @@ import torch
 from transformers import AutoModel
 
 from headscope.errors import ModelError
-from headscope.experiments.importance.objectives import CAUSAL, MASKED, load_language_model
 from headscope.model.checkpoint import Checkpoint, dtype_of, quietly
+from headscope.model.language_model import CAUSAL, MASKED, load_language_model
 from headscope.model.model import Model, load
 from headscope.run.memory import free_bytes
 from headscope.tasks.task_model import load_for_task, task_of

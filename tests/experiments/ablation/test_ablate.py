@@ -15,8 +15,8 @@ from headscope.experiments.ablation import ablate as module
 from headscope.experiments.ablation.ablate import AblationSettings, ablate, note_of
 from headscope.experiments.ablation.prune import Pruning, prune_curves
 from headscope.experiments.ablation.result import variant_name
-from headscope.experiments.ablation.variant_answers import Way, naive
-from headscope.experiments.ablation.variants import (
+from headscope.model.variant_answers import Way, naive
+from headscope.model.variants import (
     StandIn,
     mean_mixtures,
     pairs,

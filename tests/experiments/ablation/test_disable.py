@@ -8,9 +8,9 @@ import torch
 from experiments.ablation.classifiers import batch, classifier, sizes
 from headscope.errors import ModelError
 from headscope.experiments.ablation.pruned_checkpoint import check_disabled, disable, disabled
-from headscope.experiments.ablation.variant_answers import naive
-from headscope.experiments.ablation.variants import StandIn
 from headscope.model.model import forward
+from headscope.model.variant_answers import naive
+from headscope.model.variants import StandIn
 from model.families.tiny import FAMILIES
 
 GONE = frozenset({(0, 1), (1, 0), (1, 3)})

@@ -30,7 +30,7 @@ from headscope.experiments.ablation.removal_curves import (
     random,
 )
 from headscope.experiments.ablation.terms import best_order
-from headscope.experiments.ablation.variants import StandIn
+from headscope.model.variants import StandIn
 from headscope.run.atlas import Execution
 from headscope.run.store import open_run
 from headscope.tasks.metrics import draws_of

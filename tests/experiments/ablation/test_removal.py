@@ -16,8 +16,8 @@ from headscope.experiments.ablation.removal_curves import (
     greedy,
     random,
 )
-from headscope.experiments.ablation.variant_answers import Way, naive
-from headscope.experiments.ablation.variants import StandIn
+from headscope.model.variant_answers import Way, naive
+from headscope.model.variants import StandIn
 from headscope.tasks.predict import encode
 from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, data

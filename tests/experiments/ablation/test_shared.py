@@ -10,11 +10,11 @@ from transformers import BertConfig, BertForSequenceClassification
 from transformers.models.bert.modeling_bert import BertLayer
 
 from experiments.ablation.classifiers import NAMES, batch, classifier, examples, sizes
-from headscope.experiments.ablation.shared_prefix import SharedPrefix
-from headscope.experiments.ablation.variant_answers import Way, answering, choose_way, naive
-from headscope.experiments.ablation.variants import WAYS, StandIn, single_heads, whole_layers
 from headscope.model.linears import linears
 from headscope.model.model import Model, forward
+from headscope.model.shared_prefix import SharedPrefix
+from headscope.model.variant_answers import Way, answering, choose_way, naive
+from headscope.model.variants import WAYS, StandIn, single_heads, whole_layers
 from model.families.tiny import sharpened
 
 LENGTHS = (9, 6, 2)

@@ -8,11 +8,11 @@ import torch
 
 from experiments.ablation.classifiers import batch, classifier, sizes
 from headscope.errors import InputError
-from headscope.experiments.ablation.variant_answers import naive
-from headscope.experiments.ablation.variants import StandIn, even, mean_mixtures
 from headscope.model.attention import visible
 from headscope.model.instrument import Instrument
 from headscope.model.model import forward
+from headscope.model.variant_answers import naive
+from headscope.model.variants import StandIn, even, mean_mixtures
 
 LENGTHS = (9, 6, 2)
 

@@ -15,8 +15,8 @@ from torch import nn
 
 from headscope.experiments.circuits import prompts as P
 from headscope.experiments.circuits.prompts import Prompt
-from headscope.experiments.importance.objectives import LanguageModel
 from headscope.model.checkpoint import quietly
+from headscope.model.language_model import LanguageModel
 from headscope.model.model import Model
 from model.families.tiny import FAMILIES, UNLISTED, VOCABULARY, sharpened
 

@@ -9,8 +9,8 @@ import torch
 import transformers as T
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from headscope.experiments.importance.objectives import LanguageModel
 from headscope.model.checkpoint import quietly
+from headscope.model.language_model import LanguageModel
 from headscope.model.model import load
 
 _LINES = """

@@ -19,7 +19,7 @@ from headscope.experiments.circuits.retrieval import needles
 from headscope.experiments.circuits.section import circuit_findings
 from headscope.experiments.circuits.verdicts import verdicts
 from headscope.experiments.circuits.weight_maps import HeadMatrices, WeightMaps
-from headscope.experiments.importance.objectives import LanguageModel
+from headscope.model.language_model import LanguageModel
 from headscope.model.model import show_layers
 
 QUICK = {"sequences": 12, "length": made.LENGTH, "replicates": 12}

@@ -9,8 +9,6 @@ import torch
 from experiments.circuits.decoders import decoder, english_decoder, pairs
 from experiments.circuits.test_patching import projections, sides
 from headscope.errors import InputError
-from headscope.experiments.ablation.variant_answers import naive
-from headscope.experiments.ablation.variants import StandIn, single_heads
 from headscope.experiments.circuits.head_paths import (
     VIA,
     function_vectors,
@@ -18,6 +16,8 @@ from headscope.experiments.circuits.head_paths import (
     path_patch,
 )
 from headscope.experiments.circuits.prompts import encode_prompts, few_shots
+from headscope.model.variant_answers import naive
+from headscope.model.variants import StandIn, single_heads
 from reference.circuits import difference, head_inputs_of_all, patched
 
 

@@ -9,7 +9,7 @@ import torch
 from experiments.ablation.classifiers import NAMES, batch, classifier, sizes
 from headscope.experiments.importance.attribution import Grown, attributions, steps_of
 from headscope.experiments.importance.gradients import frozen
-from headscope.experiments.importance.objectives import TaskLoss
+from headscope.experiments.importance.task_loss import TaskLoss
 from headscope.model.instrument import Instrument
 from headscope.model.model import forward, run_network
 from headscope.tasks.task import Task

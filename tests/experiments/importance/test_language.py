@@ -17,8 +17,8 @@ from headscope.experiments.importance.importance import (
     ImportanceSettings,
     importance_to_text,
 )
-from headscope.experiments.importance.objectives import causal, load_language_model, masked
 from headscope.experiments.importance.section import integral_note
+from headscope.model.language_model import causal, load_language_model, masked
 from headscope.model.model import Model, run_network
 from headscope.run.atlas import Execution
 from model.families.tiny import FAMILIES

@@ -12,8 +12,8 @@ from experiments.ablation.classifiers import CAUSAL, NAMES, batch, classifier, s
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
 from headscope.experiments.importance.gradients import Streaming, following
-from headscope.experiments.importance.objectives import TaskLoss
 from headscope.experiments.importance.result import GradientSums
+from headscope.experiments.importance.task_loss import TaskLoss
 from headscope.model.batch import CATEGORIES, Batch, Vocabulary
 from headscope.model.linears import linears
 from headscope.model.model import run_network

@@ -1,4 +1,4 @@
-"""Give plain text words, tags and trees.
+"""Add words, tags and dependency trees to plain text.
 
 corpus ─► pieces of running text ─► parser (once) ─► CoNLL-U beside the corpus ─► sentences
 
@@ -40,14 +40,16 @@ SOURCE, PARSER = 40, 60  # characters at most of either in a name; a folder take
 
 
 def cache_key(corpus: Mapping[str, Any], annotator: Annotator, limit: int | None) -> str:
-    """Hex sha256 of all that the annotation depends on: content, reading options, parser, us."""
+    """Hex sha256 of everything the annotation depends on: content, reading options, parser,
+    headscope.
+    """
     parts = [RULES, __version__, corpus, annotator.name, annotator.version, limit]
     text = json.dumps(parts, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def cache_places(source: Path, annotator: Annotator, key: str) -> list[Path]:
-    """Where the annotation may lie: best beside the source, else in the user's cache folder."""
+    """Possible places of the annotation: beside the source, else in the user's cache folder."""
     parser = re.sub(r"[^\w.]+", "-", f"{annotator.name}-{annotator.version}").strip("-")
     name = f"{source.name[:SOURCE]}.{parser[:PARSER]}.{key[:12]}.conllu"
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -55,7 +57,7 @@ def cache_places(source: Path, annotator: Annotator, key: str) -> list[Path]:
 
 
 def is_intact(path: Path, key: str) -> bool:
-    """Whether the file holds all that was once written to it under this key."""
+    """Whether the file is complete and was written under this key."""
     try:
         with path.open("rb") as file:
             line = file.readline(1000)
@@ -68,7 +70,9 @@ def is_intact(path: Path, key: str) -> bool:
 def write_cache(
     path: Path, key: str, documents: Iterable[tuple[str, Sequence[list[Tree]]]]
 ) -> Path:
-    """Writes the trees of each piece, whole; raises UnwrittenError, and what `documents` raises."""
+    """Writes the trees of each piece atomically; raises UnwrittenError, and what `documents`
+    raises.
+    """
 
     def write(draft: str) -> None:
         digest = hashlib.sha256()
@@ -85,7 +89,7 @@ def write_cache(
 
 
 def read_cache(path: Path) -> Iterator[tuple[int, dict[int, list[Tree]]]]:
-    """Number of each document that has any tree, and the trees of its pieces by their number."""
+    """Number of each document with trees, and the trees of its pieces by their number."""
     with path.open("rb") as file:
         file.readline()
         if not file.read(1):
@@ -116,7 +120,7 @@ Progress = Callable[[int], None]
 
 
 class AnnotatedCorpus(Displayed):
-    """A corpus whose plain text a parser has cut into sentences, tagged and parsed.
+    """A corpus of plain text, split into sentences, tagged and parsed by a parser.
 
     corpus     any corpus
     annotator  `spacy:MODEL`, `stanza:LANG`, or an object of your own (an `Annotator`)
@@ -147,7 +151,7 @@ class AnnotatedCorpus(Displayed):
         self._documents: tuple[Document, ...] | None = None
 
     def __iter__(self) -> Iterator[Document]:
-        """Yields the documents, in the order of the corpus; annotates them if that is to be done.
+        """Yields the documents in the order of the corpus; annotates them first if necessary.
 
         raises  InputError if the parser cannot be loaded, CorpusError as the corpus does
         """
@@ -158,7 +162,7 @@ class AnnotatedCorpus(Displayed):
             yield from self._read(self._file)
 
     def facts(self) -> dict[str, object]:
-        """The corpus, and who annotates it."""
+        """The corpus, and its parser."""
         return {"corpus": self.corpus, "annotator": f"by {self.annotator.name}"}
 
     def describe(self) -> dict[str, Any]:
@@ -167,7 +171,7 @@ class AnnotatedCorpus(Displayed):
         return {**self.corpus.describe(), "annotator": by}
 
     def prepare(self, progress: Progress | None = None) -> Path | None:
-        """Annotates the corpus, unless that has been done.
+        """Annotates the corpus, unless it is annotated already.
 
         progress  called with the number of documents that are annotated
         returns   the file that holds the annotation; None if it is held in memory
@@ -243,7 +247,7 @@ SENTENCE_END = re.compile(r"[.!?]['\"”’»)\]]*\s*$")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Neighbouring passages that are parsed as one, or left as they are.
+    """Neighbouring passages that are parsed as one text, or left unchanged.
 
     passages  the passages
     texts     what the parser is given, one after the other; none where there is nothing to parse
@@ -288,7 +292,7 @@ def _texts(passage: Passage) -> list[str]:
 
 
 def _runs(passages: Sequence[Passage]) -> Iterator[tuple[Passage, ...]]:
-    """Passages that belong together.
+    """Groups of passages that belong together.
 
     A passage without a mark at its end was cut by the end of its line. In text that was wrapped at
     some width the sentence goes on; else the line was a heading or an item, all by itself.

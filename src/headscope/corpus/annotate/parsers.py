@@ -18,7 +18,7 @@ from headscope.errors import InputError
 
 
 def annotator_of(name: str) -> Annotator:
-    """The annotator that a name on the command line stands for; nothing is loaded yet.
+    """The annotator of a name on the command line, not loaded yet.
 
     raises  InputError for an unknown kind, or with the command that installs what is missing
     """
@@ -30,7 +30,7 @@ def annotator_of(name: str) -> Annotator:
 
 
 def installed_parsers() -> list[str]:
-    """What `annotator_of` would take here, with versions; spaCy's pipelines and stanza as such."""
+    """Valid arguments of `annotator_of` on this machine, with versions."""
     pipelines = sorted(installed_pipelines().items()) if _version("spacy") else []
     stanza = _version("stanza")
     there = [f"spacy:{name} {version}" for name, version in pipelines]

@@ -45,7 +45,7 @@ FORMS = {
 
 
 def documents(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
-    """Place and passage of each document of a file; a fault, where anything in it is wrong.
+    """Place and passage of each document of a file, or its fault.
 
     A part is a document of its own (`name part 0`): coreference is only marked within parts. A
     document with a hole is no document to ask for antecedents in, so one malformed row leaves it
@@ -68,7 +68,7 @@ def documents(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """The lines between two marks of a file, and the marks, if they are there."""
+    """The lines between two marks of a file, and the marks if present."""
 
     begin: FileLine | None
     lines: list[FileLine]
@@ -80,7 +80,7 @@ class _Block:
         return next(line.number for line in (self.begin, *self.lines, self.end) if line)
 
     def name(self, label: str) -> str:
-        """`name part 0`, as the first line has it."""
+        """`name part 0`, from the first line."""
         begin = self.begin
         stated = "" if begin is None or begin.fault else begin.text.removeprefix(BEGIN).strip()
         name, mark, part = stated.rpartition("part ")
@@ -191,7 +191,7 @@ def _marks(row: _ConllRow, place: int) -> Iterator[Mark]:
 
 
 def _tree(rows: Sequence[_ConllRow]) -> Tree | None:
-    """The parse of a sentence, with the numbers of its words as leaves; None where it has none."""
+    """The parse tree of a sentence, with word numbers as leaves; None without one."""
     bits = [row.columns[PARSE] for row in rows]
     if not any("(" in bit for bit in bits):
         return None

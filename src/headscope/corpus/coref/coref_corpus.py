@@ -38,7 +38,7 @@ WORD = re.compile(rf"{CLITIC}|\w+(?:(?!{CLITIC})[-'’]\w+)*|[^\w\s]")
 
 @dataclass(frozen=True, init=False, repr=False)
 class CorefCorpus(FileCorpus):
-    """Files with coreference; every document is one passage of bare words, with mentions.
+    """Files with coreference; each document is one passage of words, with mentions.
 
     on_error  what to do with a malformed document, see `FileCorpus`
 
@@ -94,7 +94,7 @@ def _neither(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
 
 
 def gap_documents(path: FilePart, label: str) -> Iterator[tuple[str, Passage]]:
-    """Place and passage of each row; a fault, where anything in it is wrong.
+    """Place and passage of each row, or its fault.
 
     Every row is a document of its own, with three mentions: the pronoun and the names A and B. A
     name that corefers with the pronoun is of the entity `pronoun`, another of its own. Offsets

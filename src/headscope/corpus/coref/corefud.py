@@ -11,7 +11,7 @@ from headscope.corpus.files import Fault
 
 
 def document_passage(name: str, sentences: Sequence[ConlluSentence]) -> Passage:
-    """All words of a document, bare, with its mentions; its first fault if it has any.
+    """All words of a document as one passage, with its mentions; its first fault if it has any.
 
     A document with a hole is no document to ask for antecedents in, so one malformed sentence
     leaves it out as a whole.

@@ -141,7 +141,7 @@ def _head_child(names: Sequence[str], *, noun: bool) -> int:
 
 
 def surface_head(forms: Sequence[str]) -> int:
-    """The head of a mention of which only the words are known; 0-based within it.
+    """The head of a mention without annotation; 0-based within it.
 
     The last word before the first preposition, relative word, reflexive, comma or the like (of
     which none counts as the first word); possessive 's and punctuation are passed over: "the
@@ -179,7 +179,7 @@ def with_kinds(
     *,
     starts: Collection[int],
 ) -> tuple[Mention, ...]:
-    """The mentions with their kind, which is that of the head word.
+    """The mentions with their kind, taken from the head word.
 
     words, tags  [word] of the whole document
     starts       0-based first words of its sentences

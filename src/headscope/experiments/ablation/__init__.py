@@ -1,4 +1,4 @@
-"""Which heads does a task need? Heads are switched off, alone or together, and the task is scored.
+"""Ablation: switch heads off, alone or together, and score the task without them.
 
 variants ─► variant_answers (see `shared_prefix`, or the naive way) ─► effects ─► a run
 `prune` removes heads one after another; `pruned_checkpoint` writes a model without them.

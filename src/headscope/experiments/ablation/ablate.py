@@ -20,11 +20,12 @@ from headscope.core.results import layer_place, printable
 from headscope.core.settings_table import SettingsTable, documented, keywords, settings_of
 from headscope.corpus.packing import batches
 from headscope.errors import InputError
-from headscope.experiments.ablation import variants
 from headscope.experiments.ablation.effects import Answers, effects
 from headscope.experiments.ablation.findings import most_moved
 from headscope.experiments.ablation.result import ablation_result
-from headscope.experiments.ablation.variant_answers import (
+from headscope.model import variants
+from headscope.model.linears import linears
+from headscope.model.variant_answers import (
     BATCH_TOKENS,
     Way,
     answering,
@@ -32,8 +33,7 @@ from headscope.experiments.ablation.variant_answers import (
     small_batches,
     sweep,
 )
-from headscope.experiments.ablation.variants import StandIn, Variant
-from headscope.model.linears import linears
+from headscope.model.variants import StandIn, Variant
 from headscope.run.analysis import Scope
 from headscope.run.atlas import Execution
 from headscope.run.experiment import ExperimentRequest, in_parts, of_task, run_experiment

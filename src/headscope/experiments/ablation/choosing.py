@@ -1,4 +1,4 @@
-"""By which examples, and by which importance, the heads that go are chosen; read before torch."""
+"""Choose the examples and importance scores by which heads are pruned; imports no torch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def chosen_by(
     seed: int,
     here: bool,
 ) -> tuple[TaskData, tuple[str, ...]]:
-    """Examples by which heads are chosen; those that are scored where there are no others.
+    """The examples by which heads are chosen; the scored examples if no others are named.
 
     choose  how many at most; None: CHOOSE, at most the limit of those that are scored
     here    the scored ones were read before: nobody knows where there are others
@@ -54,7 +54,7 @@ def chosen_by(
 def importance_of(
     source: Run | str | Path | None, variant: str | None
 ) -> tuple[xr.DataArray | None, str]:
-    """[layer, head] of a run of `importance`, and what it is called."""
+    """Importance [layer, head] from a run of `importance`, and its name."""
     if source is None:
         return None, "given"
     run = source if isinstance(source, Run) else open_run(source)
@@ -69,7 +69,7 @@ def importance_of(
 
 
 def checked_layers(importance: xr.DataArray | None, shape: Shape) -> Float64 | None:
-    """[layer, head]; InputError for an importance of other layers than the model's."""
+    """The importance [layer, head]; InputError if its layers are not the model's."""
     if importance is None:
         return None
     layers = importance["layer"].values.tolist()

@@ -1,4 +1,4 @@
-"""Measures how much a score changes when heads are off, and tests whether that is more than chance.
+"""Measures how a score changes without heads, and tests the change against chance.
 
 Every variant answers the same examples as the whole model, so differences are paired; intervals are
 over examples. That a difference is none is tested exactly where the score is an accuracy (McNemar
@@ -39,7 +39,7 @@ MARGIN = 0.01  # ours: a change that counts as none, a point of the score, or su
 
 @dataclass(frozen=True)
 class Effects:
-    """What becomes of the score and the loss in each variant.
+    """Effect of each variant on the score and on the loss.
 
     score, loss      [variant] with the heads off
     difference       [variant] score less that of the whole model, by the same examples
@@ -62,12 +62,12 @@ class Effects:
 
     @property
     def q(self) -> Float64:
-        """[variant] p, corrected within these variants."""
+        """[variant] p-values, adjusted for the number of these variants."""
         return corrected(self.p)
 
     @property
     def loss_q(self) -> Float64:
-        """[variant] p of the loss, corrected within these variants."""
+        """[variant] p-values of the loss, adjusted likewise."""
         return corrected(self.loss_p)
 
     @property
@@ -83,7 +83,7 @@ class Effects:
         return verdicts(turned, self.loss_q, self.loss_margin)
 
     def of(self, places: slice) -> Effects:
-        """Some of the variants: a family of their own."""
+        """The effects of some variants, adjusted as a family of their own."""
         kept: dict[str, Any] = {
             name: part.map(lambda end: end[places]) if isinstance(part, Estimate) else part[places]
             for name, part in vars(self).items()
@@ -137,7 +137,7 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
 
 
 def numbers_told(task: Task, answers: Answers) -> Answers:
-    """[…, example, class] logits as they are; of a regression [..., example], its one output."""
+    """[…, example, class] logits unchanged; for a regression [..., example], its only output."""
     return answers[..., 0] if task.is_regression else answers
 
 
@@ -153,7 +153,7 @@ def losses_of(task: Task, labels: Array, answers: Answers) -> Float64:
 
 
 def _difference(apart: Float64) -> Estimate:
-    """The interval of a change of the score, also of one that is the same in all examples."""
+    """The interval of a change of the score; also where the change is the same in all examples."""
     parts, same = estimate(apart), estimate(apart, bounds=DIFFERENCE, sizes=even(apart))
     none = np.isnan(parts.low)
     low, high = (np.where(none, *pair) for pair in ((same.low, parts.low), (same.high, parts.high)))
@@ -161,7 +161,7 @@ def _difference(apart: Float64) -> Estimate:
 
 
 def _constant_loss(task: Task, labels: Array) -> float:
-    """The loss of the best answer that is always the same: an entropy in nats, or a variance."""
+    """Loss of the best constant answer: an entropy in nats, or a variance."""
     if task.is_regression:
         return float(np.var(labels.astype(np.float64)))
     shares = np.bincount(labels.astype(np.int64)) / len(labels)
@@ -169,7 +169,7 @@ def _constant_loss(task: Task, labels: Array) -> float:
 
 
 def verdicts(difference: Estimate, q: Float64, margin: float) -> list[str]:
-    """What each change says of the heads that were off: helpful, harmful, no effect, cannot tell.
+    """The verdict on each change: helpful, harmful, no effect, cannot tell.
 
     difference  [variant] of the score, or of what falls as the loss rises
     margin      a change that counts as none
@@ -189,7 +189,7 @@ def verdicts(difference: Estimate, q: Float64, margin: float) -> list[str]:
 
 
 def corrected(p: Float64) -> Float64:
-    """p as Benjamini and Hochberg adjust them; NaN stays and does not count."""
+    """p-values adjusted by Benjamini and Hochberg (1995); NaN stays and is not counted."""
     from scipy.stats import false_discovery_control
 
     out = np.full_like(p, np.nan)

@@ -1,4 +1,4 @@
-"""Says in sentences with numbers what switching heads off and removing them changed.
+"""Sentences on what switching heads off or removing them changed, with numbers.
 
 The score of the whole model; which heads and layers it needs; what their absence does to answers;
 how many heads can go. The sentences say what was found, whatever it is.
@@ -22,7 +22,7 @@ NAMED = 3  # heads that a sentence names
 
 
 def ablation_findings(tree: xr.DataTree) -> list[str]:
-    """What switching heads off did, in sentences."""
+    """Sentences on the effect of switching heads off."""
     ablation = needed(tree, "ablation")
     parts = (
         whole_finding,
@@ -37,13 +37,13 @@ def ablation_findings(tree: xr.DataTree) -> list[str]:
 
 
 def pruning_findings(tree: xr.DataTree) -> list[str]:
-    """What removing heads did, in sentences."""
+    """Sentences on the effect of removing heads."""
     pruning = needed(tree, "pruning")
     return [can_go_finding(pruning), half_finding(pruning)]
 
 
 def task_findings(tree: xr.DataTree) -> list[str]:
-    """All sentences that a run about a task allows: of its questions, by their place."""
+    """All sentences on a task that the results of a run allow, ordered by question."""
     return [sentence for part in parts("findings", in_run(tree)) for sentence in part(tree)]
 
 
@@ -51,7 +51,7 @@ def task_findings(tree: xr.DataTree) -> list[str]:
 
 
 def whole_finding(ablation: xr.Dataset) -> str:
-    """The score of the whole model, and that of the most frequent answer."""
+    """The score of the whole model, beside that of always giving the most frequent answer."""
     n, name = ablation.sizes["example"], capital(terms.metric_name(ablation))
     score = (
         f"{name} of the whole model on {terms.task_name(ablation)} is {terms.score_text(ablation)}"
@@ -72,14 +72,14 @@ def verdict_finding(ablation: xr.Dataset) -> str:
 
 
 def loss_finding(ablation: xr.Dataset) -> str:
-    """The same by the loss, which is finer."""
+    """How many heads are helpful, harmful or without effect by the loss, which is finer."""
     words = terms.verdict_text(ablation, "loss_verdict")
     return f"By the loss, to which every example counts: {words}.{_named(ablation, 'loss_')}"
 
 
 def extremes_finding(ablation: xr.Dataset) -> str:
-    """The largest fall and the largest rise, and whether a rise is more than chance; or that the
-    examples can tell none, and what they could tell.
+    """The largest fall and rise of the score, and whether the rise exceeds chance; else how large
+    an effect these examples could have shown.
     """
     apart = estimate(ablation, "difference").map(np.ravel)
     if not np.isfinite(apart.value).any():
@@ -111,7 +111,7 @@ def extremes_finding(ablation: xr.Dataset) -> str:
 
 
 def smallest_told(ablation: xr.Dataset) -> float:
-    """The smallest difference of one head that the examples could tell, corrected for all heads.
+    """The smallest effect of one head that these examples could have shown, adjusted for all heads.
 
     Of an accuracy, exactly: as many answers, all changed in one direction, as McNemar's test needs.
     Else about: the median head's interval, stretched to so many tests (Bonferroni). NaN where
@@ -173,7 +173,7 @@ def layers_finding(ablation: xr.Dataset) -> str:
 
 
 def answers_finding(ablation: xr.Dataset) -> str:
-    """How many answers hang on single heads; '' for a regression."""
+    """How many answers single heads change; '' for a regression."""
     if "lost" not in ablation:
         return ""
     lost, gained = (float(ablation[name].mean()) for name in ("lost", "gained"))
@@ -187,7 +187,7 @@ def answers_finding(ablation: xr.Dataset) -> str:
 
 
 def groups_finding(ablation: xr.Dataset) -> str:
-    """Whether heads stand in for each other; '' without groups."""
+    """Whether heads are redundant with each other; '' without groups."""
     if "group_interaction" not in ablation:
         return ""
     beyond = ablation["group_interaction"].values
@@ -204,7 +204,7 @@ def groups_finding(ablation: xr.Dataset) -> str:
 
 
 def _named(ablation: xr.Dataset, start: str) -> str:
-    """` Helpful: L2·H9 (−1.4 points […]).`, those that change most first."""
+    """` Helpful: L2·H9 (−1.4 points […]).`, the largest changes first."""
     words, heads = ablation[f"{start}verdict"].values.ravel(), ablation.sizes["head"]
     apart = estimate(ablation, f"{start}difference").map(np.ravel)
     order = np.argsort(-np.abs(apart.value), kind="stable").tolist()
@@ -229,7 +229,7 @@ def _loss_text(_: xr.Dataset, value: float, low: float, high: float) -> str:
 
 
 def can_go_finding(pruning: xr.Dataset) -> str:
-    """How many heads can go in each order, and what the other half of the examples says of it."""
+    """How many heads each order can remove, checked on the other half of the examples."""
     allowed = terms.points_text(pruning, float(pruning.attrs["allowance"]))
     can, best = pruning["can_go"], terms.best_order(pruning)
     orders = [
@@ -255,7 +255,7 @@ def can_go_finding(pruning: xr.Dataset) -> str:
 
 
 def half_finding(pruning: xr.Dataset) -> str:
-    """What half the heads cost, and what they would cost in random order."""
+    """The cost of removing half the heads, beside that of a random order."""
     removed, total = pruning["removed"].values, int(pruning.attrs["heads"])
     point = int(np.argmin(np.abs(removed - total / 2)))
     best, count = terms.best_order(pruning), int(removed[point])
@@ -277,7 +277,7 @@ def half_finding(pruning: xr.Dataset) -> str:
 
 
 def most_frequent(ablation: xr.Dataset) -> tuple[str, str] | None:
-    """The most frequent class and its share; None where the score is no accuracy."""
+    """The most frequent class and its share; None where the score is not accuracy."""
     classes = terms.class_names(ablation)
     if str(ablation.attrs["metric"]) != "accuracy" or not classes:
         return None
@@ -287,8 +287,8 @@ def most_frequent(ablation: xr.Dataset) -> tuple[str, str] | None:
 
 
 def moves(ablation: xr.Dataset) -> Floats:
-    """[example] how many single heads change the answer; of a regression, the mean size of what
-    a head changes.
+    """[example] number of single heads that change the answer; for a regression, the mean size of
+    the change.
     """
     after = ablation["prediction"].transpose("layer", "head", "example").values
     apart = np.abs(after - ablation["baseline_prediction"].values)  # [layer, head, example]
@@ -298,6 +298,6 @@ def moves(ablation: xr.Dataset) -> Floats:
 
 
 def most_moved(ablation: xr.Dataset) -> list[int]:
-    """Places of the examples whose answers single heads change, those that most change first."""
+    """The examples whose answers single heads change, those with most changes first."""
     size = moves(ablation)
     return [place for place in np.argsort(-size, kind="stable").tolist() if size[place] > 0]

@@ -27,8 +27,8 @@ from headscope.experiments.ablation import removal_curves
 from headscope.experiments.ablation.choosing import checked_layers, chosen_by, importance_of
 from headscope.experiments.ablation.removal_curves import Curves, Pruner
 from headscope.experiments.ablation.terms import RANDOM
-from headscope.experiments.ablation.variant_answers import BATCH_TOKENS, choose_way
-from headscope.experiments.ablation.variants import Head, StandIn, single_heads
+from headscope.model.variant_answers import BATCH_TOKENS, choose_way
+from headscope.model.variants import Head, StandIn, single_heads
 from headscope.run.atlas import Execution
 from headscope.run.experiment import ExperimentRequest, of_task, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress

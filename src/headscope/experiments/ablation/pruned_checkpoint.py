@@ -1,4 +1,4 @@
-"""Writes a model without some of its heads as a checkpoint that any other program can load.
+"""Writes a model without some of its heads as an ordinary checkpoint.
 
 What a head gives reaches the model through its rows of the output projection W_O alone. With these
 set to 0 the head adds nothing: the checkpoint stays as large and loads everywhere, and answers as
@@ -36,13 +36,13 @@ from headscope.core.results import (
 from headscope.core.whole_file import put_folder, replaceable
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.terms import best_order
-from headscope.experiments.ablation.variant_answers import naive
-from headscope.experiments.ablation.variants import Head, StandIn, Variant, heads_in
 from headscope.model.batch import Batch
 from headscope.model.checkpoint import quietly
 from headscope.model.families.sites import find_sites, registered
 from headscope.model.model import Model, forward
 from headscope.model.placement import refuse_spread
+from headscope.model.variant_answers import naive
+from headscope.model.variants import Head, StandIn, Variant, heads_in
 from headscope.model.weights import weights_sha256
 from headscope.run.store import Run
 
@@ -86,7 +86,7 @@ def disable(network: PreTrainedModel, heads: Variant, *, layers: int, per_layer:
 def disabled(
     network: PreTrainedModel, heads: Variant, *, layers: int, per_layer: int
 ) -> Iterator[None]:
-    """Inside the context the heads are switched off; afterwards the weights are what they were."""
+    """Inside the context the heads are switched off; afterwards the weights are restored."""
     projections = projections_of(network, layers=layers)
     before = {layer: projections[layer].weight.detach().clone() for layer, _ in heads}
     try:
@@ -101,7 +101,7 @@ def disabled(
 def check_disabled(
     network: PreTrainedModel, batch: Batch, heads: Variant, *, layers: int, per_layer: int
 ) -> None:
-    """Raises ModelError unless the model without the heads answers as with them replaced by 0."""
+    """Raises ModelError unless zeroed weights give the answers of zeroed head outputs."""
     wanted = naive(network, batch, [heads], StandIn("zero"))[1]
     with disabled(network, heads, layers=layers, per_layer=per_layer):
         logits = forward(network, *batch.inputs).logits
@@ -120,7 +120,8 @@ def check_disabled(
 def refuse_strangers(
     folder: Path, *, checkpoint: str | Path, run: str | Path | None = None
 ) -> None:
-    """Raises RunFolderError for a folder that is not ours, InputError for the checkpoint itself.
+    """Raises RunFolderError for a folder not written by headscope, InputError for the source
+    checkpoint.
 
     run  the folder of the curves, which must be another
     """
@@ -136,7 +137,7 @@ def refuse_strangers(
 def chosen_heads(
     pruning: xr.Dataset, *, order: str | None = None, remove: int | None = None
 ) -> tuple[str, list[Head]]:
-    """The order, and the heads that go: as many as the allowance permits unless told otherwise.
+    """The order, and the heads to remove: `remove` of them, or as many as the allowance permits.
 
     remove  a number of heads that the curves have a point for
     raises  InputError for an order that was not looked at
@@ -152,7 +153,7 @@ def chosen_heads(
 
 
 def note_of(run: Run, order: str, heads: Sequence[Head]) -> dict[str, Any]:
-    """What pruned.json says."""
+    """The content of pruned.json."""
     curve, model = run["pruning"], run.manifest["model"]
     scores = curve["score"].sel(order=order).values.astype(float).tolist()
     with naming_layers(run.tree), counting_from(1):
@@ -183,7 +184,7 @@ def note_of(run: Run, order: str, heads: Sequence[Head]) -> dict[str, Any]:
 
 
 def write_pruned(model: Model, run: Run, order: str, heads: Sequence[Head], folder: Path) -> Path:
-    """Writes the checkpoint without these heads; whole, or not at all.
+    """Writes the checkpoint without these heads, atomically.
 
     returns  the folder
     raises   HeadscopeError if it cannot be written
@@ -212,5 +213,5 @@ def write_pruned(model: Model, run: Run, order: str, heads: Sequence[Head], fold
 
 
 def _numbers(parts: Estimate) -> dict[str, float | None]:
-    """A value and its interval; None for what does not exist."""
+    """A value and its interval; None for what is missing."""
     return {name: json_number(end) for name, end in named_ends(at(parts)).items()}

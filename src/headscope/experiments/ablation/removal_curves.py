@@ -1,4 +1,4 @@
-"""Orders in which heads are removed one after another, and the scores of the model on the way.
+"""Orders in which heads are removed one by one, and the scores along the way.
 
 alone    by how little the loss rises without each head, the others being there
 greedy   step by step: of the heads that looked least needed, those without which the loss rises
@@ -25,9 +25,9 @@ from headscope.core.results import Variable, labelled, printable
 from headscope.errors import InputError
 from headscope.experiments.ablation.effects import losses_of, numbers_told
 from headscope.experiments.ablation.pruned_checkpoint import disabled
-from headscope.experiments.ablation.variant_answers import Way, answering, small_batches, sweep
-from headscope.experiments.ablation.variants import Head, StandIn, Variant
 from headscope.model.linears import linears
+from headscope.model.variant_answers import Way, answering, small_batches, sweep
+from headscope.model.variants import Head, StandIn, Variant
 from headscope.tasks.metrics import draws_of, main_score
 from headscope.tasks.predict import EncodedTask, outputs
 from headscope.tasks.task import Task
@@ -39,7 +39,7 @@ OURS = "headscope"
 
 @dataclass(frozen=True)
 class Pruner:
-    """A model, the examples by which heads are chosen, and how it is run.
+    """A model, the examples by which heads are chosen, and how variants are run.
 
     way           how single heads are switched off, see `variant_answers.choose_way`
     kind          linear maps, "onednn" or "stock"
@@ -61,7 +61,7 @@ class Pruner:
         return [(layer, head) for layer in range(shape.layers) for head in range(shape.heads)]
 
     def rises_without(self, heads: Sequence[Head], removed: Sequence[Head]) -> list[float]:
-        """[head] by how much the mean loss rises without each of these, others being gone."""
+        """[head] rise of the mean loss without each of these heads, given those already removed."""
         model, task, examples = self.model.model, self.model.task, self.choosing.examples
         variants: list[Variant] = [frozenset({head}) for head in heads]
         total, size = np.zeros(len(heads) + 1), self.batch_tokens
@@ -76,7 +76,7 @@ class Pruner:
         return rises
 
     def answers_without(self, scoring: EncodedTask, removed: Sequence[Head]) -> Float64:
-        """[example, class] or [example] what the model answers once these heads are gone."""
+        """[example, class] or [example] answers of the model without these heads."""
         with self._without(removed):
             answers = outputs(self.model, scoring, batch_tokens=self.batch_tokens)
         self.advance(len(answers))
@@ -92,13 +92,13 @@ class Pruner:
 
 
 def alone(pruner: Pruner) -> dict[Head, float]:
-    """Head → by how much the loss rises without it alone; those that rise least come first."""
+    """Head → rise of the loss without it alone; the smallest rise comes first."""
     rises = dict(zip(pruner.heads, pruner.rises_without(pruner.heads, []), strict=True))
     return dict(sorted(rises.items(), key=lambda item: item[1]))
 
 
 def greedy(pruner: Pruner, *, step: int, start: Mapping[Head, float]) -> list[Head]:
-    """All heads in the order in which they are removed: at each step those that are missed least.
+    """All heads in order of removal: each step removes those whose absence costs least.
 
     step   heads removed between two looks; candidates are LOOKED_AT times as many, those whose loss
            rose least when they were last looked at (lazy greedy: Minoux 1978)
@@ -116,7 +116,7 @@ def greedy(pruner: Pruner, *, step: int, start: Mapping[Head, float]) -> list[He
 
 
 def greedy_variants(heads: int, step: int) -> int:
-    """How often the model is run over the examples by `greedy`: of all its looks, the heads + 1."""
+    """Number of variants that `greedy` evaluates on all examples."""
     return sum(min(LOOKED_AT * step, left) + 1 for left in range(heads, 0, -step) if left > step)
 
 
@@ -128,13 +128,13 @@ def given(importance: Float64) -> list[Head]:
 
 
 def random(heads: Sequence[Head], *, seed: int) -> list[Head]:
-    """All heads in an order drawn by the seed."""
+    """All heads in a random order, drawn from the seed."""
     drawn = generator(seed, "order of removal").permutation(len(heads))
     return [heads[at] for at in drawn.tolist()]
 
 
 def counts(heads: int, step: int, *, also: int | None = None) -> list[int]:
-    """How many heads are gone at each point of a curve: none, every step, one more, all."""
+    """Number of heads removed at each point of a curve: 0, every step, one more, all."""
     return sorted({*range(0, heads, step), heads, *(() if also is None else (also,))})
 
 
@@ -207,7 +207,7 @@ def pruning_result(curves: Curves, *, allowance: float, replicates: int, seed: i
 
 
 def _most(differences: Float64, removed: Sequence[int], allowance: float) -> Float64:
-    """[order] the most heads gone whose difference [order, point] is within the allowance."""
+    """[order] the most heads removed whose difference [order, point] is within the allowance."""
     within = np.nan_to_num(differences, nan=-np.inf) >= -allowance - 1e-12
     if not within.any(1).all():  # not even with every head in its place
         raise InputError(
@@ -220,7 +220,7 @@ def _most(differences: Float64, removed: Sequence[int], allowance: float) -> Flo
 def _held_out(
     curves: Curves, *, allowance: float, replicates: int, seed: int
 ) -> tuple[Float64, Estimate]:
-    """[order] how many heads can go by one half of the examples, and what that costs the other."""
+    """[order] heads that can go by one half of the examples, and the cost on the other half."""
     task, labels = curves.task, curves.labels
     half = halves(curves.ids, seed=seed)
     first, second = half == 0, half == 1

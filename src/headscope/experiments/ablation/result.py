@@ -1,4 +1,4 @@
-"""Makes labelled numbers of the answers of a run of `headscope ablate`, and tables of them.
+"""Converts the answers of an ablation into labelled results and tables.
 
 Of every head `x[layer, head]`, of every layer `layer_x[layer]`, and of groups of heads, where some
 were asked for, `group_x[group]`; x being what `Effects` has. The answers themselves are kept as
@@ -39,7 +39,7 @@ from headscope.tasks.metrics import draws_of, predicted, score_estimate
 from headscope.tasks.task import Task
 
 if TYPE_CHECKING:
-    from headscope.experiments.ablation.variants import Variant
+    from headscope.model.variants import Variant
 
 SOURCE = "Kovaleva et al. 2019, §4.6"
 OURS = "headscope"
@@ -130,7 +130,7 @@ def ablation_result(
 def _of_whole_model(
     task: Task, labels: Array, answers: Float64, replicates: int
 ) -> dict[str, Variable]:
-    """Of its answers [example, output]."""
+    """Variables of the whole model, from its answers [example, output]."""
     scores = draws_of(task, labels, answers, replicates=replicates)
     baseline = score_estimate(task, scores, len(labels))
     loss = float(losses_of(task, labels, answers).mean())
@@ -141,7 +141,7 @@ def _of_whole_model(
 
 
 def _beyond(change: Float64, groups: Sequence[Variant], heads: int) -> Float64:
-    """[group] what each changes beyond the sum of its heads; `change` has the groups last."""
+    """[group] effect of each group beyond the sum of its heads; `change` has the groups last."""
     alone = [sum(change[layer * heads + head] for layer, head in group) for group in groups]
     beyond: Float64 = change[-len(groups) :] - np.array(alone)
     return beyond
@@ -184,7 +184,7 @@ def _loss_unit(task: Task) -> str:
 
 
 def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
-    """The tables of effects and of answers that change; none where the run has no ablation.
+    """Tables of effects and of changed answers; none for a run without ablation.
 
     ablation_effects  one row per head, then per layer, then per group: name (as papers count),
                       layer and head (from 0; missing where there is none), score, difference with
@@ -208,7 +208,7 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
 
 
 def _places(ablation: xr.Dataset) -> dict[str, pd.DataFrame]:
-    """By the start of a variable's name: name, layer and head of each variant."""
+    """Name, layer and head of each variant, keyed by the prefix of a variable's name."""
     numbers, heads = ablation["layer"].values.tolist(), ablation.sizes["head"]
     places = [(layer, head) for layer in numbers for head in range(heads)]
     of_heads = [{"name": own_name(*place), "layer": place[0], "head": place[1]} for place in places]

@@ -1,4 +1,4 @@
-"""What a report says of heads that are switched off or removed: opening, sections, tables."""
+"""Report sections on heads that are switched off or removed."""
 
 import math
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ BEGUN = {"new head": "with an untrained head", "random": "with random weights", 
 
 
 def heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
-    """What a run about a task asks, and which of these words are the name of its model."""
+    """The heading of a run about a task, and which part of it is the model's name."""
     before, after = "Which heads of ", " matter?"
     if (ablation := group(tree, "ablation")) is not None:
         after = f" does {terms.task_name(ablation)} need?"
@@ -66,7 +66,7 @@ def scores_table(tree: xr.DataTree, manifest: Mapping[str, Any]) -> Table | None
 
 
 def heads_table(ablation: xr.Dataset) -> Table:
-    """The heads that change the loss most."""
+    """The heads with the largest effect on the loss."""
     heads, most = ablation.sizes["head"], _largest(ablation["loss_difference"])
     rows = [_row(ablation, head_name(unit, heads), "", unit) for unit in most]
     caption = (
@@ -85,7 +85,7 @@ def layers_table(ablation: xr.Dataset) -> Table:
 
 
 def groups_table(ablation: xr.Dataset) -> Table | None:
-    """The groups of heads that were off together, those that go beyond their heads first."""
+    """The groups of heads switched off together, those with most interaction first."""
     if "group_interaction" not in ablation:
         return None
     beyond = ablation["group_interaction"]
@@ -105,7 +105,7 @@ def groups_table(ablation: xr.Dataset) -> Table | None:
 
 
 def answers_table(ablation: xr.Dataset) -> Table | None:
-    """The examples whose answers change with most heads off."""
+    """The examples whose answers most heads change."""
     places = most_moved(ablation)[:LISTED]
     if not places:
         return None
@@ -141,7 +141,7 @@ def answers_table(ablation: xr.Dataset) -> Table | None:
 
 
 def orders_table(pruning: xr.Dataset) -> Table:
-    """How many heads can go in each order, and what that costs elsewhere."""
+    """How many heads each order can remove, and the cost on held-out examples."""
     random = terms.by_chance(pruning)
     rows = []
     for place in (*np.flatnonzero(~random), *np.flatnonzero(random)):
@@ -265,7 +265,7 @@ def _effects_caption(ablation: xr.Dataset) -> str:
 
 
 def _who(ablation: xr.Dataset, place: int, *, most: int = 3) -> str:
-    """The heads without which an answer moves farthest; of classes, those that flip it first."""
+    """The heads without which an answer changes most; for classes, those that flip it first."""
     after = ablation["prediction"].isel(example=place).transpose("layer", "head").values
     apart = np.abs(after - ablation["baseline_prediction"].values[place]).ravel()  # [unit]
     if ablation.attrs["classes"]:  # of those that flip it, the ones that matter most to the loss

@@ -1,4 +1,4 @@
-"""Terms, labels and wording of the results on heads that are switched off or removed."""
+"""Terms, labels and wording of the results on ablation and pruning."""
 
 import math
 from collections import Counter
@@ -87,12 +87,12 @@ METRICS = {
 
 
 def order_name(name: str) -> str:
-    """An order of removal in words."""
+    """The name of an order of removal."""
     return ORDERS.get(name, f"by {printable(name)}" if not name.startswith(RANDOM) else name)
 
 
 def best_order(pruning: xr.Dataset) -> str:
-    """The order in which most heads can go, random ones left out; the first of equals."""
+    """The order that removes most heads, random ones left out; the first of equals."""
     names = chosen_orders(pruning)
     can = [float(pruning["can_go"].sel(order=name)) for name in names]
     return names[int(np.argmax(can))]
@@ -110,7 +110,7 @@ def by_chance(pruning: xr.Dataset) -> npt.NDArray[np.bool_]:
 
 
 def verdict_counts(ablation: xr.Dataset, variable: str = "verdict") -> dict[str, int]:
-    """How many are helpful, harmful, without effect, and of how many these cannot tell."""
+    """Number of variants by verdict."""
     words = (str(word) for word in ablation[variable].values.ravel())
     counts = Counter(VERDICTS[-1] if word in FORMER else word for word in words)
     return {word: counts[word] for word in VERDICTS}
@@ -123,7 +123,7 @@ def verdict_text(ablation: xr.Dataset, variable: str = "verdict") -> str:
 
 
 def remarks(tree: xr.DataTree) -> list[list[str]]:
-    """[unit] what each head is for the task, `helpful by the loss`; none where it is not known."""
+    """[unit] verdicts on each head, `helpful by the loss`; empty where unknown."""
     ablation, (layers, heads) = group(tree, "ablation"), shape(tree)
     if ablation is None:
         return [[]] * (layers * heads)
@@ -163,7 +163,7 @@ def in_percent(result: xr.Dataset) -> bool:
 
 
 def score_unit(result: xr.Dataset) -> str:
-    """What changes of the score are counted in: points, or nothing."""
+    """Unit of a change of the score: points, or none."""
     return "points" if in_percent(result) else ""
 
 
@@ -175,7 +175,7 @@ def score_text(ablation: xr.Dataset) -> str:
 def points_text(
     result: xr.Dataset, value: float, *, signed: bool = False, beside: tuple[float, ...] = ()
 ) -> str:
-    """A difference of scores: `0.5 points` of a share, else as it is; signed with + or −.
+    """A difference of scores: `0.5 points` of a share, else the number; signed with + or −.
 
     beside  numbers that are written with as many decimals, such as its ends
     """

@@ -1,4 +1,4 @@
-"""Aligns words by cross-attention, by weights and by norms, in every head and layer.
+"""Aligns words by cross-attention weights and by vector norms, in every head and layer.
 
     gold = read_gold(["DeEn"])
     run = align(load_translator("Helsinki-NLP/opus-mt-de-en", languages=gold.languages), gold)
@@ -106,7 +106,7 @@ def _counts(translator: Translator, encoded: Sequence[EncodedPair], kind: str) -
 
 
 def _example(one: EncodedPair) -> Example:
-    """What both sides read, for the manifest: the source is segment 0, the target 1."""
+    """Both sentences as one example for the manifest: the source is segment 0, the target 1."""
     ids = np.concatenate([one.source.ids, one.target.ids])
     word = np.concatenate([one.source.word, one.target.word])
     segments = np.repeat([0, 1], [len(one.source), len(one.target)])
@@ -114,7 +114,7 @@ def _example(one: EncodedPair) -> Example:
 
 
 def counts_of(translator: Translator, batch: Sequence[EncodedPair]) -> State:
-    """Counts the links of a batch of pairs, run with the reference target.
+    """Counts the links of a batch of pairs, with the reference translation as decoder input.
 
     head     [pair, layer, head, setting, measure, COUNTED] links of each head
     layer    [pair, layer, setting, measure, COUNTED] links of each layer: by the mean weight of its
@@ -149,7 +149,9 @@ def counts_of(translator: Translator, batch: Sequence[EncodedPair]) -> State:
 
 
 def maps_of(view: LayerView) -> Float64:
-    """[measure, example, head + 1, query, key] weights and norms; behind the heads, the layer."""
+    """[measure, example, head + 1, query, key] weights and norms; the last head index is the whole
+    layer.
+    """
     weight, norm = view.attention, view.measured("weighted_norm")
     whole = norms_of_sum(weight, view.gram)[:, None]  # [example, 1, query, key]
     weights = torch.cat([weight, weight.mean(1, keepdim=True)], 1)
@@ -158,7 +160,7 @@ def maps_of(view: LayerView) -> Float64:
 
 
 def links_of(maps: Float64, source: PairSide, target: PairSide, *, later: bool) -> Ints:
-    """[…, word of the target] the word of the source that each is linked to; -1 for none.
+    """[…, word of the target] index of the source word it is linked to; -1 for none.
 
     maps   […, query, key] at least 0; query i generates target token i
     later  take the row one place later: that of the query which reads the token
@@ -179,7 +181,7 @@ def links_of(maps: Float64, source: PairSide, target: PairSide, *, later: bool) 
 
 
 def right(links: Ints, one: EncodedPair) -> Ints:
-    """[…, COUNTED] how many links there are, how many are possible, how many are sure."""
+    """[…, COUNTED] numbers of links: all, possible, sure."""
     words = links.shape[-1]
     counts = [links >= 0]
     for wanted in (one.pair.possible, one.pair.sure):
@@ -194,7 +196,7 @@ def right(links: Ints, one: EncodedPair) -> Ints:
 def tensors(
     translator: Translator, batch: Sequence[EncodedPair]
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Source ids, their mask, and what the decoder reads, all [example, token]; padded behind."""
+    """Source ids, their mask and the decoder's input, all [example, token], padded on the right."""
     pad = translator.network.config.pad_token_id or 0
 
     def padded(side: Sequence[Ints], fill: int) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Reads sentences, their translations, and the links that people drew between the words.
+"""Reads sentence pairs and the gold alignment of their words.
 
     gold = read_gold([folder])    # de, en, alignmentDeEn.talp
     gold.pairs[0].sure            # {(0, 0), (1, 2)}: word of the source, word of the target
@@ -70,7 +70,7 @@ class GoldAlignments:
 
 
 class _Link(NamedTuple):
-    """A link as it is written: on which line of the file, in which pair."""
+    """A link as it is written in a file: its line, and its pair."""
 
     line: int
     pair: int
@@ -116,7 +116,7 @@ def read_gold(paths: Sequence[str | Path]) -> GoldAlignments:
 
 
 def _found(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, str] | None]:
-    """Source, target and links; and the languages, where the names tell them."""
+    """The files of source, target and links; and the languages, if their names show them."""
     if len(paths) == 3:
         return checked_files(paths), None
     if len(paths) != 1 or not paths[0].is_dir():
@@ -137,7 +137,7 @@ def _found(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, str] | N
 
 
 def _lines(path: Path) -> list[str]:
-    """Lines without their ends; of a file that is not UTF-8, in Latin-1."""
+    """Lines without their ends; a file that is not UTF-8 is read as Latin-1."""
     try:
         raw = path.read_bytes().removeprefix(BYTE_ORDER_MARK)
     except OSError as error:
@@ -153,7 +153,7 @@ def _lines(path: Path) -> list[str]:
 def _texts(
     files: Sequence[Path], source: Sequence[str], target: Sequence[str]
 ) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """[line] words of both sides; a line that is empty on both is no pair."""
+    """[line] words of both sides; a line empty on both sides is skipped."""
     # not split(): that would cut at no-break spaces too
     sides = [
         [tuple(filter(None, re.split(r"[ \t]", line))) for line in side]
@@ -175,7 +175,7 @@ def _texts(
 
 
 def _on_lines(path: Path, rows: Sequence[str], pairs: int) -> Iterator[_Link]:
-    """`3-4 3p5`, a line per pair."""
+    """Links written as `3-4 3p5`, one line per pair."""
     if len(rows) < pairs or any(row.strip() for row in rows[pairs:]):
         raise CorpusError(
             f"found {len(rows)} lines in {path} for {pairs} pairs of sentences; wanted a line for "
@@ -190,7 +190,7 @@ def _on_lines(path: Path, rows: Sequence[str], pairs: int) -> Iterator[_Link]:
 
 
 def _in_blocks(path: Path, rows: Sequence[str], pairs: int) -> Iterator[_Link]:
-    """`SENT: 0`, then `S 3 4` and `P 3 5`."""
+    """Links written as `SENT: 0`, then `S 3 4` and `P 3 5`."""
     first = at = -1
     wanted = (
         "SENT: NUMBER, or S or P with a word of the source and one of the target, such as S 3 4"
@@ -213,7 +213,7 @@ def _wrong(path: Path, line: int, text: str, wanted: str) -> CorpusError:
 
 
 def _first(path: Path, links: Iterable[_Link], texts: Sequence[tuple[Sequence[str], ...]]) -> int:
-    """Whether words count from 0 or from 1: a first word is linked, or a last one."""
+    """Whether words count from 0 or from 1, judged by links to a first or a last word."""
     zero = end = False
     for link in links:
         lengths = [len(side) for side in texts[link.pair]]

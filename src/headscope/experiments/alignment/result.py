@@ -1,4 +1,4 @@
-"""Scores the links of a model against the gold ones, as labelled numbers.
+"""Scores the aligned words of a model against the gold alignment, as labelled results.
 
 The alignment error rate of links A against sure links S and possible links P ⊇ S, all pooled over
 the corpus: AER = 1 − (|A∩P| + |A∩S|) / (|A| + |S|) (Och and Ney 2003). Beside it, whether long
@@ -121,12 +121,14 @@ class AlignmentScores:
 
     @property
     def highest_norm_layer(self) -> Float64:
-        """[replicate + 1, setting] by norms, of the layer whose heads have the longest vectors."""
+        """[replicate + 1, setting] error rate by norms of the layer whose heads have the longest
+        vectors.
+        """
         return _of_highest(self.layer, self.norm.mean(2))
 
     @property
     def highest_norm_head(self) -> Float64:
-        """[replicate + 1, setting] by norms, of the head with the longest vectors."""
+        """[replicate + 1, setting] error rate by norms of the head with the longest vectors."""
         rows = len(self.norm)
         by_unit = self.head.reshape(rows, -1, *self.head.shape[3:])
         return _of_highest(by_unit, self.norm.reshape(rows, -1))  # [replicate + 1, unit, …]

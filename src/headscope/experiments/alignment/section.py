@@ -1,4 +1,4 @@
-"""What a report says and draws of word alignment: opening, a section, a table, a figure."""
+"""Report section on word alignment: summary, table and figure."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""What does each head of a decoder do on inputs made for the question, and from which heads?
+"""Circuits: what each head of a decoder does on synthetic inputs, and what it reads.
 
 made_inputs (repeated tokens) ─────────────┐
 weight_maps (W_Q, W_K, W_V, W_O, folded) ──┼─► head_scores ─► result ─► a run

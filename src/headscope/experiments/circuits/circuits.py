@@ -1,4 +1,4 @@
-"""Computes what each head of a decoder does on inputs that are made for the question.
+"""Computes what each head of a decoder does on synthetic inputs.
 
 run = circuits("my-decoder", output="run")
 run["circuits"]["score"].sel(circuit="induction")
@@ -46,13 +46,13 @@ from headscope.experiments.circuits.switched_off import (
     refuse_many,
 )
 from headscope.experiments.circuits.weight_maps import WeightMaps
-from headscope.experiments.importance.objectives import (
+from headscope.model.batch import to_float64
+from headscope.model.instrument import Instrument
+from headscope.model.language_model import (
     LanguageModel,
     TokenLoss,
     load_language_model,
 )
-from headscope.model.batch import to_float64
-from headscope.model.instrument import Instrument
 from headscope.model.linears import linears
 from headscope.model.model import Model, evaluating, forward
 from headscope.run.atlas import Execution

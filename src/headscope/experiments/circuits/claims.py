@@ -1,4 +1,4 @@
-"""Words and labels of heads by where they look, and what they write, on made inputs."""
+"""Claims and labels of heads from their attention and output on synthetic inputs."""
 
 from functools import partial
 from typing import Any

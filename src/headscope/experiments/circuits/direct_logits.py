@@ -30,7 +30,6 @@ from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import InputError, ModelError
-from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
 from headscope.experiments.circuits.prompts import (
     FEWEST_ITEMS,
     MADE,
@@ -47,13 +46,14 @@ from headscope.experiments.circuits.readout import (
     asking_last,
     decoder_of,
 )
-from headscope.experiments.importance.objectives import LanguageModel, load_language_model
 from headscope.model.batch import Batch, to_float64
 from headscope.model.families.sites import find_sites
 from headscope.model.instrument import Instrument
+from headscope.model.language_model import LanguageModel, load_language_model
 from headscope.model.layer import LayerView
 from headscope.model.linears import rounding
 from headscope.model.model import evaluating, forward
+from headscope.model.variant_answers import BATCH_TOKENS
 
 SOURCE = "Elhage et al. 2021; Wang et al. 2023"
 TOLERANCE = 1e-3  # of the largest part, in float32: what parts may miss of the whole by rounding

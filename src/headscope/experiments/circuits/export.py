@@ -1,4 +1,4 @@
-"""Writes which heads retrieve for those who serve a model: gates of key-value heads, and JSON.
+"""Exports retrieval heads for inference engines: gates of key-value heads, and JSON.
 
 duo, kvpress  folders `gates-mean` and `gates-max`, each with what DuoAttention (Xiao et al. 2025)
               reads: `full_attention_heads.tsv` [layer, key-value head] from 0 to 1, `config.json`;
@@ -46,7 +46,7 @@ NO_HAYSTACK = (
 
 
 def export_heads(run: Run, model: Model, forms: Collection[str]) -> list[Path]:
-    """Writes these forms, of duo, kvpress and json, into the run's folder, listed as its own.
+    """Writes the requested formats (duo, kvpress, json) into the run's folder.
 
     model    the model of the run: it says which heads share keys and values
     returns  the files written
@@ -91,7 +91,7 @@ def export_heads(run: Run, model: Model, forms: Collection[str]) -> list[Path]:
 
 
 def key_heads(model: Model) -> list[int]:
-    """Of each layer that attends, how many heads have keys and values of their own."""
+    """Number of key-value heads in each layer that attends."""
     heard, one = _KeyHeads(), torch.zeros((1, 1), dtype=torch.long, device=model.device)
     with evaluating(model.network), listening(model.network, heard, alone=True):
         forward(model.network, one, torch.ones_like(one), keep=False)
@@ -124,7 +124,7 @@ def _heads(run: Run, groups: list[int]) -> pd.DataFrame:
 def _gates(
     gates: pd.DataFrame, streaming: pd.DataFrame, model: Model, about: dict[str, str]
 ) -> dict[str, Any]:
-    """The folders of DuoAttention's layout."""
+    """Writes the folders in DuoAttention's layout."""
     files: dict[str, Any] = {}
     for (over, column), (_, share) in zip(gates.items(), streaming.items(), strict=True):
         table = column.unstack()

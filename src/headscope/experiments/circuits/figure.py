@@ -1,4 +1,4 @@
-"""Draws what heads do on made inputs, and from which earlier heads those that induce read."""
+"""Draws what heads do on synthetic inputs, and which earlier heads induction heads read."""
 
 from functools import partial
 

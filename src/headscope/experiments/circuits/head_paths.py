@@ -1,4 +1,4 @@
-"""From which head to which does the answer go, and what does a head do to the answer by itself?
+"""Path patching between heads, function vectors, and the effect of even attention.
 
 `path_patch` follows one path (Wang et al. 2023): the sender's mixture is that of the clean prompt,
 all other heads keep what they gave in the corrupted one and only MLPs run anew; what the receiver
@@ -24,9 +24,6 @@ from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled, place_name
 from headscope.core.terms import WANG
 from headscope.corpus.document import Example
-from headscope.experiments.ablation.shared_prefix import CopiedPass, SharedPrefix, WholePass
-from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
-from headscope.experiments.ablation.variants import check
 from headscope.experiments.circuits.direct_logits import (
     about,
     language_model,
@@ -43,10 +40,13 @@ from headscope.experiments.circuits.head_swaps import (
 from headscope.experiments.circuits.patching import q_of
 from headscope.experiments.circuits.prompts import Prompt, PromptSet, few_shots
 from headscope.experiments.circuits.readout import asked_places, asking_last
-from headscope.experiments.importance.objectives import LanguageModel
 from headscope.model.attention import AttentionCall, probabilities
 from headscope.model.batch import Batch, to_float64
+from headscope.model.language_model import LanguageModel
 from headscope.model.model import evaluating
+from headscope.model.shared_prefix import CopiedPass, SharedPrefix, WholePass
+from headscope.model.variant_answers import BATCH_TOKENS
+from headscope.model.variants import check
 
 VIA = ("q", "k", "v")
 TODD = "Todd et al. 2024, average indirect effect"
@@ -132,19 +132,19 @@ def path_changes(
 
 
 class Paths(SharedPrefix):
-    """As `SharedPrefix`; the attention calls of the last whole pass are kept too."""
+    """As `SharedPrefix`; also keeps the attention calls of the last whole pass."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.calls: list[AttentionCall] = []
 
     def whole(self, batch: Batch) -> WholePass:
-        """As before."""
+        """As in `SharedPrefix`."""
         self.calls.clear()
         return super().whole(batch)
 
     def before(self, call: AttentionCall) -> None:
-        """As before."""
+        """As in `SharedPrefix`."""
         if isinstance(self._pass, WholePass):
             self.calls.append(call)
         super().before(call)
@@ -152,7 +152,7 @@ class Paths(SharedPrefix):
 
 @dataclass
 class HeardPass(CopiedPass):
-    """A pass whose heads above the changed layer keep what they gave: only MLPs run anew.
+    """A pass in which heads above the changed layer keep their cached output; only MLPs run again.
 
     calls      by layer, the attention calls of the whole pass
     receivers  heads of which is taken down what they would make of what they hear
@@ -165,7 +165,7 @@ class HeardPass(CopiedPass):
     heard: dict[int, torch.Tensor] = field(default_factory=dict)
 
     def mixture(self, call: AttentionCall) -> torch.Tensor:
-        """[row, query, head, dim] what was kept, above the changed layer too."""
+        """[row, query, head, dim] cached mixtures, above the changed layer too."""
         if self.at == self.start:
             return self.ready
         old = self.calls[self.at]
@@ -180,7 +180,7 @@ class HeardPass(CopiedPass):
 
     @staticmethod
     def _mixed(old: AttentionCall, new: AttentionCall, via: str) -> torch.Tensor:
-        """[example, head, query, dim] of new queries, keys or values."""
+        """[example, head, query, dim] the mixture from new queries, keys or values."""
         query = (new if via == "q" else old).query
         keys, values = (new if via == "k" else old).keys, (new if via == "v" else old).values
         weights = probabilities(query, keys, old.mask, scaling=old.scaling, **old.options)
@@ -277,7 +277,7 @@ def knockouts(
     batch_tokens: int = BATCH_TOKENS,
     replicates: int = REPLICATES,
 ) -> xr.Dataset:
-    """How far the next token's distribution moves when a head attends evenly to all it may see.
+    """How far the next token's distribution moves when a head attends evenly to all visible tokens.
 
     model    a decoder with its language-model head: a folder, a hub id
     prompts  as `direct_logits`; count and seed likewise
@@ -324,7 +324,8 @@ def one_by_one(
     batch_tokens: int,
     how: str = "zero",
 ) -> tuple[Float64, Float64]:
-    """A measure of the logits with each head replaced, [prompt, layer, head], and whole [prompt].
+    """A measure of the logits with each head replaced [prompt, layer, head], and of the whole model
+    [prompt].
 
     measure  (places, logits [copy, example, vocabulary]) -> [copy, example]; of the whole first
     """

@@ -1,4 +1,4 @@
-"""What do attention on repeated tokens, and the weights alone, say of each head?
+"""Scores of heads from attention on repeated tokens, and from their weights alone.
 
 Attention, on inputs of random tokens that come twice, for queries i of the second half (Olsson et
 al. 2022), as sums over pairs of places, so no more of a map is read than these:
@@ -36,7 +36,7 @@ from headscope.model.layer import LayerView
 
 
 def copying(maps: Sequence[HeadMatrices], weights: WeightMaps) -> Float64:
-    """[layer, head] Σ Re λ / Σ |λ|, from −1 to 1; 0 where a head writes nothing that is read."""
+    """[layer, head] copying score Σ Re λ / Σ |λ|, from −1 to 1; 0 for a head that writes nothing."""
     speaks = weights.unembedding
     tokens = min(len(speaks), len(weights.embedding))
     across = (speaks[:tokens].T @ weights.embedding[:tokens]).double()  # [model, model]
@@ -55,7 +55,7 @@ def copying(maps: Sequence[HeadMatrices], weights: WeightMaps) -> Float64:
 
 
 def composition(maps: Sequence[HeadMatrices]) -> tuple[Float64, Float64]:
-    """Of every pair of heads how much the later one reads of what the earlier one writes.
+    """For every pair of heads, how much the later one reads of what the earlier one writes.
 
     returns  [way, reader, writer] from 0 to 1, ways as WAYS, heads by unit; and by how many
              standard deviations its square lies above that of random rotations. NaN unless the
@@ -87,7 +87,7 @@ def composition(maps: Sequence[HeadMatrices]) -> tuple[Float64, Float64]:
 
 
 class _Product:
-    """W = left @ right of each head, divided by ‖W‖, as something narrow with the same products.
+    """W = left @ right of each head, divided by ‖W‖, stored in low rank.
 
     short     [head, dim, model] a rotation of the rows of W / ‖W‖
     evenness  [head] Σ s⁴ of its singular values s: 1 / rank where they are equal
@@ -150,7 +150,7 @@ def successors(maps: Sequence[HeadMatrices], weights: WeightMaps, pairs: Ordinal
 
 
 class PatternScores:
-    """Looks at the layers of one batch of repeated inputs, or of inputs without a repeat.
+    """Scores of attention patterns in one batch of repeated inputs, or of inputs without repeats.
 
     found       [layer] of [example, head, quantity]: PATTERNS, what the previous token is held
                 against, and where `unembedding` is given two ratios of sums, see `_copying`
@@ -162,7 +162,7 @@ class PatternScores:
         self.found: list[Float64] = []
 
     def look(self, view: LayerView, batch: Batch) -> None:
-        """Take a layer."""
+        """Add a layer."""
         places = self._places(view, batch)
         if self.unembedding is not None:
             places += self._copying(view, batch)
@@ -170,11 +170,11 @@ class PatternScores:
 
     @property
     def whole(self) -> Float64:
-        """[example, layer, head, quantity] of all layers that were seen."""
+        """[example, layer, head, quantity] the scores of all layers."""
         return np.stack(self.found, 1)
 
     def _before(self, batch: Batch) -> torch.Tensor:  # [example, query of second half]
-        """Where in the first half the same token stands."""
+        """The position in the first half of the same token."""
         return torch.from_numpy(self.made.before(batch.examples)).to(batch.input_ids.device)
 
     def _places(self, view: LayerView, batch: Batch) -> list[torch.Tensor]:
@@ -194,8 +194,8 @@ class PatternScores:
         return [previous.mean(-1), same.mean(-1), after.mean(-1), other.mean(-1)]
 
     def _copying(self, view: LayerView, batch: Batch) -> list[torch.Tensor]:
-        """Of what sources raise among the input's tokens, how much is themselves, and all of it;
-        how much attention goes to those that raise themselves most, and to all.
+        """How much sources raise their own logit among the input's tokens, and all logits;
+        attention to the sources that raise themselves most, and to all.
         """
         assert self.unembedding is not None
         assert view.values is not None
@@ -220,7 +220,7 @@ class PatternScores:
 
 
 def _to(view: LayerView, queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
-    """[example, head, query] attention of some queries to one key each: keys [example, query]."""
+    """[example, head, query] attention of some queries to one key each, keys [example, query]."""
     examples, many = keys.shape
     example = torch.arange(examples, device=keys.device).repeat_interleave(many)
     pairs = view.pairs(example, queries.repeat(examples), keys.flatten())  # [pair, head]

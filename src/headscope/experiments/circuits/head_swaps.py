@@ -1,4 +1,4 @@
-"""Runs prompts with the mixture of one head after another replaced, all of a layer at once.
+"""Runs prompts with the output of one head after another replaced, batched by layer.
 
 Patching, function vectors and knockouts differ only in what stands instead of z_h = Σ_j α_ij v_j.
 The layers below run once (`ablation.shared_prefix`), and the language-model head computes the row
@@ -19,19 +19,19 @@ from transformers import PreTrainedModel
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import ModelError
-from headscope.experiments.ablation.shared_prefix import SharedPrefix, WholePass, replaced
-from headscope.experiments.ablation.variant_answers import TOLERANCE
-from headscope.experiments.ablation.variants import StandIn
 from headscope.experiments.circuits.prompts import PromptSet
-from headscope.experiments.importance.objectives import TokenLoss
 from headscope.model.batch import Batch
 from headscope.model.key_value_cache import cache_of, going_on
+from headscope.model.language_model import TokenLoss
 from headscope.model.model import Model, run_network
+from headscope.model.shared_prefix import SharedPrefix, WholePass, replaced
+from headscope.model.variant_answers import TOLERANCE
+from headscope.model.variants import StandIn
 
 
 @dataclass(frozen=True)
 class AskedBatch:
-    """Some prompts as a batch.
+    """A batch of prompts whose answers are predicted.
 
     places  [example] which of the prompts they are
     common  how many first tokens nothing is replaced at: their keys and values are computed once
@@ -43,7 +43,7 @@ class AskedBatch:
 
 
 class AfterCommon(SharedPrefix):
-    """As `SharedPrefix`, of the tokens after those that two prompts have in common.
+    """As `SharedPrefix`, of the tokens after the common prefix of two prompts.
 
     What is replaced lies behind them, and a decoder does not look ahead; so they run once, and the
     other passes read their keys and values from the network's own cache.
@@ -55,7 +55,7 @@ class AfterCommon(SharedPrefix):
         self._past: Any = None
 
     def read(self, prompts: AskedBatch) -> None:
-        """Run what is common to two prompts."""
+        """Run the common prefix of two prompts."""
         self.common = prompts.common
         if self.common:
             self._pass = WholePass(self.stand_in)
@@ -64,7 +64,7 @@ class AfterCommon(SharedPrefix):
                 self._past = cache_of(run_network(self.network, ids, mask, use_cache=True))
 
     def told(self, batch: Batch, copies: int) -> torch.Tensor:
-        """As before; mixtures and logits are those of the tokens after the common ones."""
+        """As before; mixtures and logits are those of the tokens after the common prefix."""
         if not self.common:
             return super().told(batch, copies)
         past = deepcopy(self._past)
@@ -94,7 +94,7 @@ class HeadSwaps:
             return self.prefix.whole(prompts.batch)
 
     def asking(self, prompts: AskedBatch, copies: int) -> AbstractContextManager[None]:
-        """A context in which the head computes the row after each prompt alone."""
+        """A context in which the output head computes only the row after each prompt."""
         places = [at - prompts.common for at in self.objective.asked]
         objective = replace(self.objective, asked=places)
         return objective.asking(self.prefix.network, list(prompts.places) * copies)
@@ -119,7 +119,7 @@ class HeadSwaps:
         instead: torch.Tensor,
         cells: Sequence[tuple[int, slice]],
     ) -> Iterator[tuple[int, torch.Tensor]]:
-        """In turn, the place of a first cell, and [cell, example, vocabulary] logits.
+        """Yields the index of a first cell, and [cell, example, vocabulary] logits.
 
         instead  [example, query, head, dim] what stands in for a head's mixture
         cells    which head, at which positions, each in a copy of its own
@@ -133,7 +133,9 @@ class HeadSwaps:
             yield start, self.given(prompts, kept, layer, ready)
 
     def checked(self, prompts: AskedBatch) -> bool:
-        """Whether nothing replaced, in the first and in a middle layer, changes nothing."""
+        """Whether replacing a layer's mixtures by themselves changes nothing, in the first and a
+        middle layer.
+        """
         plain = self.whole(self.read(replace(prompts, common=0)))
         size = max(float(plain.logits.abs().max()), 1.0)
         allowed = max(TOLERANCE, 8 * torch.finfo(plain.logits.dtype).eps) * size
@@ -145,7 +147,7 @@ class HeadSwaps:
         )
 
     def read(self, prompts: AskedBatch) -> AskedBatch:
-        """Run what is common to two prompts, before the other passes; returns what they take."""
+        """Run the common prefix of two prompts before the other passes; returns the batch for them."""
         if isinstance(self.prefix, AfterCommon):
             self.prefix.read(prompts)
             return prompts
@@ -162,7 +164,7 @@ def head_swaps(
     how: str = "zero",
     kind: Callable[..., SharedPrefix] = SharedPrefix,
 ) -> Iterator[HeadSwaps]:
-    """A context in which the network runs so; checked on a batch first.
+    """A context in which mixtures of the network can be replaced; checked on a batch first.
 
     how     what is kept to stand in for heads, as `StandIn`
     kind    makes the `SharedPrefix`
@@ -189,7 +191,7 @@ def head_swaps(
 def asked_batches(
     model: Model, examples: Sequence[Example], *, batch_tokens: int, heads: int = 1
 ) -> list[AskedBatch]:
-    """The examples in batches, so small that a copy for each of so many heads fits in a pass."""
+    """The examples in batches, small enough that one copy per head fits in a pass."""
     return [
         AskedBatch(model.batch([examples[at] for at in places]), places)
         for places in batches(examples, budget=max(1, batch_tokens // heads))
@@ -197,7 +199,7 @@ def asked_batches(
 
 
 def in_common(one: AskedBatch, other: AskedBatch) -> tuple[AskedBatch, AskedBatch]:
-    """Two batches of prompts, with how many first tokens each prompt shares with its other."""
+    """Two batches of prompts, with the length of the prefix that each prompt shares with its pair."""
     ids = one.batch.input_ids
     same = (ids == other.batch.input_ids).int().cumprod(1).sum(1)  # [example]
     common = min(int(same.min()), int(one.batch.lengths.min()) - 1)
@@ -205,7 +207,7 @@ def in_common(one: AskedBatch, other: AskedBatch) -> tuple[AskedBatch, AskedBatc
 
 
 def differences(prompts: PromptSet, places: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
-    """[copy, example] mean logit of the right tokens less that of the wrong ones.
+    """[copy, example] mean logit of the right tokens minus that of the wrong ones.
 
     logits  [copy, example, vocabulary]
     """

@@ -1,4 +1,4 @@
-"""Inputs that are made for the question: random tokens that come twice, and others that do not.
+"""Synthetic inputs: sequences of random tokens, repeated or not, and ordinals.
 
 [BOS r_1 … r_n r_k … r_n r_1 … r_{k-1}], the r drawn from the vocabulary without special tokens,
 each once (Olsson et al. 2022, with k = 1). The second half begins with another of them in every
@@ -48,12 +48,12 @@ class Repeats:
         return np.stack([example.input_ids for example in self.repeated])
 
     def before(self, examples: Sequence[Example]) -> Ints:
-        """[example, place of the second half] the place in the first half of the same token."""
+        """[example, position in the second half] position of the same token in the first half."""
         turns = [[self.turns.get(example.document, 0)] for example in examples]
         return (np.arange(self.length) + turns) % self.length
 
     def known(self, example: Example) -> Ints:
-        """Places of the second half whose next token can be known: none behind the last one's."""
+        """Positions of the second half whose next token is determined: all but the last token's."""
         (before,) = self.before([example])
         return np.flatnonzero(before[:-1] + 1 == before[1:])
 
@@ -70,7 +70,7 @@ def check_size(sequences: int, length: int) -> None:
 def repeats(
     model: Model, *, sequences: int, length: int, seed: int, held_out: bool = False
 ) -> Repeats:
-    """Random tokens, each half of so many.
+    """Inputs of two halves of random tokens.
 
     held_out  others than without, by the same seed, whose second half begins as the first does
     raises  InputError for fewer than FEWEST sequences, a half shorter than LEAST_LENGTH, inputs
@@ -113,14 +113,14 @@ def example_of(ids: Ints, document: str, kind: str, *, special: int = 0) -> Exam
 
 
 def opening_token(model: Model) -> int | None:
-    """The id of the token that opens an input, whether or not the tokenizer adds it by itself."""
+    """The id of the token that opens an input, added by the tokenizer or not."""
     tokenizer = model.tokenizer
     ids = (tokenizer.bos_token_id, tokenizer.cls_token_id, tokenizer.eos_token_id)
     return next((int(one) for one in ids if one is not None), None)
 
 
 def plain_tokens(model: Model) -> Ints:
-    """The ids that tokenizer and network share, without special and added ones."""
+    """Ids that tokenizer and network share, without special and added tokens."""
     tokenizer = model.tokenizer
     embeddings: Any = model.network.get_input_embeddings()
     added = [*tokenizer.all_special_ids, *getattr(tokenizer, "added_tokens_decoder", {})]
@@ -142,7 +142,7 @@ ORDINALS = {
 
 @dataclass(frozen=True)
 class Ordinals:
-    """Ordinals that are one token, and their successors.
+    """Ordinals that are single tokens, and their successors.
 
     ids     [pair] of the ordinal
     right   [pair] ids that count as its successor, as it is written with and without a space
@@ -155,7 +155,7 @@ class Ordinals:
 
 
 def ordinals(model: Model) -> Ordinals:
-    """The neighbours of ORDINALS that the tokenizer has as single tokens, with a space before."""
+    """The pairs of ORDINALS that the tokenizer has as single tokens, with a leading space."""
     pairs = Ordinals([], [], [])
     for names in ORDINALS.values():
         for one, other in pairwise(names.split()):
@@ -168,7 +168,7 @@ def ordinals(model: Model) -> Ordinals:
 
 
 def _single(model: Model, word: str) -> tuple[int, ...]:
-    """The ids of a word as one token, with a space before it first; none where it is several."""
+    """The ids of a word as one token, with a leading space first; empty if it has several."""
     tokenizer, single_ids = model.tokenizer, list[int]()
     for text in (f" {word}", word):
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]

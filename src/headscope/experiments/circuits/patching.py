@@ -1,4 +1,4 @@
-"""Which heads carry the difference between a prompt and its corrupted one, by patching.
+"""Activation patching: which heads carry the difference between a prompt and a corrupted one.
 
     dataset = hs.patch_heads("gpt2", "ioi")
     dataset["effect"]
@@ -35,7 +35,6 @@ from headscope.core.terms import NANDA, WANG
 from headscope.corpus.document import Example
 from headscope.errors import InputError
 from headscope.experiments.ablation.effects import corrected, two_sided
-from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
 from headscope.experiments.circuits.direct_logits import (
     SOURCE,
     about,
@@ -55,10 +54,11 @@ from headscope.experiments.circuits.head_swaps import (
 from headscope.experiments.circuits.prompts import FEWEST_ITEMS, Prompt, PromptSet
 from headscope.experiments.circuits.readout import asking_last
 from headscope.experiments.importance.gradients import frozen
-from headscope.experiments.importance.objectives import LanguageModel, TokenLoss
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.batch import to_float64
+from headscope.model.language_model import LanguageModel, TokenLoss
 from headscope.model.model import evaluating, run_network
+from headscope.model.variant_answers import BATCH_TOKENS
 
 WAYS = ("restore", "break")
 
@@ -74,7 +74,8 @@ def patch_heads(
     batch_tokens: int = BATCH_TOKENS,
     replicates: int = REPLICATES,
 ) -> xr.Dataset:
-    """The effect of every head by patching, what attribution patching says, and how they agree.
+    """The effect of every head by activation patching, its estimate by attribution patching, and
+    their agreement.
 
     model      a decoder with its language-model head: a folder, a hub id
     prompts    as `direct_logits`, with corrupted ones of equal length
@@ -154,7 +155,7 @@ def _variables(
 
 
 def q_of(items: Sequence[str], changes: Float64, *, replicates: int = REPLICATES) -> Float64:
-    """[layer, head] that the mean change [prompt, layer, head] is none; NaN for few items."""
+    """[layer, head] adjusted p-values of a mean change [prompt, layer, head]; NaN for few items."""
     kept = left_out(items, replicates=replicates)
     draws = ratio(np.tensordot(kept, changes, (0, 0)), kept.sum(0)[:, None, None])
     if len(set(items)) < FEWEST_ITEMS:
@@ -220,7 +221,7 @@ def patched_differences(
 
 
 def _cells(heads: int, tokens: int) -> list[tuple[int, slice]]:
-    """Each head at all positions; then, of so many tokens, each at each."""
+    """Each head at all positions; or, given a number of tokens, at each of them."""
     whole = [(head, slice(None)) for head in range(heads)]
     return whole + [(head, slice(at, at + 1)) for head in range(heads) for at in range(tokens)]
 
@@ -272,11 +273,11 @@ class _KeptMixtures:
         self.kept: list[torch.Tensor] = []  # [example, head, query, dim]
 
     def before(self, call: AttentionCall) -> None:
-        """Keep it."""
+        """Keep the layer's mixtures."""
         call.mixed = call.mix()
         if torch.is_grad_enabled() and not call.mixed.requires_grad:
             call.mixed.requires_grad_()
         self.kept.append(call.mixed)
 
     def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
-        """Nothing is left to do."""
+        """Does nothing."""

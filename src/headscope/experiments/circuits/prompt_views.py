@@ -1,4 +1,4 @@
-"""Reads what every head does after single prompts, for a page that shows them.
+"""Computes what every head does on single prompts, for the page that shows them.
 
 The parts are those of the other modules, each prompt by itself: the probability, rank and loss of
 every token that came; what each head writes to the answer, by source token (`direct_logits`); what
@@ -23,17 +23,17 @@ from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled, largest_first, printable
 from headscope.core.terms import OURS, WANG
 from headscope.corpus.document import Example
-from headscope.experiments.ablation.shared_prefix import WholePass
-from headscope.experiments.ablation.variants import mean_mixtures
 from headscope.experiments.circuits.direct_logits import SOURCE, written
 from headscope.experiments.circuits.head_paths import VIA, one_by_one, path_changes
 from headscope.experiments.circuits.head_swaps import AskedBatch, asked_batches, differences
 from headscope.experiments.circuits.prompts import PromptSet
-from headscope.experiments.importance.objectives import LanguageModel
 from headscope.model.batch import to_float64
 from headscope.model.instrument import Instrument
+from headscope.model.language_model import LanguageModel
 from headscope.model.layer import LayerView
 from headscope.model.model import evaluating, forward
+from headscope.model.shared_prefix import WholePass
+from headscope.model.variants import mean_mixtures
 
 FOLLOWED = 10  # heads between which paths are followed
 TOLD = ("probability", "rank", "loss")  # of a token that came, or that could come
@@ -71,7 +71,7 @@ def prompt_views(
     followed: Sequence[Head] = (),
     batch_tokens: int,
 ) -> xr.Dataset:
-    """The group `prompts`: what stands on the page of the first `shown` prompts.
+    """The group `prompts`: the data of the page for the first `shown` prompts.
 
     every     prompts, clean and corrupted, over which the mean of a head's mixture is taken
     followed  heads (layer, head) between which paths are followed; wants corrupted prompts
@@ -145,7 +145,7 @@ def _labelled(values: dict[str, Any]) -> xr.Dataset:
 def _lost(
     model: LanguageModel, prompts: PromptSet, instead: torch.Tensor | None, *, batch_tokens: int
 ) -> Float64:
-    """[prompt, layer, head] by how much the logit difference falls without a head.
+    """[prompt, layer, head] fall of the logit difference without a head.
 
     instead  [layer, head, dim] what each gives everywhere; None: nothing
     """
@@ -216,7 +216,8 @@ def _padded(some: Sequence[Float64]) -> Float64:
 
 
 def followed_heads(*values: Float64) -> list[Head]:
-    """FOLLOWED heads (layer, head), in turn the largest of each of the values [layer, head].
+    """FOLLOWED heads (layer, head), taken in turn from the largest of each of the values [layer,
+    head].
 
     They stand in the order of the layers.
     """

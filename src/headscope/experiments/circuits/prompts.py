@@ -1,4 +1,4 @@
-"""Prompts with an answer, each beside a corrupted prompt of equal length that takes another answer.
+"""Prompts with an answer, each paired with a corrupted prompt of equal length.
 
 Four sets are made by our own templates, drawn by a seed: `ioi` (who is given the object? after Wang
 et al. 2023), `greater-than` (in which year may a war end? after Hanna et al. 2023), `antonyms` and
@@ -73,7 +73,7 @@ COLUMNS = ("prompt", "answer", "wrong", "corrupted", "item")
 
 @dataclass(frozen=True)
 class Prompt:
-    """A text and what may follow it.
+    """A text and the answer that follows it.
 
     answer     what should follow, with its space: " Mary"; or all that would be right
     wrong      what should not, likewise; each is one token after the text
@@ -108,7 +108,7 @@ class PromptSet:
 
     @property
     def items(self) -> list[str]:
-        """[prompt] name of the independent item that each is of."""
+        """[prompt] name of the independent item that each belongs to."""
         return [prompt.item or str(at) for at, prompt in enumerate(self.prompts)]
 
     def part(self, places: slice) -> PromptSet:
@@ -120,7 +120,7 @@ class PromptSet:
         return replace(self, **cut)
 
     def need_pairs(self) -> None:
-        """Raises InputError for prompts without corrupted ones, or of other lengths than theirs."""
+        """Raises InputError for prompts without a corrupted one of equal length."""
         if not self.corrupted:
             raise InputError(
                 "some prompts have no corrupted text, and patching takes what a head gave in "
@@ -141,7 +141,7 @@ class PromptSet:
 def encode_prompts(
     tokenizer: Any, prompts: Sequence[Prompt], *, kind: str = "prompts", notes: Sequence[str] = ()
 ) -> PromptSet:
-    """The prompts as inputs, with the tokens of their answers.
+    """The prompts as model inputs, with the tokens of their answers.
 
     raises  CorpusError without prompts; InputError for an answer that is not one token after its
             prompt, for one that is right and wrong, or for a text without tokens
@@ -190,7 +190,7 @@ def answer_id(tokenizer: Any, text: str, answer: str) -> int:
 
 
 def input_ids(tokenizer: Any, text: str) -> Ints:
-    """[token] the ids of a text as an input that goes on: without a closing token."""
+    """[token] the ids of a text to be continued: without a closing token."""
     ids = np.array(tokenizer(text)["input_ids"], np.int64)
     own = len(tokenizer(text, add_special_tokens=False)["input_ids"])
     opening = len(ids) > own and ids[0] in tokenizer.all_special_ids
@@ -218,7 +218,7 @@ def single(tokenizer: Any, text: str, answer: str) -> bool:
 
 
 def made_prompts(kind: str, tokenizer: Any, *, count: int = 64, seed: int = 0) -> PromptSet:
-    """Prompts of a kind of MADE, drawn by the seed; as many as the tokenizer has words for.
+    """Prompts of a kind of MADE, drawn from the seed; as many as the tokenizer's words allow.
 
     count   at most; they come in couples of one item
     raises  InputError for a kind that is not known, or a tokenizer that splits all its answers
@@ -241,19 +241,19 @@ Rng = np.random.Generator
 
 
 def _couples(words: Sequence[Any], rng: Rng) -> list[tuple[Any, Any]]:
-    """Two and two in a drawn order; each word once."""
+    """Pairs of words in random order; each word once."""
     order = [words[at] for at in rng.permutation(len(words))]
     return list(zip(order[::2], order[1::2], strict=False))
 
 
 def _swapped(couple: Sequence[Prompt], item: str) -> Iterator[Prompt]:
-    """Two prompts, each the other's corrupted one."""
+    """Two prompts, each the corrupted one of the other."""
     for one, two in (couple, couple[::-1]):
         yield replace(one, corrupted=two.text, wrong=two.answer, item=item)
 
 
 def _ioi(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
-    """Couples of names in turn: who gives is swapped, which alone decides to whom."""
+    """Indirect object identification: who gives is swapped, which alone decides the answer."""
     names = [name for name in NAMES.split() if single(tokenizer, "Then she gave it to", f" {name}")]
     couples = _couples(names, rng)
     for at in range(len(couples) * len(IOI)):
@@ -271,7 +271,8 @@ def _ioi(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
 
 
 def _greater_than(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
-    """Two first years: an end after both is right, one between them only for the earlier.
+    """Greater-than: two first years; a year after both is right, one between them only for the
+    earlier.
 
     So the later year is clean and the earlier corrupted. Where numbers are cut into digits the next
     digit is the answer: then there are ten tokens, and few couples.
@@ -296,7 +297,7 @@ def _greater_than(tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
 
 
 def _year_tokens(tokenizer: Any, text: str) -> dict[str, list[int]]:
-    """The tokens that may go on after a century, each with the years of it that begin so."""
+    """The tokens that can follow a century, each with its years."""
     before = input_ids(tokenizer, text)
     years: dict[str, list[int]] = {}
     for year in range(100):
@@ -310,7 +311,7 @@ def _year_tokens(tokenizer: Any, text: str) -> dict[str, list[int]]:
 
 
 def _words(forms: Sequence[str], pairs: str, tokenizer: Any, rng: Rng) -> Iterator[Prompt]:
-    """Couples of words whose prompts have as many tokens, each asked for its own partner."""
+    """Pairs of words whose prompts have equal length, each with its own partner as the answer."""
     known: dict[int, list[tuple[str, str]]] = {}
     for one in pairs.split(", "):
         word, answer = one.split()
@@ -336,7 +337,7 @@ MADE: Mapping[str, Callable[[Any, Rng], Iterator[Prompt]]] = {
 
 
 def few_shots(task: str, tokenizer: Any, *, shots: int, count: int, seed: int) -> PromptSet:
-    """Prompts with worked examples before the question; corrupted: the same with other answers.
+    """Few-shot prompts; the corrupted ones have shuffled answers in the examples.
 
     task    "antonyms" or "capitals"; no question is asked twice
     raises  InputError for another task, or too few words that the tokenizer keeps whole

@@ -1,4 +1,4 @@
-"""How a decoder reads its answer off the residual stream, and what its norms do to a part of it.
+"""The direction of the residual stream that is a logit difference, through the final norm.
 
 A logit is u · norm(x) + b, x being the residual stream after the last layer. LayerNorm and RMSNorm
 are γ ⊙ (x - mean(x)) / s + β, or the same without mean and β: given the scale s that the whole of x
@@ -21,8 +21,8 @@ from transformers import PreTrainedModel
 
 from headscope.core.accumulators import Ints
 from headscope.errors import ModelError
-from headscope.experiments.importance.objectives import LanguageModel, TokenLoss
 from headscope.model.batch import Batch
+from headscope.model.language_model import LanguageModel, TokenLoss
 from headscope.model.linears import rounding, used_matrix
 from headscope.model.placement import held
 
@@ -30,7 +30,7 @@ _LARGE = 1e3  # probes of this size make a norm's ε too small to matter
 
 
 def decoder_of(model: LanguageModel) -> PreTrainedModel:
-    """Its network; ModelError for an encoder, which has no next token."""
+    """The network of a decoder; ModelError for an encoder, which predicts no next token."""
     if model.kind != "causal":
         raise ModelError(
             f"{model.model.name!r} is a masked language model, an encoder; wanted a decoder, which "
@@ -40,7 +40,7 @@ def decoder_of(model: LanguageModel) -> PreTrainedModel:
 
 
 def asking_last(clean: Sequence[Any], right: Sequence[Ints]) -> TokenLoss:
-    """Asks for the token after each prompt: the head computes that row alone; right by first id."""
+    """The objective at the token after each prompt: the output head computes only that row."""
     return TokenLoss(
         "next token",
         [np.array([len(one) - 1]) for one in clean],
@@ -50,7 +50,7 @@ def asking_last(clean: Sequence[Any], right: Sequence[Ints]) -> TokenLoss:
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """A norm at the scale that it had for some vectors: linear, but for its shift.
+    """A norm at the scale of given vectors: linear, apart from its shift.
 
     gain     [row, model] what a part is multiplied by
     centred  whether the part's mean is taken off first
@@ -63,7 +63,7 @@ class FrozenNorm:
 
     @classmethod
     def of(cls, norm: nn.Module, inputs: torch.Tensor, answer: torch.Tensor) -> FrozenNorm | None:
-        """What a module did to vectors [row, model]; None if it is no such norm."""
+        """The norm that a module applied to vectors [row, model]; None if it is not such a norm."""
         width, wide = inputs.shape[-1], torch.promote_types(inputs.dtype, torch.float32)
         probe = torch.linspace(_LARGE, 2 * _LARGE, width, dtype=wide, device=inputs.device)
         probe[::2] *= -1  # about half of them: no number is near their mean
@@ -79,13 +79,13 @@ class FrozenNorm:
         return cls(scale * size, centred, shift) if there else None
 
     def back(self, direction: torch.Tensor) -> torch.Tensor:
-        """[row, model] the direction before the norm that is this one after it."""
+        """[row, model] the direction before the norm that corresponds to this one after it."""
         before = direction * self.gain
         return before - before.mean(-1, keepdim=True) * self.centred
 
 
 class Readout:
-    """Takes down what a network's last norm and its language-model head were given, and gave.
+    """Records the inputs and outputs of a network's final norm and output head.
 
     Open it as a context around a pass of which the head computes asked rows only; then:
 
@@ -122,7 +122,7 @@ class Readout:
 
     @property
     def norm(self) -> nn.Module | None:
-        """What gave the head its input, in a pass of which the head computed all rows."""
+        """The module whose output the head read, in a pass in which the head computed all rows."""
         return next((m for m, _, out in reversed(self._seen) if _alike(out, self.inputs)), None)
 
     def directions(
@@ -172,7 +172,7 @@ class Readout:
 
 
 def output_head(network: PreTrainedModel) -> nn.Module:
-    """The module that gives the logits; ModelError without one."""
+    """The module that returns the logits; ModelError without one."""
     head = network.get_output_embeddings()  # type: ignore[no-untyped-call]
     if head is None or held(head, "weight") is None:
         raise ModelError(
@@ -183,14 +183,14 @@ def output_head(network: PreTrainedModel) -> nn.Module:
 
 
 def asked_places(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows, and the columns of the last real tokens."""
+    """Rows, and the positions of the last real tokens."""
     device = batch.mask.device
     last = torch.from_numpy(batch.lengths - 1).to(device)
     return torch.arange(len(last), device=device), last
 
 
 def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are the same but for rounding."""
+    """Whether two tensors are equal up to rounding."""
     return one.shape == other.shape and bool(
         (one - other).abs().max() <= rounding(other.dtype) * other.abs().max()
     )

@@ -1,4 +1,4 @@
-"""Turns sums over made inputs, and what the weights say, into the group `circuits`."""
+"""Assembles the group `circuits` from scores of attention and of weights."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -199,7 +199,7 @@ def _of_patterns(
     count: Float64,
     length: int,
 ) -> dict[str, Any]:
-    """What attention tells; `count` [replicate + 1] of sequences, `length` queries of each."""
+    """Scores of attention; `count` [replicate + 1] sequences of `length` queries each."""
     repeated, fresh = draws(patterns["repeated_patterns"]), draws(patterns["fresh_patterns"])
     score = repeated[..., : len(PATTERNS)]
     null = np.concatenate([repeated[..., 3:4], fresh[..., 1:3]], -1)
@@ -218,7 +218,7 @@ def _of_patterns(
 
 
 def surely_above(gain: Estimate, tests: int) -> Float64:
-    """Lower ends of intervals that hold for so many at once (Bonferroni); NaN without one."""
+    """Lower ends of simultaneous intervals (Bonferroni); NaN without an interval."""
     return np.asarray(gain.value - stretch(tests) * (gain.value - gain.low))
 
 
@@ -229,7 +229,7 @@ def _successor(right: Float64, pairs: Ordinals, replicates: int) -> Estimate:
 
 
 def _retrieval(weights: Mapping[str, Float64], hidden: Needles, replicates: int) -> dict[str, Any]:
-    """Of the runs that the model answers; nothing of fewer than FEWEST."""
+    """Scores over the runs that the model answers; empty for fewer than FEWEST."""
     ids = np.full((len(hidden.right), max(map(len, hidden.right))), -1)
     for row, right in zip(ids, hidden.right, strict=True):
         row[: len(right)] = right

@@ -1,4 +1,4 @@
-"""Which heads find a needle in a haystack and hand it on, token by token (Wu et al. 2024)?
+"""Retrieval heads: which heads copy a needle out of a haystack (Wu et al. 2024).
 
 A run is [BOS, text, “The secret code of Lisbon is” w_1 … w_k “.”, text, “The secret code of Lisbon
 is” w_1 … w_k], the w random tokens, each once. At the step that should tell w_t a head hits if the
@@ -30,11 +30,11 @@ from headscope.experiments.circuits.made_inputs import (
     opening_token,
     plain_tokens,
 )
-from headscope.experiments.importance.objectives import TokenLoss
 from headscope.model.batch import to_float64
 from headscope.model.checkpoint import quietly
 from headscope.model.instrument import Instrument, Observer
 from headscope.model.key_value_cache import cache_of, going_on
+from headscope.model.language_model import TokenLoss
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, evaluating, run_network
 from headscope.run.plan import encoder_for
@@ -68,7 +68,7 @@ MADE = tuple(Wording(said, said) for said in (SAID.format(place=place) for place
 
 @dataclass(frozen=True)
 class Needles:
-    """Haystacks with a needle each, and its question and answer at the end.
+    """Haystacks with a needle each, its question and its answer at the end.
 
     examples  what the model reads, the answer but for its last token
     right     [run] each [step] the needle's tokens
@@ -86,7 +86,7 @@ class Needles:
     depth: Float64
 
     def first(self, count: int) -> "Needles":
-        """The first runs alone."""
+        """The first runs only."""
         return Needles(**{name: part[:count] for name, part in vars(self).items()})
 
     def asked(self, run: int) -> Ints:
@@ -105,7 +105,8 @@ def needles(
     room: int = 0,
     wordings: Sequence[Wording] = MADE,
 ) -> Needles:
-    """Needles at even depths of a haystack of so many tokens, from the corpus's documents in turn.
+    """Needles at even depths of a haystack of `haystack` tokens, from the corpus's documents in
+    turn.
 
     room      tokens that are left for an answer of the model's own
     wordings  of the runs in turn
@@ -162,7 +163,7 @@ def _ids(model: Model, text: str) -> list[int]:
 
 
 def _tokens(model: Model, corpus: Corpus, wanted: int) -> Ints:
-    """The first tokens of a corpus, document after document, without special ones."""
+    """The first tokens of a corpus, document after document, without special tokens."""
     encoder = encoder_for(model, Settings())
 
     def parts() -> Iterator[Ints]:
@@ -180,7 +181,7 @@ def _tokens(model: Model, corpus: Corpus, wanted: int) -> Ints:
 def retrieved(
     model: Model, made: Needles, runs: Sequence[int], unembedding: torch.Tensor, *, whole: int
 ) -> State:
-    """What the rows of question and answer tell of some runs, [run, layer, head].
+    """Scores of attention at the question and the answer of some runs, [run, layer, head].
 
     hits        share of the needle's tokens that are attended to most as they are told
     attention   to each of the needle's tokens as it is told, mean over them
@@ -199,7 +200,7 @@ def retrieved(
 
 
 class _Reading:
-    """Reads one run, in one pass and a few tokens."""
+    """Reads one run, in one pass and a few further tokens."""
 
     def __init__(self, model: Model, made: Needles, run: int, whole: int) -> None:
         self.model, self.whole, device = model, whole, model.device
@@ -258,7 +259,7 @@ class _Reading:
         return torch.stack(shares, -1)
 
     def _of_nothing(self, cache: Any) -> Float64:
-        """[layer, head] the attention from the query “N/A” in the question's place.
+        """[layer, head] attention from the query “N/A” in place of the question.
 
         What the haystack leaves is taken from the pass before, if all of its keys were kept.
         """
@@ -291,7 +292,7 @@ def watched(
     whole: int | None,
     **more: Any,
 ) -> Any:
-    """One pass of one input whose layers are looked at; logits of the asked places only."""
+    """One pass of one input with an observer of its layers; logits at the predicted positions only."""
     network = model.network
     with (
         torch.inference_mode(),
@@ -303,7 +304,8 @@ def watched(
 
 
 def written(model: Model, made: Needles, runs: Sequence[int], *, steps: int, whole: int) -> State:
-    """As Wu et al. count: the model writes the answer, and what it copies twice counts twice.
+    """Retrieval scores as Wu et al. count them: the model generates the answer, and a token copied
+    twice counts twice.
 
     step_hits    [run, layer, head] steps that attend most to a token of the needle, and write it,
                  by the needle's tokens: may pass 1

@@ -1,4 +1,4 @@
-"""What a report says of heads on made inputs: opening, sections, tables."""
+"""Report sections on heads on synthetic inputs: summary, sections, tables."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ KINDS = ("induction", "previous_token", "duplicate_token")
 
 
 def circuit_findings(tree: xr.DataTree) -> list[str]:
-    """All sentences that the run allows."""
+    """All sentences that the results allow."""
     if group(tree, NAME) is None:
         return []
     sentences = [words for kind in RULES if (words := _kind_finding(tree, kind))]
@@ -78,7 +78,7 @@ def _repeat_finding(tree: xr.DataTree) -> str:
 
 
 def _off_findings(tree: xr.DataTree) -> list[str]:
-    """Without which kinds of heads the model copies worse than without random ones."""
+    """Kinds of heads without which the model copies worse than without random heads."""
     dataset = needed(tree, NAME)
     if "off_more" not in dataset:
         return []
@@ -118,7 +118,7 @@ def _needle_finding(tree: xr.DataTree) -> str:
 
 
 def _steps(dataset: xr.Dataset) -> list[str]:
-    """How many needles the model writes itself, and which heads most of its steps copy by."""
+    """How many needles the model generates, and which heads copy in most of its steps."""
     if "wrote" not in dataset.attrs:
         return []
     wrote = dataset.attrs["wrote"]
@@ -131,7 +131,7 @@ def _steps(dataset: xr.Dataset) -> list[str]:
 
 
 def _other_scores(dataset: xr.Dataset) -> list[str]:
-    """Which heads the other scores of retrieval find, and how far they agree with it."""
+    """The top heads by the other scores of retrieval, and how far they agree with it."""
     sentences = []
     for name, words in (("qr_score", "QRHead’s score"), ("locos", "LOCOS")):
         if name in dataset and np.isfinite(values := dataset[name].values).any():
@@ -143,12 +143,12 @@ def _other_scores(dataset: xr.Dataset) -> list[str]:
 
 
 def _plainly(value: float, low: float, high: float) -> str:
-    """`0.61 [0.53, 0.68]`, of a number that is no share."""
+    """`0.61 [0.53, 0.68]`, for a number that is not a share."""
     return fixed(value, 2) + f" [{fixed(low, 2)}, {fixed(high, 2)}]" * bool(np.isfinite(low))
 
 
 def _path_finding(tree: xr.DataTree) -> str:
-    """Which earlier head the keys of the strongest induction heads read most."""
+    """The earlier head that the keys of the strongest induction heads read most."""
     dataset, heads = needed(tree, NAME), shape(tree)[1]
     readers_by_writer: dict[int, list[tuple[int, float]]] = {}
     for label in labelled(tree, "induction") if "composition" in dataset else ():
@@ -184,7 +184,7 @@ def pairs_of(dataset: xr.Dataset, reader: int, way: str) -> list[tuple[int, floa
 
 
 def readers_of(dataset: xr.Dataset) -> list[int]:
-    """Units of the heads that induce most, of which pairs are told."""
+    """Units of the strongest induction heads, whose pairs are reported."""
     scores = dataset["score"].sel(circuit="induction").values.ravel()
     return [int(unit) for unit in np.argsort(-scores, kind="stable")[:NAMED] if scores[unit] > 0]
 

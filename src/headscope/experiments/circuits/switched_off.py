@@ -1,4 +1,4 @@
-"""Does a model stop copying without some heads, more than without as many others?
+"""Tests whether a model stops copying without some heads, compared with random heads.
 
     dataset = hs.switch_off("gpt2", {"induction": [(5, 5), (6, 9)]})
     dataset["off_loss"]
@@ -27,14 +27,14 @@ from headscope.core.progress import one_by_one
 from headscope.core.results import Variable, labelled, largest_first
 from headscope.core.terms import OURS
 from headscope.errors import InputError
-from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
-from headscope.experiments.ablation.variants import check
 from headscope.experiments.circuits.direct_logits import language_model, mean_over
 from headscope.experiments.circuits.made_inputs import Repeats, repeats
-from headscope.experiments.importance.objectives import LanguageModel, TokenLoss
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.batch import to_float64
+from headscope.model.language_model import LanguageModel, TokenLoss
 from headscope.model.model import Model, Shape, evaluating, forward
+from headscope.model.variant_answers import BATCH_TOKENS
+from headscope.model.variants import check
 from headscope.run.experiment import in_parts
 
 SEQUENCES = 30  # on which heads are off
@@ -52,7 +52,8 @@ def switch_off(
     batch_tokens: int = BATCH_TOKENS,
     replicates: int = REPLICATES,
 ) -> xr.Dataset:
-    """The loss on random tokens that come again without sets of heads, and without random ones.
+    """The loss on repeated random tokens without sets of heads, and without random sets of equal
+    size.
 
     model      a decoder with its language-model head: a folder, a hub id
     sets       name -> heads (layer, head), both from 0, that are off together
@@ -75,7 +76,7 @@ def switch_off(
 
 
 def refuse_many(count: int, shape: Shape, *, least: int = 0) -> None:
-    """Raises InputError where not as many heads are left to be off instead."""
+    """Raises InputError if the model has too few other heads to compare with."""
     most = shape.layers * shape.heads // 2
     if not least <= count <= most:
         raise InputError(
@@ -85,7 +86,7 @@ def refuse_many(count: int, shape: Shape, *, least: int = 0) -> None:
 
 
 def best_heads(circuits: xr.Dataset, count: int) -> dict[str, list[Head]]:
-    """So many heads of each kind, those that do it most; a kind that fewer do is left out."""
+    """The strongest heads of each kind, up to a number; a kind with fewer heads is left out."""
     gain = circuits["score"] - circuits["null"]
     does = {kind: gain.sel(circuit=kind) for kind in gain["circuit"].values.tolist()}
     named = {"copying": "copied_attention", "retrieval": "retrieval"}
@@ -126,7 +127,7 @@ def losses_off(
 
 
 def _others(heads: Sequence[Head], shape: Shape, draw: np.random.Generator) -> list[Head]:
-    """As many others: of the same layers, or of any where these have too few."""
+    """Equally many other heads, of the same layers, or of any where these have too few."""
     every = list(product(range(shape.layers), range(shape.heads)))
     left = [every[at] for at in draw.permutation(len(every)) if every[at] not in heads]
     chosen = list[Head]()
@@ -137,7 +138,7 @@ def _others(heads: Sequence[Head], shape: Shape, draw: np.random.Generator) -> l
 
 
 class _MeanMixtures:
-    """A listener that sums the mixtures of each layer, and puts means in the place of some.
+    """A listener that averages the mixtures of each layer, then replaces those of some heads.
 
     means  [layer, head, dim]
     off    [example, layer, head] which heads give their mean; None: none
@@ -160,11 +161,11 @@ class _MeanMixtures:
         call.mixed = mixed
 
     def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
-        """Nothing is left to do."""
+        """Does nothing."""
 
 
 def _losses(model: Model, made: Repeats, rows: Sequence[int], heard: _MeanMixtures) -> Float64:
-    """[sequence, half] cross-entropy of the tokens that were drawn, but for the first of a half."""
+    """[sequence, half] cross-entropy of the random tokens, without the first of each half."""
     first = made.opening + np.arange(made.length - 1)
     positions = np.concatenate([first, first + made.length])
     right = made.ids[rows][:, positions + 1]

@@ -1,4 +1,4 @@
-"""Whether any head does what these inputs ask for, kind by kind, as a verdict.
+"""Verdicts on whether any head has each of the roles that circuits look for.
 
 It holds where a head has the label. Else it does not hold where the whole interval of a number that
 the label rests on lies on the wrong side for every head, or where heads pass that a network without
@@ -48,7 +48,9 @@ NEEDS = {
 
 @derived
 def verdicts(tree: xr.DataTree) -> Mapping[str, Verdict]:
-    """Kind of a label -> whether any head has it; and whether induction heads read earlier ones."""
+    """Kind of label -> verdict whether any head has it; and whether induction heads read earlier
+    ones.
+    """
     return {kind: _of_kind(tree, kind) for kind in RULES} | {PATHS: _of_paths(tree)}
 
 
@@ -69,7 +71,7 @@ def _passing(tree: xr.DataTree, kind: str) -> list[Claim]:
 
 
 def _of_head(tree: xr.DataTree, kind: str, place: list[int]) -> Verdict:
-    """Whether all that a label rests on lies above its bound."""
+    """Whether every number behind a label lies above its bound."""
     verdict = all_of(above(*at(part, *place), bound) for part, bound in _numbers(tree, kind))
     if kind in written_answers.RULES:
         q = estimate(_dataset(tree, kind), "effect_q").value[tuple(place)]
@@ -84,7 +86,7 @@ def _dataset(tree: xr.DataTree, kind: str) -> xr.Dataset:
 
 @derived
 def _numbers(tree: xr.DataTree, kind: str) -> list[tuple[Estimate, float]]:
-    """[layer, head] what a label rests on, each with what it must lie above; none: not measured."""
+    """[layer, head] the numbers behind a label, each with its bound; empty where not measured."""
     dataset, rule = _dataset(tree, kind), RULES[kind]
     if kind in claims.SCORES and "score" in dataset:
         score, null = (estimate(dataset, name, circuit=kind) for name in ("score", "null"))
@@ -99,7 +101,7 @@ def _numbers(tree: xr.DataTree, kind: str) -> list[tuple[Estimate, float]]:
 
 
 def _of_paths(tree: xr.DataTree) -> Verdict:
-    """Of weights, which are exact."""
+    """The verdict on composition; weights are exact."""
     dataset = _dataset(tree, PATHS)
     inducing = [claim for claim in _passing(tree, "induction") if claim.departs]
     if PATHS not in dataset or not inducing:
@@ -111,7 +113,7 @@ def _of_paths(tree: xr.DataTree) -> Verdict:
 
 
 def other_findings(tree: xr.DataTree) -> list[str]:
-    """What holds of no head, and of what these inputs cannot tell."""
+    """Kinds that no head has, and kinds on which these inputs cannot tell."""
     failing, unsure = list[str](), list[str]()
     for kind, verdict in verdicts(tree).items():
         if verdict.fails:
@@ -130,7 +132,7 @@ def _would_show(verdict: Verdict) -> str:
 
 
 def verdict_table(tree: xr.DataTree, manifest: Manifest) -> Table:
-    """Every kind of head with its verdict, and the head of the largest number."""
+    """Every kind of head with its verdict, and the head with the largest number."""
     rows = [_row(tree, kind, verdict) for kind, verdict in verdicts(tree).items()]
     columns = [
         Column("Some head"),

@@ -1,4 +1,4 @@
-"""What each head multiplies by: W_Q, W_K, W_V and W_O, with the norms before and after folded in.
+"""The weight matrices of each head (W_Q, W_K, W_V, W_O), with the norms folded in.
 
 The attention module itself is asked with unit vectors, one token each at position 0, so that any
 family is read alike: one map for all three or one for each, grouped keys, quantised weights; and
@@ -57,13 +57,14 @@ class WeightMaps:
 
     @cached_property
     def embedding(self) -> torch.Tensor:
-        """[token, model] of the network's input, float32."""
+        """[token, model] the input embeddings, float32."""
         layer: Any = self.network.get_input_embeddings()
         return _host(layer.weight)
 
     @cached_property
     def unembedding(self) -> torch.Tensor:
-        """[token, model] what each token speaks for in the residual stream, less the mean token.
+        """[token, model] the direction of each token's logit in the residual stream, minus the mean
+        over tokens.
 
         Float32; the norm before the head, found by what the head is given, is folded in.
         """
@@ -83,13 +84,13 @@ class WeightMaps:
         return rows if norm is None else norm.back(rows)
 
     def layers(self) -> Iterator[HeadMatrices]:
-        """The matrices of each layer that attends, in their order."""
+        """The matrices of each layer that attends, in order."""
         for site in self.sites:
             yield self._of(site)
 
     def first_feed_forward(self, ids: list[int]) -> torch.Tensor:
-        """[token, model] what the first layer's feed-forward adds to each token's embedding; where
-        that is next to nothing, the embeddings, which is all that later heads can read.
+        """[token, model] the first feed-forward's output for each embedding; where that is
+        negligible, the embeddings themselves.
 
         The layer is run on the embeddings alone, without positions and without attention.
         """
@@ -127,7 +128,7 @@ class WeightMaps:
         return HeadMatrices(query, key, value, output)
 
     def _asked(self, site: Site) -> list[torch.Tensor]:
-        """Queries, keys and values [head, model, dim] of unit vectors, less those of nothing."""
+        """Queries, keys and values [head, model, dim] of unit vectors, minus those of zero."""
         hidden = self.embedding.shape[1]
         args, kwargs = self._given[site.attention]
         like = args[0] if args else kwargs["hidden_states"]
@@ -170,7 +171,7 @@ class _Heard:
 
 
 def folded(norm: nn.Module | None, size: int) -> FrozenNorm | None:
-    """A norm at the scale of a vector of length √size and mean 0; None for what is no norm."""
+    """The norm at the scale of a vector of length √size and mean 0; None for any other module."""
     if norm is None or next(norm.children(), None) is not None:
         return None
     like = next(iter(norm.parameters()), torch.zeros(1))
@@ -182,7 +183,9 @@ def folded(norm: nn.Module | None, size: int) -> FrozenNorm | None:
 
 
 def _linear(answers: torch.Tensor) -> torch.Tensor:
-    """[head, model, dim] of [row, head, 1, dim]: of nothing, of unit vectors, of their sum."""
+    """The linear map [head, model, dim] from outputs [row, head, 1, dim] for zero, unit vectors and
+    their sum.
+    """
     outputs = answers[:, :, 0].detach().cpu().double()
     outputs = outputs[1:] - outputs[:1]
     matrix, total = outputs[:-1], outputs[-1]
@@ -193,7 +196,7 @@ def _linear(answers: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def silenced(module: nn.Module) -> Iterator[None]:
-    """Inside the context a module gives zeros."""
+    """Inside the context a module returns zeros."""
     hook = module.register_forward_hook(lambda _m, _args, output: torch.zeros_like(output))
     try:
         yield
@@ -203,7 +206,7 @@ def silenced(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def keeping(module: nn.Module, kept: list[tuple[Any, Any]]) -> Iterator[None]:
-    """Inside the context what a module is given, (args, kwargs), is added to `kept`."""
+    """Inside the context a module's inputs, (args, kwargs), are appended to `kept`."""
     hook = module.register_forward_pre_hook(
         lambda _m, args, kwargs: kept.append((args, kwargs)), with_kwargs=True
     )

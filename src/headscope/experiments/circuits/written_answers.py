@@ -1,4 +1,4 @@
-"""What a report says of the heads that write, or carry, the answer of prompts."""
+"""Report section on the heads that write the answer of a prompt, or carry it."""
 
 from functools import partial
 
@@ -43,7 +43,7 @@ SHARES = {"effect": "Patching", "attribution": "Attribution", "direct_share": "W
 
 
 def claims(run: Reading) -> list[Claim]:
-    """Heads whose patching surely moves the answer, by what they write and what they carry."""
+    """Claims on heads whose patching clearly moves the answer, by what they write and carry."""
     if "effect" not in run.data:
         return []
     moves = run.data["effect_q"].values < LEVEL
@@ -73,7 +73,9 @@ def claims(run: Reading) -> list[Claim]:
 
 
 def findings(tree: xr.DataTree) -> list[str]:
-    """How well the model answers, which heads bring the answer, and whether attribution agrees."""
+    """Sentences on how well the model answers, which heads bring the answer, and whether
+    attribution agrees.
+    """
     dataset = group(tree, NAME)
     if dataset is None:
         return []

@@ -1,4 +1,4 @@
-"""Tests which numbers of which heads change by more than the choice of documents explains.
+"""Tests which numbers of which heads change by more than sampling of documents explains.
 
 Both models were asked the same of the same documents, and draw k of both is without the same ones.
 So the difference of their draws is the difference without these documents: its interval is that of
@@ -44,7 +44,7 @@ Results = Mapping[str, xr.Dataset]
 
 @dataclass(frozen=True)
 class Quantity:
-    """One number per head in both models.
+    """One number per head, in both models.
 
     sides  before, after, difference: [replicate + 1, layer, head]; replicates of both models are
            without the same documents
@@ -62,7 +62,7 @@ class Quantity:
 def change_of(
     before: Results, after: Results, *, shape: tuple[int, int], documents: int
 ) -> xr.Dataset | None:
-    """What changes from one model's results to the other's; None where no head has a number.
+    """Changes from one model's results to the other's; None where no head has a number.
 
     before, after  results made inside `labelled.keeping_draws`
     shape          layers and heads
@@ -121,7 +121,7 @@ def quantities(
 def simultaneous(
     draws: Float64, sizes: Float64 | None = None, *, bounds: Bounds = ANY
 ) -> tuple[Float64, Float64]:
-    """Intervals for looking at all cells at once (Bonferroni); NaN where `estimate` has none.
+    """Simultaneous intervals for all cells (Bonferroni); NaN where `estimate` has none.
 
     draws    [replicate + 1, *cell]
     sizes, bounds  see `estimate`
@@ -151,7 +151,7 @@ def _stored(results: Results, metric: HeadMetric) -> Estimate:
 
 
 def _estimate(draws: Float64, bounds: Bounds = ANY, sizes: Float64 | None = None) -> Estimate:
-    """As `estimate`; what is exactly the same in both models differs by 0 for sure."""
+    """As `estimate`; a number that is identical in both models has the difference 0, exactly."""
     difference = estimate(draws, bounds=bounds, sizes=sizes)
     same = (draws == 0).all(0) & (len(draws) > FEWEST)
     return Estimate(
@@ -187,7 +187,7 @@ def _variable(value: Estimate | Float64, words: str, dims: Sequence[str] = GRID)
 
 
 def _draws(results: Results, metric: HeadMetric) -> Float64 | None:
-    """[replicate + 1, layer, head]; None where the analysis gave none."""
+    """[replicate + 1, layer, head] draws; None where the analysis has none."""
     name, variable, choice = metric.place
     dataset = results[name]
     if variable + DRAWS not in dataset:
@@ -197,7 +197,7 @@ def _draws(results: Results, metric: HeadMetric) -> Float64 | None:
 
 
 def _sizes(results: Results, metric: HeadMetric) -> Float64 | None:
-    """[replicate + 1, layer or 1, head or 1]; None where the analysis told none."""
+    """[replicate + 1, layer or 1, head or 1] sizes; None where the analysis has none."""
     name, variable, choice = metric.place
     if (sizes := results[name].get(variable + SIZES)) is None:
         return None
@@ -242,7 +242,7 @@ def comparison_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
 
 
 def _rows(change: xr.Dataset, start: str, dims: Sequence[str], *more: str) -> pd.DataFrame:
-    """Rows of every number at `dims`: both models, the difference, their intervals, and `more`."""
+    """Rows of every number at `dims`: both models, the difference, intervals, and `more`."""
     sides = [side + end for side in SIDES for end in ("", *LIMITS)]
     table = change[[*(start + side for side in sides), *more]].to_dataframe(dim_order=list(dims))
     table = table.reset_index().rename(columns={start + side: side for side in sides})

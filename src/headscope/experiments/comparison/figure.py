@@ -1,4 +1,4 @@
-"""Draws what differs between two models: maps of heads, what layers learned, numbers of heads.
+"""Draws what differs between two models, by head and by layer.
 
 Kovaleva et al. (2019), Figure 5: the cosine of each head's maps before and after fine-tuning; §4.4:
 attention to kinds of words before and after. Beside the change of each layer stands how much it

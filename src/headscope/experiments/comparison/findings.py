@@ -1,4 +1,4 @@
-"""Says in sentences with numbers what differs between two models, whatever it is.
+"""Sentences on what differs between two models, with numbers.
 
 Do the last layers change most; is it those that learned most; do heads look at other words
 afterwards?
@@ -49,7 +49,7 @@ _MEASURES = {
 
 
 def findings(tree: xr.DataTree) -> list[str]:
-    """All sentences that the run allows; none where both models look untrained."""
+    """All sentences that the results allow; none where both models look untrained."""
     if both_untrained(tree):
         return []
     parts = (
@@ -65,14 +65,14 @@ def findings(tree: xr.DataTree) -> list[str]:
 
 
 def opening_findings(tree: xr.DataTree) -> list[str]:
-    """Those that open the page, in a sentence each; others stand beside headings of sections."""
+    """The sentences that open the page, shortened; others stand under section headings."""
     beside = {training_finding(tree), words_finding(tree)}
     sentences = [one for one in findings(tree) if one not in beside]
     return [f"{one.removesuffix('.').partition('. ')[0]}." for one in sentences]
 
 
 def layers_finding(tree: xr.DataTree) -> str:
-    """Which layers are held against which, where both models number them otherwise; else ''."""
+    """Which layers are compared, where the two models number them differently; else ''."""
     if not (first := str(tree.attrs.get("base_layer_numbers", "")).split()):
         return ""
     second, start = layer_numbers(tree) or range(shape(tree)[0]), head_names.first()
@@ -130,7 +130,7 @@ def depth_finding(tree: xr.DataTree) -> str:
 
 
 def training_finding(tree: xr.DataTree) -> str:
-    """Whether the layers that learned most changed most; '' where nothing is known of it."""
+    """Whether the layers that learned most changed most; '' without a record of the training."""
     similarity = group(tree, "similarity")
     if similarity is None:
         return ""
@@ -138,7 +138,7 @@ def training_finding(tree: xr.DataTree) -> str:
 
 
 def sure_finding(tree: xr.DataTree) -> str:
-    """In how many heads attention to special tokens, and its spread, changed for sure."""
+    """In how many heads attention to special tokens, or its spread, changed significantly."""
     change = group(tree, "change")
     if change is None:
         return ""
@@ -194,17 +194,17 @@ def words_finding(tree: xr.DataTree) -> str:
 
 
 def base_name(tree: xr.DataTree) -> str:
-    """What the first model is called."""
+    """The name of the first model."""
     return title_name(str(tree.attrs.get("base_model", "the first model")))
 
 
 def tuned_name(tree: xr.DataTree) -> str:
-    """What the second model is called."""
+    """The name of the second model."""
     return title_name(str(tree.attrs.get("model", "the second model")))
 
 
 def kinds_there(change: xr.Dataset) -> list[str]:
-    """The kinds of tokens that attention was measured to, words first."""
+    """The kinds of tokens whose received attention was measured, words first."""
     known = set(change["quantity"].values.tolist())
     kinds = (*WORDS, "punctuation", "cls", "sep")
     return [kind for kind in kinds if f"features.attention.{kind}" in known]

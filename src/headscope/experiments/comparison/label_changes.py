@@ -1,4 +1,4 @@
-"""Which labels do heads gain and lose from the first model to the second?
+"""Labels that heads gain or lose from the first model to the second.
 
 Labels of both are held against the same networks without training. A label that one model lacks is
 gained or lost only if that model's interval lies wholly below: numbers on both sides of a threshold
@@ -31,7 +31,7 @@ from headscope.core.results import derived, shape, title_name
 
 @derived
 def label_changes(tree: xr.DataTree) -> dict[str, list[Claim]]:
-    """The labels that are lost, and those that are gained; neither without a control."""
+    """Labels that are lost, and labels that are gained; none without a control."""
     if not controls(tree):
         return {}
     base = base_run(tree)
@@ -39,7 +39,7 @@ def label_changes(tree: xr.DataTree) -> dict[str, list[Claim]]:
 
 
 def remarks(tree: xr.DataTree) -> list[list[str]]:
-    """[unit] what each head loses and gains, in words."""
+    """[unit] the labels that each head loses and gains, in words."""
     layers, heads = shape(tree)
     words: list[list[str]] = [[] for _ in range(layers * heads)]
     for how, claims in label_changes(tree).items():
@@ -49,7 +49,7 @@ def remarks(tree: xr.DataTree) -> list[list[str]]:
 
 
 def labels_finding(tree: xr.DataTree) -> str:
-    """Which labels are lost and gained, by how many heads; '' where nothing can be said of them."""
+    """Labels that are lost and gained, by number of heads; '' where the data allow no sentence."""
     parts = []
     for claims in label_changes(tree).values() if not unclaimed_words(tree) else ():
         names = Counter(one.name for one in claims).most_common()
@@ -59,7 +59,7 @@ def labels_finding(tree: xr.DataTree) -> str:
 
 
 def both_untrained(tree: xr.DataTree) -> bool:
-    """Whether hardly a head of either model stands out, by questions that can tell."""
+    """Whether hardly any head of either model stands out, by questions that could show it."""
     return looks_untrained(tree) and looks_untrained(base_run(tree))
 
 
@@ -81,7 +81,7 @@ def control_words(tree: xr.DataTree) -> str:
 
 
 def _lacking(run: xr.DataTree, other: xr.DataTree) -> list[Claim]:
-    """The labels of another run that a run surely lacks, in the order of heads."""
+    """Labels of another run whose claims clearly fail in this run, in the order of heads."""
     own = {_said(claim): claim for claim in all_claims(run)}
     has = {_said(label) for one in head_labels(run).values() for label in one.labels}
     rules = label_rules()

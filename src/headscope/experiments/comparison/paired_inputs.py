@@ -1,4 +1,4 @@
-"""Check that two models read the same inputs, and keep those whose maps change most."""
+"""Checks that two models read the same inputs, and keeps those whose maps change most."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -63,7 +63,7 @@ def check_comparable(base: Model, tuned: Model) -> None:
 
 
 def check_same_tokens(base: Model, tuned: Model, corpus: Corpus, *, limit: int | None) -> None:
-    """Raises InputError where the tokenizers cut a text of the corpus differently.
+    """Raises InputError if the two tokenizers split a text of the corpus differently.
 
     Two of one vocabulary may: one keeps capitals or accents that the other drops.
     """
@@ -93,7 +93,7 @@ class TaskCorpus(Displayed):
     """
 
     def __init__(self, base: Model, tuned: Model, data: TaskData, *, max_length: int) -> None:
-        """Raises InputError for models that do not fit, or that cut an example differently."""
+        """Raises InputError for models that do not fit, or that tokenize an example differently."""
         check_comparable(base, tuned)
         self.data, self.max_length = data, max_length
         length = min(max_length, base.limit, tuned.limit)
@@ -119,21 +119,21 @@ class TaskCorpus(Displayed):
         return {"task": self.data.task.name, "examples": f"{len(self.data)} examples"}
 
     def describe(self) -> dict[str, Any]:
-        """What was read: the task, its file, its labels, and what is to be told of them."""
+        """What was read: the task, its file, its labels, and notes."""
         return {**of_task(self.data), "cut": self.cut, "max_length": self.max_length}
 
 
 def task_corpus(
     base: Model, tuned: Model, data: TaskData, settings: Settings
 ) -> tuple[TaskCorpus, Settings]:
-    """The examples of a task for both models, and the settings by which they are read."""
+    """The examples of a task for both models, and the settings for reading them."""
     length = min(settings.max_length or TASK_LENGTH, base.limit, tuned.limit)
     corpus = TaskCorpus(base, tuned, data, max_length=length)
     return corpus, replace(settings, max_length=length, limit=None)
 
 
 def _texts(document: Document) -> Iterator[str]:
-    """All that a tokenizer gets of a document to cut; of annotated words, the words."""
+    """The strings of a document that a tokenizer splits; of annotated words, the words."""
     for passage in document.passages:
         whole = " ".join(word.form for word in passage.words or ())
         for text in (passage.text, passage.text_pair, whole):
@@ -143,7 +143,7 @@ def _texts(document: Document) -> Iterator[str]:
 
 
 class MostChanged(AnalysisPart):
-    """The examples of largest change, and where in the corpus they are."""
+    """The examples with the largest change, and their places in the corpus."""
 
     def __init__(self) -> None:
         self.best = TopRecords.zeros(KEPT, record=RECORD)
@@ -151,7 +151,7 @@ class MostChanged(AnalysisPart):
     def add(
         self, examples: Sequence[Example], change: Float64, *, shard: int, rows: Sequence[int]
     ) -> None:
-        """Take a batch into account: [example] change from 0, and places in the shard."""
+        """Consider a batch: [example] change from 0, and places in the shard."""
         for example, score, row in zip(examples, change, rows, strict=True):
             if len(example) < LEAST_TOKENS:
                 continue
@@ -163,7 +163,7 @@ class MostChanged(AnalysisPart):
 
     @property
     def records(self) -> npt.NDArray[np.void]:
-        """[rank] RECORDs of those there are, the largest change first."""
+        """[rank] RECORDs of the stored examples, the largest change first."""
         records: npt.NDArray[np.void] = self.best.records
         return records[records["score"] > 0]
 
@@ -171,7 +171,7 @@ class MostChanged(AnalysisPart):
 def find_changed(
     records: npt.NDArray[np.void], model: Model, corpus: Corpus, settings: Settings, plan: Plan
 ) -> list[Example]:
-    """The inputs that `MostChanged` has kept, read again from the corpus."""
+    """The inputs of `MostChanged`, read again from the corpus."""
     reader, places = Reader(model, corpus, settings), dict[tuple[int, int], Example]()
     for shard in sorted(set(records["shard"].tolist())):
         examples = reader.examples(plan.shards[shard])
@@ -199,7 +199,7 @@ def listed(examples: Sequence[Example], change: Float64, model: Model) -> xr.Dat
 
 
 def input_text(example: Example, model: Model) -> str:
-    """The text of an input without special tokens; / stands where these separate two texts."""
+    """The text of an input without special tokens; / stands between two texts."""
     parts: list[list[str]] = [[]]
     for token, special in zip(model.tokens(example.input_ids), example.special, strict=True):
         if not special:

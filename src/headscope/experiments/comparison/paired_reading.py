@@ -37,7 +37,7 @@ ROOM = 2**26  # weights of one batch that are kept: 256 MiB; a single example ma
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonJob(ShardJob):
-    """A comparison, planned.
+    """A planned comparison.
 
     reader     the model whose tokenizer and limit decide what is read
     training   how the second model came from the first, if that is known
@@ -61,7 +61,7 @@ class ComparisonJob(ShardJob):
 
 @dataclass
 class PairState:
-    """What is known so far of both models, by side, and of how alike they are."""
+    """The accumulated state of both models, by side, and of their similarity."""
 
     similarity: Similarity
     analyses: dict[str, list[Analysis]]
@@ -74,7 +74,7 @@ class PairState:
 
     @property
     def parts(self) -> dict[str, Analysis]:
-        """Everything that has a state, by its name in the state of a shard."""
+        """Everything with a state, by its name in the state of a shard."""
         sides = {f"{side}.{a.name}": a for side, some in self.analyses.items() for a in some}
         return {self.similarity.name: self.similarity, **sides}
 
@@ -128,7 +128,7 @@ class PairReader:
             self.sides.similarity.finish_batch(batch, shard=number, rows=rows)
 
     def _batches(self, examples: Sequence[Example]) -> Iterator[list[int]]:
-        """Rows of each batch, so few that the maps of one model fit into ROOM."""
+        """Rows of each batch, small enough that the maps of one model fit into ROOM."""
         scope, padded_to = self.job.scope, self.job.padded_to
         tokens = padded_to or max(map(len, examples), default=1)
         budget = max(ROOM // (tokens * scope.layers * scope.heads), 1)
@@ -161,7 +161,7 @@ class PairReader:
         )
 
     def _look(self, side: str, layer: LayerView) -> None:
-        """Let the analyses of one model look; maps of the second are compared as well."""
+        """Show a batch to the analyses of one model; for the second, compare the maps as well."""
         assert self._showing is not None
         self._showing.observe(layer)
         if not self._pairing:
@@ -177,7 +177,7 @@ class PairReader:
 
 @contextmanager
 def reading(models: Iterable[Model], job: ShardJob) -> Iterator[None]:
-    """Inside the context the models are fit to be read: nothing drops out, linear maps chosen."""
+    """Inside the context the models are ready to read: no dropout, fastest linear maps."""
     with ExitStack() as stack:
         stack.enter_context(threads_of(job.threads))
         stack.enter_context(torch.inference_mode())

@@ -1,4 +1,4 @@
-"""What a report says of two models: opening, sections, tables of numbers and examples."""
+"""Report sections on two models: summary, tables and examples."""
 
 import numpy as np
 import xarray as xr

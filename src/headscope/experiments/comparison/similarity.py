@@ -1,4 +1,4 @@
-"""Measures how alike every head is to the same head of another model, and what that goes with.
+"""Measures the similarity of each head to the same head of another model.
 
 Per example the cosine of the two flattened maps, special tokens included, padding cut off; then the
 mean over examples (Kovaleva et al. 2019, §4.3). Beside it the Jensen-Shannon divergence, which does
@@ -52,7 +52,7 @@ Training = Mapping[str, Float64]  # MEASURES by name, [layer]; NaN where it is n
 
 
 class Similarity(Analysis):
-    """Sums over examples of what says how alike two models' heads are; see `alike`.
+    """Sums over examples behind the similarity of two models' heads; see `alike`.
 
     It looks at two models at once, so it is not among the registered analyses.
 
@@ -88,14 +88,14 @@ class Similarity(Analysis):
         self._change = change if layer == 0 or self._change is None else self._change + change
 
     def finish_batch(self, batch: Batch, *, shard: int, rows: Sequence[int]) -> None:
-        """Conclude a batch: the examples at these rows of a shard."""
+        """End a batch: the examples at these rows of a shard."""
         assert self._change is not None
         self.examples.add(np.ones(len(rows)), batch.groups)
         change = self._change / self.scope.layers
         self.most.add(batch.examples, change, shard=shard, rows=rows)
 
     def result(self, training: Training | None = None) -> xr.Dataset:
-        """cosine, js [layer, head]; layer_cosine, layer_js [layer]; what depth has to do with it.
+        """cosine, js [layer, head]; layer_cosine, layer_js [layer]; their relation to depth.
 
         training  how the second model came from the first, if that is known
         """
@@ -138,7 +138,7 @@ class Similarity(Analysis):
 
 
 def alike(before: Maps, after: Maps, lengths: Ints) -> Float64:
-    """[example, head, 2] the cosine of two maps taken as vectors, and their divergence.
+    """[example, head, 2] the cosine of two maps as vectors, and their divergence.
 
     before, after  [example, head, query, key] probabilities; rows of real queries sum to 1. Of long
                    inputs both make blocks of them, which are compared and let go
@@ -163,7 +163,7 @@ def alike(before: Maps, after: Maps, lengths: Ints) -> Float64:
 
 
 def _sums_of_blocks(before: LongAttention, after: LongAttention) -> Float64:
-    """[example, head, 4] as `_sums`, of maps that are nowhere whole."""
+    """[example, head, 4] as `_sums`, for maps that are never whole."""
     sums = np.zeros((before.shape[0], before.shape[1], 4))
     for example, n in enumerate(before.mask.lengths):
         both = zip(before.row_blocks(example), after.row_blocks(example), strict=True)
@@ -189,7 +189,7 @@ def _sums(before: torch.Tensor, after: torch.Tensor, lengths: Ints) -> Float64:
 
 
 def by_depth(change: Float64, sizes: Float64 | None = None) -> dict[str, Variable]:
-    """What says whether change grows with depth; nothing for fewer than three layers.
+    """Whether change grows with depth; empty for fewer than three layers.
 
     change  [replicate + 1, layer] 1 - cosine, mean over heads
     sizes   [replicate + 1] examples, all and without each group of documents
@@ -223,7 +223,7 @@ def by_depth(change: Float64, sizes: Float64 | None = None) -> dict[str, Variabl
 def read_training(
     checkpoint: str | Path, *, layers: int, numbers: Sequence[int] = ()
 ) -> Training | None:
-    """What `headscope finetune` wrote beside a checkpoint; None where there is no record.
+    """The record that `headscope finetune` wrote beside a checkpoint; None without one.
 
     layers   of the checkpoint, those without attention too
     numbers  of the layers that attend, from 0; none: all do
@@ -265,7 +265,7 @@ def read_training(
 
 
 def beside_training(change: Float64, training: Training) -> dict[str, Variable]:
-    """The numbers of the training, and how they go with the change of attention over layers.
+    """Numbers of the training, and their correlation with the change of attention over layers.
 
     change   [replicate + 1, layer] 1 - cosine, mean over heads
     returns  gradient_norm, relative_change, learning_rate [layer]; and of the first two
@@ -301,7 +301,7 @@ def rank_correlation(first: Float64, second: Float64) -> Float64:
 
 
 def chance_of(first: Float64, second: Float64, *, seed: int = 0) -> float:
-    """How often layers in random order go together as closely, whichever way round.
+    """Two-sided p of the correlation over random orders of layers.
 
     NaN where one of both is constant.
     """

@@ -172,7 +172,7 @@ def _written(plan: TrainingPlan, *, save_seconds: float, progress: Progress | No
 
 
 def _remove_states(output: Path, mine: str) -> None:
-    """Remove the working folder of this training; what a kill leaves of it goes next time."""
+    """Remove the working folder of this training; what a kill leaves is removed by the next one."""
     folder = working_folder(output)
     manifest = None
     with suppress(RunFolderError):  # damaged: nobody knows whose it is
@@ -316,7 +316,7 @@ class TrainingPlan:
 
 
 def spec_of(settings: Record) -> Record:
-    """The part of the settings that decides the weights: no paths and no names."""
+    """The part of the settings that decides the weights: without paths and names."""
     model = {key: settings["model"][key] for key in ("start_sha256", "start", "identity")}
     rows = {split: data["rows_sha256"] for split, data in settings["data"].items()}
     return {
@@ -329,12 +329,12 @@ def spec_of(settings: Record) -> Record:
 
 
 def working_folder(folder: Path) -> Path:
-    """Where an unfinished training keeps its state."""
+    """The folder for the state of an unfinished training."""
     return folder.with_name(f".{folder.name}.training")
 
 
 def check(plan: TrainingPlan) -> None:
-    """Raise InputError or RunFolderError for what cannot be trained; nothing is computed."""
+    """Raise InputError or RunFolderError for an invalid request; nothing is computed."""
     try:
         import accelerate  # noqa: F401  # the Trainer needs it
     except ImportError as error:
@@ -378,7 +378,7 @@ def finished_record(output: Path, mine: str) -> Record | None:
 
 @contextmanager
 def training_in_progress(plan: TrainingPlan) -> Iterator[Path]:
-    """Hold the working folder of a training; gives the folder for its states.
+    """Lock the working folder of a training; yields the folder for its states.
 
     raises  RunFolderError if the folder holds an unfinished training of other settings
     """

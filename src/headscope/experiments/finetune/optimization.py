@@ -1,4 +1,4 @@
-"""The parts of a network, how fast each part learns, and the order in which examples are seen."""
+"""Parameter groups with their learning rates, and the order of training examples."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +18,8 @@ WEIGHT_DECAY = 0.01  # BERT's own (Devlin et al. 2019, appendix A.2)
 
 @dataclass(frozen=True)
 class ParameterGroup:
-    """The embeddings, one layer, the head of the task, or what closes the stack.
+    """A part of the network: the embeddings, one layer, the task's head, or the layers after the
+    stack.
 
     name   "embeddings", "layer", "head" (with the pooler before it) or "rest"
     layer  0-based number; None for the others
@@ -58,7 +59,8 @@ def _part(name: str, base: str, embeddings: set[str]) -> ParameterGroup:
 def rates(
     parts: Mapping[ParameterGroup, object], *, rate: float, decay: float
 ) -> dict[ParameterGroup, float]:
-    """The rate of each part: the head's is `rate`, that of each layer below `decay` times less.
+    """Learning rate of each part: `rate` for the head, then `decay` times less for each layer
+    below.
 
     The last layer learns at rate·decay, the one before it at rate·decay², the embeddings below the
     first layer once more slowly (Howard & Ruder 2018, section 3.2, "discriminative fine-tuning").
@@ -79,7 +81,7 @@ def optimizer(
     parts: Mapping[ParameterGroup, Mapping[str, nn.Parameter]],
     speeds: Mapping[ParameterGroup, float],
 ) -> torch.optim.AdamW:
-    """AdamW with each part's own rate; biases and norms, which are vectors, do not decay."""
+    """AdamW with a learning rate for each part; biases and norms (vectors) have no weight decay."""
     groups: list[dict[str, Any]] = []
     for part, parameters in parts.items():
         for decays in (True, False):
@@ -91,7 +93,7 @@ def optimizer(
 
 
 def norm(tensors: Mapping[str, torch.Tensor]) -> float:
-    """The Euclidean norm of all of them together, summed in float64."""
+    """The Euclidean norm of all tensors together, summed in float64."""
     squares = [
         torch.linalg.vector_norm(t.detach(), dtype=torch.float64) ** 2 for t in tensors.values()
     ]
@@ -99,7 +101,7 @@ def norm(tensors: Mapping[str, torch.Tensor]) -> float:
 
 
 def gradient_norm(parameters: Mapping[str, nn.Parameter]) -> float:
-    """The Euclidean norm of the gradients that are there."""
+    """The Euclidean norm of all gradients that exist."""
     return norm({name: p.grad for name, p in parameters.items() if p.grad is not None})
 
 
@@ -116,7 +118,7 @@ POOL = 16
 
 
 class Batches(Sampler[list[int]]):
-    """Every example once an epoch: shuffled, pooled, sorted by length, cut, and shuffled again.
+    """Batches of an epoch: shuffle, pool, sort by length, cut, and shuffle again.
 
     The order depends on the seed and the epoch only, so that a training that goes on sees what it
     would have seen.

@@ -1,4 +1,4 @@
-"""Trains a network so that a process that is killed loses a minute at most.
+"""Trains a network with checkpoints, so that a killed process loses a minute at most.
 
 transformers' Trainer, with a state on disk that is written every minute, and the norm of every
 part's gradient in every step.
@@ -39,7 +39,7 @@ Progress = Callable[[int, int], None]  # steps done, all steps
 
 @dataclass(frozen=True, repr=False)
 class TrainingSchedule(SettingsTable):
-    """How long and how fast; the defaults are the paper's, and where it is silent, BERT's.
+    """Length and learning rates of a training; defaults are the paper's, else BERT's.
 
     epochs       passes over the examples
     batch        examples of a batch
@@ -84,7 +84,7 @@ def train(
     save_seconds: float = SAVE_SECONDS,
     progress: Progress | None = None,
 ) -> list[list[float]]:
-    """Trains the network in place, from the state in the folder if there is one.
+    """Trains the network in place, resuming from the state in the folder if there is one.
 
     parts, speeds   the parameters, and how fast each part learns
     folder          holds the state
@@ -110,7 +110,7 @@ def train(
 
 
 class _Trainer(Trainer):
-    """The Trainer, in batches of similar length; gradients are written down before they are cut.
+    """The Trainer with batches of similar length; records gradients before they are clipped.
 
     They are part of transformers' own history of the training, and so of its state on disk.
     """
@@ -154,14 +154,14 @@ class _TrainingWatch(TrainerCallback):
             control.should_save = True
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """After the state was written: the time it takes does not count."""
+        """Called after a checkpoint is written: its time does not count."""
         self.saved = time.monotonic()
 
 
 def _collated(
     model: TaskModel, rows: Sequence[tuple[Example, int | float]]
 ) -> dict[str, torch.Tensor]:
-    """Examples as a padded batch, exactly as they are evaluated."""
+    """Examples as a padded batch, as in evaluation."""
     batch = Batch.of([example for example, _ in rows], model.model.vocabulary, replicates=0)
     inputs = {"input_ids": batch.input_ids, "attention_mask": batch.mask.long()}
     if model.model.has_segments:
@@ -171,7 +171,7 @@ def _collated(
 
 
 class _OnOneDevice(TrainingArguments):
-    """More GPUs than one would silently multiply the batch."""
+    """Training arguments for one device: several GPUs would silently multiply the batch."""
 
     @property
     def n_gpu(self) -> int:
@@ -204,14 +204,14 @@ def _arguments(folder: Path, schedule: TrainingSchedule, device: torch.device) -
 
 
 def precision(device: torch.device) -> str:
-    """In which type the products of a training are computed; weights stay in float32."""
+    """The type of products in training; weights stay in float32."""
     if device.type != "cuda":
         return "float32"
     return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
 
 
 def last_state(folder: Path) -> Path | None:
-    """The newest state that was written to its end; what a kill left half done is deleted."""
+    """The newest complete checkpoint; incomplete ones are deleted."""
     whole: dict[int, Path] = {}  # by the steps behind it
     for state in folder.glob("checkpoint-*"):
         try:
@@ -237,7 +237,7 @@ def by_epoch(rows: Sequence[Sequence[float]], *, epochs: int, steps: int) -> Flo
 
 @contextmanager
 def randomness_restored() -> Iterator[None]:
-    """The Trainer seeds Python, numpy and torch; afterwards they are as they were."""
+    """Restore the random state of Python, numpy and torch, which the Trainer seeds."""
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         with torch.random.fork_rng():

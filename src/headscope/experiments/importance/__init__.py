@@ -1,4 +1,4 @@
-"""How much does a loss depend on each head? Gradients of attention, and what is made of them.
+"""Importance of heads: how much a loss depends on each, by gradients of attention.
 
 examples ─► gradients (∂loss/∂α of every layer, inside backward) ─► result ─► a run
 `attribution` integrates gradients from no attention to all of it; `correlation` holds all of that

@@ -1,4 +1,4 @@
-"""Attributes the right answer to heads by growing their attention from nothing to what it is.
+"""Attributes the right answer to heads by integrated gradients of their attention.
 
 AttAttr (Hao et al. 2021): Attr = A ⊙ ∫₀¹ ∂F(s A)/∂A ds for the maps A of one layer, all its heads
 scaled together and the other layers free; F is the probability of the right class, as in the
@@ -19,22 +19,22 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.experiments.ablation.shared_prefix import SharedPrefix, WholePass
-from headscope.experiments.ablation.variants import StandIn
-from headscope.experiments.importance.objectives import Objective
+from headscope.experiments.importance.task_loss import Objective
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch, to_float64
+from headscope.model.shared_prefix import SharedPrefix, WholePass
+from headscope.model.variants import StandIn
 from headscope.run.shard_files import State
 
 
 def steps_of(count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """[step] scales in (0, 1) and their weights, which sum up to 1: float64."""
+    """[step] scales in (0, 1), and their weights, which sum to 1: float64."""
     at, weights = np.polynomial.legendre.leggauss(count)
     return torch.from_numpy((at + 1) / 2), torch.from_numpy(weights / 2)
 
 
 class Grown(SharedPrefix):
-    """Runs a network with the maps of one layer grown from 0 to what they are.
+    """Runs a network with the maps of one layer scaled from 0 to their full value.
 
     raises  ModelError as `SharedPrefix`
     """
@@ -44,12 +44,12 @@ class Grown(SharedPrefix):
         self.maps: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
 
     def whole(self, batch: Batch) -> WholePass:
-        """As `SharedPrefix`; every layer's maps, values and mask are kept too."""
+        """As in `SharedPrefix`; also keeps every layer's maps, values and mask."""
         self.maps.clear()
         return super().whole(batch)
 
     def before(self, call: AttentionCall) -> None:
-        """As `SharedPrefix`."""
+        """As in `SharedPrefix`."""
         if isinstance(self._pass, WholePass):
             mask = visible(call.mask, call.attention)
             self.maps.append((call.attention, call.values, mask))
@@ -59,7 +59,7 @@ class Grown(SharedPrefix):
 def attributions(
     grown: Grown, batch: Batch, places: Sequence[int], *, objective: Objective, steps: int
 ) -> State:
-    """What each example's edges are worth to its right answer.
+    """The attribution of each example's right answer to attention edges, by head.
 
     places   [example] which examples the batch holds
     steps    of the integral

@@ -1,4 +1,4 @@
-"""Compares the importance of heads with what becomes of the task when they are switched off.
+"""Compares the importance of heads with the effect of switching them off.
 
 Each importance is held against the true effect of switching every head off, from a run of
 `headscope ablate`: Spearman's rank correlation over heads, and how many of the top heads are the
@@ -26,7 +26,7 @@ SOURCE = "headscope"
 
 @dataclass(frozen=True)
 class Effect:
-    """What a finished ablation says of every head.
+    """The effects of all heads in a finished ablation.
 
     loss         [layer, head] by how much the loss rises without it
     score        [layer, head] by how much the score falls
@@ -82,7 +82,7 @@ def effect_of(run: Run, model: Model, *, task: str, inputs: str) -> Effect:
 
 
 def correlations(importance: xr.Dataset, effect: Effect) -> xr.Dataset:
-    """How each method's importances go with each effect.
+    """Correlation of each method's importances with each effect.
 
     importance  the group; its head_importance[layer, head, variant]
     returns     rho[variant, effect] with interval, overlap[variant, effect] the share of the top
@@ -144,7 +144,7 @@ def correlations(importance: xr.Dataset, effect: Effect) -> xr.Dataset:
 
 
 def _share(shared: Ints, top: int) -> Estimate:
-    """The share that some of so many heads are, with Clopper and Pearson's interval."""
+    """The share of some heads among all, with Clopper and Pearson's interval."""
     from scipy.stats import binomtest  # half a second, which reports of other runs need not
 
     ends = [binomtest(int(some), top).proportion_ci(CONFIDENCE, "exact") for some in shared.ravel()]

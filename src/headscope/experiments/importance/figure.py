@@ -1,4 +1,4 @@
-"""Draws how much a loss depends on each head, and what becomes of the task without it.
+"""Draws how much a loss depends on each head, beside the effect of switching it off.
 
 Clark et al. (2019), Figure 3: the size of the gradients by layer, one line for each kind of key.
 Beside it, what nobody shows: each importance against the true effect of switching the head off.
@@ -177,7 +177,7 @@ def _against(importance: xr.Dataset, method: str, axes: Axes) -> None:
 
 
 def _names(axes: Axes, importance: xr.Dataset, units: list[int], x: Floats, y: Floats) -> None:
-    """The names of a few heads, each at that side of its mark where it covers least."""
+    """Labels of a few heads, each on the side of its mark where it hides least."""
     scale = 72 / axes.figure.dpi
     axes.get_xlim()  # else limits that nobody has asked for are not set yet
     marks = axes.transData.transform(np.stack([x, y], -1)) * scale  # [unit, (x, y)] points
@@ -210,7 +210,7 @@ def _covered(place: Floats, points: Floats) -> int:
 
 
 def _by_layer(axes: Axes, x: Floats, y: Floats) -> None:
-    """A mark per head of [layer, head], and the key of layers above."""
+    """A mark per head of [layer, head], and the legend of layers above."""
     shades = layer_colors(len(x))
     key = axes.inset_axes((0.16, 1.03, 0.36, 0.03))
     key.set_axis_off()
@@ -224,7 +224,7 @@ def _by_layer(axes: Axes, x: Floats, y: Floats) -> None:
 
 
 def _wide_axis(axes: Axes, values: Floats, which: str) -> None:
-    """Logarithmic where positive values range over decades; else linear."""
+    """Logarithmic where positive values span decades, else linear."""
     there = values[np.isfinite(values)]
     axis = axes.xaxis if which == "x" else axes.yaxis
     if len(there) and there.min() > 0 and np.log10(there.max() / there.min()) > DECADES:

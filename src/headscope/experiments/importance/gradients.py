@@ -1,4 +1,4 @@
-"""Stream the gradients of a loss with respect to attention, layer by layer, and keep nothing.
+"""Streams the gradient of a loss with respect to attention, layer by layer, and keeps none.
 
     with following(network, observer) as stream:
         logits = run_network(network, ids, mask).logits
@@ -32,7 +32,7 @@ from headscope.model.instrument import Reversible
 
 @dataclass(frozen=True)
 class LayerGradient:
-    """One attention layer in the backward pass of one batch; nothing here may be written into.
+    """One attention layer in the backward pass of one batch; its tensors are read-only.
 
     attention  [example, head, query, key]  α
     gradient   [example, head, query, key]  ∂loss/∂α, as if each α could change by itself
@@ -53,7 +53,7 @@ _Given = tuple[torch.Tensor | None, dict[str, Any], Callable[..., torch.Tensor]]
 
 
 class Streaming(Reversible):
-    """One forward and one backward pass, of which an observer sees every layer's gradients.
+    """One forward and one backward pass that shows an observer every layer's gradients.
 
     observer  called with the layers from the last to the first
     network   on transformers' attention registry, and no encoder-decoder; see `following`
@@ -94,7 +94,7 @@ class Streaming(Reversible):
         mixed: tuple[torch.Tensor, torch.Tensor],
         mask: torch.Tensor | None,
     ) -> torch.Tensor:
-        """[example, head, query] Σ_key α ∂loss/∂α, after the observer has seen it.
+        """[example, head, query] Σ_key α ∂loss/∂α, after the observer has run.
 
         mixed  [example, head, query, dim] the gradient of what the head mixed, and this itself
         """
@@ -103,7 +103,7 @@ class Streaming(Reversible):
         return product
 
     def before(self, call: AttentionCall) -> None:
-        """Mix the values so that the gradient of the weights passes by, and count the layers."""
+        """Mix the values with an operation that yields the gradient of the weights; count layers."""
         layer, self.layers = self.layers, self.layers + 1
         if any(isinstance(o, torch.Tensor) and o.requires_grad for o in call.options.values()):
             raise ModelError(
@@ -128,7 +128,7 @@ class Streaming(Reversible):
         self._first = call
 
     def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
-        """Nothing is left to do."""
+        """Does nothing."""
 
 
 class _Attend(torch.autograd.Function):
@@ -163,7 +163,7 @@ class _Attend(torch.autograd.Function):
 
 
 def _gathered(gradient: torch.Tensor, of_keys: torch.Tensor) -> torch.Tensor:
-    """[example, key-value head, key, dim] the sum over query heads that share a key head."""
+    """[example, key-value head, key, dim] the sum over query heads that share a key-value head."""
     if gradient.shape[1] == of_keys.shape[1]:
         return gradient
     heads = of_keys.shape[1]
@@ -172,7 +172,7 @@ def _gathered(gradient: torch.Tensor, of_keys: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def frozen(network: nn.Module) -> Iterator[None]:
-    """Inside the context no parameter asks for a gradient."""
+    """Inside the context no parameter requires a gradient."""
     asking = [p for p in network.parameters() if p.requires_grad]
     try:
         network.requires_grad_(False)
@@ -186,7 +186,7 @@ def frozen(network: nn.Module) -> Iterator[None]:
 
 
 def following(network: PreTrainedModel, observer: Observer) -> Streaming | EagerMaps:
-    """A context for one forward and one backward pass, whose gradients the observer sees.
+    """A context for one forward and one backward pass whose gradients the observer sees.
 
     raises  ModelError for encoder-decoders, and families that cannot be read
     """
@@ -199,7 +199,7 @@ def following(network: PreTrainedModel, observer: Observer) -> Streaming | Eager
 
 
 class EagerMaps(Reversible):
-    """As `Streaming`, for families that compute attention by themselves."""
+    """As `Streaming`, for families that compute attention themselves."""
 
     def __init__(self, network: PreTrainedModel, observer: Observer) -> None:
         self.network, self.observer = network, observer

@@ -1,4 +1,4 @@
-"""Computes how important each head is to a loss, by its gradients.
+"""Computes how much a loss depends on each head, by its gradients.
 
 run = importance("my-checkpoint", "rte", data="glue", output="run")
 run["importance"]["head_importance"].sel(variant="michel")
@@ -24,20 +24,17 @@ from headscope.corpus import Corpus, CorpusLike, corpus_of
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
-from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
-from headscope.experiments.importance import objectives, result
+from headscope.experiments.importance import result
 from headscope.experiments.importance.attribution import Grown, attributions
 from headscope.experiments.importance.correlation import Effect, correlations, effect_of
 from headscope.experiments.importance.gradients import following, frozen
-from headscope.experiments.importance.objectives import (
-    LanguageModel,
-    Objective,
-    TaskLoss,
-    load_language_model,
-)
+from headscope.experiments.importance.task_loss import Objective, TaskLoss
+from headscope.model import language_model as objectives
 from headscope.model.batch import Batch, to_float64
+from headscope.model.language_model import LanguageModel, load_language_model
 from headscope.model.linears import linears
 from headscope.model.model import Model, run_network
+from headscope.model.variant_answers import BATCH_TOKENS
 from headscope.run.atlas import Execution
 from headscope.run.experiment import ExperimentRequest, digest_of, in_parts, of_task, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress

@@ -1,4 +1,4 @@
-"""Sums the gradients of a batch and of all examples, checks them, and makes labelled means.
+"""Sums gradients over examples, checks them, and makes labelled results.
 
 Two groups: `gradients`, |∂loss/∂α| by the category of the key, beside the attention that goes
 there; and `importance`, one number per head and method.
@@ -17,7 +17,7 @@ from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
 from headscope.experiments.importance.gradients import LayerGradient, Streaming, frozen
-from headscope.experiments.importance.objectives import Objective
+from headscope.experiments.importance.task_loss import Objective
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.families.sites import registered
@@ -42,7 +42,7 @@ TOLERANCE = 1e-3  # of the largest number of any head; float32 rounding stays we
 
 
 class GradientSums:
-    """An observer of one batch's gradients; padding is weight 0, and so are edges that are masked.
+    """Sums of one batch's gradients, as an observer; padding and masked edges have weight 0.
 
     magnitude  [example, layer, head, category]  Σ |∂loss/∂α| over the edges to such keys
     attention  [example, layer, head, category]  Σ α over the same
@@ -86,7 +86,7 @@ class GradientSums:
         return to_float64(columns @ self.batch.categories[:, None].to(dtype))[:, :, 0]
 
     def _evenly(self, gradient: torch.Tensor, seen: torch.Tensor | None) -> torch.Tensor:
-        """[example, head] Σ ∂loss/∂α / n over the edges, n being the keys that a query sees."""
+        """[example, head] Σ ∂loss/∂α / n over the edges, where the query sees n keys."""
         real = self.batch.mask.to(gradient.dtype)  # [example, token]
         if seen is not None:
             rows = (gradient * seen).sum(-1) / seen.sum(-1).clamp_min(1)  # [example, head, query]
@@ -95,7 +95,9 @@ class GradientSums:
         return (columns * real[:, None]).sum(-1) / real.sum(-1, keepdim=True)
 
     def _seen(self, layer: LayerGradient) -> tuple[torch.Tensor | None, Float64]:
-        """[example, 1, query, key] 1 for an edge, or None where only padding is masked; edges."""
+        """[example, 1, query, key] 1 for an edge, or None where only padding is masked; and the
+        number of edges [example, category].
+        """
         key = id(layer.mask)
         if key not in self._masks:  # layers share masks; kept, so that no other gets its id
             real = self.batch.mask
@@ -110,7 +112,7 @@ class GradientSums:
 
 
 def check_gradients(model: Model, examples: Sequence[Example], objective: Objective) -> None:
-    """Raises ModelError unless Σ α ∂loss/∂α of every head is what plain autograd gives.
+    """Raises ModelError unless Σ α ∂loss/∂α of every head equals that of plain autograd.
 
     Families off the registry are followed by plain autograd anyway.
     """
@@ -159,7 +161,7 @@ def check_gradients(model: Model, examples: Sequence[Example], objective: Object
 
 @dataclass
 class ImportanceTotals:
-    """Sums over all examples; each name is an array of what one example gives.
+    """Sums over all examples, by name.
 
     sums       by name
     documents  ids seen, and their places
@@ -170,7 +172,7 @@ class ImportanceTotals:
     documents: dict[str, int] = field(default_factory=dict)
 
     def add(self, state: State, documents: Sequence[str]) -> None:
-        """Add what some examples gave: arrays [example, *cell] by name."""
+        """Add the arrays [example, *cell] of some examples, by name."""
         for document in documents:
             self.documents.setdefault(document, len(self.documents))
         groups = groups_of(documents, replicates=self.replicates, listed=self.documents)
@@ -180,7 +182,7 @@ class ImportanceTotals:
             self.sums[name].add(values, groups)
 
     def __getitem__(self, name: str) -> Float64:
-        """[replicate + 1, *cell] of one name."""
+        """[replicate + 1, *cell] the sum of one name."""
         return self.sums[name].sums
 
     def mean(self, name: str) -> Float64:
@@ -190,7 +192,7 @@ class ImportanceTotals:
 
 
 def per_example(state: State) -> State:
-    """The numbers of each example that are summed over examples."""
+    """The quantities of each example that are summed over examples."""
     numbers = dict(state)
     product, even = numbers.pop("product"), numbers.pop("even")
     numbers |= {"michel": np.abs(product), "slope_zero": -product, "slope_uniform": even - product}

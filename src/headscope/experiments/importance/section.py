@@ -1,4 +1,4 @@
-"""Says in sentences, tables and sections what the gradients of a loss tell of heads."""
+"""Report sections on the importance of heads: sentences, tables and figures."""
 
 import numpy as np
 import xarray as xr

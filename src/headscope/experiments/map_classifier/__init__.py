@@ -1,1 +1,1 @@
-"""The classifier of maps: maps are drawn and labelled by eye, and a network learns from them."""
+"""The map classifier: draw maps, label them by eye, and train a network on them."""

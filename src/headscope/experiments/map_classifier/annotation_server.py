@@ -1,4 +1,4 @@
-"""Shows the maps of a session to annotators: one at a time in a browser, or on sheets.
+"""Serves the maps of a labelling session to annotators, in a browser or as sheets.
 
 The server is for one annotator and this machine alone. Its address holds a secret; requests that
 name another host (a page elsewhere that had its name point here) or another origin are refused, and

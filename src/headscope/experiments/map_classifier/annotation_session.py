@@ -1,4 +1,4 @@
-"""A labelling session: its maps, what each annotator says of them, and how far annotators agree.
+"""A labelling session: its maps, the labels of each annotator, and their agreement.
 
     SESSION/maps.npz          the maps, flat, with their sizes
     SESSION/provenance.csv    number, model, sha256, text, document, example, layer, head, boundary,

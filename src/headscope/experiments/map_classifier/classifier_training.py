@@ -1,4 +1,4 @@
-"""Trains the classifier that headscope brings, scores it on other maps, and makes its card.
+"""Trains the bundled map classifier, scores it on unseen maps, and writes its card.
 
 Cross-validation over maps (stratified by label and model), and leaving one model out; the score is
 macro-F1 with a bootstrap interval over maps. Beside the network stands a baseline, learned on the
@@ -108,7 +108,7 @@ def train(
 
 
 def taught(*, seed: int = 0, maps: int = MADE, epochs: int = MADE_EPOCHS) -> Classifier:
-    """A classifier that has learned from made maps alone, each class equally often."""
+    """A classifier trained on synthetic maps only, each class equally often."""
     rng = generator(seed, "made maps")
     labels = np.arange(maps) % len(NAMES)
     seen = np.concatenate([seen_bytes(made_map(NAMES[at], rng)[None]) for at in labels])
@@ -116,7 +116,7 @@ def taught(*, seed: int = 0, maps: int = MADE, epochs: int = MADE_EPOCHS) -> Cla
 
 
 def rarity(labels: Labels) -> torch.Tensor:
-    """[class] how much a map counts; full weights would call too much by the rarest name."""
+    """[class] weight of a map; full weights would predict the rarest class too often."""
     counts = torch.bincount(torch.from_numpy(labels), minlength=len(NAMES)).clamp_min(1)
     return (counts.sum() / counts / len(NAMES)).sqrt()
 
@@ -133,7 +133,7 @@ class _NetworkWithLoss(nn.Module):
 
 
 def varied(pictures: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """The same maps a little otherwise, in ways that keep their class.
+    """The same maps, slightly varied without a change of class.
 
     Half are turned by 180°: columns stay columns, the diagonal stays the diagonal, squares stay on
     it. Contrast varies, and up to an eighth of rows and columns is left out at each edge.
@@ -149,7 +149,7 @@ def varied(pictures: torch.Tensor, random: torch.Generator) -> torch.Tensor:
 
 
 def folds_over_maps(labels: Labels, models: Sequence[str], *, count: int, seed: int) -> list[Fold]:
-    """Stratified by label and model together, as far as each pair occurs often enough."""
+    """Folds stratified by label and model together, where each pair occurs often enough."""
     pairs = np.array([f"{label} {model}" for label, model in zip(labels, models, strict=True)])
     names, sizes = np.unique(pairs, return_counts=True)
     rare = set(names[sizes < count])
@@ -159,13 +159,13 @@ def folds_over_maps(labels: Labels, models: Sequence[str], *, count: int, seed: 
 
 
 def folds_over_models(models: Sequence[str]) -> list[Fold]:
-    """Each model in turn is left out."""
+    """Folds that leave out one model each."""
     out = [np.array(models) == name for name in sorted(set(models))]
     return [(np.flatnonzero(~held), np.flatnonzero(held)) for held in out]
 
 
 def folds_of(labelled: LabelledMaps, *, seed: int) -> dict[str, list[Fold]]:
-    """What is held out, by name: maps, and models where there are several."""
+    """Folds by name: over maps, and over models where there are several."""
     labels, models = labelled.labels, labelled.origins
     held = {"Held-out maps": folds_over_maps(labels, models, count=FOLDS, seed=seed)}
     return held | ({"Held-out models": folds_over_models(models)} if len(set(models)) > 1 else {})
@@ -174,7 +174,7 @@ def folds_of(labelled: LabelledMaps, *, seed: int) -> dict[str, list[Fold]]:
 def network_on(
     seen: Seen, labels: Labels, *, start: Classifier | None, seed: int, epochs: int = EPOCHS
 ) -> Callable[[Fold], Labels]:
-    """What the network says of the maps that a fold holds out; `start` has seen none of them."""
+    """Predictions of the network for a fold's held-out maps; `start` has seen none of them."""
 
     def run(fold: Fold) -> Labels:
         network = train(seen[fold[0]], labels[fold[0]], seed=seed, epochs=epochs, start=start)
@@ -187,7 +187,7 @@ def network_on(
 
 
 def rules_on(known: Features, labels: Labels, *, seed: int) -> Callable[[Fold], Labels]:
-    """What the baseline says of them: a tree of at most 12 rules; the seed breaks ties.
+    """Predictions of the baseline: a decision tree of at most 12 rules; the seed breaks ties.
 
     known  [map, feature] what is known of the maps
     """
@@ -233,7 +233,7 @@ def confusion_of(labels: Labels, predicted: Labels) -> Labels:
 
 
 def f1_by_class(confusion: Labels) -> Float64:
-    """[class] 2 hits / (maps of the class + maps told to be); 0 where there is neither."""
+    """[class] F1: 2 hits / (maps of the class + maps predicted as it); 0 where there is neither."""
     both = confusion.sum(0) + confusion.sum(1)
     return np.asarray(2 * np.diagonal(confusion) / np.maximum(both, 1))
 
@@ -286,7 +286,7 @@ def trained(
     scored: bool = True,
     tell: Callable[[str], None] = lambda text: None,
 ) -> tuple[Classifier, dict[str, Any], Scores]:
-    """A network that learned from all maps; its card; and how well such a network tells others.
+    """A network trained on all maps; its card; and its cross-validated scores.
 
     scored  False leaves cross-validation out
     tell    is given a sentence when a step begins
@@ -318,7 +318,7 @@ def trained(
 
 
 def counted(labels: Labels) -> Counter[str]:
-    """How many maps of each class there are; raises InputError if fewer than FOLDS are of one."""
+    """Number of maps by class; raises InputError if a class has fewer than FOLDS."""
     count = Counter(NAMES[label] for label in labels.tolist())
     if few := [name for name in NAMES if count[name] < FOLDS]:
         raise InputError(
@@ -355,7 +355,7 @@ def _scores(
 
 
 def numbers_of(score: Score) -> dict[str, Any]:
-    """What a card says of a score."""
+    """The entries of a card for a score."""
     return {
         "macro_f1": round(score.macro_f1, 4),
         "ci_low": round(score.low, 4),

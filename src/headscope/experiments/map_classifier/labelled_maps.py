@@ -1,4 +1,4 @@
-"""The maps that annotators see, drawn from models, and those that they labelled.
+"""The maps that annotators see, drawn from models, and their labels.
 
 The bundled set: 1,218 real maps, whole, of six networks (and of one of them fine-tuned) on single
 sentences and on pairs. Two annotators labelled every map, saw its picture, which rows and columns
@@ -33,7 +33,7 @@ ANNOTATIONS = ("first", "second", "third", "label")
 
 @dataclass(frozen=True)
 class MarkedMap:
-    """A map with what is known of its tokens.
+    """A map with the categories of its tokens.
 
     map     [query, key]
     kinds   [token] see `map_features`; None where it is not known
@@ -45,7 +45,7 @@ class MarkedMap:
     second: int
 
     def features(self) -> Features:
-        """[feature] as the classifier of marked columns sees the map."""
+        """[feature] the map's features for the classifier of marked columns."""
         kinds = self.kinds
         if kinds is None:
             raise InputError(
@@ -71,7 +71,7 @@ class LabelledMaps:
 
     @cached_property
     def seen(self) -> Seen:
-        """[map, 2, SIDE, SIDE] the pictures that the classifier of any columns sees."""
+        """[map, 2, SIDE, SIDE] the input of the classifier of any columns."""
         return np.concatenate([seen_bytes(one.map[None]) for one in self.maps])
 
     @cached_property
@@ -130,7 +130,7 @@ def _maps_folder() -> Any:
 
 
 def labels_of(session: Session) -> LabelledMaps:
-    """The maps of a session on whose class all its annotators agree who labelled them.
+    """The maps of a session that all annotators who labelled them put into one class.
 
     raises  InputError if there is none
     """

@@ -1,4 +1,4 @@
-"""Made maps, from which the network learns first, so that a few real ones are enough for the rest.
+"""Synthetic maps for pretraining, so that few labelled ones are needed.
 
 Columns, lines and squares of many kinds, added as scores to noise and turned into attention by a
 softmax, as a head would. They are for the first lessons only: no score counts them, and no label of
@@ -18,7 +18,7 @@ CAUSAL = 0.2  # share of maps in which no token sees a later one
 
 
 def made_map(name: str, rng: Rng) -> Float64:
-    """[query, key] a map of the class `name`: rows add up to 1."""
+    """[query, key] a synthetic map of the class `name`: rows add up to 1."""
     n = int(rng.integers(*SIZES))
     noise = rng.normal(size=(n, n)) * rng.uniform(0.3, 2.2)
     faint = rng.normal(size=(1, n)) * rng.uniform(0, 1)
@@ -126,7 +126,7 @@ def _line(n: int, strength: float, rng: Rng, causal: bool) -> Float64:
 
 
 def _parts(n: int, count: int, rng: Rng) -> Ints:
-    """[token] the number of the part that it is in, of about `count`."""
+    """[token] index of its part, of about `count` parts."""
     edge = max(1, n // 12)
     inner = np.arange(edge, n - edge)
     cuts = rng.choice(inner, size=min(count - 1, len(inner) // 2), replace=False)
@@ -135,7 +135,7 @@ def _parts(n: int, count: int, rng: Rng) -> Ints:
 
 
 def _away(n: int, offset: int) -> Float64:
-    """[query, key] how far a key is from the query's place, moved by `offset`."""
+    """[query, key] distance of a key from the query's position, shifted by `offset`."""
     places = np.arange(n, dtype=np.float64)
     away: Float64 = np.abs(places - places[:, None] - offset)
     return away

@@ -1,4 +1,4 @@
-"""Trains the classifier that knows marked columns, and holds it against maps it has not seen.
+"""Trains the classifier that knows marked columns, and scores it on unseen maps.
 
 Of a training set, a fifth after the other is left out of some of the networks. What these say of
 the maps that they have not seen sets the temperature and the threshold; so both, like everything
@@ -48,7 +48,7 @@ BINS = 10  # of probabilities, for the calibration error
 
 
 def varied(one: MarkedMap, rng: np.random.Generator) -> MarkedMap:
-    """The same map a little otherwise, in ways that keep its class.
+    """The same map, slightly varied without a change of class.
 
     Some are turned by 180°, some lose up to a third of the tokens that are not special, of some no
     token sees a later one. Rows add up to what they did, or to 1 where tokens are left out.
@@ -76,7 +76,7 @@ def _sharing(weights: Features) -> Features:
 
 
 def versions(maps: Sequence[MarkedMap], *, count: int = 6, seed: int = 0) -> Features:
-    """[version, map, feature]: first the maps as they are, then varied."""
+    """[version, map, feature]: first the maps themselves, then variations."""
     rng = generator(seed, "varied maps")
     each = [[one.features() for one in maps]]
     each += [[varied(one, rng).features() for one in maps] for _ in range(count)]
@@ -86,7 +86,7 @@ def versions(maps: Sequence[MarkedMap], *, count: int = 6, seed: int = 0) -> Fea
 def train(
     features: Features, labels: Ints, *, seed: int = 0, steps: int = STEPS
 ) -> MarkedClassifier:
-    """A classifier of these maps, its temperature and threshold set on maps held out within.
+    """A classifier of these maps, with temperature and threshold set on held-out ones.
 
     features  [version, map, feature] of `versions`
     labels  [map] places in NAMES
@@ -105,7 +105,7 @@ def train(
 
 
 def _unseen(labels: Ints, seed: int) -> Bools:
-    """[member, map] which maps a network does not learn from."""
+    """[member, map] maps that a network of the ensemble is not trained on."""
     unseen = np.zeros((MEMBERS, len(labels)), bool)
     fewest = int(np.bincount(labels, minlength=len(NAMES)).min())
     if fewest >= FOLDS:
@@ -152,7 +152,7 @@ def _fit(
 
 
 def _calibrate(network: MarkedClassifier, features: Features, labels: Ints, unseen: Bools) -> None:
-    """Set temperature and threshold by what the networks say of maps they have not seen."""
+    """Set temperature and threshold from the networks' predictions for unseen maps."""
     with torch.inference_mode():
         logits = network.logits(network.scaled(torch.from_numpy(features)))
         each = logits.double().softmax(-1).numpy()  # [member, map, class]
@@ -169,7 +169,7 @@ def _calibrate(network: MarkedClassifier, features: Features, labels: Ints, unse
 
 
 def threshold(probabilities: Float64, labels: Ints) -> float:
-    """The least probability from which on told classes are right as often as annotators agree.
+    """The lowest probability above which predictions are right as often as annotators agree.
 
     probabilities  [map, class] of maps that were not learned from
     """
@@ -216,7 +216,7 @@ def trained(
     scored: bool = True,
     tell: Callable[[str], None] = lambda text: None,
 ) -> tuple[MarkedClassifier, dict[str, Any], Scores, HeldOut]:
-    """A classifier that learned from all maps; its card, its scores, and what they are of.
+    """A classifier trained on all maps; its card, its scores, and the held-out predictions.
 
     scored  False leaves cross-validation out
     tell    is given a sentence when a step begins
@@ -277,7 +277,7 @@ def _scored(
 
 
 def _annotators(labelled: LabelledMaps) -> dict[str, Any]:
-    """How far the first two annotators agree, where there are two."""
+    """Agreement of the first two annotators, where there are two."""
     first, second = (
         {at: row[name] for at, row in enumerate(labelled.provenance) if row.get(name)}
         for name in ("first", "second")

@@ -1,4 +1,4 @@
-"""Small trained probes that read syntax off attention maps and hidden states: words, announcement.
+"""Trained probes that read syntax from attention maps and hidden states.
 
 `headscope.experiments.probes.probe` is the way in.
 """

@@ -1,4 +1,4 @@
-"""Keeps what all sentences look like to one network in flat files in half precision.
+"""Stores the features of all sentences for one network in flat half-precision files.
 
 They are written batch by batch and read sentence by sentence, so that no more than a batch is ever
 in memory. Reads go through the system's file cache and not through a memory map, whose pages would
@@ -46,7 +46,7 @@ NOTE_SECONDS = 5.0  # so much work is lost at most when the process is killed
 
 
 class FeatureFile:
-    """Arrays of float16 in a file, numbered as their shapes are.
+    """Arrays of float16 in one file, numbered in the order of their shapes.
 
     path     of the file; beside it stands `….json`, which says how much of it is whole
     shapes   of each array
@@ -71,7 +71,7 @@ class FeatureFile:
         *,
         progress: Callable[[int], None] = lambda count: None,
     ) -> None:
-        """Compute and write what is not there yet.
+        """Compute and write the missing arrays.
 
         compute   from the numbers of a batch, its arrays
         progress  called with how many arrays have been written since the last call
@@ -99,7 +99,7 @@ class FeatureFile:
             raise why_unwritten(error, self.path) from error
 
     def put(self, compute: Callable[[Sequence[int]], Sequence[Features]]) -> None:
-        """Compute all and write it whole, as others may write the same."""
+        """Compute all arrays and write the file atomically, as other processes may write the same."""
 
         def write(draft: str) -> None:
             with open(draft, "wb") as file:
@@ -132,13 +132,13 @@ class FeatureFile:
 
     @cached_property
     def _file(self) -> int:
-        """Open until nobody needs the arrays any more."""
+        """The open file, until no array is needed any more."""
         file = os.open(self.path, os.O_RDONLY)
         weakref.finalize(self, os.close, file)
         return file
 
     def _whole(self) -> int:
-        """How many batches are written and were synced."""
+        """Number of batches written and synced."""
         try:
             note = json.loads(self._note.read_bytes())
             done, size = int(note["batches"]), self.path.stat().st_size
@@ -151,14 +151,14 @@ class FeatureFile:
 
 
 class FeaturePieces:
-    """Arrays in several files, each of which some process writes whole."""
+    """Arrays in several files, each written whole by some process."""
 
     def __init__(self, files: Sequence[FeatureFile]) -> None:
         self.files = files
         self._of = {number: file for file in files for batch in file.batches for number in batch}
 
     def read(self, number: int, part: int | None = None) -> Features:
-        """As of `FeatureFile`."""
+        """As in `FeatureFile`."""
         return self._of[number].read(number, part)
 
 
@@ -166,7 +166,7 @@ Splits = Sequence[FeatureFile | FeaturePieces]
 
 
 class _PieceParts(KeptParts):
-    """Which pieces are there, whoever wrote them.
+    """The pieces that exist, whichever process wrote them.
 
     needed  whether anybody will read them
     """
@@ -187,13 +187,13 @@ class _PieceParts(KeptParts):
 
 
 def size_of(shapes: Sequence[Shape]) -> int:
-    """Bytes of such arrays on disk."""
+    """Bytes of these arrays on disk."""
     return sum(map(prod, shapes)) * KIND.itemsize
 
 
 @dataclass(frozen=True)
 class FeaturePlace:
-    """Where features are kept, and how large they may get.
+    """The folder for features, and their maximum size.
 
     folder  a folder of their own is made in it; None: in the run folder, or a temporary one
     limit   GB at most
@@ -212,7 +212,7 @@ def shapes_of(kind: str, model: Model, split: TreebankSplit) -> list[Shape]:
 
 
 def check_size(plan: ProbePlan, place: FeaturePlace, run: Path | None) -> str:
-    """A sentence on how large the features get; "" where there are none.
+    """A sentence on the size of the features; "" without any.
 
     run     folder of the run; None: in memory
     raises  InputError for more than is allowed or free
@@ -247,7 +247,7 @@ def check_size(plan: ProbePlan, place: FeaturePlace, run: Path | None) -> str:
 
 @dataclass
 class FeatureFolder:
-    """The features of one run; each kind is computed when it is first asked for.
+    """The features of one run; each kind is computed on first use.
 
     folder   holds the files; `scratch` names more of them
     key      names the run: files of another are written anew
@@ -267,7 +267,7 @@ class FeatureFolder:
     _known: dict[str, Splits] = field(default_factory=dict)
 
     def of(self, kind: str, needed: Callable[[], bool] = lambda: True) -> Splits:
-        """Train, dev and test, one array for each sentence.
+        """Train, dev and test, one array per sentence.
 
         needed  asked, of several processes, whether others have left nothing to do with them
         """
@@ -276,7 +276,7 @@ class FeatureFolder:
         return self._known[kind]
 
     def drop(self, kind: str) -> None:
-        """Deletes one kind of features, to make room for the next; what cannot be is left."""
+        """Deletes one kind of features to make room for the next; undeletable files are left."""
         self._known.pop(kind, None)
         for file in () if self.keep else self.folder.glob(f"{kind}-*"):
             with suppress(OSError):
@@ -328,7 +328,7 @@ class FeatureFolder:
     def _together(
         self, kind: str, extract: Extract, own: TakingPart, needed: Callable[[], bool]
     ) -> Splits:
-        """The features in pieces, of which each process computes some."""
+        """The features in pieces, computed by several processes."""
         of_split = [(split, self._pieces(kind, split)) for split in self.plan.splits]
         every = [(split, file) for split, files in of_split for file in files]
 

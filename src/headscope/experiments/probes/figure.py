@@ -1,4 +1,4 @@
-"""Draws how many heads of words each probe finds, which heads it leans on, and what layers hold.
+"""Draws the accuracy of each probe, the heads that it relies on, and scores by layer.
 
 Clark et al. (2019), Table 3, as a picture; the learning curve is ours. The structural probe is that
 of Hewitt and Manning (2019).

@@ -1,4 +1,4 @@
-"""Says in sentences with numbers what the probes of a run find, and which heads they lean on."""
+"""Sentences on what the probes find and which heads they rely on, with numbers."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def head_influence_table(tree: xr.DataTree) -> pd.DataFrame:
 
 
 def best_layer(probes: xr.Dataset) -> int | None:
-    """The layer whose hidden states give the most arcs; None without the structural probe."""
+    """The layer whose hidden states give most arcs; None without the structural probe."""
     if "structural_uuas" not in probes or bool(probes["structural_uuas"].isnull().all()):
         return None
     return int(np.nanargmax(probes["structural_uuas"].values))
@@ -105,7 +105,7 @@ def probe_findings(tree: xr.DataTree) -> list[str]:
 
 
 def data_text(probes: xr.Dataset) -> list[str]:
-    """How much was trained and tested on, and what words have a vector."""
+    """The amount of training and test data, and the share of words with a vector."""
     about = probes.attrs
     dev = f", {about['dev_sentences']:,} chosen by" if about["dev_sentences"] else ""
     lines = [
@@ -128,7 +128,7 @@ def data_text(probes: xr.Dataset) -> list[str]:
 
 
 def probe_lines(probes: xr.Dataset) -> list[str]:
-    """A line for each probe: UAS with its interval, with punctuation, UUAS."""
+    """A line per probe: UAS with its interval, with punctuation, UUAS."""
     names = {name: plain_name(name) for name in probe_names(probes)}
     width = max(map(len, names.values()), default=0)
     lines = []
@@ -152,7 +152,7 @@ def share(probes: xr.Dataset, variable: str, name: str) -> str:
 
 
 def structural_text(probes: xr.Dataset) -> str:
-    """What the best layer gives; "" without the structural probe."""
+    """The scores of the best layer; "" without the structural probe."""
     layer = best_layer(probes)
     if layer is None:
         return ""
@@ -167,14 +167,14 @@ def structural_text(probes: xr.Dataset) -> str:
 
 
 def root_note(probes: xr.Dataset) -> str:
-    """How ROOT is scored, where that is not by special tokens."""
+    """How ROOT is scored, if not by special tokens."""
     if probes.attrs["root"] != "a learned constant":
         return ""
     return "this tokenizer adds no special token: ROOT's score is one learned number"
 
 
 def influential_heads(tree: xr.DataTree) -> str:
-    """The heads that move scores most, as `L3·H9 d→h, L4·H12 d→h (against), …`; "" without that
+    """Heads with most influence on scores, as `L3·H9 d→h, L4·H12 d→h (against), …`; "" without that
     probe.
     """
     heads = []
@@ -186,7 +186,7 @@ def influential_heads(tree: xr.DataTree) -> str:
 
 
 def scores(probes: xr.Dataset) -> dict[str, Any]:
-    """UAS, with its interval, UUAS and more by probe, as values that JSON knows."""
+    """UAS with its interval, UUAS and more by probe, as JSON values."""
     by_probe: dict[str, Any] = {}
     for name in probe_names(probes):
         value, low, high = at(estimate(probes, "uas", probe=name))
@@ -197,5 +197,5 @@ def scores(probes: xr.Dataset) -> dict[str, Any]:
 
 
 def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
-    """The heads that a probe leans on."""
+    """The table of the heads with most influence on a probe."""
     return {"probe_heads": head_influence_table(tree)}

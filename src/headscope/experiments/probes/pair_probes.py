@@ -1,4 +1,4 @@
-"""Trains and tests the probes that score every word of a sentence, and ROOT, as a word's head.
+"""Trains and tests probes that score every word, and ROOT, as the head of a word.
 
     scores = AttentionProbe(units, constant_root=False)(look)    # [dependent, candidate]
 
@@ -30,7 +30,7 @@ NO_ANSWER = -2  # as a head: never right
 
 @dataclass(frozen=True)
 class ProbeInput:
-    """One sentence as a probe sees it.
+    """One sentence as input of a probe.
 
     words    how many there are
     maps     [word + 2, word + 2, unit] attention, see `attention_shape`; None where the
@@ -98,7 +98,7 @@ class AttentionAndWordsProbe(nn.Module):
 
 
 class DistancesAndWordsProbe(nn.Module):
-    """One layer of 256 tanh over the vectors of both words and where they stand; no attention."""
+    """A layer of 256 tanh units over both word vectors and their distance; reads no attention."""
 
     def __init__(self, dim: int, *, legacy_root_shift: bool) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ def both_ways(look: ProbeInput, root: torch.Tensor) -> tuple[torch.Tensor, torch
 
 
 def with_constant_root(scores: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
-    """The scores [dependent, candidate], ROOT's the one number of `root` if it holds only one."""
+    """The scores [dependent, candidate], with ROOT's column replaced if `root` is a single number."""
     if len(root) == 2:
         return scores
     return torch.cat([root.expand(len(scores), 1), scores[:, 1:]], 1)
@@ -146,7 +146,7 @@ def with_constant_root(scores: torch.Tensor, root: torch.Tensor) -> torch.Tensor
 def pair_vectors(
     vectors: torch.Tensor, *, legacy_root_shift: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The vector of every candidate, and whether the dependent's stands beside it.
+    """The vector of every candidate, and a flag for those paired with the dependent's vector.
 
     vectors  [word, dim]
     returns  [candidate, dim], 0 for ROOT; [candidate] 1.0, and 0.0 for ROOT
@@ -160,7 +160,7 @@ def pair_vectors(
 
 
 def distance_features(words: int) -> torch.Tensor:
-    """[dependent, candidate, feature] where a candidate stands from a dependent.
+    """[dependent, candidate, feature] position of a candidate relative to a dependent.
 
     Distance/n to a candidate behind, to one before, indicators of the offsets NEAR, and of ROOT,
     which has no other.
@@ -176,7 +176,7 @@ def distance_features(words: int) -> torch.Tensor:
 
 
 def _uniform(*shape: int, fan: int) -> torch.Tensor:
-    """Glorot and Bengio (2010): uniform within ±√(6 / (inputs + outputs)); `fan` is that sum."""
+    """Initial weights (Glorot and Bengio 2010): uniform within ±√(6 / fan), fan = inputs + outputs."""
     limit = (6 / fan) ** 0.5
     return torch.empty(shape).uniform_(-limit, limit)
 
@@ -269,7 +269,7 @@ def _new_scorer(probe: str, plan: ProbePlan) -> nn.Module:
 
 
 def right_branching(sentences: Sequence[trees.TreeSentence], *, tree: bool) -> State:
-    """The answers of the rule that a word's head is the next word; the last word has none.
+    """Predictions of the rule that a word's head is the next word; the last word has none.
 
     Its undirected tree joins every word to the next, punctuation left out.
     """
@@ -291,7 +291,7 @@ def _state(
 
 
 def head_spread(features: FeatureFolder) -> State:
-    """How far each head's attention differs between the candidates of a word, on the test set.
+    """How much each head's attention differs between the candidates of a word, on the test set.
 
     returns  spread [direction, unit] the root of the mean over words of the variance over the other
              words: what all candidates have in common moves no softmax

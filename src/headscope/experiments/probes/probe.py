@@ -1,4 +1,4 @@
-"""Trains probes that find the syntactic head of a word, on attention, on words, on hidden states.
+"""Trains probes that predict syntactic heads from attention, words or hidden states.
 
     run = probe("demo", "train.conllu", "test.conllu", output="run")
     run["probes"]["uas"].sel(probe="attention")

@@ -1,4 +1,4 @@
-"""Scores what the probes of a run answer, and labels the numbers.
+"""Scores the predictions of probes, as labelled results.
 
 Words, arcs and sentences of the test set are counted in all sentences, and without each group of
 them: arrays of draws are [replicate + 1, …], 0 the data.
@@ -60,13 +60,13 @@ def probe_result(
 
 
 def _largest(trials: dict[ProbeTraining, State], name: str) -> list[State]:
-    """[seed] the trials of a probe on all training sentences."""
+    """[seed] the trials of a probe on the whole training set."""
     size = max(job.size for job in trials if job.probe == name)
     return [state for job, state in trials.items() if job.probe == name and job.size == size]
 
 
 def _sizes(trials: dict[ProbeTraining, State]) -> list[int]:
-    """Training sets of the curve and the whole one; a rule has none."""
+    """Training sizes of the curve, with the whole set; none for a rule."""
     return sorted({job.size for job in trials if job.size})
 
 
@@ -124,7 +124,7 @@ def _scores(marks: TreeAccuracy, trials: dict[str, list[State]]) -> dict[str, Va
 def _curve(
     marks: TreeAccuracy, names: list[str], trials: dict[ProbeTraining, State]
 ) -> dict[str, Variable]:
-    """UAS of the first seed by the size of the training set; NaN for what is not trained."""
+    """UAS of the first seed by training size; NaN where not trained."""
     sizes = _sizes(trials)
     if len(sizes) < 2:
         return {}
@@ -166,7 +166,7 @@ def _heads(
 def _structural(
     plan: ProbePlan, marks: TreeAccuracy, states: dict[int, State]
 ) -> dict[str, Variable]:
-    """[layer] scores of the structural probe; NaN for layers that were not asked."""
+    """[layer] scores of the structural probe; NaN for layers left out."""
     ranks = "Spearman's ρ of predicted and true {}, mean over lengths 5 to 50"
     rows: dict[str, tuple[str, Callable[[State], Float64]]] = {
         "uuas": (
@@ -215,7 +215,7 @@ def _about(plan: ProbePlan, marks: TreeAccuracy) -> dict[str, Any]:
 
 
 class TreeAccuracy:
-    """Counts right words, arcs and sentences of the test set.
+    """Counts of right words, arcs and sentences in the test set.
 
     head       [word] as `TreeSentence.head`
     asked      [word] whether its head can be asked for
@@ -252,7 +252,7 @@ class TreeAccuracy:
         return Variable(estimate(draws, bounds=bounds), dims, text, "1", source)
 
     def of_words(self, right: Array, *, punctuation: bool = False) -> Float64:
-        """The share of words whose head is right: UAS.
+        """UAS: the share of words with the right head.
 
         right        [word] whether, or by how many of several probes
         punctuation  whether it counts as well
@@ -261,17 +261,17 @@ class TreeAccuracy:
         return self._share(self.of_word, right * counted, counted)
 
     def of_relations(self, right: Array) -> Float64:
-        """[replicate + 1, relation] the same of each relation."""
+        """[replicate + 1, relation] UAS of each relation."""
         size = len(self.relations)
         cell = self.of_word * size + self.relation  # [word]
         return self._share(cell, right * self.asked, self.asked, size)
 
     def of_edges(self, right: Array) -> Float64:
-        """The share of undirected arcs: UUAS, from how many are right in each sentence."""
+        """UUAS: the share of right undirected arcs, from their number in each sentence."""
         return self._share(self.unit, right, self.edges)
 
     def of_sentences(self, values: Float64) -> Float64:
-        """The mean over sentences; NaN ones do not count."""
+        """The mean over sentences; NaN is left out."""
         there = ~np.isnan(values)
         return self._share(self.unit, np.where(there, values, 0), there)
 
@@ -285,8 +285,8 @@ class TreeAccuracy:
         return finite_mean(table, 0)
 
     def _share(self, cell: Ints, part: Array, whole: Array, *cells: int) -> Float64:
-        """[replicate + 1, *cells] Σ part / Σ whole of words or sentences that lie in these cells of
-        [unit, *cells].
+        """[replicate + 1, *cells] Σ part / Σ whole over the words or sentences of each cell [unit,
+        *cells].
         """
         shape = (len(self.units), *cells)
         sums = [

@@ -1,4 +1,4 @@
-"""Trains a probe so that a kill costs a minute at most and leaves every bit as it is.
+"""Trains a probe with checkpoints; a resumed training gives the same bits.
 
 A plain loop: one sentence a step, Adam, the sum of the cross-entropy over its words, as in Clark et
 al. (2019). transformers' Trainer, which trains the models here, takes five times as long a step
@@ -55,7 +55,7 @@ def train(
     key: str,
     progress: Progress = lambda count: None,
 ) -> None:
-    """Trains the probe in place, from its state on disk if there is one.
+    """Trains the probe in place, resuming from its state on disk if there is one.
 
     losses  of some items of train, and of dev, by their numbers; a scalar that is summed over items
     sizes   how many items train and dev have; with several epochs and some of dev, the parameters
@@ -84,7 +84,7 @@ def train(
 
 
 class _TrainingState:
-    """Everything that decides how a training goes on: its attributes are the state on disk.
+    """The complete state of a training: its attributes are the file on disk.
 
     best  the parameters of the best epoch, once epochs were judged
     """
@@ -129,7 +129,7 @@ class _TrainingState:
         write_whole(path, buffer.getvalue())
 
     def load(self, path: Path, key: str) -> None:
-        """Go on from a state that is whole and of this training; else begin."""
+        """Resume from a complete state of this training, if there is one."""
         try:
             stored = torch.load(path, weights_only=True)  # tensors and numbers, no code
         except Exception:  # absent, or damaged in whatever way
@@ -149,7 +149,7 @@ def _total(loss: Loss, size: int, batch: int) -> float:
 
 @contextmanager
 def drawn_with(seed: int, *names: str) -> Iterator[None]:
-    """Seeds torch by this seed and these names inside the context."""
+    """Inside the context torch is seeded by this seed and these names."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(generator(seed, *names).integers(2**62)))
         yield

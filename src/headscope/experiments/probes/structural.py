@@ -1,4 +1,4 @@
-"""The structural probe on hidden states, which probes on attention are compared with.
+"""The structural probe on hidden states: a baseline for the probes on attention.
 
 Hewitt and Manning (2019), *A Structural Probe for Finding Syntax in Word Representations*: a matrix
 B under which squared distances ‖B(h_i − h_j)‖² come near the number of arcs between two words, and
@@ -30,7 +30,7 @@ Read = Callable[[int], Features]  # hidden states [word, neuron] of a sentence b
 
 @dataclass(frozen=True)
 class HiddenStates:
-    """The sentences of a split, and where their hidden states are."""
+    """The sentences of a split, and the files of their hidden states."""
 
     sentences: Sequence[TreeSentence]
     read: Read
@@ -41,7 +41,7 @@ class HiddenStates:
 
 
 class Projection(nn.Module):
-    """B, of full rank unless it is given fewer rows.
+    """The matrix B of the structural probe, of full rank unless it has fewer rows.
 
     weight  [neuron, rank]
     """
@@ -117,7 +117,7 @@ def structural_scores(
 
 
 def judged(probes: dict[str, Projection], data: HiddenStates) -> State:
-    """What both probes find in every sentence.
+    """Predictions of both probes for every sentence.
 
     returns  edges [sentence] arcs of the gold tree that the minimum spanning tree has; distance and
              depth [sentence] Spearman's ρ of predicted and true ones, over the words' mean; root

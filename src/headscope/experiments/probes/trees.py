@@ -1,4 +1,4 @@
-"""Reads sentences with their gold trees from treebanks, and makes trees of a probe's scores."""
+"""Reads gold trees from treebanks, and builds trees from the scores of a probe."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -78,7 +78,7 @@ class TreebankSplit:
 
     @property
     def sha256(self) -> str:
-        """Of what is right: heads and relations of all words."""
+        """Hash of the gold heads and relations of all words."""
         return sha256_of(
             part
             for s in self.sentences
@@ -114,7 +114,7 @@ def read_split(
 
 
 def sentence_of(example: Example) -> TreeSentence | None:
-    """The sentence of an example; None without a tree or without words."""
+    """The sentence of an example; None without tree or words."""
     if not has_tree(example):
         return None
     assert example.words is not None
@@ -168,7 +168,7 @@ def tree_metric(head: Ints) -> tuple[Shorts, Shorts]:
 
 
 def undirected_weights(scores: Floats) -> Floats:
-    """[word, word] log of p(j | i) + p(i | j), from scores [dependent, candidate]; ROOT is no word.
+    """[word, word] log(p(j | i) + p(i | j)) from scores [dependent, candidate]; without ROOT.
 
     How likely there is an arc between two words, whichever is the head (ours; Clark et al. make no
     trees).
@@ -178,7 +178,7 @@ def undirected_weights(scores: Floats) -> Floats:
 
 
 def spanning_edges(weights: Floats, kept: Bools) -> list[tuple[int, int]]:
-    """The edges of the maximum spanning tree over the words that are kept, the lesser word first.
+    """Edges of the maximum spanning tree over the kept words, the smaller index first.
 
     weights  [word, word] symmetric, finite
     """
@@ -193,7 +193,7 @@ def spanning_edges(weights: Floats, kept: Bools) -> list[tuple[int, int]]:
 
 
 def gold_edges(sentence: TreeSentence) -> set[tuple[int, int]]:
-    """The arcs between words that may be part of an undirected tree, the lesser word first."""
+    """The gold arcs between words of an undirected tree, the smaller index first."""
     spanned = sentence.spanned
     edges = set()
     for word, head in enumerate((sentence.head - 1).tolist()):
@@ -203,12 +203,12 @@ def gold_edges(sentence: TreeSentence) -> set[tuple[int, int]]:
 
 
 def undirected_right(weights: Floats, sentence: TreeSentence) -> int:
-    """How many arcs of the gold tree are in the maximum spanning tree."""
+    """Number of gold arcs in the maximum spanning tree."""
     return len(gold_edges(sentence) & set(spanning_edges(weights, sentence.spanned)))
 
 
 def arborescence(scores: Floats) -> Ints:
-    """[word] heads of the most likely directed tree from ROOT (Chu and Liu; Edmonds); 0: ROOT.
+    """[word] heads of the maximum directed tree from ROOT (Chu and Liu; Edmonds); 0 is ROOT.
 
     scores  [dependent, candidate]; several words may hang from ROOT
     """

@@ -1,4 +1,4 @@
-"""Computes what a probe sees of a sentence: attention between its words, or their hidden states."""
+"""Computes the features of a probe: attention between words, or hidden states of words."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -87,8 +87,8 @@ def hidden_of(model: Model) -> Extract:
 
 
 def _places(batch: Batch, row: int, sentence: TreeSentence) -> tuple[torch.Tensor, torch.Tensor]:
-    """[word + 2] places of first special token, words and last special token; [word + 2, word + 2]
-    whether both are there.
+    """[word + 2] positions of the first special token, the words and the last special token; [word
+    + 2, word + 2] whether both exist.
     """
     last = int(batch.words.count[row]) - 1
     at = np.concatenate([[0], sentence.place, [last]])
@@ -101,7 +101,7 @@ def _places(batch: Batch, row: int, sentence: TreeSentence) -> tuple[torch.Tenso
 
 
 def randomised(model: Model, *, seed: int) -> Model:
-    """The same network with random weights, as its family begins a training with.
+    """The same network with weights at random initialisation.
 
     Kept are all embeddings: of words, of positions, and of segments, of which single sentences use
     one (Clark et al. 2019, §5, name words and positions).

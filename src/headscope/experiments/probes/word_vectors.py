@@ -1,4 +1,4 @@
-"""Reads the vectors of the words of a treebank from GloVe, word2vec or fastText files.
+"""Reads word vectors of GloVe, word2vec or fastText for the words of a treebank.
 
     vectors = read_vectors("glove.6B.100d.txt", forms)
     vectors.rows(sentence_forms)        # [word] rows of vectors.table
@@ -55,16 +55,16 @@ class WordVectors:
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector."""
+        """The number of dimensions."""
         return int(self.table.shape[1])
 
     @property
     def sha256(self) -> str:
-        """Of what is kept."""
+        """Hash of the words and vectors."""
         return sha256_of(("\x1f".join(self.row_of), self.table.tobytes()))
 
     def rows(self, forms: Iterable[str]) -> Ints:
-        """[word] rows of words: as they are written, else in lower case, else 0."""
+        """[word] rows of words: by exact form, else in lower case, else 0."""
         rows = [self.row_of.get(form) or self.row_of.get(form.lower(), 0) for form in forms]
         return np.array(rows, np.int64)
 
@@ -139,7 +139,7 @@ def _of_file(path: Path, wanted: set[str]) -> WordVectors:
 
 
 def _refuse(path: Path, head: bytes) -> None:
-    """Raises InputError for what is known to be something else."""
+    """Raises InputError for files that are recognised as something else."""
     if not head.strip():
         raise InputError(f"{path} is empty; wanted word vectors")
     for kind, starts in STRANGE.items():
@@ -150,7 +150,7 @@ def _refuse(path: Path, head: bytes) -> None:
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
-    """How many words and how many numbers a first line promises; None if it is no header."""
+    """The numbers of words and dimensions in a header line; None without a header."""
     fields = line.split()
     if len(fields) != 2 or not all(field.isdigit() for field in fields):
         return None
@@ -159,7 +159,7 @@ def _header(line: bytes) -> tuple[int, int] | None:
 
 
 def _is_text(body: bytes, dim: int) -> bool:
-    """Whether what follows a header is a line of a word and so many numbers."""
+    """Whether the data after a header is a line of a word and its numbers."""
     try:
         [float(field) for field in body.partition(b"\n")[0].split()[-dim:]]
     except ValueError:
@@ -170,7 +170,7 @@ def _is_text(body: bytes, dim: int) -> bool:
 def _text(
     file: BinaryIO, path: Path, keys: set[bytes], dim: int, *, first: int
 ) -> Iterator[tuple[str, Floats]]:
-    """Word and vector of the lines whose word is wanted; a word may hold spaces."""
+    """Word and vector of the lines of wanted words; a word may contain spaces."""
     for number, line in enumerate(file, start=first):
         fields = line.rstrip().rsplit(b" ", dim)
         if len(fields) == 1 and not fields[0]:
@@ -195,7 +195,7 @@ def _text(
 def _binary(
     file: BinaryIO, path: Path, keys: set[bytes], dim: int, count: int
 ) -> Iterator[tuple[str, Floats]]:
-    """word2vec's: each word, a space, and its numbers as little-endian floats of 4 bytes."""
+    """word2vec's binary format: each word, a space, and little-endian float32 numbers."""
     size = dim * FLOAT.itemsize
     for number in range(1, count + 1):
         word = bytearray()

@@ -1,4 +1,4 @@
-"""Read attention from the maps that a model returns itself, where it bypasses the registry.
+"""Read attention from the maps a model returns, for models that bypass the registry.
 
 The model is asked for its maps (`output_attentions=True`), and hooks take each map as it leaves the
 attention module, with what leaves the value projection. Only a weight from each token to each token

@@ -1,4 +1,4 @@
-"""Split the queries and keys of the first layer into what word, position and segment give.
+"""Split the first layer's queries and keys into parts from word, position and segment.
 
 Where a family adds learned embeddings of words, positions and segments and normalises the sum, a
 query of the first layer is linear in the three once the scale of the normalisation is given:

@@ -1,4 +1,4 @@
-"""A table of where each family keeps the modules around attention; one row for each layout.
+"""A table of where each family keeps the modules around attention; one row per layout.
 
 Paths are relative to the attention module: "." is the module itself, "^" its parent, so
 "^.output.dense" is the child `output.dense` of the parent, and "^^" the parent's parent. To add a

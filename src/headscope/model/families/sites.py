@@ -1,4 +1,4 @@
-"""Find the modules of a model that compute attention, and the modules around each of them."""
+"""Find the attention modules of a model, and the modules around each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sets of heads that are switched off together, and what stands in for a head that is off.
+"""The sets of heads that are ablated together, and what replaces their output.
 
 A variant of a model is a set of heads (layer, head), counted from 0, that are off in it. A head
 gives every query the mixture Σ_j α_ij v_j of its value vectors. Three things may stand in:
@@ -47,7 +47,7 @@ def pairs(heads: Sequence[Head]) -> list[Variant]:
 
 
 def lowest_layer(variant: Variant) -> int:
-    """The first layer that a variant changes."""
+    """The lowest layer that a variant changes."""
     return min(layer for layer, _ in variant)
 
 
@@ -69,7 +69,7 @@ def check(variants: Iterable[Variant], *, layers: int, heads: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class StandIn:
-    """What stands in for heads.
+    """The replacement for the output of heads that are off.
 
     how    one of WAYS
     means  [layer, head, dim] the mean mixtures; only for "mean"
@@ -79,7 +79,7 @@ class StandIn:
     means: torch.Tensor | None = None
 
     def __post_init__(self) -> None:
-        """Raises InputError for a way that is not known."""
+        """Raises InputError for an unknown replacement."""
         if self.how not in WAYS:
             raise InputError(f"no replacement called {self.how!r}; there are {', '.join(WAYS)}")
         if (self.how == "mean") != (self.means is not None):
@@ -88,7 +88,7 @@ class StandIn:
     def mixture(
         self, layer: int, heads: Sequence[int] | slice, values: torch.Tensor, mask: torch.Tensor
     ) -> torch.Tensor:
-        """[example, head, query, dim] what these heads give instead.
+        """[example, head, query, dim] the replaced output of these heads.
 
         values  [example, head, key, dim]  of these heads
         mask    [example, 1, query, key]   True where a key may be attended to
@@ -130,7 +130,7 @@ def even(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def mean_mixtures(network: PreTrainedModel, shown: Iterable[Batch]) -> torch.Tensor:
-    """[layer, head, dim] every head's mean mixture over all real queries, for `StandIn("mean", …)`.
+    """[layer, head, dim] each head's mean output over all real queries, for `StandIn("mean", …)`.
 
     returns  float64
     """

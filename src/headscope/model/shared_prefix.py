@@ -1,4 +1,4 @@
-"""Computes the answers of a model with heads switched off, without computing anything twice.
+"""Computes a model's answers without some heads, reusing the layers below them.
 
 A variant that changes layer l is, below l, the whole model. So each batch runs once, keeping what
 every layer gave and every head's mixture; then, for the variants of a layer together, the model's
@@ -21,16 +21,16 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from headscope.errors import ModelError
-from headscope.experiments.ablation.variants import StandIn, Variant, heads_in
 from headscope.model.attention import AttentionCall, listening, visible
 from headscope.model.batch import Batch
 from headscope.model.families.sites import find_sites
 from headscope.model.instrument import Reversible
 from headscope.model.model import run_network
+from headscope.model.variants import StandIn, Variant, heads_in
 
 
 class WholePass:
-    """The pass of the whole model, which keeps what one batch gives.
+    """A pass of the whole model that caches what its variants reuse from one batch.
 
     logits       [example, output]
     outputs      by layer, what its module returned: the hidden states [example, token, model], or a
@@ -58,7 +58,7 @@ class WholePass:
         return self.outputs[-1]
 
     def mixture(self, call: AttentionCall) -> torch.Tensor:
-        """[example, query, head, dim] what the attention function gives in this layer."""
+        """[example, query, head, dim] the output of the attention function in this layer."""
         layer = len(self.mixtures)
         self.regular &= self._inside and layer == len(self.outputs)
         self.projections.append([])
@@ -70,7 +70,7 @@ class WholePass:
 
     @contextmanager
     def projections_of(self, attentions: set[nn.Module]) -> Iterator[None]:
-        """Inside the context the linear maps that run in these modules are noted."""
+        """Inside the context the linear maps that run in these modules are recorded."""
 
         def note(module: Any, _args: Any, _output: Any) -> None:
             if self._inside and len(self.mixtures) == len(self.outputs):
@@ -98,11 +98,13 @@ class CopiedPass:
 
     @property
     def copies(self) -> int:
-        """How often the batch is in it."""
+        """Number of copies of the batch."""
         return len(self.ready) // len(self.kept.mixtures[self.start])
 
     def layer(self, run: Callable[[], Any]) -> Any:
-        """Below the changed layer, what was kept; in it, without the projections; above, as is."""
+        """Reuse cached outputs below the changed layer, skip its projections, run the layers above
+        normally.
+        """
         self.at += 1
         if self.at < self.start:
             return self._repeated(self.kept.outputs[self.start - 1])
@@ -112,7 +114,7 @@ class CopiedPass:
             return run()
 
     def mixture(self, call: AttentionCall) -> torch.Tensor:
-        """[row, query, head, dim] in the changed layer what is ready, above it computed."""
+        """[row, query, head, dim] the prepared mixtures in the changed layer, computed ones above."""
         return self.ready if self.at == self.start else call.mix().transpose(1, 2)
 
     def _repeated(self, output: Any) -> Any:
@@ -124,13 +126,13 @@ class CopiedPass:
 
 @dataclass
 class VariantPass(CopiedPass):
-    """The same of several variants, which may switch heads off in the layers above too."""
+    """As `CopiedPass`, for variants that may switch off heads in the layers above too."""
 
     stand_in: StandIn
     variants: Sequence[Variant]
 
     def mixture(self, call: AttentionCall) -> torch.Tensor:
-        """[row, query, head, dim] as before; heads that are off are replaced."""
+        """[row, query, head, dim] as in `CopiedPass`, with the heads that are off replaced."""
         if self.at == self.start:
             return self.ready
         mixed = call.mix().transpose(1, 2).contiguous()  # [row, query, head, dim]
@@ -152,7 +154,7 @@ def replaced(
     heads: Sequence[Sequence[int]],
     queries: Sequence[slice] | None = None,
 ) -> torch.Tensor:
-    """[copy * example, query, head, dim] a layer's mixtures, in each copy some heads' replaced.
+    """[copy * example, query, head, dim] a layer's mixtures, with some heads replaced in each copy.
 
     mixtures, instead  [example, query, head, dim]
     heads              [copy] the heads that are replaced
@@ -166,7 +168,7 @@ def replaced(
 
 @contextmanager
 def instead_of(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    """Inside the context the module runs as this function."""
+    """Inside the context this function runs in place of the module."""
     state = vars(module)
     before = {"forward": state["forward"]} if "forward" in state else {}
     state["forward"] = forward
@@ -178,7 +180,7 @@ def instead_of(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]
 
 
 def _nothing(module: nn.Linear | Conv1D) -> Callable[[torch.Tensor], torch.Tensor]:
-    """A linear map's stand-in: zeros of the right size that take no room and no time."""
+    """Stands in for a linear map: zeros of the right shape that take no memory or time."""
     size = int(module.weight.shape[1 if isinstance(module, Conv1D) else 0])
 
     def forward(inputs: torch.Tensor) -> torch.Tensor:
@@ -214,7 +216,7 @@ class SharedPrefix(Reversible):
         self._pass = None
 
     def whole(self, batch: Batch) -> WholePass:
-        """Run a batch through the whole model and keep what its variants need.
+        """Run a batch through the whole model, and cache what its variants need.
 
         raises  ModelError unless each layer's module ran its attention once, in order
         """
@@ -244,7 +246,7 @@ class SharedPrefix(Reversible):
     def given(
         self, batch: Batch, kept: WholePass, start: int, mixtures: torch.Tensor
     ) -> torch.Tensor:
-        """[row, output] the logits with these mixtures in one layer, with gradients if asked for.
+        """[row, output] the logits with these mixtures in one layer, with gradients on request.
 
         mixtures  [copy * example, query, head, dim]
         """
@@ -252,12 +254,12 @@ class SharedPrefix(Reversible):
         return self.run(batch, CopiedPass(kept, start, mixtures, projections))
 
     def run(self, batch: Batch, copied: CopiedPass) -> torch.Tensor:
-        """[row, output] the logits of such a pass over copies of the batch."""
+        """[row, output] the logits of a pass over copies of the batch."""
         self._pass = copied
         return self.told(batch, copied.copies)
 
     def told(self, batch: Batch, copies: int) -> torch.Tensor:
-        """[row, output] the logits of so many copies of a batch, in this pass."""
+        """[row, output] the logits of several copies of a batch, in this pass."""
         inputs = (tensor.repeat(copies, 1) for tensor in batch.inputs)
         logits: torch.Tensor = run_network(self.network, *inputs).logits
         return logits
@@ -267,9 +269,9 @@ class SharedPrefix(Reversible):
         return self._pass.layer(partial(own, *args, **kwargs))
 
     def before(self, call: AttentionCall) -> None:
-        """Mix the values as this pass has it."""
+        """Mix the values as this pass prescribes."""
         assert self._pass is not None
         call.mixed = self._pass.mixture(call).transpose(1, 2)  # [example, head, query, dim]
 
     def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
-        """Nothing is left to do."""
+        """Does nothing."""

@@ -1,4 +1,4 @@
-"""Computes what a model answers to every example, whole and in every variant.
+"""Computes the answers of the whole model and of each ablated variant to all examples.
 
 Examples of similar length run together, so few of them that all variants of a layer fit into one
 forward pass beside them; memory depends on `batch_tokens`, not on the data. `naive` is the plain
@@ -18,11 +18,11 @@ from transformers import PreTrainedModel
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import ModelError
-from headscope.experiments.ablation.shared_prefix import SharedPrefix
-from headscope.experiments.ablation.variants import StandIn, Variant, lowest_layer
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.model import Model, evaluating, forward
+from headscope.model.shared_prefix import SharedPrefix
+from headscope.model.variants import StandIn, Variant, lowest_layer
 
 BATCH_TOKENS = 2048  # of one forward pass, padding and all variants in it included
 TOLERANCE = 1e-5  # of the largest logit; float32 rounding through 24 layers stays below it
@@ -31,7 +31,7 @@ Answers = Callable[[Batch, Sequence[Variant]], torch.Tensor]
 
 @dataclass(frozen=True)
 class Way:
-    """How variants are run.
+    """A way of running variants.
 
     name    "shared", "shared with projections" or "naive"
     reason  why it is not "shared"; else nothing
@@ -47,7 +47,7 @@ WAYS = (Way("shared"), Way("shared with projections"), Way("naive"))
 def choose_way(
     model: Model, examples: Sequence[Example], variants: Sequence[Variant], stand_in: StandIn
 ) -> Way:
-    """The fastest way that gives what `naive` gives, on a few examples and variants.
+    """The fastest way that agrees with `naive` on a few examples and variants.
 
     raises  ModelError if the whole model answers with what is no number
     """
@@ -88,7 +88,7 @@ def sweep(
     variants: Sequence[Variant],
     answers: Answers,
 ) -> npt.NDArray[np.float32]:
-    """[variant + 1, place, output] the logits of the examples at some places, from one batch."""
+    """[variant + 1, place, output] the logits of one batch of examples."""
     batch = model.batch([examples[at] for at in places])
     return answers(batch, variants).float().cpu().numpy()
 
@@ -96,7 +96,7 @@ def sweep(
 def small_batches(
     examples: Sequence[Example], variants: Sequence[Variant], *, batch_tokens: int
 ) -> list[list[int]]:
-    """Places of examples that run together, so that the variants of a layer fit beside them."""
+    """Batches of examples, small enough that the variants of a layer fit beside them."""
     layers = [lowest_layer(variant) for variant in variants]
     widest = max((layers.count(layer) for layer in set(layers)), default=1)
     return list(batches(examples, budget=max(1, batch_tokens // widest)))
@@ -133,7 +133,9 @@ def _shared(
 def naive(
     network: PreTrainedModel, batch: Batch, variants: Sequence[Variant], stand_in: StandIn
 ) -> torch.Tensor:
-    """[variant + 1, example, output] the logits; first those of the whole model."""
+    """[variant + 1, example, output] the logits, computed one variant after another; the whole
+    model comes first.
+    """
     logits = []
     for variant in (frozenset(), *variants):
         off = [stand_in.switching_off(variant)] if variant else []

@@ -1,9 +1,9 @@
-"""The losses that are differentiated, of a task or of a language model; and the tokens asked for.
+"""Language models with their head: their losses, which may be differentiated, and what is masked.
 
 A loss is a number per example, and what is differentiated is the sum over the examples of a batch:
 an example's gradients are then its own, whatever it is batched with. Examples are known by their
-places. Beside its losses an objective has `answers`, how well the right answer is told (what
-AttAttr attributes), and `asking`, a context in which the network tells the logits that it takes.
+places. Beside its losses an objective has `answers`, the probability of the right answer (what
+AttAttr attributes), and `asking`, in which the network gives only the logits that it takes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,63 +22,22 @@ from transformers import (
     PreTrainedModel,
 )
 
-from headscope.core.accumulators import Array, Ints, generator
+from headscope.core.accumulators import Ints, generator
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.document import Example
 from headscope.errors import CorpusError, ModelError
 from headscope.model import checkpoint, weights
 from headscope.model.model import Model, checked
 from headscope.model.placement import DeviceMap, Placement
-from headscope.tasks.task import Task
 
 Ids = Ints
 ROWS = 64  # whose log-probabilities are held at once: vocabularies are large
 
 
 @dataclass(frozen=True)
-class TaskLoss:
-    """A task's own loss: cross-entropy in nats, or the squared error of a regression.
-
-    The right answer is told by its probability (Hao et al. 2021); in a regression by −(error²),
-    which is ours.
-
-    labels  [example] ids of classes, or numbers
-    """
-
-    task: Task
-    labels: Array
-
-    @property
-    def name(self) -> str:
-        """Of the loss."""
-        return "squared error" if self.task.is_regression else "cross-entropy"
-
-    @property
-    def units(self) -> str:
-        """Of the loss."""
-        return "1" if self.task.is_regression else "nats"
-
-    def losses(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row]; logits [row, output]."""
-        right = torch.from_numpy(self.labels[list(places)]).to(logits.device)
-        if self.task.is_regression:
-            return (logits[:, 0] - right.to(logits.dtype)) ** 2
-        return functional.cross_entropy(logits, right, reduction="none")
-
-    def answers(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row]; logits [row, output]."""
-        losses = self.losses(logits, places)
-        return -losses if self.task.is_regression else torch.exp(-losses)
-
-    @contextmanager
-    def asking(self, _network: PreTrainedModel, _places: Sequence[int]) -> Iterator[None]:
-        """Changes nothing."""
-        yield
-
-
-@dataclass(frozen=True)
 class TokenLoss:
-    """A language model's loss: cross-entropy in nats, the mean over an example's asked places.
+    """A language model's loss: cross-entropy in nats, the mean over an example's predicted
+    positions.
 
     The right answer is told by the mean probability of the right tokens.
 
@@ -94,23 +53,23 @@ class TokenLoss:
 
     @property
     def digest(self) -> str:
-        """Hex sha256 over all that is asked."""
+        """Hex sha256 over the predicted positions and their tokens."""
         pairs = zip(self.asked, self.right, strict=True)
         return sha256_of(
             places.tobytes() + b"\x1f" + ids.tobytes() + b"\x1e" for places, ids in pairs
         )
 
     def losses(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row]; logits [asked place of any row, vocabulary]."""
+        """[row] losses; logits [predicted position of any row, vocabulary]."""
         return self._means(self._each(logits, places), places)
 
     def answers(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row]; logits as before."""
+        """[row] mean probability of the right tokens; logits as in `losses`."""
         return self._means(torch.exp(-self._each(logits, places)), places)
 
     @contextmanager
     def asking(self, network: PreTrainedModel, places: Sequence[int]) -> Iterator[None]:
-        """The language-model head computes only the places that are asked for."""
+        """Inside the context the language-model head computes only the predicted positions."""
         head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
         if head is None:
             raise ModelError(
@@ -143,9 +102,6 @@ class TokenLoss:
     def _means(self, values: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
         parts = torch.split(values, [len(self.asked[at]) for at in places])
         return torch.stack([part.mean() for part in parts])  # [row]
-
-
-Objective = TaskLoss | TokenLoss
 
 
 # --- language models, and the tokens that they are asked for ----------------------------------
@@ -198,7 +154,7 @@ def load_language_model(
 
 
 def _kind(name: str, config: Any) -> str:
-    """By the class that the weights were saved from."""
+    """The kind of language model, from the class that the weights were saved from."""
     classes = " ".join(config.architectures or [])
     if config.is_encoder_decoder:
         raise ModelError(
@@ -217,7 +173,7 @@ def _kind(name: str, config: Any) -> str:
 
 @dataclass(frozen=True)
 class AskedTokens:
-    """Examples as the model reads them, and the tokens that it must predict.
+    """Examples as the model reads them, and the tokens to predict.
 
     left_out  examples in which nothing can be asked
     """
@@ -228,7 +184,7 @@ class AskedTokens:
 
 
 def masked(model: Model, examples: Sequence[Example], *, seed: int) -> AskedTokens:
-    """Masks tokens for a masked language model, drawn by the seed and the example's id alone.
+    """Masks tokens for a masked language model; masks depend only on the seed and the example's id.
 
     raises  ModelError for a tokenizer without a mask token; CorpusError where nothing can be asked
     """
@@ -258,7 +214,7 @@ def masked(model: Model, examples: Sequence[Example], *, seed: int) -> AskedToke
 
 
 def causal(examples: Sequence[Example]) -> AskedTokens:
-    """For a causal language model: each token is predicted from those before it."""
+    """The objective of a causal language model: each token is predicted from those before it."""
     shown = [example for example in examples if len(example) > 1]
     places_of = [np.arange(len(example) - 1) for example in shown]
     right = [example.input_ids[1:] for example in shown]
