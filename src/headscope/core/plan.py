@@ -25,13 +25,11 @@ class PanelPlan:
     title   a template
     needs   the number that is drawn, "variable" or "variable.choice"
     height  as a share of the width; None: what is usual for the kind of panel
-    key_above  whether a key stands between title and axes
     """
 
     title: str
     needs: str
     height: float | None = None
-    key_above: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +79,9 @@ class LayerLines(PanelPlan):
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn(PanelPlan):
-    """Drawn by a function (Reading, axes, *arguments) that is named in `by`."""
+    """Drawn by a function (Reading, axes) that is named in `by`."""
 
     by: str
-    arguments: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -206,10 +206,10 @@ def _claims(run: Reading, plan: ClaimPlan, choice: Choice) -> list[Claim]:
     share = number_of(plan.share)
     if share is None or not np.isfinite(share.value).any():
         return []
-    usual: Any = finite_mean(share.value.ravel())
-    if plan.usual:
-        usual = number_of(plan.usual)
-        usual = usual.value if isinstance(usual, Estimate) else usual
+    usual = number_of(plan.usual) if plan.usual else finite_mean(share.value.ravel())
+    if usual is None:  # a run of an older version
+        return []
+    usual = usual.value if isinstance(usual, Estimate) else usual
     alone = np.full_like(share.value, np.nan)
     ordinary = Estimate(np.broadcast_to(usual, alone.shape), alone, alone)
     fields = {**choice, "share": share, "usual": ordinary}

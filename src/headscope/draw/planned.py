@@ -52,16 +52,12 @@ def _panel(plan: PanelPlan, run: Reading) -> Panel | None:
         values = run(plan.needs).value
         draw, height = partial(draw_grid, values, unit=plan.unit, top=plan.top), grid_height(values)
     elif isinstance(plan, Drawn):
-        draw = partial(_drawn, plan, run)
+        draw = partial(run.part(plan.by), run)
     elif isinstance(plan, LayerMarks):
         draw = partial(_marks, plan, run)
     else:
         draw = partial(_lines, plan, run)
-    return Panel(run.words(plan.title), draw, height, plan.key_above)
-
-
-def _drawn(plan: Drawn, run: Reading, axes: Axes) -> None:
-    run.part(plan.by)(run, axes, *plan.arguments)
+    return Panel(run.words(plan.title), draw, height)
 
 
 def _marks(plan: LayerMarks, run: Reading, axes: Axes) -> None:

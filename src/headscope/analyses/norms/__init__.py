@@ -2,15 +2,11 @@
 
 from typing import Any
 
-from headscope.core.plan import Drawn, LayerLines, PicturePlan
+from headscope.core.plan import LayerLines, PicturePlan
 from headscope.core.question import Option, Question, some
 from headscope.core.terms import KOBAYASHI20, Term
 
 CATEGORIES = ("cls", "first", "sep", "punctuation", "other")
-RANKS = {  # quantity of tokens by their frequency -> title, axis, and the word that gives its look
-    "value_norm": ("Value norm by rank", "value norm ‖f(x)‖", "cls"),
-    "attention": ("Received attention by rank", "mean attention received", "sep"),
-}
 
 
 def pairs_caption(run: Any) -> str:
@@ -170,17 +166,7 @@ QUESTION = Question(
             id="frequency",
             name="frequency",
             title="Does frequency matter?",
-            panels=lambda run: [
-                Drawn(
-                    title=title,
-                    needs="frequency_profile",
-                    by="figure:draw_ranks",
-                    arguments=(quantity,),
-                    height=0.66,
-                )
-                for quantity, (title, *_) in RANKS.items()
-                if quantity in run.data.get("quantity", ())
-            ],
+            panels="figure:rank_panels",
             caption="Tokens grouped by frequency rank (1 = most frequent, doubling bins): mean "
             "over token occurrences, heads and layers of the value norm (model’s own unit) and of "
             "the attention received per query (share); ρ: Spearman with rank over all occurrences; "

@@ -4,39 +4,46 @@ Kobayashi et al. (2020): attention against the value norm of the token attended 
 of tokens (Table 2); value norm and received attention by frequency rank.
 """
 
+from functools import partial
+
 import numpy as np
 from matplotlib.axes import Axes
 
-from headscope.analyses.norms import RANKS
 from headscope.core.caption_words import with_interval
-from headscope.core.plan import Drawn
 from headscope.core.reading import Reading
 from headscope.core.results import Floats, at
 from headscope.core.wording import percent
 from headscope.draw import marks
+from headscope.draw.panel import Panel
 from headscope.draw.style import color
 
 HISTOGRAM = "attention_value_norm_histogram"
 PAIRS_RHO, RANK_RHO = "spearman_attention_value_norm", "spearman_frequency"
 RARE = 1e-3  # share of the pairs below which a bin is not worth the space
 
+RANKS = {  # quantity of tokens by their frequency -> title, axis, and the word that gives its look
+    "value_norm": ("Value norm by rank", "value norm ‖f(x)‖", "cls"),
+    "attention": ("Received attention by rank", "mean attention received", "sep"),
+}
 
-def pair_panels(run: Reading) -> list[Drawn]:
+
+def pair_panels(run: Reading) -> list[Panel]:
     """A panel for each category of tokens that pairs end in."""
     if HISTOGRAM not in run.data:
         return []
     counts = run.data[HISTOGRAM]
+    there = [one for one in run.data["category"].values.tolist() if counts.sel(category=one).any()]
+    draws = [(run.special(one), partial(_draw_pairs, run, one)) for one in there]
+    return [Panel(f"To {to}", draw, height=1.05, key_above=True) for to, draw in draws]
+
+
+def rank_panels(run: Reading) -> list[Panel]:
+    """A panel for each quantity that the run has by the frequency rank of tokens."""
+    there = run.data["quantity"].values if "frequency_profile" in run.data else ()
     return [
-        Drawn(
-            title=f"To {run.special(category)}",
-            needs=HISTOGRAM,
-            by="figure:draw_pairs",
-            arguments=(category,),
-            height=1.05,
-            key_above=True,
-        )
-        for category in run.data["category"].values.tolist()
-        if counts.sel(category=category).any()
+        Panel(title, partial(_draw_ranks, run, quantity), height=0.66)
+        for quantity, (title, *_) in RANKS.items()
+        if quantity in there
     ]
 
 
@@ -54,7 +61,7 @@ def medians(counts: Floats, borders: Floats) -> Floats:
     return middles
 
 
-def draw_pairs(run: Reading, axes: Axes, category: str) -> None:
+def _draw_pairs(run: Reading, category: str, axes: Axes) -> None:
     """Pairs of tokens by weight and value norm, the median norm at each weight, and ρ."""
     bins = ("attention_bin", "value_norm_bin")
     every = run.data[HISTOGRAM].transpose("category", *bins)
@@ -77,7 +84,7 @@ def draw_pairs(run: Reading, axes: Axes, category: str) -> None:
     axes.set(xlabel="attention α", ylabel="value norm ‖f(x)‖")
 
 
-def draw_ranks(run: Reading, axes: Axes, quantity: str) -> None:
+def _draw_ranks(run: Reading, quantity: str, axes: Axes) -> None:
     """A quantity by the frequency rank of tokens, with its band, and ρ."""
     _, label, word = RANKS[quantity]
     ranks = run.data["rank_bin"].values.astype(np.float64)
