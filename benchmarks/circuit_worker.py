@@ -73,9 +73,9 @@ def headscope(folder: str, ids: Any) -> Callable[[], Scores]:
     from headscope.experiments.circuits.circuit_run import second_half
     from headscope.experiments.circuits.head_scores import PatternScores
     from headscope.experiments.circuits.made_inputs import Repeats, example_of
-    from headscope.model.batch import Vocabulary
     from headscope.model.instrument import Instrument
     from headscope.model.model import Model, run_network
+    from headscope.model.vocabulary import Vocabulary
 
     model = Model(network(folder), None, "random", "", "")
     vars(model)["vocabulary"] = Vocabulary(cls=None, sep=None, punctuation=())

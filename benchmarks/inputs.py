@@ -12,7 +12,8 @@ from transformers import BertConfig, BertModel
 
 from headscope.corpus import Example, batches
 from headscope.corpus.packing import BATCH_TOKENS, padded_length
-from headscope.model.batch import Batch, Vocabulary
+from headscope.model.batch import Batch
+from headscope.model.vocabulary import Vocabulary
 
 CLS, SEP, COMMA, STOP = 101, 102, 1010, 1012
 VOCABULARY = Vocabulary(cls=CLS, sep=SEP, punctuation=(STOP, COMMA))

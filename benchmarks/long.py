@@ -23,12 +23,13 @@ from transformers import LlamaConfig, LlamaModel
 from benchmarks.timing import Row, interleave, options, table
 from headscope.corpus.document import Example
 from headscope.model.attention import probabilities
-from headscope.model.batch import Batch, Vocabulary
+from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.long_attention import LongAttention
 from headscope.model.long_layer import LongLayerView
 from headscope.model.long_mask import LongMask
 from headscope.model.long_sums import Asked
+from headscope.model.vocabulary import Vocabulary
 from headscope.run.analysis import Scope, known_analyses
 
 HEADS, DIM, CATEGORIES = 2, 64, 4

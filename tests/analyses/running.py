@@ -12,9 +12,10 @@ import xarray as xr
 
 from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Example
-from headscope.model.batch import Batch, Vocabulary
+from headscope.model.batch import Batch
 from headscope.model.instrument import AttentionCall, Instrument
 from headscope.model.layer import LayerView
+from headscope.model.vocabulary import Vocabulary
 from headscope.run.analysis import Analysis, Scope, known_analyses
 from headscope.run.contract_bench import (
     CLS,

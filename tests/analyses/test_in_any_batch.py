@@ -13,7 +13,7 @@ import pytest
 
 from analyses.running import run
 from headscope.analyses.flow import METHODS
-from headscope.model.batch import Vocabulary
+from headscope.model.vocabulary import Vocabulary
 from headscope.run.contract_bench import tiny_examples
 from model.families.tiny import tiny
 

@@ -29,10 +29,11 @@ from transformers import (
 
 from headscope.corpus.document import Example, Word
 from headscope.errors import ModelError
-from headscope.model.batch import Batch, Vocabulary
+from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.long_layer import LongLayerView
 from headscope.model.long_mask import LongMask
+from headscope.model.vocabulary import Vocabulary
 
 SIZE = {
     "vocab_size": 64,

@@ -13,11 +13,12 @@ from transformers import MistralConfig, MistralModel
 
 from headscope.corpus.document import Example
 from headscope.model import long_fused, long_kernels
-from headscope.model.batch import Batch, Vocabulary
+from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.long_attention import LongAttention
 from headscope.model.long_mask import LongMask
 from headscope.model.long_sums import Asked
+from headscope.model.vocabulary import Vocabulary
 from model.other_device import HERE, THERE, Elsewhere, elsewhere, place
 
 # Interpreted (TRITON_INTERPRET=1, set in conftest.py) unless a GPU is asked for by =0.

@@ -77,12 +77,12 @@ def test_a_decoder_reads_its_text_as_a_target(model):
 
 def test_a_package_that_a_tokenizer_needs_is_named(folder, monkeypatch):
     """transformers refuses such a tokenizer in four lines; the package is what counts."""
-    from headscope.model import checkpoint
+    import transformers
 
     def lacking(*_args, **_options):
         raise ImportError("\nX requires the SentencePiece library but it was not found\nhere.\n")
 
-    monkeypatch.setattr(checkpoint.AutoTokenizer, "from_pretrained", lacking)
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lacking)
     with pytest.raises(ModelError, match=r"needs the package sentencepiece.*pip install sentence"):
         hs.load(folder)
 

@@ -22,10 +22,11 @@ from headscope.analyses.frames.measure import Frames
 from headscope.corpus import Document, Encoder, FramesCorpus, Passage
 from headscope.corpus.document import Example, Frame, FrameElement
 from headscope.corpus.framenet_exemplars import overlapping, word_spans, words_at
-from headscope.model.batch import Batch, Vocabulary
+from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, forward, load
+from headscope.model.vocabulary import Vocabulary
 from headscope.run.analysis import Scope
 
 TOLERANCE = 1e-5

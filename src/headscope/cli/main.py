@@ -7,7 +7,9 @@ shows the traceback.
 import gc
 import signal
 import sys
-from importlib import import_module
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 import click
 
@@ -15,9 +17,11 @@ from headscope import __version__
 from headscope.cli.terminal_output import complain, prepare
 from headscope.cli.typed_command import SuggestingGroup
 from headscope.core.head_names import counting_from
-from headscope.errors import HeadscopeError
+from headscope.core.plug_ins import is_ours, not_installed
+from headscope.errors import HeadscopeError, InputError, one_line
 
-# What each does; the module of its name is imported when it runs or is asked for help
+GROUP = "headscope.commands"  # of entry points: ours, and those of other packages
+# What each of ours does, so that help imports nothing of it.
 COMMANDS = {
     "atlas": "Run all analyses over a corpus; ends in a report.",
     "view": "What every head looks at in one text, as a page.",
@@ -46,25 +50,48 @@ COMMANDS = {
 LOOK_FOR_GARBAGE = (200_000, 20, 50)
 
 
+@cache
+def announced_commands() -> dict[str, EntryPoint]:
+    """The entry points of all commands: ours in the order of the table, then others by name.
+
+    raises  HeadscopeError where headscope is not installed
+    """
+    entries = sorted(entry_points(group=GROUP), key=lambda entry: (not is_ours(entry), entry.name))
+    first = {entry.name: entry for entry in reversed(entries)}  # a name that ours has stays ours
+    if not first.keys() >= COMMANDS.keys():
+        raise not_installed("command")
+    return {name: first[name] for name in (*COMMANDS, *sorted(first.keys() - COMMANDS.keys()))}
+
+
 class LazyGroup(SuggestingGroup):
     """A group that imports a command's module only when that command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands, in the order in which they are mostly used."""
-        return list(COMMANDS)
+        return list(announced_commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name."""
-        if cmd_name not in COMMANDS:
+        """The command of that name; InputError for one of another package that is none."""
+        entry = announced_commands().get(cmd_name)
+        if entry is None:
             return None
-        module = import_module(f"headscope.cli.{cmd_name}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: Any = entry.load()
+        if not isinstance(command, click.Command):
+            raise InputError(f"{entry.value} is no command: found {command!r:.80}")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, from the table above, so that help imports nothing."""
+        """The list of commands; of ours from the table above, so that help imports nothing."""
+        others = [entry for name, entry in announced_commands().items() if name not in COMMANDS]
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([*COMMANDS.items(), *((one.name, _said_of(one)) for one in others)])
+
+
+def _said_of(entry: EntryPoint) -> str:
+    try:
+        return str(entry.load().get_short_help_str())
+    except Exception as error:  # whatever a stranger's module does, help is shown
+        return f"cannot be used: {one_line(error)}"
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

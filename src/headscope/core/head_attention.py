@@ -126,7 +126,7 @@ def spread(tree: xr.DataTree) -> tuple[Estimate | None, float]:
 
 
 def relative_spread(tree: xr.DataTree) -> Estimate | None:
-    """[layer, head] entropy divided by that of uniform attention, with the interval of the ratio."""
+    """[layer, head] entropy over that of uniform attention, with the interval of the ratio."""
     entropy = group(tree, SPREAD)
     if entropy is None or not float(entropy["uniform"]) > 0:
         return None

@@ -28,7 +28,7 @@ AGAINST = "against networks without training that read a sample of the same inpu
 
 
 def headline(tree: xr.DataTree) -> str:
-    """How many heads stand out from the control, and by what; else why there is no such statement."""
+    """How many heads stand out from the control, and by what; else why none is said to."""
     if said := unclaimed_words(tree):
         return said
     labelled, of = labelled_heads(tree)

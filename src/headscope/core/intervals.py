@@ -62,7 +62,7 @@ class Estimate:
     sizes: Float64 | None = field(default=None, repr=False, compare=False)
 
     def map(self, function: Callable[[Float64], Float64]) -> Estimate:
-        """Apply a function to the value and both ends, without draws: to select cells or reshape."""
+        """The estimate after a function of value and ends, without draws: to select or reshape."""
         return Estimate(function(self.value), function(self.low), function(self.high))
 
 
@@ -117,7 +117,7 @@ def estimate(draws: Float64, sizes: Float64 | None = None, *, bounds: Bounds = A
 
 
 def estimate_correlation(draws: Float64, sizes: Float64 | None = None) -> Estimate:
-    """A correlation from -1 to 1 with its 95 % interval; `sizes` of what it is over, such as pairs."""
+    """A correlation from -1 to 1 with its 95 % interval; `sizes` of what it is over, say pairs."""
     if len(draws) <= FEWEST:
         return without_interval(draws[0], draws)
     moves = moves_of(draws)
@@ -237,7 +237,7 @@ def drawn_anew(draws: Float64, *, count: int = 1000, seed: int = 0) -> Float64:
 
 
 def stretch(tests: int) -> float:
-    """Factor by which a normal interval is longer for the largest of several numbers (Bonferroni)."""
+    """By how much a normal interval is longer for the largest of several numbers (Bonferroni)."""
     at = NormalDist().inv_cdf
     return at(TAIL / tests) / at(TAIL)
 

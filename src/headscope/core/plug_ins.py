@@ -38,14 +38,11 @@ def announced(
     raises  HeadscopeError where headscope itself is not installed, what `check` says of ours
     """
     known, left_out = dict[str, Kind](), list[str]()
-    entries = sorted(entry_points(group=group), key=lambda entry: _package(entry) != OURS)
-    if not any(_package(entry) == OURS for entry in entries):
-        raise HeadscopeError(
-            f"headscope is on the path but not installed, so its own {what}s are unknown; install "
-            "it: pip install -e . in the checkout"
-        )
+    entries = sorted(entry_points(group=group), key=lambda entry: not is_ours(entry))
+    if not any(map(is_ours, entries)):
+        raise not_installed(what)
     for entry in entries:
-        ours = _package(entry) == OURS
+        ours = is_ours(entry)
         try:
             one = check(entry.load(), ours)
             if one.name in known:
@@ -59,6 +56,19 @@ def announced(
             continue
         known[one.name] = one
     return known, left_out
+
+
+def not_installed(what: str) -> HeadscopeError:
+    """What is said where none of ours is announced, or not all that are ours."""
+    return HeadscopeError(
+        f"headscope is on the path but not installed, so its own {what}s are unknown; install "
+        "it: pip install -e . in the checkout"
+    )
+
+
+def is_ours(entry: EntryPoint) -> bool:
+    """Whether headscope itself announces it."""
+    return _package(entry) == OURS
 
 
 def _package(entry: EntryPoint) -> str:

@@ -114,7 +114,7 @@ def showing(phases: Phases | None) -> Iterator[None]:
 
 
 def begin(name: str, total: int | None = None, unit: str = "", done: int = 0) -> Advance:
-    """As `Phases.begin`, for a phase that lasts until the next one; does nothing if none are shown."""
+    """As `Phases.begin`, for a phase that lasts until the next; nothing where none are shown."""
     shown = _SHOWN.get()
     return unheard if shown is None else shown.begin(name, total, unit, done)
 

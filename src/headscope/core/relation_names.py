@@ -56,7 +56,7 @@ _WORDS = {
 
 
 def arrow(label: str, direction: str) -> str:
-    """The direction of a head with a printable label: `direct object → verb`, `verb → its object`."""
+    """The direction of a head in words: `direct object → verb`, `verb → its object`."""
     if label in TOTALS:
         return TOTALS[label] if direction == FROM_DEPENDENT else "head → its dependent"
     dependent, head = _words(label)

@@ -111,7 +111,7 @@ def is_unicode(*texts: str) -> bool:
 
 
 class Corpus(Protocol):
-    """Documents that can be read repeatedly in the same order, without holding them all in memory."""
+    """Documents that can be read again in the same order, without holding all of them in memory."""
 
     def __iter__(self) -> Iterator[Document]:
         """Yields the documents; every call starts from the first."""

@@ -8,12 +8,9 @@ words of their own, so every row still sums to 1.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,49 +21,11 @@ from headscope.corpus.document import Example
 from headscope.corpus.equal_documents import unit_names
 from headscope.corpus.packing import padded_length
 from headscope.model import kernels_of_words
+from headscope.model.vocabulary import Vocabulary
 
 CATEGORIES = ("cls", "sep", "punctuation", "other")
 FIRST = "first"  # one more, where decoders have no special token to rest on
-_LETTERS = re.compile("[A-Za-z0-9]")
-MOST_BYTES = 4  # of a character in UTF-8
 _TENSORS = ("input_ids", "segment_ids", "mask")
-PUNCTUATION = (".", ",")  # Clark et al. (2019) and Kobayashi et al. (2020) count exactly these
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """Which token ids count as what.
-
-    cls, sep      id of the opening and of the separating special token; None where there is none
-    punctuation   ids of the tokens that are exactly "." or ","
-    marks         ids of all tokens of punctuation and symbols alone (Unicode's P and S)
-    pad           id to fill with (any: it is masked)
-    """
-
-    cls: int | None
-    sep: int | None
-    punctuation: tuple[int, ...]
-    pad: int = 0
-    marks: frozenset[int] = frozenset()
-
-
-def marks_of(tokenizer: Any, markers: str, word_end: str) -> frozenset[int]:
-    """Ids of the tokens that are punctuation or symbols and nothing else, whatever their script.
-
-    markers   letters that stand for a space before a word
-    word_end  what some vocabularies write behind a word
-    """
-    marks, vocabulary = [], tokenizer.get_vocab()
-    for name in vocabulary:
-        if _LETTERS.search(bare := name.removesuffix(word_end)):
-            continue  # most of a vocabulary
-        text = bare.lstrip(markers)
-        text = text[2:] if text[:2] == "##" and len(text) > 2 else text
-        if not text.isascii() and len(text) <= MOST_BYTES:  # byte-level names are no text
-            text = tokenizer.convert_tokens_to_string([name]).strip()
-        if text and all(unicodedata.category(letter)[0] in "PS" for letter in text):
-            marks.append(vocabulary[name])
-    return frozenset(marks)
 
 
 @dataclass(frozen=True)

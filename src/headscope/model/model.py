@@ -25,13 +25,14 @@ from headscope.corpus.document import Example
 from headscope.corpus.tokenizer import unusable
 from headscope.errors import ModelError, memory_told, told_as
 from headscope.model import identity
-from headscope.model.batch import PUNCTUATION, Batch, Vocabulary, marks_of
+from headscope.model.batch import Batch
 from headscope.model.checkpoint import FITS, Checkpoint, check_tokenizer, quietly
 from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.placement import DeviceMap, Placement, input_device
 from headscope.model.request import DEMO_PACKAGE, FIELDS, Limit, limit_of
+from headscope.model.vocabulary import Vocabulary, bare, vocabulary_of
 from headscope.model.weights import parameters_sha256, refuse_incomplete, refuse_not_finite
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
 
 DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-MARKERS = "Ġ▁"  # of a word that follows a space, in byte-level and SentencePiece vocabularies
-WORD_END = "</w>"  # of a word's last token, in the vocabularies of XLM, FlauBERT and the first GPT
 # What a network that wants more than text raises when it is run on text alone.
 UNREADABLE = (
     ArithmeticError,
@@ -140,26 +139,7 @@ class Model:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """Which token ids are the special and punctuation categories."""
-        t = self.tokenizer
-        closing = t.sep_token_id if t.sep_token_id is not None else t.eos_token_id
-        added = set(t("a b")["input_ids"]) | set(t("a", "b")["input_ids"])
-        opening = t.cls_token_id
-        xlm = opening == closing and t.bos_token_id in added  # its cls_token closes, <s> opens
-        opening = t.bos_token_id if opening is None or xlm else opening
-        marks = [
-            ids[0]
-            for mark in PUNCTUATION
-            for text in (mark, f"a{mark}", f"a {mark}")  # with and without a word-start marker
-            if (ids := t(text, add_special_tokens=False)["input_ids"][-1:])
-            and t.convert_ids_to_tokens(ids)[0].lstrip(MARKERS).removesuffix(WORD_END) == mark
-        ]
-        return Vocabulary(
-            cls=opening if opening in added else None,
-            sep=closing if closing in added else None,
-            punctuation=tuple(sorted(set(marks))),
-            pad=t.pad_token_id if t.pad_token_id is not None else 0,
-            marks=marks_of(t, MARKERS, WORD_END),
-        )
+        return vocabulary_of(self.tokenizer)
 
     @cached_property
     def special_tokens(self) -> dict[str, str]:
@@ -178,7 +158,7 @@ class Model:
     def tokens(self, ids: Iterable[int]) -> tuple[str, ...]:
         """Tokens as the vocabulary has them, without the sign for a space before them."""
         names = self.tokenizer.convert_ids_to_tokens([int(token) for token in ids])
-        return tuple(name.lstrip(MARKERS).removesuffix(WORD_END) or name for name in names)
+        return tuple(bare(name) or name for name in names)
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:

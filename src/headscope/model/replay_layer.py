@@ -41,7 +41,7 @@ def run_again(view: LayerView, *, example: int, values: torch.Tensor) -> torch.T
     args = _copied(inputs.args, example, copies, examples)
     kwargs = _copied(inputs.kwargs, example, copies, examples)
     swap = _Swap(view, view.attention[example : example + 1], values)
-    network = cast(PreTrainedModel, inputs.model)
+    network = cast("PreTrainedModel", inputs.model)
     with torch.inference_mode(), listening(network, swap, alone=True), _without_hooks(inputs.block):
         output = inputs.block.forward(*args, **kwargs)
     hidden = output[0] if isinstance(output, tuple) else output

@@ -114,7 +114,7 @@ class CopiedPass:
             return run()
 
     def mixture(self, call: AttentionCall) -> torch.Tensor:
-        """[row, query, head, dim] the prepared mixtures in the changed layer, computed ones above."""
+        """[row, query, head, dim] prepared mixtures in the changed layer, computed ones above."""
         return self.ready if self.at == self.start else call.mix().transpose(1, 2)
 
     def _repeated(self, output: Any) -> Any:

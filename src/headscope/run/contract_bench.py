@@ -18,9 +18,10 @@ from transformers import BertConfig, BertModel
 
 from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Example, Frame, FrameElement, Mention, Word
-from headscope.model.batch import Batch, Vocabulary
+from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
+from headscope.model.vocabulary import Vocabulary
 from headscope.run.analysis import Analysis, Scope
 
 TOLERANCE = 1e-5  # float32 rounds differently in a batch of another shape

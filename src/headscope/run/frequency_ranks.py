@@ -9,7 +9,7 @@ from headscope.errors import CorpusError
 
 
 def corpus_ranks(token_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """[vocabulary] frequency rank of every token id, 1 = most frequent; ties get their mean rank."""
+    """[vocabulary] frequency rank of every token id, 1 = most frequent; ties get a mean rank."""
     import pandas as pd  # scipy.stats would take half a second more to import
 
     return np.asarray(pd.Series(-token_counts).rank(method="average"), np.float64)

@@ -29,7 +29,7 @@ class _OpenedOnce(h5py.File):  # type: ignore[misc]  # h5py has no types
         return known
 
     def _referred(self, reference: h5py.Reference) -> Any:
-        """An object opened by name: HDF5 searches the name of one opened by reference every time."""
+        """An object, opened by name: by reference HDF5 searches the name every time."""
         opened = super().__getitem__(reference)
         if self.mode != "r":
             return opened

@@ -160,7 +160,7 @@ class ShardFiles:
         return self.owner.encode() + b"\n"
 
     def _opened(self, file: Path) -> bytes | None:
-        """The content of one of the owner's shards; None if it is another run's, damaged or gone."""
+        """The content of a shard of the owner; None if it is another run's, damaged or gone."""
         try:
             content = file.read_bytes()
         except FileNotFoundError:  # another process has merged it

@@ -238,7 +238,7 @@ class Member:
         raise WrittenElsewhereError("another process has written the results")
 
     def refreshed(self) -> bool:
-        """Look for newly finished parts, if it is time to; returns whether nothing is left to do."""
+        """Look for newly finished parts, if it is time to; return whether nothing is left."""
         now = time.monotonic()
         self.fresh = now >= self.next_look
         if not self.fresh:

@@ -153,7 +153,7 @@ class RunFolder(ShardFiles):
         return [file for place in places for file in self.path.glob(f"{place}{DRAFT}*")]
 
     def _remove(self) -> None:
-        """Remove the run's files, the manifest last: if killed before, the folder is still a run."""
+        """Remove the run's files, the manifest last: killed before, the folder is still a run."""
         for part in (self.path / self.parts).glob(f"*/{MANIFEST}"):
             with suppress(RunFolderError, OSError):  # what is no run of ours stays
                 run = RunFolder(part.parent)

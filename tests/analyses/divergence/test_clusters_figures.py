@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.patches import Rectangle
 
 from draw.drawn import texts
@@ -176,3 +177,23 @@ def test_pictures_are_the_same_every_time():
     for name in NAMES:
         first, second = (picture_bytes(draw(TREE, name), "svg") for _ in range(2))
         assert first == second
+
+
+@pytest.mark.parametrize(
+    ("p", "silhouette", "words"),
+    [
+        (0.05, 0.1, "a network without training fall into clusters, too (silhouette 0.10)"),
+        (0.5, 0.3, "need not tell of what was learned"),
+        (0.5, 0.1, "Heads do fall into clusters"),
+    ],
+)
+def test_clusters_tell_of_learning_only_where_no_network_without_training_has_any(
+    p, silhouette, words
+):
+    """Networks of twenty steps had clearer clusters than the control's of three."""
+    tree = TREE.copy(deep=True)
+    dataset = tree["divergence"].to_dataset()
+    own = xr.Dataset({"silhouette": dataset["silhouette"] * 0 + silhouette, "cluster_p": p})
+    tree["control/few steps"] = xr.DataTree(children={"divergence": xr.DataTree(own)})
+    tree["divergence"]["cluster_p"][...] = 0.01
+    assert words in verdict(tree)

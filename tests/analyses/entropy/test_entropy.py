@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from analyses.running import planted, run
-from headscope.model.batch import Vocabulary
+from headscope.model.vocabulary import Vocabulary
 from headscope.run.contract_bench import tiny_examples, tiny_network
 from model.families.tiny import FAMILIES
 from reference import entropy

@@ -9,7 +9,8 @@ import torch
 from analyses.running import blocks, run
 from analyses.sentences import DOCTOR, sentence, sentences, token_kinds, weight_between
 from headscope.analyses.features.measure import CLS_FEATURES, ClsAttention
-from headscope.model.batch import Batch, Vocabulary
+from headscope.model.batch import Batch
+from headscope.model.vocabulary import Vocabulary
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import COMMA, STOP, tiny_network
 from reference import features as reference

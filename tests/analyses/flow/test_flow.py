@@ -17,7 +17,7 @@ from analyses.running import flags, planted, run
 from headscope.analyses.flow import METHODS
 from headscope.analyses.flow.measure import DEFAULT, TARGETS, Flow
 from headscope.errors import InputError
-from headscope.model.batch import Vocabulary
+from headscope.model.vocabulary import Vocabulary
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import CLS, VOCABULARY, tiny_examples, tiny_network
 from model.families.tiny import tiny

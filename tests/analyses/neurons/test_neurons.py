@@ -25,11 +25,12 @@ from headscope.analyses.neurons.measure_sets import _by_product, _compiled, chan
 from headscope.corpus import Encoder
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError, ModelError
-from headscope.model.batch import Batch, Vocabulary
+from headscope.model.batch import Batch
 from headscope.model.families.embeddings import PARTS
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.model import Model
+from headscope.model.vocabulary import Vocabulary
 from headscope.run.analysis import Scope
 from headscope.run.contract_bench import CLS, SEP, VOCABULARY, tiny_examples, tiny_network
 from model.families.tiny import tiny

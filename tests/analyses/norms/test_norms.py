@@ -22,10 +22,11 @@ from headscope.analyses.norms.measure_relations import (
     Cancellation,
 )
 from headscope.corpus.document import Example
-from headscope.model.batch import CATEGORIES, Batch, Vocabulary
+from headscope.model.batch import CATEGORIES, Batch
 from headscope.model.instrument import AttentionCall
 from headscope.model.kernels import histogram_cells
 from headscope.model.model import Model
+from headscope.model.vocabulary import Vocabulary
 from headscope.run.analysis import Scope
 from headscope.run.contract_bench import (
     COMMA,

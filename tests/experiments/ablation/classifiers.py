@@ -9,7 +9,8 @@ import transformers as T
 from transformers import PreTrainedModel
 
 from headscope.corpus.document import Example
-from headscope.model.batch import Batch, Vocabulary
+from headscope.model.batch import Batch
+from headscope.model.vocabulary import Vocabulary
 from model.families.tiny import FAMILIES, UNLISTED, VOCABULARY, sharpened
 
 # Those of which transformers has a classifier, without the encoder-decoders.

@@ -14,9 +14,10 @@ from headscope.errors import ModelError
 from headscope.experiments.importance.gradients import Streaming, following
 from headscope.experiments.importance.result import GradientSums
 from headscope.experiments.importance.task_loss import TaskLoss
-from headscope.model.batch import CATEGORIES, Batch, Vocabulary
+from headscope.model.batch import CATEGORIES, Batch
 from headscope.model.linears import linears
 from headscope.model.model import run_network
+from headscope.model.vocabulary import Vocabulary
 from headscope.tasks.task import Task
 from model.families.tiny import FAMILIES, sharpened
 from reference.importance import maps_and_gradients, mean_magnitude, with_a_mask_on_heads

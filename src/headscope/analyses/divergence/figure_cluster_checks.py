@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from headscope.analyses.divergence.against_control import CLEAR, clusters_of_control
+from headscope.analyses.divergence.against_control import CLEAR, FAIR, clusters_of_control
 from headscope.analyses.divergence.clustering import average_tree, labels_by
 from headscope.analyses.divergence.clusters import Cluster, clusters, divergences, most
 from headscope.analyses.divergence.figure_clusters import (
@@ -26,9 +26,9 @@ from headscope.analyses.divergence.figure_clusters import (
     spread,
 )
 from headscope.core.accumulators import Ints
+from headscope.core.caption_words import over, with_interval
 from headscope.core.results import Floats, at, estimate, group, needed, shape
 from headscope.core.wording import fixed, p_words, percent, plain
-from headscope.draw.caption_words import over, with_interval
 from headscope.draw.marks import band_line, cell_key, faint_grid
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, ramp_map
@@ -86,11 +86,10 @@ def verdict(tree: xr.DataTree) -> str:
         )
     if np.isfinite(untrained := clusters_of_control(tree)):
         return (
-            f"The {count} clusters of heads ({mean}) are no clearer than those of a network "
-            f"without training (silhouette {fixed(untrained, 2)}): they tell nothing of what was "
-            "learned."
+            f"The {count} clusters of heads ({mean}) need not tell of what was learned: heads of a "
+            f"network without training fall into clusters, too (silhouette {fixed(untrained, 2)})."
         )
-    clear = "clear" if value >= 0.5 else "fuzzy" if value < 0.25 else "fair"
+    clear = "clear" if value >= 0.5 else "fuzzy" if value < FAIR else "fair"
     return f"Heads do fall into clusters ({p_words(p)}), {clear} ones ({mean})."
 
 

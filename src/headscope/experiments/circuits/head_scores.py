@@ -36,7 +36,7 @@ from headscope.model.layer import LayerView
 
 
 def copying(maps: Sequence[HeadMatrices], weights: WeightMaps) -> Float64:
-    """[layer, head] copying score Σ Re λ / Σ |λ|, from −1 to 1; 0 for a head that writes nothing."""
+    """[layer, head] copying score Σ Re λ / Σ |λ|, from −1 to 1; 0 if a head writes nothing."""
     speaks = weights.unembedding
     tokens = min(len(speaks), len(weights.embedding))
     across = (speaks[:tokens].T @ weights.embedding[:tokens]).double()  # [model, model]

@@ -147,7 +147,7 @@ class HeadSwaps:
         )
 
     def read(self, prompts: AskedBatch) -> AskedBatch:
-        """Run the common prefix of two prompts before the other passes; returns the batch for them."""
+        """Run the common prefix of two prompts before the other passes; return their batch."""
         if isinstance(self.prefix, AfterCommon):
             self.prefix.read(prompts)
             return prompts
@@ -199,7 +199,7 @@ def asked_batches(
 
 
 def in_common(one: AskedBatch, other: AskedBatch) -> tuple[AskedBatch, AskedBatch]:
-    """Two batches of prompts, with the length of the prefix that each prompt shares with its pair."""
+    """Two batches of prompts, with the length of the prefix that each shares with its pair."""
     ids = one.batch.input_ids
     same = (ids == other.batch.input_ids).int().cumprod(1).sum(1)  # [example]
     common = min(int(same.min()), int(one.batch.lengths.min()) - 1)

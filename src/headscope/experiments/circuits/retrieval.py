@@ -105,8 +105,7 @@ def needles(
     room: int = 0,
     wordings: Sequence[Wording] = MADE,
 ) -> Needles:
-    """Needles at even depths of a haystack of `haystack` tokens, from the corpus's documents in
-    turn.
+    """Needles at even depths of a haystack of so many tokens, from the corpus's documents in turn.
 
     room      tokens that are left for an answer of the model's own
     wordings  of the runs in turn
@@ -292,7 +291,7 @@ def watched(
     whole: int | None,
     **more: Any,
 ) -> Any:
-    """One pass of one input with an observer of its layers; logits at the predicted positions only."""
+    """One pass of one input with an observer of its layers; logits at predicted positions only."""
     network = model.network
     with (
         torch.inference_mode(),

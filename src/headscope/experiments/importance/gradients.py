@@ -103,7 +103,7 @@ class Streaming(Reversible):
         return product
 
     def before(self, call: AttentionCall) -> None:
-        """Mix the values with an operation that yields the gradient of the weights; count layers."""
+        """Mix the values by an operation that yields the weights' gradient; count layers."""
         layer, self.layers = self.layers, self.layers + 1
         if any(isinstance(o, torch.Tensor) and o.requires_grad for o in call.options.values()):
             raise ModelError(

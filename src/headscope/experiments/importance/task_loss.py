@@ -46,7 +46,7 @@ class TaskLoss:
         return functional.cross_entropy(logits, right, reduction="none")
 
     def answers(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row] the right class's probability, or minus a regression's loss; logits [row, output]."""
+        """[row] probability of the right class, or minus a regression's loss."""
         losses = self.losses(logits, places)
         return -losses if self.task.is_regression else torch.exp(-losses)
 

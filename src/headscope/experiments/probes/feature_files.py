@@ -99,7 +99,7 @@ class FeatureFile:
             raise why_unwritten(error, self.path) from error
 
     def put(self, compute: Callable[[Sequence[int]], Sequence[Features]]) -> None:
-        """Compute all arrays and write the file atomically, as other processes may write the same."""
+        """Compute all arrays and write the file whole, as other processes may write the same."""
 
         def write(draft: str) -> None:
             with open(draft, "wb") as file:

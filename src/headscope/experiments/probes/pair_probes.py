@@ -138,7 +138,7 @@ def both_ways(look: ProbeInput, root: torch.Tensor) -> tuple[torch.Tensor, torch
 
 
 def with_constant_root(scores: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
-    """The scores [dependent, candidate], with ROOT's column replaced if `root` is a single number."""
+    """The scores [dependent, candidate], with ROOT's column replaced if `root` is one number."""
     if len(root) == 2:
         return scores
     return torch.cat([root.expand(len(scores), 1), scores[:, 1:]], 1)
@@ -177,7 +177,7 @@ def distance_features(words: int) -> torch.Tensor:
 
 
 def _uniform(*shape: int, fan: int) -> torch.Tensor:
-    """Initial weights (Glorot and Bengio 2010): uniform within ±√(6 / fan), fan = inputs + outputs."""
+    """Initial weights (Glorot and Bengio 2010): uniform in ±√(6 / fan), fan = inputs + outputs."""
     limit = (6 / fan) ** 0.5
     return torch.empty(shape).uniform_(-limit, limit)
 
