@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headscope.cli import options
+from headscope.cli import options as shared
 from headscope.cli.run_request import SharedRunOptions, asked_corpus, run_settings
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
 from headscope.cli.typed_command import group, run_command
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
-class _AtlasOptions(Workers, options.CorpusRunOptions):
-    model: options.ModelName = argument()
+class _AtlasOptions(Workers, shared.CorpusRunOptions):
+    model: shared.ModelName = argument()
     frequency: Path | None = option(
         "File of frequency ranks, lines 'rank count token-id'.",
         heading="What to compute",
@@ -32,7 +32,7 @@ class _AtlasOptions(Workers, options.CorpusRunOptions):
 
 
 @run_command("atlas", _AtlasOptions)
-def atlas_command(given: _AtlasOptions) -> None:
+def atlas_command(options: _AtlasOptions) -> None:
     """Run all analyses over a corpus in one pass and write a run folder with a report.
 
     MODEL is a hub id, a local folder, or `demo`.
@@ -44,38 +44,40 @@ def atlas_command(given: _AtlasOptions) -> None:
     headscope atlas ./my-model --treebank dev.conllu --coref *.conll --frames fndata-1.7 -o run
     headscope atlas ./my-model --text wiki.txt --annotate spacy:en_core_web_sm -o run
     """
-    check_engine(given.engine, given.scheduler, workers=given.workers, shard=given.how.shard)
-    check_shard(given.how.shard, workers=given.workers, overwrite=given.how.overwrite)
-    if given.how.shard is not None:
-        options.check_run_folder(given.output)
-    with noting_failure(given.output, given.how.shard):
+    check_engine(
+        options.engine, options.scheduler, workers=options.workers, shard=options.how.shard
+    )
+    check_shard(options.how.shard, workers=options.workers, overwrite=options.how.overwrite)
+    if options.how.shard is not None:
+        shared.check_run_folder(options.output)
+    with noting_failure(options.output, options.how.shard):
         # Everything that can be wrong with the request is found before the model is loaded.
-        settings = run_settings(given, given.model)
-        corpus = asked_corpus(given)
-        options.check_run_folder(given.output)
-        if given.frequency is not None:
+        settings = run_settings(options, options.model)
+        corpus = asked_corpus(options)
+        shared.check_run_folder(options.output)
+        if options.frequency is not None:
             from headscope.run.frequency_ranks import read_ranks
 
-            read_ranks(given.frequency, 1)
-        notes = annotate(corpus, quiet=given.how.quiet)
+            read_ranks(options.frequency, 1)
+        notes = annotate(corpus, quiet=options.how.quiet)
         from headscope.model.model import load
         from headscope.run.atlas import atlas
 
-        loaded = load(given.model, **asdict(given.loading))
-    with ProgressBar(quiet=given.how.quiet) as progress:
-        execution = options.execution_of(progress, given, given.how)
+        loaded = load(options.model, **asdict(options.loading))
+    with ProgressBar(quiet=options.how.quiet) as progress:
+        execution = shared.execution_of(progress, options, options.how)
         run = atlas(
             loaded,
             corpus,
-            output=given.output,
+            output=options.output,
             settings=settings,
             execution=execution,
-            frequency=given.frequency,
-            control=given.control,
+            frequency=options.frequency,
+            control=options.control,
         )
-    options.conclude(
+    shared.conclude(
         run,
-        given.how,
+        options.how,
         lines=_measured(run, progress, notes),
         summary=lambda run: {key: run.manifest[key] for key in ("analyses", "shards")},
     )

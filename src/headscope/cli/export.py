@@ -16,7 +16,7 @@ class _ExportOptions(Options):
 
 
 @typed_command("export", _ExportOptions)
-def export_command(given: _ExportOptions) -> None:
+def export_command(options: _ExportOptions) -> None:
     """Write the run folder RUN as a static site: report, cards of heads, views, figures, tables.
 
     All links are relative: the folder opens from the disk, and any web host serves it. It holds the
@@ -27,6 +27,6 @@ def export_command(given: _ExportOptions) -> None:
     """
     from headscope.report.site import export_site
 
-    page = export_site(given.run, given.output, overwrite=given.overwrite)
-    summary = {"run": str(given.run), "site": str(given.output), "page": str(page)}
-    tell([f"site: {page}"], summary if given.as_json else None)
+    page = export_site(options.run, options.output, overwrite=options.overwrite)
+    summary = {"run": str(options.run), "site": str(options.output), "page": str(page)}
+    tell([f"site: {page}"], summary if options.as_json else None)

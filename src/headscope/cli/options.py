@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import click
 
@@ -22,8 +22,6 @@ from headscope.tasks.task_request import Loading
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
     from headscope.run.store import Run
-
-Kind = TypeVar("Kind")
 
 
 ModelName = Annotated[str, Read(model_place)]
@@ -141,14 +139,7 @@ def command_line() -> list[str]:
     return words
 
 
-def settings_from(kind: type[Kind], *given: Options, **own: Any) -> Kind:
-    """A dataclass of settings with the options of the same names; `own` stand in their place."""
-    names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
-    every = {name: value for options in given for name, value in vars(options).items()}
-    return kind(**{name: value for name, value in every.items() if name in names} | own)
-
-
-def read_corpus(given: CorpusOptions, *, limit: int | None = None) -> Corpus:
+def read_corpus(options: CorpusOptions, *, limit: int | None = None) -> Corpus:
     """The corpus that the options name; nothing is annotated yet.
 
     limit   documents that will be read at most
@@ -157,73 +148,73 @@ def read_corpus(given: CorpusOptions, *, limit: int | None = None) -> Corpus:
     """
     from headscope.corpus import Concatenation
 
-    if not given.named:
+    if not options.named:
         raise CorpusError(
             "no corpus; give one or more of --text FILE, --treebank FILE, --coref FILE, "
             "--frames DIR, --segments FILE, --dataset NAME, --demo"
         )
-    if given.annotate is not None and not (given.text or given.segments):
+    if options.annotate is not None and not (options.text or options.segments):
         raise InputError(
-            f"found --annotate {given.annotate} and no plain text; wanted --text FILE or "
+            f"found --annotate {options.annotate} and no plain text; wanted --text FILE or "
             "--segments FILE beside it"
         )
-    if given.column is not None and not (given.text or given.dataset):
-        raise InputError(f"found --column {given.column}; wanted --text or --dataset beside it")
-    if given.demo and len(given.named) > 1:
-        complain(f"{' and '.join(given.named)}: all of them are read, as one corpus")
-    parts = list(_corpora(given, limit))
+    if options.column is not None and not (options.text or options.dataset):
+        raise InputError(f"found --column {options.column}; wanted --text or --dataset beside it")
+    if options.demo and len(options.named) > 1:
+        complain(f"{' and '.join(options.named)}: all of them are read, as one corpus")
+    parts = list(_corpora(options, limit))
     return parts[0] if len(parts) == 1 else Concatenation(parts)
 
 
-def _corpora(given: CorpusOptions, limit: int | None) -> Iterator[Corpus]:
+def _corpora(options: CorpusOptions, limit: int | None) -> Iterator[Corpus]:
     from headscope import corpus as kinds
 
     def plain(corpus: Corpus) -> Corpus:
-        parser = given.annotate
+        parser = options.annotate
         return corpus if parser is None else kinds.AnnotatedCorpus(corpus, parser, limit=limit)
 
-    on_error = given.on_error
-    if given.demo:
+    on_error = options.on_error
+    if options.demo:
         yield kinds.demo_corpus()
-    if given.text and given.column is not None:
-        column, passages = given.column, given.passages
+    if options.text and options.column is not None:
+        column, passages = options.column, options.passages
         yield plain(
-            kinds.ColumnCorpus(given.text, column=column, passages=passages, on_error=on_error)
+            kinds.ColumnCorpus(options.text, column=column, passages=passages, on_error=on_error)
         )
-    elif given.text:
-        documents = "blank_line" if given.documents == "blank-line" else given.documents
+    elif options.text:
+        documents = "blank_line" if options.documents == "blank-line" else options.documents
         yield plain(
             kinds.TextCorpus(
-                given.text, documents=documents, passages=given.passages, on_error=on_error
+                options.text, documents=documents, passages=options.passages, on_error=on_error
             )
         )
-    if given.treebank:
-        yield kinds.TreebankCorpus(given.treebank, on_error=on_error)
-    if given.coref:
-        yield kinds.CorefCorpus(given.coref, on_error=on_error)
-    for folder in given.frames:
+    if options.treebank:
+        yield kinds.TreebankCorpus(options.treebank, on_error=on_error)
+    if options.coref:
+        yield kinds.CorefCorpus(options.coref, on_error=on_error)
+    for folder in options.frames:
         yield kinds.FramesCorpus(folder, on_error=on_error)
-    if given.segments:
-        yield plain(kinds.SegmentsCorpus(given.segments, on_error=on_error))
-    for name in given.dataset:
-        yield kinds.DatasetCorpus(name, given.column or "text", given.passages)
+    if options.segments:
+        yield plain(kinds.SegmentsCorpus(options.segments, on_error=on_error))
+    for name in options.dataset:
+        yield kinds.DatasetCorpus(name, options.column or "text", options.passages)
 
 
-def corpora_by_name(given: CorpusOptions, *, limit: int) -> Iterator[tuple[str, Corpus]]:
+def corpora_by_name(options: CorpusOptions, *, limit: int) -> Iterator[tuple[str, Corpus]]:
     """Each file as a corpus, named after itself; `demo` for the bundled one."""
-    read_corpus(given, limit=limit)  # complains of options that do not go together
+    read_corpus(options, limit=limit)  # complains of options that do not go together
     nothing: dict[str, Any] = dict.fromkeys(CORPORA[1:], ())
-    if given.demo:
-        yield "demo", read_corpus(replace(given, **nothing, annotate=None))
-    files = [(kind, file) for kind in CORPORA[1:] for file in dict.fromkeys(getattr(given, kind))]
-    names = ["demo"] * given.demo + [Path(file).name for _, file in files]
+    if options.demo:
+        yield "demo", read_corpus(replace(options, **nothing, annotate=None))
+    files = [(kind, file) for kind in CORPORA[1:] for file in dict.fromkeys(getattr(options, kind))]
+    names = ["demo"] * options.demo + [Path(file).name for _, file in files]
     for kind, file in files:
-        parser = given.annotate if kind in ("text", "segments") else None
+        parser = options.annotate if kind in ("text", "segments") else None
         name = Path(file).name
         name = name if names.count(name) == 1 else f"{kind} {file}"
-        column = given.column if kind in ("text", "dataset") else None
+        column = options.column if kind in ("text", "dataset") else None
         one: dict[str, Any] = nothing | {kind: (file,), "annotate": parser, "column": column}
-        yield name, read_corpus(replace(given, demo=False, **one), limit=limit)
+        yield name, read_corpus(replace(options, demo=False, **one), limit=limit)
 
 
 def refuse_text(task: object, corpus: CorpusOptions, why: str) -> None:

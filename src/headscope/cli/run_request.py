@@ -25,34 +25,34 @@ if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
-def asked_corpus(given: CorpusRunOptions) -> Corpus:
+def asked_corpus(options: CorpusRunOptions) -> Corpus:
     """The corpus of a run; raises InputError for --relations that a treebank does not have."""
-    corpus = read_corpus(given.corpus, limit=given.limit)
-    if given.asked.relations and not given.corpus.annotate:
+    corpus = read_corpus(options.corpus, limit=options.limit)
+    if options.asked.relations and not options.corpus.annotate:
         from headscope.corpus.contents import check_relations
 
-        fold = given.asked.subtypes == "fold"
-        check_relations(corpus, given.asked.relations, fold=fold, limit=given.limit)
+        fold = options.asked.subtypes == "fold"
+        check_relations(corpus, options.asked.relations, fold=fold, limit=options.limit)
     return corpus
 
 
-def run_settings(given: CorpusRunOptions, *models: str) -> Settings:
+def run_settings(options: CorpusRunOptions, *models: str) -> Settings:
     """The settings of a run over a corpus; InputError for longer inputs than these models take."""
     from headscope.model.request import refuse_length
     from headscope.run.settings import Settings
 
     for model in models:
-        refuse_length(model, given.max_length)
-    names = None if given.asked.analyses is None else comma_separated(given.asked.analyses)
+        refuse_length(model, options.max_length)
+    names = None if options.asked.analyses is None else comma_separated(options.asked.analyses)
     return Settings.of(
-        given,
+        options,
         analyses=names,
-        options=analysis_options(given.asked, names),
+        options=analysis_options(options.asked, names),
     )
 
 
 def analysis_options(
-    given: AnalysisOptions, analyses: Sequence[str] | None
+    wanted: AnalysisOptions, analyses: Sequence[str] | None
 ) -> dict[str, dict[str, Any]]:
     """What --set, --relations, --subtypes and --measure say together: {analysis: {option: value}}.
 
@@ -61,10 +61,10 @@ def analysis_options(
     """
     from headscope.run.analysis import choose, measured_questions
 
-    options = parse_options(given.options)
+    options = parse_options(wanted.options)
     names = choose(None if analyses is None else tuple(analyses))
     for name in ("relations", "subtypes", "measure"):
-        value = getattr(given, name)
+        value = getattr(wanted, name)
         if value is None:
             continue
         takers = [asked.name for asked in measured_questions() if name in asked.options]
@@ -82,10 +82,10 @@ def analysis_options(
     return options
 
 
-def parse_options(given: Sequence[str]) -> dict[str, dict[str, Any]]:
+def parse_options(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
     """`--set flow.layers=3` as {"flow": {"layers": 3}}."""
     options: dict[str, dict[str, Any]] = {}
-    for text in given:
+    for text in texts:
         place, equals, value = text.partition("=")
         analysis, dot, name = place.partition(".")
         if not (equals and dot and analysis and name):
