@@ -504,8 +504,8 @@ def test_every_option_of_circuits_is_in_its_page() -> None:
         "text",
         "needles",
         "haystack",
-        "no_successors",
-        "no_composition",
+        "successors",
+        "composition",
         "control",
         "seed",
     }
