@@ -122,19 +122,37 @@ UNCLEAR_NAMES = {"told", "asked", "given", "found"}  # say what it is: scores, r
 # Rooms whose names are changed at present, and modules whose options are; to be emptied.
 LATER_ROOMS = {"analyses", "draw", "page", "cli"}
 LATER_MODULES = {
-    "core/claim.py", "core/head_labels.py", "core/settings_table.py", "experiments/ablation/ablate.py",
-    "experiments/ablation/prune.py", "experiments/circuits/circuits.py",
-    "experiments/comparison/compare.py", "experiments/finetune/finetune.py",
-    "experiments/importance/importance.py", "experiments/probes/probe.py",
-    "experiments/probes/probe_plan.py", "papers/zoo/run_zoo.py", "report/build.py",
-    "report/cite.py", "report/site.py", "run/settings.py",
-}  # fmt: skip
+    "core/claim.py",
+    "core/head_labels.py",
+    "core/question.py",
+    "core/settings_table.py",
+    "experiments/ablation/ablate.py",
+    "experiments/ablation/prune.py",
+    "experiments/circuits/circuits.py",
+    "experiments/comparison/compare.py",
+    "experiments/finetune/finetune.py",
+    "experiments/importance/importance.py",
+    "experiments/probes/probe.py",
+    "experiments/probes/probe_plan.py",
+    "papers/zoo/run_zoo.py",
+    "report/build.py",
+    "report/cite.py",
+    "report/site.py",
+    "run/settings.py",
+}
 PUBLIC_NAMES = {("corpus/given_corpus.py", "corpus_of", "given")}  # keywords that users pass
 UNCLEAR_PHRASES = (
-    "for sure", ", as is", "so many heads removed", "None: none but", "classes were told",
-    "the logits that it takes", "what was seen to be there", "where not as many", "Nothing is left to do.",
-    "is told for", "of like length", "that it seems",
-)  # fmt: skip
+    "for sure",
+    "above, as is",
+    "so many heads removed",
+    "None: none but",
+    "classes were told",
+    "the logits that it takes",
+    "what was seen to be there",
+    "where not as many",
+    "Nothing is left to do.",
+    "of like length",
+)
 
 
 def test_local_names_are_words_of_the_field():

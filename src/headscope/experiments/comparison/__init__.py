@@ -23,7 +23,7 @@ TERMS = {
         OURS,
     ),
     "sure": Term(
-        "rose or fell for sure",
+        "rose or fell significantly",
         "The difference lies outside its interval, widened for looking at all heads of a number "
         "(Bonferroni).",
         OURS,

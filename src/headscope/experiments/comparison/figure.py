@@ -197,7 +197,7 @@ def _grid_panel(change: xr.Dataset, key: str) -> Panel:
     short = title.replace("attention to ", "to ").replace(", all tokens", "")
     top = signed_top(values)
     if not values.any():
-        low, high = "", "none for sure"
+        low, high = "", "none significant"
     elif unit == "probability":
         text = fixed(100 * top, 1 if top < 0.1 else 0)
         low, high = f"−{text}", f"+{text} points"

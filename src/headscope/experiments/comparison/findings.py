@@ -157,7 +157,7 @@ def sure_finding(tree: xr.DataTree) -> str:
     if not parts:
         return ""
     return (
-        f"Of {layers * heads} heads, for sure (corrected for looking at all of them): "
+        f"Significant changes alone (corrected for looking at all {layers * heads} heads): "
         f"{'; '.join(parts)}."
     )
 
