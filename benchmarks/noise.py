@@ -41,6 +41,8 @@ from headscope.core.control import CONTROL
 from headscope.core.head_labels import head_labels
 from headscope.core.headline import headline
 from headscope.core.length_bands import BANDS
+from headscope.core.question import named
+from headscope.core.reading import Reading
 from headscope.corpus import Word
 from headscope.run.control import rotated, shuffled, untrained
 from headscope.run.plan import encoder_for
@@ -125,7 +127,9 @@ def row(name: str, run: hs.Run, seconds: float) -> str:
     labelled = sum(bool(one.labels) for one in found)
     clusters = "yes" if verdict(run.tree).startswith("Heads do fall") else "no"
     alike = "yes" if layers_verdict(run.tree).startswith("Heads of one layer are more") else "no"
-    answers = re.findall(ANSWERED, neuron_verdict(run.tree) if "neurons" in run else "")
+    question = named("neurons")
+    neurons = neuron_verdict(Reading(run.tree, question)) if "neurons" in run else ""
+    answers = re.findall(ANSWERED, neurons)
     return (
         f"| {name} | {labelled} of {len(found)} | {words} | {clusters} | {alike} | "
         f"{', '.join(answers) or 'none'} | {seconds:.0f} |"

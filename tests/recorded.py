@@ -14,6 +14,9 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from headscope.core.claim import Claim
+from headscope.core.question import named
+from headscope.core.reading import Reading, claims_of
 from headscope.run.netcdf import FORMER
 
 FILE = Path(__file__).with_name("recorded.npz.xz")
@@ -130,6 +133,16 @@ def _clusters_of(divergence: xr.Dataset) -> xr.Dataset:
     made["medoid"] = made["medoid"].copy(data=first.astype(float))
     made["cluster_size"] = made["cluster_size"].copy(data=np.bincount(number).astype(float))
     return made
+
+
+def reading(tree: xr.DataTree, name: str) -> Reading:
+    """A run as the question of that name reads it."""
+    return Reading(tree, named(name))
+
+
+def claims(tree: xr.DataTree, *names: str) -> list[Claim]:
+    """What these questions claim of the heads of a run."""
+    return [claim for name in names for claim in claims_of(named(name), tree)]
 
 
 def manifest_of(tree: xr.DataTree, **more: object) -> dict[str, object]:

@@ -2,8 +2,10 @@
 
 from headscope.analyses.flow.measure_one_text import flow as flow
 from headscope.core.claim import Claim as Claim
-from headscope.core.claim import LabelRule as LabelRule
 from headscope.core.head_names import options as options
+from headscope.core.plan import ClaimPlan as ClaimPlan
+from headscope.core.plan import LabelRule as LabelRule
+from headscope.core.plan import PicturePlan as PicturePlan
 from headscope.core.question import Question as Question
 from headscope.core.results import Variable as Variable
 from headscope.core.results import labelled as labelled

@@ -11,7 +11,7 @@ import pytest
 
 from headscope.core import plug_ins
 from headscope.core import question as module
-from headscope.core.claim import LabelRule
+from headscope.core.plan import LabelRule
 from headscope.core.question import Question, check_question, questions, refused, register
 from headscope.core.terms import Term
 from headscope.errors import HeadscopeError, InputError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from headscope.core.caption_words import with_interval
 from headscope.core.wording import by_unit, number, percent, plain, with_ends
-from headscope.draw.caption_words import with_interval
 from headscope.page.tabulate import measured
 
 NAN = float("nan")

@@ -8,20 +8,17 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from headscope.analyses.coreference.claims import claims as of_mentions
-from headscope.analyses.dependency.claims import claims as of_relations
-from headscope.analyses.frames.claims import claims as of_frames
 from headscope.core.head_labels import all_claims, head_labels, telling_heads
 from headscope.core.intervals import stretch
 from headscope.core.relation_names import arrow, frequent_relations
-from recorded import ALONE, BOTH, LANGUAGE, by_norm, hostile, recorded
+from recorded import ALONE, BOTH, LANGUAGE, by_norm, claims, hostile, recorded
 
 D, H = "dependent_to_head", "head_to_dependent"
 
 
 def function_claims(tree):
     """The claims of what heads know of language."""
-    return [*of_relations(tree), *of_mentions(tree), *of_frames(tree)]
+    return claims(tree, "dependency", "coreference", "frames")
 
 
 @pytest.mark.parametrize(
@@ -230,9 +227,9 @@ def test_runs_of_before_there_were_references_say_nothing():
 
 
 def test_by_weighted_norm_accuracies_say_so():
-    claims = function_claims(by_norm(planted())) + function_claims(by_norm(coreference()))
-    assert [claim.kind for claim in claims] == ["dependency", "coreference"]
-    assert all("(weighted norm)" in claim.sentence for claim in claims)
+    judged = function_claims(by_norm(planted())) + function_claims(by_norm(coreference()))
+    assert [claim.kind for claim in judged] == ["dependency", "coreference"]
+    assert all("(weighted norm)" in claim.sentence for claim in judged)
 
 
 def test_a_head_has_every_label_of_a_relation_that_it_passes_the_clearest_first():
@@ -254,8 +251,8 @@ def test_language_joins_the_other_claims_and_the_telling_heads():
 
 
 def test_one_document_tells_nothing_of_relations_and_mentions():
-    claims = function_claims(recorded(6, 12, kind=ALONE, groups=LANGUAGE))
-    assert {claim.kind for claim in claims} <= {"frames"}
+    judged = function_claims(recorded(6, 12, kind=ALONE, groups=LANGUAGE))
+    assert {claim.kind for claim in judged} <= {"frames"}
 
 
 def test_hostile_labels_can_be_written():

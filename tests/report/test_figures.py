@@ -16,7 +16,7 @@ from headscope.analyses.norms.figure import medians
 from headscope.draw.figures import draw, pictures, save_figures
 from headscope.draw.marks import LineEnd, bin_edges, end_labels
 from headscope.draw.saving import picture_bytes
-from headscope.draw.style import COLORS, DOUBLE, MARKS, SINGLE, ramp
+from headscope.draw.style import COLORS, DOUBLE, SINGLE, marks, ramp
 from headscope.errors import InputError
 from headscope.run.store import Run
 from recorded import ALONE, DECODER, GENERAL, recorded
@@ -168,7 +168,7 @@ def test_text_and_marks_stand_out_from_the_page(side):
     page = COLORS["page"][side]
     for name in ("ink", "muted", "blue"):  # blue: links
         assert contrast(COLORS[name][side], page) >= 4.5, name
-    for hue, _ in MARKS.values():
+    for hue, _ in marks().values():
         assert contrast(COLORS[hue][side], page) >= 3, hue
 
 
@@ -186,8 +186,8 @@ def test_marks_that_share_a_colour_never_stand_for_two_things_in_one_figure():
     together += [("best_head", "offset"), ("best_head", "nearest", "head_match", "rule_based")]
     together += [("all", "chance"), ("mean", "strongest")]
     for words in together:
-        assert len({MARKS[word] for word in words}) == len(words)
-        assert len({MARKS[word][1] for word in words}) == len(words)  # the second cue
+        assert len({marks()[word] for word in words}) == len(words)
+        assert len({marks()[word][1] for word in words}) == len(words)  # the second cue
 
 
 def test_a_run_shows_a_figure_with_its_caption_and_names_all_that_there_are():

@@ -16,6 +16,7 @@ from headscope.core.head_labels import head_labels, telling_heads
 from headscope.core.question import questions
 from headscope.draw.figures import pictures
 from headscope.page.sections import LANGUAGE as CHAPTER
+from headscope.page.sections import sections_of
 from headscope.report.build import render
 from recorded import (
     ALONE,
@@ -32,7 +33,7 @@ from recorded import (
 
 MINUS = "−"
 FUNCTIONS = ("dependency", "coreference", "frames")
-PARTS = [plan for one in questions() for plan in one.part("section", ()) if plan.chapter == CHAPTER]
+PARTS = [plan for one in questions() for plan in sections_of(one) if plan.chapter == CHAPTER]
 
 
 @pytest.fixture(scope="module")

@@ -202,7 +202,7 @@ def _introduce(session: Session, annotator: str, *, told_again: bool) -> None:
 
 
 def _sheets(session: Session, given: _AnnotateOptions) -> None:
-    from headscope.analyses.patterns.classes import CLASSES
+    from headscope.analyses.patterns import CLASSES
     from headscope.experiments.map_classifier.annotation_server import write_sheets
 
     files = write_sheets(session)
@@ -247,7 +247,7 @@ def _serve(session: Session, given: _AnnotateOptions) -> None:
 
 
 def _agreement_lines(first: str, second: str, agreed: Agreement) -> Iterator[str]:
-    from headscope.analyses.patterns.classes import CLASSES
+    from headscope.analyses.patterns import CLASSES
 
     if agreed.count == 0:
         yield f"{first} and {second}: no map that both labelled"

@@ -126,7 +126,7 @@ def _how(given: _TrainOptions) -> dict[str, Any]:
 
 
 def _lines(scores: Scores) -> Iterator[str]:
-    from headscope.analyses.patterns.classes import CLASSES
+    from headscope.analyses.patterns import CLASSES
 
     for name, by_folds in scores.items():
         for folds, score in by_folds.items():

@@ -1,4 +1,4 @@
-"""A claim about one head, its effect, and the rule by which it becomes a label of the head.
+"""A claim about one head, its effect, and how telling it is.
 
 The effect is how far the head lies above an ordinary one, as a share of how far it could:
 
@@ -17,17 +17,13 @@ heads without training, surprises nobody.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from headscope.core.accumulators import Bools
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, at, surely
+from headscope.core.results import Floats, surely
 from headscope.core.wording import percent
 
 LEAST_EFFECT = 0.05  # ours: below, a head counts as ordinary
@@ -145,45 +141,6 @@ class Claim:  # noqa: PLW1641  (dataclass makes the hash)
         )
 
 
-@dataclass(frozen=True, slots=True)
-class LabelRule:
-    """When a claim becomes a label: the lower end of its interval lies above a threshold.
-
-    title     what labels of the kind say, in two or three words
-    number    what is compared, a share of 1, in words
-    least     the threshold
-    source    whose threshold it is
-    asks      what else must hold, in words; claims are made only where it holds
-    unless    kinds of labels that say it already: a head that has one is not given this
-    last      given only where no other label is, as it says least of a head
-    words     whether it says what a head knows of words
-    variable  the variable of its question that the claim rests on
-    """
-
-    title: str
-    number: str
-    least: float
-    source: str
-    asks: str = ""
-    unless: tuple[str, ...] = ()
-    last: bool = False
-    words: bool = False
-    variable: str = ""
-
-    def passes(self, claim: Claim) -> bool:
-        """Whether a claim is a label by its number alone, whatever other labels say.
-
-        A number without an interval is none: nobody knows how far it may be off.
-        """
-        return claim.low > self.least
-
-    def in_words(self) -> str:
-        """The rule in one line: `attention to [CLS] above 0.6 (Clark et al. 2019, §6)`."""
-        above = f" above {self.least:g}" if self.least else ""
-        asks = f"; {self.asks}" if self.asks else ""
-        return f"{self.number}{above}{asks} ({self.source})"
-
-
 def effects(share: Estimate, reference: Floats | float) -> Floats:
     """The effect of every cell, for a ceiling of 1; NaN without a value, 0 for no room above."""
     way = 1 - np.asarray(reference)
@@ -194,73 +151,3 @@ def effects(share: Estimate, reference: Floats | float) -> Floats:
 def rank(claim: Claim) -> tuple[float, int, int, str, str]:
     """Sorts claims: the largest effect first, then by head, kind and name, whatever comes first."""
     return (-claim.effect, claim.layer, claim.head, claim.kind, claim.name)
-
-
-_ASKED: ContextVar[Collection[Claim] | None] = ContextVar("claims_asked_for", default=None)
-
-
-@contextmanager
-def asking_for(claims: Collection[Claim]) -> Iterator[None]:
-    """Inside, these claims alone are made, with the numbers of another run, whatever they are."""
-    token = _ASKED.set(claims)
-    try:
-        yield
-    finally:
-        _ASKED.reset(token)
-
-
-def claimed(sure: Bools, kind: str, name: str) -> Bools:
-    """[layer, head] of which heads a claim is made: where it is sure; of those asked for alone."""
-    if (asked := _ASKED.get()) is None:
-        return sure
-    wanted = np.zeros_like(sure)
-    for one in asked:
-        if (one.kind, one.name) == (kind, name):
-            wanted[one.layer, one.head] = True
-    return wanted
-
-
-def claims_where(
-    share: Estimate,
-    reference: Floats | float,
-    rule: LabelRule,
-    say: Callable[[int, int], tuple[str, str]],
-    *,
-    kind: str,
-    name: str,
-    n: int,
-    analysis: str,
-    brief: str = "",
-    counted: bool = True,
-    about: str = "",
-) -> list[Claim]:
-    """One claim per head whose value is clearly above the reference, or passes its rule.
-
-    share      [layer, head]; no claim is made where it is NaN
-    reference  of all heads, or [layer, head] of each
-    say        layer, head -> its label, with numbers, and its sentence, without the head's name
-    about      the tokens, of a claim about a sink, which says better what claims of that kind say
-    """
-    effect, reference = effects(share, reference), np.broadcast_to(reference, share.value.shape)
-    sure = (effect > LEAST_EFFECT) | (surely(share) > rule.least)
-    wanted, claims = claimed(sure, kind, name), []
-    for layer, head in np.argwhere(wanted & np.isfinite(effect)).tolist():
-        claims.append(
-            Claim(
-                layer,
-                head,
-                kind,
-                float(effect[layer, head]),
-                name,
-                *say(layer, head),
-                *at(share, layer, head),
-                float(reference[layer, head]),
-                n,
-                analysis,
-                about,
-                replaces=about,
-                brief=brief,
-                counted=counted,
-            )
-        )
-    return claims

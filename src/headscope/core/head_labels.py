@@ -9,17 +9,19 @@ of a head take their words from here.
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Bools
-from headscope.core.claim import Claim, LabelRule, asking_for, rank
+from headscope.core.claim import Claim, rank
 from headscope.core.control import controls, is_fresh
 from headscope.core.length_bands import bands, place_of, where_it_holds
-from headscope.core.question import parts
+from headscope.core.plan import LabelRule
+from headscope.core.question import questions, rules_of
+from headscope.core.reading import claims_of
 from headscope.core.results import derived, shape
 
 UNLABELLED = "unlabelled"
@@ -52,7 +54,7 @@ class HeadLabels:
 
 def label_rules() -> dict[str, LabelRule]:
     """Kind of a claim -> the rule by which it becomes a label, of all questions."""
-    return {kind: rule for rules in parts("rules") for kind, rule in rules.items()}
+    return {kind: rule for one in questions() for kind, rule in rules_of(one).items()}
 
 
 @derived
@@ -69,8 +71,8 @@ def all_claims(tree: xr.DataTree) -> list[Claim]:
     ]
 
 
-def _made(tree: xr.DataTree) -> list[Claim]:
-    return [claim for claims_of in parts("claims") for claim in claims_of(tree)]
+def _made(tree: xr.DataTree, among: Collection[Claim] | None = None) -> list[Claim]:
+    return [claim for one in questions() for claim in claims_of(one, tree, among)]
 
 
 def _of_control(tree: xr.DataTree) -> dict[tuple[str, str], float]:
@@ -104,26 +106,27 @@ def head_labels(tree: xr.DataTree) -> dict[tuple[int, int], HeadLabels]:
     }
     for claim in sorted(all_claims(tree), key=rank):
         claims[claim.layer, claim.head].append(claim)
-    found = {place: _of_one(about, rules) for place, about in claims.items()}
-    having = Counter(kind for one in found.values() for kind in {c.kind for c in one.labels})
+    chosen = {place: _of_one(about, rules) for place, about in claims.items()}
+    having = Counter(kind for one in chosen.values() for kind in {c.kind for c in one.labels})
     rarity = {kind: math.log2(layers * heads / number) for kind, number in having.items()}
-    where = where_labels_hold(tree, [label for one in found.values() for label in one.labels])
+    where = where_labels_hold(tree, [label for one in chosen.values() for label in one.labels])
 
     def whole(claim: Claim) -> Claim:
         named = claim.only(where[claim]) if where[claim] else claim
         return replace(named, surprise=rarity[claim.kind] + claim.departure)
 
     return {
-        place: replace(one, labels=tuple(map(whole, one.labels))) for place, one in found.items()
+        place: replace(one, labels=tuple(map(whole, one.labels))) for place, one in chosen.items()
     }
 
 
 def where_labels_hold(tree: xr.DataTree, labels: Sequence[Claim]) -> dict[Claim, str]:
     """In inputs of which lengths each holds, in words; "" where in all that the run has read."""
-    rules, of_bands = label_rules(), dict[str, dict[tuple[object, ...], Claim]]()
-    with asking_for(labels):
-        for name, band in bands(tree).items():
-            of_bands[name] = {place_of(claim): claim for claim in _made(band)}
+    rules = label_rules()
+    of_bands = {
+        name: {place_of(claim): claim for claim in _made(band, labels)}
+        for name, band in bands(tree).items()
+    }
     return {label: where_it_holds(label, rules[label.kind], of_bands) for label in labels}
 
 

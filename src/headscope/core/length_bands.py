@@ -14,7 +14,8 @@ from itertools import pairwise
 
 import xarray as xr
 
-from headscope.core.claim import Claim, LabelRule
+from headscope.core.claim import Claim
+from headscope.core.plan import LabelRule
 from headscope.core.results import derived
 from headscope.core.verdict import Outcome, above
 

@@ -10,12 +10,13 @@ nothing until the part is used, so that a report needs no torch and a list of na
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from headscope.core.plan import LabelRule
 from headscope.core.plug_ins import announced
 from headscope.core.terms import Term
 from headscope.errors import InputError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 GROUP = "headscope.analyses"
 LAST = 1000.0  # the place of a question that names none
-_FIGURE_PARTS = ("name", "title", "needs", "panels", "caption")
+_FIGURE_PARTS = ("name", "title", "panels", "caption")
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,15 @@ class Question:
     measure   its class, an `Analysis`; None where a command of its own makes the results
     summary, source, needs, options  what the class else says of itself, for who does not import it;
               where `needs` is None, the class says it
-    figures   pictures (`draw.panel.Picture`), in their order
-    section   what the report's page says of it: one or several `page.sections.SectionPlan`
+    figures   pictures with their sections (`core.plan.PicturePlan`), or pictures alone
+              (`draw.panel.Picture`), in their order
+    section   further sections of the report's page: one or several `page.sections.SectionPlan`
     terms     word of the data -> `Term`, for glossary, menus and figures
     labels    variable, or (variable, choice) -> words on axes and in menus; `{choice}` is filled in
-    claims    tree -> what can be said of single heads
-    rules     kind of a claim -> the rule by which it becomes a label
+    marks     word of the data -> (name of a colour of the style, marker of matplotlib); what has
+              none gets a spare one
+    claims    what can be said of single heads: `core.plan.ClaimPlan`s, or `Reading` -> claims
+    rules     of such a function: kind of a claim -> the `LabelRule` by which it becomes a label
     remarks   tree -> [unit] words on each head beside its labels
     places    tree -> [unit, axis] where heads lie on the map of heads
     tables    tree -> further tables by file name, beside the tidy one of its group; a table with
@@ -114,6 +118,7 @@ class Question:
     section: Any = ()
     terms: Any = None
     labels: Any = None
+    marks: Any = None
     claims: Any = None
     rules: Any = None
     remarks: Any = None
@@ -140,12 +145,20 @@ class Question:
         value = getattr(self, kind)
         if not isinstance(value, str):
             return otherwise if value is None else value
-        attribute, place = value.partition(":")[2], self.place_of(kind)
+        return self.named_part(value, kind)
+
+    def named_part(self, name: str, kind: str = "a part") -> Any:
+        """What `module:attribute` below its package names.
+
+        raises  InputError for a name that leads nowhere
+        """
+        module, _, attribute = name.partition(":")
+        place = f"{self.package}.{module}" if self.package else module
         try:
             return getattr(import_module(place), attribute)
         except (ModuleNotFoundError, AttributeError) as error:
             raise InputError(
-                f"question {self.name!r} names {kind} {value!r}, and {place} has no {attribute!r} "
+                f"question {self.name!r} names {kind} {name!r}, and {place} has no {attribute!r} "
                 f"({error}); name it as module:attribute below its package"
             ) from error
 
@@ -157,11 +170,12 @@ class Question:
         module = value.partition(":")[0]
         return f"{self.package}.{module}" if self.package else module
 
-    @property
-    def sections(self) -> tuple[Any, ...]:
-        """The plans of its sections, whether it names one or several."""
-        plans = self.part("section", ())
-        return tuple(plans) if isinstance(plans, Sequence) else (plans,)
+
+def rules_of(question: Question) -> dict[str, LabelRule]:
+    """Kind of a claim of a question -> the rule by which it becomes a label."""
+    claims = question.part("claims", ())
+    planned = {} if callable(claims) else {plan.kind: plan.rule for plan in claims}
+    return planned | dict(question.part("rules", {}))
 
 
 def check_question(question: Question) -> None:
@@ -173,9 +187,7 @@ def check_question(question: Question) -> None:
         if missing := [part for part in _FIGURE_PARTS if getattr(figure, part, None) in (None, "")]:
             name = getattr(figure, "name", figure)
             raise InputError(f"{who}: its figure {name!r} has no {' and no '.join(missing)}")
-    from headscope.core.claim import LabelRule
-
-    terms, rules = question.part("terms", {}), question.part("rules", {})
+    terms, rules = question.part("terms", {}), rules_of(question)
     for word, term in terms.items():
         if not isinstance(term, Term):
             raise InputError(f"{who}: its term {word!r} is {term!r:.60}; wanted a Term")
@@ -187,7 +199,7 @@ def check_question(question: Question) -> None:
                 f"{who}: its claim {kind!r} rests on a variable {rule.variable!r} that is none of "
                 f"its own ({', '.join(terms) or 'it explains no variable in its terms'})"
             )
-    if question.part("claims") is not None and not rules:
+    if question.part("claims") and not rules:
         raise InputError(f"{who}: it makes claims and has no rule by which they become labels")
 
 

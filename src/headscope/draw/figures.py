@@ -5,11 +5,12 @@ from pathlib import Path
 import xarray as xr
 
 from headscope.core.progress import one_by_one
-from headscope.core.question import parts
+from headscope.core.question import questions
 from headscope.core.results import derived_once
 from headscope.core.whole_file import write_whole
 from headscope.draw.head_grid import OVERVIEW
 from headscope.draw.panel import PanelStore, Picture
+from headscope.draw.planned import pictures_of
 from headscope.draw.saving import ShownFigure, save_picture
 from headscope.errors import InputError
 
@@ -17,8 +18,8 @@ from headscope.errors import InputError
 def pictures() -> dict[str, Picture]:
     """All figures by name: those of the questions, by their place, and that of all heads."""
     known = {OVERVIEW.name: OVERVIEW}
-    for figures in parts("figures"):
-        known |= {picture.name: picture for picture in figures if picture.name not in known}
+    for question in questions():
+        known |= {one.name: one for one in pictures_of(question) if one.name not in known}
     return known
 
 

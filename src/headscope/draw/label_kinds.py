@@ -13,11 +13,10 @@ from headscope.core.claim import Claim, rank
 from headscope.core.head_labels import UNLABELLED, head_labels, label_rules
 from headscope.core.results import Floats, derived, shape
 from headscope.draw.marks import LEGEND_START, legend_of
-from headscope.draw.style import MARKS, color
+from headscope.draw.style import SPARE, color, marks
 
 FAINT, STRONG = "faint", "strong"
 KIND_COLUMNS = 2  # of their legend: their titles are long
-SPARE = ("*", "P", "X", "p", "h", "d", "8")  # markers of kinds without a mark of their own
 
 
 @dataclass(frozen=True)
@@ -100,12 +99,12 @@ def _title(claim: Claim) -> str:
 
 
 def _kind(title: str, claims: tuple[Claim, ...], units: tuple[int, ...]) -> LabelKind:
-    rules, first = label_rules(), claims[0]
-    rule, spare = rules[first.kind], [kind for kind in rules if kind not in MARKS]
+    rules, known, first = label_rules(), marks(), claims[0]
+    rule, spare = rules[first.kind], [kind for kind in rules if kind not in known]
     if first.replaces:
-        hue, marker = MARKS.get(first.replaces, MARKS["sep"])[0], "H"
-    elif first.kind in MARKS:
-        hue, marker = MARKS[first.kind]
+        hue, marker = known.get(first.replaces, known["sep"])[0], "H"
+    elif first.kind in known:
+        hue, marker = known[first.kind]
     else:
         hue, marker = "ink" if rule.words else "purple", SPARE[spare.index(first.kind) % len(SPARE)]
     look = STRONG if rule.words else FAINT if rule.last else ""

@@ -8,15 +8,16 @@ the colours of viridis. Every colour has a counterpart for a dark page.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 from typing import Any
+from zlib import crc32
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import Colormap, ListedColormap, to_hex, to_rgb
 
 from headscope.core.head_attention import NEXT, PREVIOUS, SELF
+from headscope.core.question import parts, questions, rules_of
 
 SINGLE, DOUBLE = 3.3, 6.9  # inches, one and two columns of a journal page
 RAMP_STEPS = 24
@@ -38,7 +39,7 @@ COLORS = {
 }
 LIGHT = {name: pair[0] for name, pair in COLORS.items()}
 
-# word of the data → (colour, matplotlib marker)
+# word of the data → (colour, matplotlib marker); questions have further ones (`Question.marks`)
 MARKS = {
     PREVIOUS: ("orange", "<"),
     NEXT: ("sky", ">"),
@@ -49,33 +50,18 @@ MARKS = {
     "punctuation": ("green", "v"),
     SELF: ("purple", "D"),
     "other": ("grey", "o"),
-    "no_token": ("grey", "o"),
-    "sep_from_sep": ("vermillion", "^"),
-    "sep_from_other": ("grey", "o"),
     "all": ("blue", "o"),
     "best_head": ("blue", "o"),
     "offset": ("grey", "D"),
-    "nearest": ("grey", "D"),
-    "head_match": ("orange", "s"),
-    "rule_based": ("vermillion", "^"),
     "chance": ("grey", "D"),
     "mean": ("grey", "o"),
     "strongest": ("blue", "D"),
-    "vertical": ("sky", "s"),
-    "diagonal": ("orange", "D"),
-    "vertical_diagonal": ("green", "^"),
-    "block": ("purple", "v"),
-    "heterogeneous": ("grey", "o"),
-    "induction": ("blue", "*"),
-    "previous_token": ("orange", "<"),
-    "duplicate_token": ("green", "D"),
-    "copying": ("vermillion", "P"),
-    "successor": ("purple", ">"),
-    "retrieval": ("sky", "s"),
     "before": ("grey", "o"),
     "after": ("blue", "D"),
 }
-_INSIDE: ContextVar[bool] = ContextVar("headscope_house_style", default=False)
+SPARE = ("*", "P", "X", "p", "h", "d", "8")  # markers of words without a mark of their own
+SPARE_HUES = ("blue", "vermillion", "green", "orange", "sky", "purple")
+SALT = "headscope"  # of identifiers in SVG; tells that the style is set
 DASHES = ("-", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)), (0, (7, 1.6)))
 
 _RAMP_LIGHT = ("#ffffff", "#bfe6d2", "#5fc3a2", "#21918c", "#31688e", "#443983", "#2c0145")
@@ -84,12 +70,33 @@ _RAMP_DARK = ("#14161a", "#3b2a6b", "#3d4e8a", "#2a788e", "#22a884", "#7ad151", 
 
 def color(word: str) -> str:
     """The light-page hex colour of a colour's name or of a word of the data."""
-    return LIGHT[MARKS[word][0] if word in MARKS else word]
+    return LIGHT[word if word in LIGHT else mark_of(word)[0]]
 
 
 def marker(word: str) -> str:
     """The marker of a word of the data."""
-    return MARKS[word][1]
+    return mark_of(word)[1]
+
+
+def mark_of(word: str) -> tuple[str, str]:
+    """The colour's name and the marker of a word of the data; a spare one where it has none.
+
+    Which one is spare follows from the place among the words that questions explain.
+    """
+    if word in (known := marks()):
+        return known[word]
+    words = [w for one in questions() for w in (*one.part("terms", {}), *rules_of(one))]
+    words = [other for other in dict.fromkeys(words) if other not in known]
+    at = words.index(word) if word in words else crc32(word.encode())
+    return SPARE_HUES[at % len(SPARE_HUES)], SPARE[at % len(SPARE)]
+
+
+def marks() -> dict[str, tuple[str, str]]:
+    """The marks of all words that have one: of attention at large, else of the first question."""
+    known = dict(MARKS)
+    for own in parts("marks"):
+        known |= {w: mark for w, mark in own.items() if w not in known and mark[0] in LIGHT}
+    return known
 
 
 @cache
@@ -129,17 +136,13 @@ def house_style() -> Iterator[None]:
     The caller's typeface stays where matplotlib's `font.family` is not its default.
     Who draws much opens it once around all of it: what is opened inside costs nothing.
     """
-    if _INSIDE.get():
+    if mpl.rcParams["svg.hashsalt"] == SALT:
         yield
         return
-    token = _INSIDE.set(True)
-    try:
-        chosen = mpl.rcParams["font.family"]
-        faces = [TYPEFACE] if chosen == mpl.rcParamsDefault["font.family"] else chosen
-        with mpl.rc_context({**_settings(), "font.family": faces}):
-            yield
-    finally:
-        _INSIDE.reset(token)
+    chosen = mpl.rcParams["font.family"]
+    faces = [TYPEFACE] if chosen == mpl.rcParamsDefault["font.family"] else chosen
+    with mpl.rc_context({**_settings(), "font.family": faces}):
+        yield
 
 
 @cache
@@ -185,7 +188,7 @@ def _settings() -> dict[Any, Any]:
         "legend.columnspacing": 0.7,
         "legend.borderaxespad": 0.2,
         "svg.fonttype": "none",
-        "svg.hashsalt": "headscope",
+        "svg.hashsalt": SALT,
         "pdf.fonttype": 42,
         "figure.dpi": 100,
         "figure.autolayout": False,  # figures are laid out by `saving`, once

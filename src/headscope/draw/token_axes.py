@@ -9,9 +9,9 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from headscope.core.accumulators import Bools
+from headscope.core.caption_words import clipped
 from headscope.core.wording import plain
 from headscope.draw.arcs import text_width
-from headscope.draw.caption_words import clipped
 from headscope.draw.style import color
 from headscope.errors import InputError
 

@@ -12,12 +12,12 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from headscope.core.caption_words import clipped, over
 from headscope.core.card_part import TypicalMap
 from headscope.core.head_labels import UNLABELLED
 from headscope.core.head_metrics import chosen_keys
 from headscope.core.results import derived_once, model_name, printable
 from headscope.core.wording import by_unit, percent
-from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import cells
 from headscope.draw.style import DOUBLE, color, house_style
 from headscope.draw.token_axes import fitted, set_tokens, width_of

@@ -7,7 +7,9 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.core.question import parts
+from headscope.core.plan import PicturePlan
+from headscope.core.question import Question, parts
+from headscope.core.reading import read_by
 from headscope.core.results import group, model_name, printable
 from headscope.draw.panel import PanelStore, Picture
 from headscope.page.svg import Styles, inline_panels
@@ -146,6 +148,24 @@ def of_group(
         return None if dataset is None else make(dataset)
 
     return table
+
+
+def sections_of(question: Question) -> list[SectionPlan]:
+    """The sections of a question: one for each planned picture with a text, then further ones."""
+    planned = [
+        SectionPlan(
+            id=one.id or question.name,
+            title=one.title,
+            text=one.text,
+            pictures=(one.name,),
+            tables=tuple(read_by(question, table) for table in one.tables),
+            finding=read_by(question, one.finding) if one.finding else None,
+        )
+        for one in question.part("figures", ())
+        if isinstance(one, PicturePlan) and one.text
+    ]
+    plans = question.part("section", ())
+    return [*planned, *(plans if isinstance(plans, Sequence) else (plans,))]
 
 
 def section(

@@ -15,6 +15,7 @@ from typing import Any
 import xarray as xr
 
 from headscope.core.bibliography import SOURCES
+from headscope.core.caption_words import INTERVALS, over
 from headscope.core.claim import Claim
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.head_metrics import head_metrics
@@ -33,7 +34,6 @@ from headscope.core.results import (
     shape,
 )
 from headscope.core.terms import Term
-from headscope.draw.caption_words import INTERVALS, over
 from headscope.draw.figures import pictures, save_figures
 from headscope.draw.label_kinds import FAINT, STRONG, LabelKind
 from headscope.draw.panel import PanelStore
@@ -41,7 +41,14 @@ from headscope.draw.style import house_style
 from headscope.errors import RunFolderError
 from headscope.heads.tables import write_tables
 from headscope.page import sections
-from headscope.page.sections import FINDINGS, OpeningPlan, Section, SectionPlan, after_language
+from headscope.page.sections import (
+    FINDINGS,
+    OpeningPlan,
+    Section,
+    SectionPlan,
+    after_language,
+    sections_of,
+)
 from headscope.page.shell import island, render_page, script_of, style_of, template, write_page
 from headscope.page.svg import Styles
 from headscope.page.tabulate import Table
@@ -236,7 +243,7 @@ Plans = list[tuple[Question, SectionPlan]]
 
 def _plans() -> Plans:
     """The section plans of all questions in the order of the page."""
-    every = [(one, plan) for one in questions() for plan in one.sections]
+    every = [(one, plan) for one in questions() for plan in sections_of(one)]
     return sorted(every, key=lambda pair: pair[0].place if pair[1].place is None else pair[1].place)
 
 

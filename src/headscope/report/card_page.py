@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.core.caption_words import over
 from headscope.core.card_part import MAPS, TypicalMap
 from headscope.core.results import derived_once, model_name, printable, shape
 from headscope.core.wording import percent
-from headscope.draw.caption_words import over
 from headscope.heads.head_card import HeadCard, card_parts, head_maps
 from headscope.page.shell import island, render_page, script_of, style_of, template, write_page
 from headscope.report import heads

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from headscope.core.caption_words import over
 from headscope.core.progress import one_by_one
 from headscope.core.results import derived_once, model_name, naming_layers
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import capital
-from headscope.draw.caption_words import over
 from headscope.draw.figures import pictures
 from headscope.draw.panel import PanelStore, compose
 from headscope.draw.saving import save_picture

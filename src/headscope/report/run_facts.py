@@ -7,6 +7,7 @@ from typing import Any
 
 import xarray as xr
 
+from headscope.core.caption_words import over
 from headscope.core.control import controls
 from headscope.core.headline import headline
 from headscope.core.intervals import FEWEST
@@ -14,7 +15,6 @@ from headscope.core.length_bands import bands
 from headscope.core.results import printable, shape
 from headscope.core.wording import precision_in_words
 from headscope.corpus.contents import READINGS
-from headscope.draw.caption_words import over
 from headscope.page.shell import template
 from headscope.report import heads
 

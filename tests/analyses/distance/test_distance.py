@@ -7,7 +7,6 @@ import pytest
 import xarray as xr
 
 from analyses.running import observe, planted, run
-from headscope.analyses.distance.claims import claims
 from headscope.analyses.distance.measure import BINS, QUANTILES
 from headscope.core.head_labels import label_rules
 from headscope.model.batch import Batch
@@ -16,7 +15,7 @@ from headscope.run.analysis import known_analyses
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import tiny_examples
 from model.families.tiny import tiny
-from recorded import DECODER, recorded
+from recorded import DECODER, claims, recorded
 from reference import distance
 from reference.extraction import Blocks
 
@@ -134,7 +133,7 @@ def test_claims_are_of_heads_that_look_near_or_need_a_window_only() -> None:
         dataset[f"streaming{end}"].values[(*near, 1)] = 0.97  # the larger window is not asked
     window_inputs = xr.DataArray([10.0, 40.0], dims="window", attrs={"units": "inputs"})
     tree["distance"] = dataset.assign(streaming_inputs=window_inputs)
-    found = {(c.kind, c.layer, c.head): c for c in claims(tree)}
+    found = {(c.kind, c.layer, c.head): c for c in claims(tree, "distance")}
     assert set(found) == {("nearby", *near), ("streaming", *window)}
     assert all(label_rules()[claim.kind].passes(claim) for claim in found.values())
     said = found["streaming", *window].sentence
@@ -152,6 +151,6 @@ def test_few_inputs_that_have_more_than_first_and_latest_tokens_tell_nothing_of_
     for end, value in (("", 0.99), ("_ci_low", 0.98), ("_ci_high", 1.0)):
         dataset[f"streaming{end}"] = dataset[f"streaming{end}"] * 0 + value
     tree["distance"] = dataset.assign(streaming_inputs=("window", [9.0, 0.0]))
-    assert not [claim for claim in claims(tree) if claim.kind == "streaming"]
+    assert not [claim for claim in claims(tree, "distance") if claim.kind == "streaming"]
     tree["distance"] = dataset.drop_vars("streaming_inputs", errors="ignore")  # an older run
-    assert not [claim for claim in claims(tree) if claim.kind == "streaming"]
+    assert not [claim for claim in claims(tree, "distance") if claim.kind == "streaming"]

@@ -5,8 +5,10 @@ import pytest
 import xarray as xr
 
 from headscope.analyses.language.specific import specific_heads
-from headscope.core.claim import LabelRule, asking_for
 from headscope.core.length_bands import place_of, where_it_holds
+from headscope.core.plan import LabelRule
+from headscope.core.question import Question
+from headscope.core.reading import Reading
 
 NAMES = ("verbs", "nouns")
 RULE = LabelRule("x", number="x", least=0.0, source="ours", words=True)
@@ -27,10 +29,11 @@ def numbers(share: float, above: float, reference: float = 0.3) -> xr.Dataset:
     )
 
 
-def claims(dataset: xr.Dataset) -> list:
+def claims(dataset: xr.Dataset, among: list | None = None) -> list:
+    run = Reading(xr.DataTree(), Question(name="x"), among)
     return [
         one.claim("said", n=9, analysis="x")
-        for one in specific_heads(dataset, "share", "x", NAMES, tests=2)
+        for one in specific_heads(run, dataset, "share", "x", NAMES, tests=2)
     ]
 
 
@@ -50,8 +53,7 @@ def test_who_beats_its_rivals_is_claimed_to_in_the_words_of_each_kind() -> None:
 )
 def test_a_claim_can_fail_in_a_band_of_lengths(share: float, above: float, where: str) -> None:
     (label, _) = short = claims(numbers(0.8, 0.5))
-    with asking_for([label]):
-        long = claims(numbers(share, above))
+    long = claims(numbers(share, above), [label])
     assert [one.name for one in long] == ["verbs"]
     of_bands = {"up to 16": short, "17 to 32": long}
     by_place = {band: {place_of(one): one for one in few} for band, few in of_bands.items()}
@@ -60,6 +62,5 @@ def test_a_claim_can_fail_in_a_band_of_lengths(share: float, above: float, where
 
 def test_what_is_not_surely_above_its_rivals_may_be_as_low_as_they() -> None:
     (label, _) = claims(numbers(0.8, 0.5))
-    with asking_for([label]):
-        (one,) = claims(numbers(0.8, 0.0))
+    (one,) = claims(numbers(0.8, 0.0), [label])
     assert one.low == 0.3

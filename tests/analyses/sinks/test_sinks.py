@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from analyses.running import SPECIAL, flags, observe, planted, run
-from headscope.analyses.sinks.claims import claims
 from headscope.analyses.sinks.figure import massive_table
 from headscope.analyses.sinks.measure import Sinks
 from headscope.core.head_labels import label_rules
@@ -18,7 +17,7 @@ from headscope.run.analysis import Scope, known_analyses
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import VOCABULARY, tiny_examples, tiny_network
 from model.families.tiny import tiny
-from recorded import recorded
+from recorded import claims, reading, recorded
 from reference import sinks
 from reference.extraction import Blocks
 
@@ -132,7 +131,7 @@ def test_massive_numbers_of_the_stream_are_found_where_they_are() -> None:
 
 def test_the_table_of_massive_numbers_names_layers_once() -> None:
     tree = recorded(6, 12, groups=("sinks",))
-    assert massive_table(tree) is None
+    assert massive_table(reading(tree, "sinks")) is None
     dataset = tree["sinks"].to_dataset()
     sizes = np.full(dataset["massive"].shape, np.nan)
     sizes[[1, 2, 3, 5], 0] = 1000, 3000, 2000, 1500
@@ -145,7 +144,7 @@ def test_the_table_of_massive_numbers_names_layers_once() -> None:
         massive_position=(("layer", "rank"), np.zeros(sizes.shape, int)),
         massive_token=(("layer", "rank"), names),
     )
-    table = massive_table(tree)
+    table = massive_table(reading(tree, "sinks"))
     assert table is not None
     ((row,),) = [group.rows for group in table.groups]
     assert [cell.text for cell in row] == ["1,415", "the", "0", "2–4, 6", "3,000", "1,500", "3"]
@@ -159,7 +158,7 @@ def test_a_head_with_a_sink_in_nearly_all_inputs_is_claimed_to_have_one() -> Non
         dataset[f"sink_share_of{end}"].values[...] = 0.0
         dataset[f"sink_share_of{end}"].values[1, 2, at] = value
     tree["sinks"] = dataset
-    (claim,) = claims(tree)
+    (claim,) = claims(tree, "sinks")
     assert (claim.layer, claim.head, claim.kind) == (1, 2, "threshold_sink")
     assert label_rules()[claim.kind].passes(claim)
     assert claim.label.startswith("sink on [SEP] in 95 % [93, 97] of inputs")

@@ -10,7 +10,7 @@ import xarray as xr
 from analyses.running import flags, planted, run
 from headscope.analyses.surface import query_bands
 from headscope.analyses.surface.measure import TARGETS
-from headscope.analyses.surface.query_bands import CARD, GOALS, finding
+from headscope.analyses.surface.query_bands import CARD, GOALS, by_place
 from headscope.core.length_bands import NAMES
 from headscope.model.vocabulary import Vocabulary
 from headscope.run.contract_bench import COMMA, STOP, tiny_examples, tiny_network
@@ -206,16 +206,16 @@ def test_a_head_that_looks_elsewhere_from_far_is_said_to(monkeypatch) -> None:
     assert len(CARD.data(tree, 0, 1)["by_place"]) == 4 * 2
     labelled = np.ones((1, 2), bool)
     monkeypatch.setattr(query_bands, "with_label", lambda *_: labelled)
-    assert finding(tree) == (
+    assert by_place(tree) == (
         "1 labelled head gives the first token another share from tokens near the start than from "
         "those far from it: L1·H1 50 % from tokens up to 16 and 10 % from tokens 17 to 32."
     )
     labelled[0, 0] = False  # it does what a head without training does
-    assert not finding(tree)
+    assert not by_place(tree)
     labelled[0, 0] = True
     decoder = xr.DataTree.from_dict({"surface": dataset})
     decoder.attrs["stack"] = "decoder"
-    assert not finding(decoder)  # its first tokens see so few that it says nothing
+    assert not by_place(decoder)  # its first tokens see so few that it says nothing
     old = xr.DataTree.from_dict({"surface": dataset[["attention"]]})
-    assert not finding(old)
+    assert not by_place(old)
     assert not list(CARD.lines(old, 0, 0))

@@ -11,10 +11,11 @@ import torch
 import xarray as xr
 
 from analyses.running import Plant, run
-from headscope.analyses.surface.claims import RULES, WORDS, claims
+from headscope.analyses.surface.claims import RULES, WORDS
 from headscope.corpus.document import Example
 from headscope.model.batch import Batch
 from headscope.run.contract_bench import CLS, SEP, tiny_examples, tiny_network
+from recorded import claims
 from reference import surface
 from reference.extraction import Blocks
 
@@ -192,7 +193,7 @@ def labels_of(rule: Any) -> set[str]:
     plain = run({"surface": {}, "entropy": {}}, examples=examples, plant=planted(nearly), size=30)
     attrs = {"layers": 2, "heads": 3, "documents": len(examples)}
     tree = xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **plain})
-    passing = [claim for claim in claims(tree) if RULES[claim.kind].passes(claim)]
+    passing = [claim for claim in claims(tree, "surface") if RULES[claim.kind].passes(claim)]
     assert all(RULES[claim.kind].least < claim.surely <= 1 for claim in passing)
     return {claim.kind for claim in passing if claim.kind in WORDS}
 

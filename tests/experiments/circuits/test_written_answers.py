@@ -10,7 +10,8 @@ import headscope as hs
 from experiments.circuits.decoders import english_decoder, saved_english
 from headscope.core.head_labels import head_labels
 from headscope.errors import CorpusError, InputError
-from headscope.experiments.circuits.written_answers import RULES, claims, findings
+from headscope.experiments.circuits.written_answers import RULES, findings
+from recorded import claims
 
 QUICK = {"length": 8, "sequences": 10, "control": "none", "composition": False, "pairs": 24}
 
@@ -53,7 +54,7 @@ def test_a_random_network_gets_no_label():
         model = english_decoder("GPT-2", seed=seed, tie_word_embeddings=False)
         found = hs.patch_heads(model, "ioi", count=40)
         tree = xr.DataTree.from_dict({"writes": found.assign_attrs(prompts="ioi")})
-        passed = [one for one in claims(tree) if RULES[one.kind].passes(one)]
+        passed = [one for one in claims(tree, "writes") if RULES[one.kind].passes(one)]
         hits += bool(passed)
     assert hits <= 1  # of 6 at 5 %: more once in 30 times
 
@@ -93,7 +94,7 @@ def test_prompts_without_corrupted_ones_are_told_and_not_patched(tmp_path):
         "1 independent item: values without intervals; wanted 10 or more; prompts without "
         "corrupted ones: nothing was patched."
     )
-    assert not claims(run.tree)
+    assert not claims(run.tree, "writes")
 
 
 def test_prompts_that_cannot_be_are_refused(tmp_path):

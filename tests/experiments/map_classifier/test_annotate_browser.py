@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from experiments.map_classifier.made import make_drawn, make_map
-from headscope.analyses.patterns.classes import CLASSES, NAMES
+from headscope.analyses.patterns import CLASSES
+from headscope.analyses.patterns.classes import NAMES
 from headscope.draw.style import ramp
 from headscope.experiments.map_classifier.annotation_server import annotation_page, picture
 from headscope.experiments.map_classifier.annotation_session import Session

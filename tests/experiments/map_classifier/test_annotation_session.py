@@ -13,7 +13,8 @@ import pytest
 
 from commands import environment
 from experiments.map_classifier.made import make_drawn, make_map
-from headscope.analyses.patterns.classes import CLASSES, NAMES
+from headscope.analyses.patterns import CLASSES
+from headscope.analyses.patterns.classes import NAMES
 from headscope.errors import InputError
 from headscope.experiments.map_classifier.annotation_session import Session, shuffled
 

@@ -45,5 +45,8 @@ QUESTION = Question(
         "accuracy": "antecedent found, {choice}",
         "accuracy_strict": "antecedent found among all words, {choice}",
     },
+    marks={
+        "nearest": ("grey", "D"), "head_match": ("orange", "s"), "rule_based": ("vermillion", "^"),
+    },
     claims="claims:claims", rules="claims:RULES", section="figure:SECTIONS", tables="figure:tables",
 )  # fmt: skip

@@ -1,12 +1,13 @@
 """Claims about the heads that find antecedents; the label rule."""
 
 import numpy as np
-import xarray as xr
 
 from headscope.analyses.language.specific import SPECIFIC, by_norm, specific_heads
-from headscope.core.claim import Claim, LabelRule
+from headscope.core.claim import Claim
 from headscope.core.dictionary import name as term_name
-from headscope.core.results import documents, group, printable
+from headscope.core.plan import LabelRule
+from headscope.core.reading import Reading
+from headscope.core.results import printable
 from headscope.core.terms import CLARK, OURS
 from headscope.core.wording import percent
 
@@ -35,18 +36,18 @@ RULES = {
 }
 
 
-def claims(tree: xr.DataTree) -> list[Claim]:
+def claims(run: Reading) -> list[Claim]:
     """One claim per head and kind of mention at which it beats all rules and its other words."""
-    dataset = group(tree, NAME)
-    if dataset is None or "reference" not in dataset:
+    dataset = run.data
+    if "reference" not in dataset:
         return []
     here = dataset.isel(mention_type=np.flatnonzero(dataset["count"].values >= LEAST_MENTIONS))
     kinds = [str(kind) for kind in here["mention_type"].values]
     baseline = here["baseline"].transpose("system", ...).values
-    made, n = [], documents(tree, dataset["accuracy"])
+    made, n = [], run.documents("accuracy")
     mentions = [MENTIONS.get(kind, printable(kind)) for kind in kinds]
     names, tests = [f"coreference of {words}" for words in mentions], here["reference"].size
-    for one in specific_heads(here, "accuracy", NAME, names, tests=tests):
+    for one in specific_heads(run, here, "accuracy", NAME, names, tests=tests):
         words, rules = mentions[one.cell[0]], baseline[:, one.cell[0]]
         best = int(rules.argmax())
         others = here["from_others"].values[one.layer, one.head, one.cell[0]]

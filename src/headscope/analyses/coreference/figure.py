@@ -23,12 +23,12 @@ from headscope.analyses.language.tables import (
     with_ends,
     with_model,
 )
+from headscope.core.caption_words import INTERVALS, by_measure, over
 from headscope.core.dictionary import name as term_name
 from headscope.core.head_names import first
 from headscope.core.intervals import Estimate
 from headscope.core.results import at, best_places, estimate, group, needed, own_name
 from headscope.core.wording import MISSING, capital, percent
-from headscope.draw.caption_words import INTERVALS, by_measure, over
 from headscope.draw.head_grid import grid_panel
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.rows import beside, row_panel, row_point, rows_height
@@ -241,7 +241,7 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame | tuple[pd.DataFrame, st
 
 SECTIONS = language_section(
     "coreference",
-    asked="mention",
+    counts="mention",
     finding=_finding,
     id="coreference",
     title="Coreference: who finds the antecedent?",

@@ -10,8 +10,10 @@ import xarray as xr
 
 from headscope.analyses.language.specific import SPECIFIC, by_norm, specific_heads
 from headscope.core.card_part import CardPart
-from headscope.core.claim import Claim, LabelRule
+from headscope.core.claim import Claim
 from headscope.core.head_metrics import HeadMetric
+from headscope.core.plan import LabelRule
+from headscope.core.reading import Reading
 from headscope.core.relation_names import LEAST_WORDS, arrow, frequent_relations
 from headscope.core.results import at, derived, documents, estimate, group, needed, printable, shape
 from headscope.core.terms import CLARK, OURS
@@ -40,22 +42,22 @@ MOST = 0.5  # ours: a head that finds fewer of all words is known by single rela
 MOST_RELATIONS = 20  # ours: as numbers per head; the rest stands in the tables
 
 
-def claims(tree: xr.DataTree) -> list[Claim]:
+def claims(run: Reading) -> list[Claim]:
     """One claim per head, relation and direction: `direct object → verb, 85 % [80, 89] of 178 …`.
 
     And one per head that finds most of all words, whatever the relation.
     """
-    dataset = group(tree, NAME)
-    if dataset is None or "reference" not in dataset:
+    dataset = run.data
+    if "reference" not in dataset:
         return []
     ways, labels = ([str(label) for label in dataset[dim].values] for dim in GRID[2:])
     places = [*frequent_relations(dataset), labels.index(GENERAL)]
     here = dataset.isel(relation=places).transpose(*GRID, ...)
     offset, others = here["baseline"].values, here["from_others"].values
-    tests, n = here["reference"].size, documents(tree, dataset["accuracy"])
+    tests, n = here["reference"].size, run.documents("accuracy")
     made = []
     names = [arrow(printable(labels[place]), way) for way in ways for place in places]
-    for one in specific_heads(here, "accuracy", NAME, names, tests=tests):
+    for one in specific_heads(run, here, "accuracy", NAME, names, tests=tests):
         way, place = one.cell
         label, count = labels[places[place]], int(here["count"][place])
         if label != GENERAL or one.ends[1] > MOST:
@@ -115,8 +117,8 @@ class HeadRelation:
     @property
     def percent(self) -> str:
         """The accuracy with its interval, in words; of the best head also that held out."""
-        told = f" ({percent(self.held_out)} held out)" if math.isfinite(self.held_out) else ""
-        return percent(self.value, self.ci_low, self.ci_high) + told
+        rest = f" ({percent(self.held_out)} held out)" if math.isfinite(self.held_out) else ""
+        return percent(self.value, self.ci_low, self.ci_high) + rest
 
 
 def best_relations(tree: xr.DataTree, layer: int, head: int) -> list[HeadRelation]:

@@ -25,10 +25,10 @@ from headscope.analyses.dependency.relation_heads import (
 from headscope.analyses.dependency.tables import syntax_table
 from headscope.analyses.language.held_out import chosen_where
 from headscope.analyses.language.tables import language_section
+from headscope.core.caption_words import INTERVALS, by_measure, clipped
 from headscope.core.head_names import first
 from headscope.core.relation_names import LEAST_WORDS, TOTALS, frequent_relations
 from headscope.core.results import Floats, estimate, group, needed
-from headscope.draw.caption_words import INTERVALS, by_measure, clipped
 from headscope.draw.head_grid import grid_panel, paint_grid
 from headscope.draw.panel import Panel, Picture, compose
 from headscope.draw.rows import beside, row_panel, row_point, rows_height
@@ -190,18 +190,18 @@ FIGURES = (
 
 def _finding(tree: xr.DataTree) -> str:
     dataset = group(tree, "dependency")
-    if dataset is None or not (asked := frequent_relations(dataset)):
+    if dataset is None or not (frequent := frequent_relations(dataset)):
         return ""
-    ahead = int((estimate(dataset, "advantage").low[asked] > 0).sum())
+    ahead = int((estimate(dataset, "advantage").low[frequent] > 0).sum())
     return (
-        f"Of {len(asked)} syntactic relations, {ahead} {'is' if ahead == 1 else 'are'} surely "
+        f"Of {len(frequent)} syntactic relations, {ahead} {'is' if ahead == 1 else 'are'} surely "
         "found by a head more often than by the best fixed offset."
     )
 
 
 SECTIONS = language_section(
     "dependency",
-    asked="word",
+    counts="word",
     finding=_finding,
     opens=True,
     id="syntax",

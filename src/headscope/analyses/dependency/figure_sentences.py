@@ -20,12 +20,12 @@ from headscope.analyses.dependency.relation_heads import (
     parsed_sentences,
 )
 from headscope.analyses.language.held_out import chosen_where
+from headscope.core.caption_words import clipped, quantity
 from headscope.core.relation_names import NO_SYNTAX
 from headscope.core.results import at, needed
 from headscope.core.wording import percent
 from headscope.draw import arcs
 from headscope.draw.arcs import Stroke, WordRow
-from headscope.draw.caption_words import clipped, quantity
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import DOUBLE, color, house_style
 

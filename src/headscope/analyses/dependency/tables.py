@@ -18,11 +18,11 @@ from headscope.analyses.language.tables import (
     with_ends,
     with_model,
 )
+from headscope.core.caption_words import INTERVALS, over
 from headscope.core.head_names import first
 from headscope.core.relation_names import LEAST_WORDS, TOTALS, arrow, frequent_relations
 from headscope.core.results import estimate, group, needed, printable, shape
 from headscope.core.wording import MISSING
-from headscope.draw.caption_words import INTERVALS, over
 from headscope.page.tabulate import Cell, Column, Rows, Table, ends, head_of, points, records, share
 
 CLARK_LEAST_WORDS = 100  # Clark et al. 2019, Table 1
@@ -133,12 +133,12 @@ def clark_table_1(tree: xr.DataTree, *, least: int = CLARK_LEAST_WORDS) -> tuple
         name = printable(dataset["relation"].values[at]) if at else "All"
         offset = here["best_offset"]
         places = f" ({float(offset):.0f})" if np.isfinite(offset) else ""
-        found, held_out = (
+        accuracy, held_out = (
             paper_percent(*(float(part) for part in (one.value, one.low, one.high)))
             for one in (estimate(here, "best_accuracy"), estimate(here, "held_out"))
         )
         baseline = paper_percent(float(here["baseline"]))
-        rows.append([name, paper_head(here), found, held_out, baseline + places])
+        rows.append([name, paper_head(here), accuracy, held_out, baseline + places])
         if here["best_direction"] == dataset["direction"].values.tolist().index(
             "head_to_dependent"
         ):

@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 
 from headscope.analyses.divergence import figure_cluster_checks, figure_clusters, figure_layers
 from headscope.analyses.divergence.clusters import clusters, most
+from headscope.core.caption_words import over
 from headscope.core.head_names import first
 from headscope.core.results import Floats, group, layer_name, needed, shape
-from headscope.draw.caption_words import over
 from headscope.draw.label_kinds import KIND_COLUMNS, plot_kinds
 from headscope.draw.marks import cell_key, named_places
 from headscope.draw.panel import Panel, Picture

@@ -18,9 +18,9 @@ from matplotlib.patches import Rectangle
 from headscope.analyses.divergence.clustering import average_tree
 from headscope.analyses.divergence.clusters import Cluster, clusters, divergences, most
 from headscope.core.accumulators import Ints
+from headscope.core.caption_words import clipped, over
 from headscope.core.results import Floats, head_name, needed, shape
 from headscope.core.wording import plain
-from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import cells
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors, ramp

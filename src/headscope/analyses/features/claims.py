@@ -5,13 +5,12 @@ is the larger the more words there are to choose from; a claim rests on all that
 weighted norm has no ceiling, so that an effect would be on no common scale: no claims by it.
 """
 
-import xarray as xr
-
 from headscope.analyses.language.specific import SPECIFIC, specific_heads
-from headscope.core.claim import Claim, LabelRule
+from headscope.core.claim import Claim
 from headscope.core.dictionary import name
+from headscope.core.plan import LabelRule
+from headscope.core.reading import Reading
 from headscope.core.relation_names import LEAST_WORDS
-from headscope.core.results import documents, group
 from headscope.core.terms import KOVALEVA, OURS
 from headscope.core.wording import percent
 
@@ -51,27 +50,27 @@ PAIR_RULES = {
 }
 
 
-def feature_claims(tree: xr.DataTree) -> list[Claim]:
+def feature_claims(run: Reading) -> list[Claim]:
     """One claim per head and kind of words that gets more than place and other kinds explain."""
     said = "looks for {words}: they get {share} of the attention of all tokens"
-    return _claims(tree, "features", "feature", goal="to {words}", said=said)
+    return _claims(run, "feature", goal="to {words}", said=said)
 
 
-def pair_claims(tree: xr.DataTree) -> list[Claim]:
+def pair_claims(run: Reading) -> list[Claim]:
     """One claim per head and pair of kinds that gets more than words beside it."""
     said = "attends from {words}: {share} of the attention of the one goes to the other"
-    return _claims(tree, "pairs", "pair", goal="{words}", said=said)
+    return _claims(run, "pair", goal="{words}", said=said)
 
 
-def _claims(tree: xr.DataTree, analysis: str, kind: str, *, goal: str, said: str) -> list[Claim]:
+def _claims(run: Reading, kind: str, *, goal: str, said: str) -> list[Claim]:
     """The claims of a kind; goal and said are their words, to be filled in."""
-    dataset = group(tree, analysis)
-    if dataset is None or "reference" not in dataset:
+    dataset = run.data
+    if "reference" not in dataset:
         return []
-    made, n = [], documents(tree, dataset["attention"])
+    made, n = [], run.documents("attention")
     choices = [str(choice) for choice in dataset[str(dataset["mass"].dims[-1])].values]
     names, tests = [goal.format(words=name(one)) for one in choices], dataset["reference"].size
-    for one in specific_heads(dataset, "mass", kind, names, tests=tests):
+    for one in specific_heads(run, dataset, "mass", kind, names, tests=tests):
         choice = choices[one.cell[0]]
         if dataset["count"].sel({kind: choice}) >= LEAST_WORDS:
             ordinary = percent(one.reference)
@@ -81,7 +80,7 @@ def _claims(tree: xr.DataTree, analysis: str, kind: str, *, goal: str, said: str
                     f"{sentence}, {ordinary} without knowledge of them",
                     n=n,
                     label=f"{one.name}, {one.percent}, ordinary {ordinary}",
-                    analysis=analysis,
+                    analysis=run.question.name,
                     about=choice,
                 )
             )

@@ -13,13 +13,13 @@ from matplotlib.axes import Axes
 
 from headscope.analyses.language.tables import language_section, scale_of
 from headscope.core.accumulators import finite_mean
+from headscope.core.caption_words import INTERVALS, inputs, over, quantity, special
 from headscope.core.dictionary import name
 from headscope.core.head_names import first, head_number
 from headscope.core.intervals import Estimate
 from headscope.core.results import at, estimate, group, head_name, needed, place_name, shape
 from headscope.core.wording import capital, plain
 from headscope.draw import marks
-from headscope.draw.caption_words import INTERVALS, inputs, over, quantity, special
 from headscope.draw.head_grid import best_place, grid_panel, largest
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import SINGLE, color, marker
@@ -261,7 +261,7 @@ SECTIONS = language_section(
     "features",
     "cls_attention",
     "pairs",
-    asked="word",
+    counts="word",
     id="features",
     title="Kinds of words: who looks at nouns, subjects, negation?",
     text="How much attention the most attended word of a kind receives, beside what "

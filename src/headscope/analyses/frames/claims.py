@@ -3,9 +3,10 @@
 import xarray as xr
 
 from headscope.analyses.language.specific import SPECIFIC, specific_heads
-from headscope.core.claim import Claim, LabelRule
+from headscope.core.claim import Claim
 from headscope.core.head_metrics import HeadMetric
-from headscope.core.results import documents, group
+from headscope.core.plan import LabelRule
+from headscope.core.reading import Reading
 from headscope.core.terms import KOVALEVA, OURS
 from headscope.core.wording import percent
 
@@ -27,18 +28,18 @@ RULES = {
 }
 
 
-def claims(tree: xr.DataTree) -> list[Claim]:
+def claims(run: Reading) -> list[Claim]:
     """One claim per head and direction of a score that neither chance nor words beside give.
 
     None by weighted norm: it has no ceiling, so an effect would be on no common scale.
     """
-    dataset = group(tree, "frames")
-    if dataset is None or "reference" not in dataset or dataset["sentences"] < LEAST_SENTENCES:
+    dataset = run.data
+    if "reference" not in dataset or dataset["sentences"] < LEAST_SENTENCES:
         return []
-    n, made = documents(tree, dataset["score"]), []
+    n, made = run.documents("score"), []
     for end, words in WORDS.items():
         for one in specific_heads(
-            dataset, "score", "frames", [words], tests=2 * dataset["score"].size, end=end
+            run, dataset, "score", "frames", [words], tests=2 * dataset["score"].size, end=end
         ):
             ordinary = percent(one.reference)
             sentence = f"{words}, {one.percent} of its attention, ordinary {ordinary}"

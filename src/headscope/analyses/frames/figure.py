@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from headscope.analyses.language.tables import language_section, scale_of, with_ends, with_model
+from headscope.core.caption_words import INTERVALS, quantity
 from headscope.core.intervals import Estimate
 from headscope.core.results import estimate, group, largest_first, needed, place_name
 from headscope.core.wording import number
-from headscope.draw.caption_words import INTERVALS, quantity
 from headscope.draw.head_grid import grid_panel, largest
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.rows import beside, row_panel, row_point, rows_height
@@ -164,7 +164,7 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
 
 SECTIONS = language_section(
     "frames",
-    asked="frames",
+    counts="frames",
     id="frames",
     title="Frames: who links an element to what evokes the frame?",
     text="In “She was agitated”, “agitated” evokes a frame in which “she” has a role. A head "

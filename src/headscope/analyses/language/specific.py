@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Bools, Float64, Ints
-from headscope.core.claim import LEAST_EFFECT, Claim, claimed, effects
+from headscope.core.claim import LEAST_EFFECT, Claim, effects
 from headscope.core.intervals import (
     DIFFERENCE,
     ROUNDING,
@@ -25,6 +25,7 @@ from headscope.core.intervals import (
     stretch,
 )
 from headscope.core.intervals import estimate as estimate_mean
+from headscope.core.reading import Reading
 from headscope.core.results import Variable, at, estimate
 from headscope.core.wording import percent
 
@@ -145,6 +146,7 @@ class SpecificHead:
 
 
 def specific_heads(
+    run: Reading,
     dataset: xr.Dataset,
     variable: str,
     kind: str,
@@ -157,8 +159,9 @@ def specific_heads(
 
     Of a head that is not, but asked about, the lower end is not above the reference either.
 
-    dataset  has the share `variable`, `reference` and `above_reference` [layer, head, *cell]; where
-             there is `weight_above`, heads are left out that hardly attend to what they find
+    dataset  the numbers of the run, or some cells of them: the share `variable`, `reference` and
+             `above_reference` [layer, head, *cell]; where there is `weight_above`, heads are left
+             out that hardly attend to what they find
     names    of the claims, cell by cell
     tests    heads and cells that are looked at
     end      of their names
@@ -178,7 +181,7 @@ def specific_heads(
     share, cells = Estimate(share.value, low, share.high), sure.shape[2:]
     name_of, wanted = dict(zip(np.ndindex(cells), names, strict=True)), np.isfinite(low)
     for cell, name in name_of.items():
-        wanted[..., *cell] &= claimed(sure[..., *cell], kind, name)
+        wanted[..., *cell] &= run.wanted(sure[..., *cell], kind, name)
     for layer, head, *places in np.argwhere(wanted).tolist():
         here, of = (layer, head, *places), tuple(places)
         rest = float(reference[here]), float(effect[here])

@@ -71,28 +71,28 @@ BY_NORM = (
 )
 
 
-def language_section(*groups: str, asked: str, **plan: Any) -> tuple[SectionPlan]:
+def language_section(*groups: str, counts: str, **plan: Any) -> tuple[SectionPlan]:
     """The section of some groups in the chapter on language, with notes on their results.
 
-    asked  what their numbers count, say "word"
+    counts what their numbers count, say "word"
     plan   the rest of the plan
     """
 
     def notes(tree: xr.DataTree) -> list[str]:
         there = [dataset for name in groups if (dataset := group(tree, name)) is not None]
-        left_out = [note for dataset in there for note in _left_out(dataset, asked)]
+        left_out = [note for dataset in there for note in _left_out(dataset, counts)]
         return [BY_NORM, *left_out] if any(map(paper_measure, there)) else left_out
 
     return (SectionPlan(groups=groups, notes=notes, chapter=LANGUAGE, tables_first=True, **plan),)
 
 
-def _left_out(dataset: xr.Dataset, asked: str) -> list[str]:
+def _left_out(dataset: xr.Dataset, counts: str) -> list[str]:
     if "left_out" not in dataset:
         return []
-    counts = dataset["left_out"].to_series().astype(int)
+    left = dataset["left_out"].to_series().astype(int)
     reasons = [
-        f"{count:,} {asked if count == 1 else asked + 's'} {printable(term_name(str(reason)))}"
-        for reason, count in counts.items()
+        f"{count:,} {counts if count == 1 else counts + 's'} {printable(term_name(str(reason)))}"
+        for reason, count in left.items()
         if count
     ]
     return [f"Left out: {'; '.join(reasons)}."] if reasons else []

@@ -8,25 +8,24 @@ the key's word, position and segment embeddings bring.
 from functools import partial
 
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from headscope.core.accumulators import Bools
+from headscope.core.caption_words import INTERVALS, with_interval
 from headscope.core.control import controls
 from headscope.core.head_attention import NEIGHBOURS, TARGETS, attention_to
 from headscope.core.head_labels import with_label
 from headscope.core.head_metrics import control_ranges
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, at, estimate, largest_first, needed, place_name
+from headscope.core.reading import Reading
+from headscope.core.results import Floats, at, largest_first, place_name
 from headscope.core.wording import decimals, fixed, number, percent, plain
-from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.head_grid import control_words, grid_panel
 from headscope.draw.label_kinds import KIND_COLUMNS, label_kinds, plot_kinds
 from headscope.draw.marks import legend
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.panel import Panel
 from headscope.draw.style import color, marker
-from headscope.page.sections import SectionPlan
 
 OWN = "own_segment"
 # target → (few or many neurons, the same or changing ones): the signs that the article leads to
@@ -37,45 +36,39 @@ LEAST = 0.1  # ours: a correlation below says nothing of a single head
 WORDS = {-1: ("few", "changing"), 1: ("many", "fixed")}  # sign → of how many, of the same
 
 
-def _panels(tree: xr.DataTree) -> list[Panel]:
-    neurons = needed(tree, "neurons")
-    if not np.isfinite(neurons["effective"].values).any():
+def panels(run: Reading) -> list[Panel]:
+    """The panels that the run has numbers for."""
+    if not run.has("effective"):
         return []
-    effective, overlap = (neurons[name].values for name in ("effective", "position_overlap"))
-    of_control = control_ranges(tree)
+    effective, overlap = (run(quantity).value for quantity in QUANTITIES)
+    of_control = control_ranges(run.tree)
     one, other = (of_control.get(f"neurons.{quantity}") for quantity in QUANTITIES)
     made = [
         grid_panel("Neurons that count", effective, untrained=one),
         grid_panel("The same elsewhere", overlap, untrained=other),
-        Panel("By label", partial(_scatter, tree, neurons), height=0.8, legend=KIND_COLUMNS),
+        Panel("By label", partial(_scatter, run), height=0.8, legend=KIND_COLUMNS),
     ]
-    if attention_to(tree, "sep") is not None:
-        made.append(Panel("By where they look", partial(_by_share, tree, neurons), height=0.8))
-    if _has_bags(neurons):
-        telling = estimate(neurons, "separation_effective", contrast=OWN)
-        same = estimate(neurons, "own_segment_overlap")
+    if attention_to(run.tree, "sep") is not None:
+        made.append(Panel("By where they look", partial(_by_share, run), height=0.8))
+    if run.has("bag_of_words"):
+        telling, same = run("separation_effective", contrast=OWN), run("own_segment_overlap")
         made += [
             Panel(
                 "Neurons of the own sentence",
-                partial(_by_bag, neurons, telling, "effective number"),
+                partial(_by_bag, run, telling, "effective number"),
                 height=0.8,
             ),
-            Panel("The same elsewhere", partial(_by_bag, neurons, same, "overlap"), height=0.8),
+            Panel("The same elsewhere", partial(_by_bag, run, same, "overlap"), height=0.8),
         ]
     return made
 
 
-def _has_bags(neurons: xr.Dataset) -> bool:
-    """Whether there are pairs of sentences; a run of an older version does not say."""
-    return "bag_of_words" in neurons and bool(np.isfinite(neurons["bag_of_words"]).any())
-
-
-def _caption(tree: xr.DataTree) -> str:
-    neurons = needed(tree, "neurons")
-    width, chance = neurons.sizes["neuron"], float(neurons["chance_overlap"])
-    looks = attention_to(tree, "sep") is not None
+def caption(run: Reading) -> str:
+    """How to read the panels, and what they show."""
+    width, chance = run.data.sizes["neuron"], run.mean("chance_overlap")
+    looks = attention_to(run.tree, "sep") is not None
     own = " (d) Overlap by the share of a head’s attention that goes to each target." * looks
-    if _has_bags(neurons):
+    if run.has("bag_of_words"):
         places = "e, f" if looks else "d, e"
         own += (
             f" ({places}) Number and overlap of the neurons that tell words of the own sentence "
@@ -86,58 +79,56 @@ def _caption(tree: xr.DataTree) -> str:
         f"(a) How many of a head’s {width} neurons make it choose the key it attends to most: "
         "(Σ|c′|)² / Σc′², where c′ is what each neuron adds to that key’s score, less the mean "
         f"over the keys seen; mean over tokens, then inputs. (b) Overlap "
-        f"of the {neurons.attrs.get('set', 8)} largest |c′| "
+        f"of the {run.data.attrs.get('set', 8)} largest |c′| "
         "between two positions of an input: 1 if they are the same, "
         f"{fixed(chance, 2)} by chance (dashed). (c) Both; whiskers are {INTERVALS}.{own} "
-        f"{verdict(tree)} {over(tree)}. After what Vig (2019) saw in single heads."
-        f"{control_words(tree)}"
+        f"{verdict(run)} {run.over()}. After what Vig (2019) saw in single heads."
+        f"{control_words(run.tree)}"
     )
 
 
-def verdict(tree: xr.DataTree) -> str:
+def verdict(run: Reading) -> str:
     """What the rank correlations say; computed from the run, whatever it says."""
-    neurons = needed(tree, "neurons")
     sentences = []
     for target, signs in EXPECTED.items():
-        both = {quantity: correlation(tree, quantity, target) for quantity in QUANTITIES}
+        both = {quantity: correlation(run, quantity, target) for quantity in QUANTITIES}
         if all(np.isfinite(rho) for rho, _, _ in both.values()):
             few, same = (
-                f"{_answer(tree, sign, quantity, target)} ({with_interval('ρ', *parts)}"
-                f"{_untrained(tree, quantity, target)})"
+                f"{_answer(run, sign, quantity, target)} ({with_interval('ρ', *parts)}"
+                f"{_untrained(run, quantity, target)})"
                 for sign, (quantity, parts) in zip(signs, both.items(), strict=True)
             )
             sentences.append(
-                f"{_goal(tree, target)} goes with {WORDS[signs[0]][0]} neurons: {few}; with "
+                f"{_goal(run, target)} goes with {WORDS[signs[0]][0]} neurons: {few}; with "
                 f"{WORDS[signs[1]][1]} ones: {same}."
             )
-    if attention_to(tree, "sep") is None:
+    if attention_to(run.tree, "sep") is None:
         return "Where heads look is not part of this run (surface);"
     if not sentences:
         return "No head attends to separators or neighbours, so nothing can be said of them."
-    told = " ".join(filter(None, [*sentences, _groups(tree, neurons), _sentence(neurons)]))
-    return f"{told} ρ: rank correlation over heads;"
+    words = " ".join(filter(None, [*sentences, _groups(run), _sentence(run)]))
+    return f"{words} ρ: rank correlation over heads;"
 
 
-def correlation(tree: xr.DataTree, quantity: str, target: str) -> tuple[float, float, float]:
+def correlation(run: Reading, quantity: str, target: str) -> tuple[float, float, float]:
     """Of a quantity of neurons with the attention to a target, over heads, and its interval."""
-    neurons = needed(tree, "neurons")
-    return at(estimate(neurons, "rank_correlation", quantity=quantity, target=target))
+    return at(run("rank_correlation", quantity=quantity, target=target))
 
 
-def _goal(tree: xr.DataTree, target: str) -> str:
+def _goal(run: Reading, target: str) -> str:
     if target == OWN:
         return "Even attention to the words of the own sentence"
-    goal = special(tree, "sep") if target == "sep" else f"the {target} token"
+    goal = run.special("sep") if target == "sep" else f"the {target} token"
     return f"Attention to {goal}"
 
 
-def _sentence(neurons: xr.Dataset) -> str:
+def _sentence(run: Reading) -> str:
     """Which neurons tell the sentences of a pair apart, in the head that is most a bag of words."""
-    if not _has_bags(neurons):
+    if not run.has("bag_of_words"):
         return ""
-    bag = estimate(neurons, "bag_of_words")
+    bag = run("bag_of_words")
     layer, head = largest_first(bag.value)[0]
-    own = neurons.isel(layer=layer, head=head).sel(contrast=OWN)
+    own = run.data.isel(layer=layer, head=head).sel(contrast=OWN)
     size = np.abs(own["separation"].values)  # [neuron]
     most = [int(at) for at in np.argsort(-size, kind="stable")[:NAMED] if size[at] > 0]
     if not most:
@@ -151,32 +142,33 @@ def _sentence(neurons: xr.Dataset) -> str:
     )
 
 
-def _answer(tree: xr.DataTree, sign: int, quantity: str, target: str) -> str:
+def _answer(run: Reading, sign: int, quantity: str, target: str) -> str:
     """Whether the interval lies on the expected side of 0, on the other, or on both or near 0; and
     if so, whether it departs from every network without training.
     """
-    value, low, high = correlation(tree, quantity, target)
+    value, low, high = correlation(run, quantity, target)
     if not (np.isfinite(low) and np.isfinite(high)):
         return "not decided without an interval"
     if low <= 0 <= high or abs(value) < LEAST:
         return "neither way"
     way, half = np.sign(value), (high - low) / 2
-    for other, *ends in _of_control(tree, quantity, target):
+    for other, *ends in _of_control(run, quantity, target):
         if way * (value - other) <= np.hypot(half, (ends[1] - ends[0]) / 2):
             return "no more than without training"
     return "yes" if way == sign else "no, the opposite"
 
 
-def _of_control(tree: xr.DataTree, quantity: str, target: str) -> list[tuple[float, float, float]]:
+def _of_control(run: Reading, quantity: str, target: str) -> list[tuple[float, float, float]]:
     """The same correlation in each network of the control that has one with an interval."""
-    networks = [network for network in controls(tree) if "neurons" in network.children]
-    found = [correlation(network, quantity, target) for network in networks]
-    return [one for one in found if np.isfinite(one).all()]
+    networks = [one for one in controls(run.tree) if run.question.name in one.children]
+    readings = (Reading(network, run.question) for network in networks)
+    rhos = [correlation(one, quantity, target) for one in readings]
+    return [rho for rho in rhos if np.isfinite(rho).all()]
 
 
-def _untrained(tree: xr.DataTree, quantity: str, target: str) -> str:
+def _untrained(run: Reading, quantity: str, target: str) -> str:
     """`; without training −0.21 to 0.04`; '' where the run has no control."""
-    rhos = [rho for rho, *_ in _of_control(tree, quantity, target)]
+    rhos = [rho for rho, *_ in _of_control(run, quantity, target)]
     if not rhos:
         return ""
     digits = decimals(2, *rhos)
@@ -184,10 +176,11 @@ def _untrained(tree: xr.DataTree, quantity: str, target: str) -> str:
     return f"; without training {' to '.join(ends)}"
 
 
-def _groups(tree: xr.DataTree, neurons: xr.Dataset) -> str:
-    effective, overlap = (neurons[name].values for name in ("effective", "position_overlap"))
+def _groups(run: Reading) -> str:
+    tree = run.tree
+    effective, overlap = (run(quantity).value for quantity in QUANTITIES)
     wanted = [
-        (f"attend mainly to {special(tree, 'sep')}", with_label(tree, "sep")),
+        (f"attend mainly to {run.special('sep')}", with_label(tree, "sep")),
         ("attend mainly to a neighbour", with_label(tree, *NEIGHBOURS)),
         ("are left", ~with_label(tree, *EXPECTED)),
     ]
@@ -200,13 +193,13 @@ def _groups(tree: xr.DataTree, neurons: xr.Dataset) -> str:
     return f"Median heads: {'; '.join(medians)}." if len(medians) > 1 else ""
 
 
-def _scatter(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
-    x, y = estimate(neurons, "effective"), estimate(neurons, "position_overlap")
-    for kind in label_kinds(tree):
+def _scatter(run: Reading, axes: Axes) -> None:
+    x, y = map(run, QUANTITIES)
+    for kind in label_kinds(run.tree):
         here = np.isin(np.arange(x.value.size), kind.units).reshape(x.value.shape)
         axes.plot(*_whiskers(x, y, here), color=color(kind.hue), lw=0.6, alpha=0.35)
-    plot_kinds(axes, tree, x.value.ravel(), y.value.ravel())
-    _overlap_axis(neurons, axes)
+    plot_kinds(axes, run.tree, x.value.ravel(), y.value.ravel())
+    _overlap_axis(run, axes)
     axes.set_xlabel("effective number of neurons")
 
 
@@ -222,9 +215,9 @@ def _whiskers(x: Estimate, y: Estimate, here: Bools) -> tuple[Floats, Floats]:
     return np.concatenate(across), np.concatenate(upward)
 
 
-def _by_share(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
-    overlap = neurons["position_overlap"].values
-    parts = {target: attention_to(tree, target) for target in EXPECTED if target in TARGETS}
+def _by_share(run: Reading, axes: Axes) -> None:
+    overlap = run("position_overlap").value
+    parts = {target: attention_to(run.tree, target) for target in EXPECTED if target in TARGETS}
     shares = {target: part.value for target, part in parts.items() if part is not None}
     there = [target for target, share in shares.items() if np.nan_to_num(share).any()]
     for target in there:
@@ -238,16 +231,16 @@ def _by_share(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
             alpha=0.6,
             zorder=3,
         )
-    _overlap_axis(neurons, axes)
+    _overlap_axis(run, axes)
     axes.set_xlim(0)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.set_xlabel("attention to the target")
-    names = {target: TARGETS[target].name for target in there} | {"sep": special(tree, "sep")}
+    names = {target: TARGETS[target].name for target in there} | {"sep": run.special("sep")}
     legend(axes, [(target, names[target]) for target in there], line=False)
 
 
-def _by_bag(neurons: xr.Dataset, y: Estimate, label: str, axes: Axes) -> None:
-    x = estimate(neurons, "bag_of_words")
+def _by_bag(run: Reading, y: Estimate, label: str, axes: Axes) -> None:
+    x = run("bag_of_words")
     every = np.ones(x.value.shape, bool)
     axes.axvline(0, color=color("rule"), lw=0.8, zorder=1)
     axes.plot(*_whiskers(x, y, every), color=color("blue"), lw=0.6, alpha=0.35)
@@ -257,8 +250,8 @@ def _by_bag(neurons: xr.Dataset, y: Estimate, label: str, axes: Axes) -> None:
     axes.set_xlabel("bag of words of the own sentence")
 
 
-def _overlap_axis(neurons: xr.Dataset, axes: Axes) -> None:
-    axes.axhline(float(neurons["chance_overlap"]), color=color("muted"), ls=(0, (4, 2)), lw=0.8)
+def _overlap_axis(run: Reading, axes: Axes) -> None:
+    axes.axhline(run.mean("chance_overlap"), color=color("muted"), ls=(0, (4, 2)), lw=0.8)
     axes.set_ylim(0, min(1.0, 1.1 * axes.get_ylim()[1]))
     axes.set_ylabel("overlap between positions")
 
@@ -267,33 +260,34 @@ SOURCES = ("word", "position", "segment")
 _SPREAD = 0.28  # of a row: heads side by side, so that all show
 
 
-def _source_panels(tree: xr.DataTree) -> list[Panel]:
+def source_panels(run: Reading) -> list[Panel]:
+    """A panel for each kind of keys."""
     return [
-        Panel(_title(tree, contrast), partial(_draw_sources, values), height=0.62)
-        for contrast, values in _by_key(tree).items()
+        Panel(_title(run, contrast), partial(_draw_sources, values), height=0.62)
+        for contrast, values in _by_key(run).items()
     ]
 
 
-def _source_caption(tree: xr.DataTree) -> str:
+def source_caption(run: Reading) -> str:
+    """How to read them, and the shares of all heads."""
     parts = []
-    for contrast, values in _by_key(tree).items():
+    for contrast, values in _by_key(run).items():
         size = np.abs(values).sum(axis=0)
         if size.sum() > 0:
             shares = zip(SOURCES, 100 * (size / size.sum()), strict=True)
             words = ", ".join(f"{name} {fixed(share, 0)} %" for name, share in shares)
-            parts.append(f"{_title(tree, contrast)}: {words}")
+            parts.append(f"{_title(run, contrast)}: {words}")
     return (
         "First layer, a mark per head: how much more score keys of the kind get than the other "
         "keys of the input, split by the part of the key’s embedding that it comes from (the three "
         "add up exactly; the biases are the same for every key). Shares of all heads’ absolute "
-        f"contributions: {'; '.join(parts)}. {over(tree)}. After Vig (2019)."
+        f"contributions: {'; '.join(parts)}. {run.over()}. After Vig (2019)."
     )
 
 
-def _by_key(tree: xr.DataTree) -> dict[str, Floats]:
+def _by_key(run: Reading) -> dict[str, Floats]:
     """Contrast → [head, source], summed over the parts of the query."""
-    neurons = needed(tree, "neurons")
-    whole = neurons["embedding_separation"].sum("part", skipna=False)
+    whole = run.data["embedding_separation"].sum("part", skipna=False)
     whole = whole.sel(part_other=list(SOURCES)).transpose("contrast", "head", "part_other")
     return {
         str(contrast.item()): values.values
@@ -302,9 +296,9 @@ def _by_key(tree: xr.DataTree) -> dict[str, Floats]:
     }
 
 
-def _title(tree: xr.DataTree, contrast: str) -> str:
+def _title(run: Reading, contrast: str) -> str:
     return {
-        "sep": f"{special(tree, 'sep')} from the rest",
+        "sep": f"{run.special('sep')} from the rest",
         "same_segment": "Same segment from the other",
         "next": "Next token from the rest",
         OWN: "Own sentence from the other",
@@ -332,42 +326,7 @@ def _draw_sources(values: Floats, axes: Axes) -> None:
     axes.set_xlabel("difference of scores")
 
 
-FIGURES = (
-    Picture("neurons", "How many neurons make a score", ("neurons",), _panels, _caption),
-    Picture(
-        "neuron_sources",
-        "Where first-layer scores come from",
-        ("neurons",),
-        _source_panels,
-        _source_caption,
-        columns=3,
-    ),
-)
-
-
-def _finding(tree: xr.DataTree) -> str:
-    neurons = needed(tree, "neurons")
-    median = plain(float(np.nanmedian(neurons["effective"].values)), "1")
-    return f"A score of the median head rests on {median} of {neurons.sizes['neuron']} neurons."
-
-
-SECTIONS = (
-    SectionPlan(
-        finding=_finding,
-        id="neurons",
-        title="How many neurons make a score",
-        text="A score is a sum over the neurons of query and key. Looking at single heads, Vig "
-        "(2019) found that heads for [SEP] use few neurons, the same at every position, and "
-        "next-word heads many, others at each. If that holds for all heads, the former stand "
-        "high and left in (c), and the latter low and right.",
-        pictures=("neurons",),
-    ),
-    SectionPlan(
-        id="neuron-sources",
-        title="Where first-layer scores come from",
-        text="Before any layer has mixed them, a token’s vector is the sum of its word, its "
-        "position and its segment. A head that finds the next word must read positions; one "
-        "that keeps to a segment may read segments, or positions too.",
-        pictures=("neuron_sources",),
-    ),
-)
+def finding(run: Reading) -> str:
+    """On how many neurons a score rests."""
+    median = plain(float(np.nanmedian(run("effective").value)), "1")
+    return f"A score of the median head rests on {median} of {run.data.sizes['neuron']} neurons."

@@ -1,4 +1,4 @@
-"""Words of vector norms, and claims about attention sinks: heads that rest on special tokens.
+"""Claims about attention sinks: heads that rest on special tokens.
 
 Kobayashi et al. (2020) found that heads give [SEP] much weight and little norm. A sink has both:
 what it rests on adds next to nothing, beside what other tokens add, or would add: of a head that
@@ -11,9 +11,8 @@ added, which makes an interval at least as wide as that of the sum.
 from dataclasses import dataclass
 
 import numpy as np
-import xarray as xr
 
-from headscope.core.claim import Claim, LabelRule, claims_where
+from headscope.core.claim import Claim
 from headscope.core.head_attention import (
     SHARED_PART,
     SPECIALS,
@@ -26,84 +25,17 @@ from headscope.core.head_attention import (
     special_name,
 )
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, at, estimate, group, surely
-from headscope.core.terms import KOBAYASHI20, OURS, Term
+from headscope.core.plan import LabelRule
+from headscope.core.reading import Reading
+from headscope.core.results import Floats, at, surely
+from headscope.core.terms import KOBAYASHI20, OURS
 from headscope.core.wording import number, percent
 
-NAME = "norms"
 SINK_SHARE = 0.5  # ours: most of the attention rests there
 SINK_NORM = 0.5  # ours: of what all other tokens contribute
 SINK_VALUE = 0.1  # ours: of the length of other tokens’ vectors
 LEAST_SHARE = 1 / 3  # ours: of the attention; less is no resting place worth a sentence
 
-TERMS = {
-    "value_norm": Term(
-        "value norm ‖f(x)‖",
-        "The length of the vector that a head would add for a token if it attended to that token "
-        "alone, before any attention weight.",
-        KOBAYASHI20,
-    ),
-    "weighted_norm": Term(
-        "weighted norm ‖αf(x)‖",
-        "Attention times value norm: the length of what a token really contributes through a head; "
-        "for a category, the sum over its tokens.",
-        KOBAYASHI20,
-    ),
-    "layer_weighted_norm": Term(
-        "layer norm of the sum ‖Σαf(x)‖",
-        "The length of what a token contributes through all heads of a layer together; heads can "
-        "reinforce or cancel each other.",
-        KOBAYASHI20,
-    ),
-    "value_norm_cv": Term(
-        "dispersion of value norms",
-        "Standard deviation over mean of a head’s value norms: how differently it treats tokens "
-        "before any attention weight.",
-        f"{KOBAYASHI20}, Table 1",
-    ),
-    "value_norm_max": Term(
-        "largest value norm",
-        "The length of the longest vector that a head would add for any token of the corpus; no "
-        "interval, as no part of the corpus holds a longer one.",
-        f"{KOBAYASHI20}, Table 1",
-    ),
-    "value_norm_min": Term(
-        "smallest value norm",
-        "The length of the shortest vector that a head would add for any token of the corpus; no "
-        "interval, as no part of the corpus holds a shorter one.",
-        f"{KOBAYASHI20}, Table 1",
-    ),
-    "spearman_attention_value_norm": Term(
-        "cancellation",
-        "Attention and value norm pull against each other: large weights fall on tokens whose "
-        "vectors are short, seen as a negative rank correlation between the two.",
-        f"{KOBAYASHI20}, Table 2",
-    ),
-    "spearman_frequency": Term(
-        "frequency effect",
-        "Rank correlation with a token’s frequency rank (1 = most frequent): positive when rarer "
-        "tokens get more, or mix more.",
-        KOBAYASHI20,
-    ),
-    "sink": Term(
-        "attention sink",
-        "A head that rests more than half of its attention on [CLS], on "
-        "[SEP], on both, or on the first token where no special one opens the input, while what "
-        "they add has less than half the norm of what the other tokens add, or their vectors are "
-        "less than a tenth as long as those of other tokens.",
-        f"{KOBAYASHI20}; the thresholds are ours",
-    ),
-}
-LABELS = {
-    "attention": "summed attention to {choice}",
-    "value_norm": "value norm of {choice}",
-    "weighted_norm": "weighted norm of {choice}",
-    "value_norm_mean": "value norm, mean",
-    "value_norm_sd": "value norm, SD",
-    "value_norm_cv": "value norm, CV",
-    "value_norm_max": "value norm, largest",
-    "value_norm_min": "value norm, smallest",
-}
 RULES = {
     "sink": LabelRule(
         "attention sink",
@@ -119,20 +51,22 @@ RULES = {
 }
 
 
-def claims(tree: xr.DataTree) -> list[Claim]:
+def claims(run: Reading) -> list[Claim]:
     """One claim per sink; about `cls`, `sep`, `first`, or `special`: [CLS] and [SEP] together."""
-    norms = group(tree, NAME)
-    if norms is None or not {"weighted_norm", "value_norm"} <= set(norms):
+    if not {"weighted_norm", "value_norm"} <= set(run.data):
         return []
-    there = [kind for kind in ("cls", "sep", "other", "first") if kind in norms["category"]]
-    lengths = {kind: _Lengths.of(norms, kind) for kind in there}
+    there = [kind for kind in ("cls", "sep", "other", "first") if kind in run.data["category"]]
+    lengths = {
+        kind: _Lengths(run("weighted_norm", category=kind), run("value_norm", category=kind))
+        for kind in there
+    }
     lengths["special"] = lengths["cls"].with_(lengths["sep"])
-    weights = {kind: attention_to(tree, kind) for kind in (*SPECIALS, *there[3:])}
+    weights = {kind: attention_to(run.tree, kind) for kind in (*SPECIALS, *there[3:])}
     made = [
         claim
         for kind, weight in weights.items()
         if weight is not None and np.isfinite(weight.value).any()
-        for claim in _sinks(tree, kind, weight, lengths[kind], lengths["other"])
+        for claim in _sinks(run, kind, weight, lengths[kind], lengths["other"])
     ]
     rule = RULES["sink"]
     shared = {(c.layer, c.head) for c in made if c.about == "special" and rule.passes(c)}
@@ -146,11 +80,6 @@ class _Lengths:
     added: Estimate
     of_value: Estimate
 
-    @classmethod
-    def of(cls, norms: xr.Dataset, kind: str) -> "_Lengths":
-        names = ("weighted_norm", "value_norm")
-        return cls(*(estimate(norms, name, category=kind) for name in names))
-
     def with_(self, other: "_Lengths") -> "_Lengths":
         """Of two kinds: what both add, and the longer vector."""
         one, two = self.of_value, other.of_value
@@ -160,8 +89,9 @@ class _Lengths:
 
 
 def _sinks(
-    tree: xr.DataTree, about: str, weight: Estimate, own: _Lengths, others: _Lengths
+    run: Reading, about: str, weight: Estimate, own: _Lengths, others: _Lengths
 ) -> list[Claim]:
+    tree = run.tree
     first, part = about == "first", norm_share(tree, about)
     goal = TARGETS[about].goal if first else special_name(tree, about)
     little = _most(own.added) < SINK_NORM * surely(others.added)
@@ -185,7 +115,7 @@ def _sinks(
 
     sink = (weight.value > LEAST_SHARE) & (little | short)
     share = Estimate(np.where(sink, weight.value, np.nan), weight.low, weight.high)
-    return claims_where(
+    return run.claims(
         share,
         ordinary_attention(tree, about),
         RULES["sink"],
@@ -193,7 +123,6 @@ def _sinks(
         kind="sink",
         name=name,
         n=attention_documents(tree),
-        analysis=NAME,
         about=about,
     )
 

@@ -11,112 +11,24 @@ A claim is about the class that most of a head's maps belong to, by the classifi
 claimed; nor is anything of maps that the classifier is not sure of.
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
-from headscope.core.claim import Claim, LabelRule, claims_where
+from headscope.analyses.patterns import CLASSES
+from headscope.core.accumulators import Bools
 from headscope.core.intervals import Estimate
-from headscope.core.results import at, documents, estimate, group, surely
-from headscope.core.terms import KOVALEVA, OURS, Term
-from headscope.core.wording import percent
+from headscope.core.plan import ClaimPlan, LabelRule
+from headscope.core.reading import Reading
+from headscope.core.results import surely
+from headscope.core.terms import KOVALEVA, OURS
 from headscope.corpus.document import Example
 from headscope.corpus.stored_inputs import segments
 
-
-@dataclass(frozen=True)
-class PatternClass:
-    """A class with its key, its name in data, its name for people, and what is seen."""
-
-    key: str
-    name: str
-    title: str
-    seen: str
-
-
-CLASSES = (
-    PatternClass(
-        "1",
-        "vertical",
-        "Vertical",
-        "Columns of special tokens or of punctuation are the main thing; no plain line along the "
-        "diagonal.",
-    ),
-    PatternClass(
-        "2",
-        "diagonal",
-        "Diagonal",
-        "A plain line or band along the diagonal or beside it; no plain column of a special token "
-        "or of punctuation.",
-    ),
-    PatternClass(
-        "3",
-        "vertical_diagonal",
-        "Vertical + diagonal",
-        "A line or band along the diagonal, and columns of special tokens or of punctuation, both "
-        "plain.",
-    ),
-    PatternClass(
-        "4",
-        "block",
-        "Block",
-        "In a pair of sentences: filled squares (triangles) that end where the second sentence "
-        "begins.",
-    ),
-    PatternClass(
-        "5",
-        "heterogeneous",
-        "Heterogeneous",
-        "Anything else: columns of content words, spots, rows, curves, a wide haze, an even grey.",
-    ),
-)
 NAMES = tuple(c.name for c in CLASSES)
 Kinds = npt.NDArray[np.int8]  # [token] one of
 CONTENT, SPECIAL, PUNCTUATION = 0, 1, 2
-
-TERMS = {
-    **{one.name: Term(f"{one.title.lower()} maps", one.seen, KOVALEVA) for one in CLASSES},
-    "layer_share": Term(
-        "share of maps of a layer",
-        "How many maps of a layer’s heads, one for each head and input, are of the class.",
-        KOVALEVA,
-    ),
-    "model_share": Term(
-        "share of maps of a model",
-        "The same over all layers: a bar of Kovaleva et al.’s Figure 2.",
-        KOVALEVA,
-    ),
-    "unsure": Term(
-        "maps that are of no class for sure",
-        "Share of maps to whose likeliest class the classifier gives a probability below its "
-        "threshold.",
-        OURS,
-    ),
-    "punctuation": Term(
-        "vertical by punctuation",
-        "Share of maps with columns (vertical, or vertical + diagonal) that hold more weight on "
-        "punctuation than on special tokens.",
-        OURS,
-    ),
-    "confidence": Term(
-        "confidence of the classifier",
-        "Mean probability that it gives to the likeliest class; how far to trust it is on its "
-        "card.",
-        OURS,
-    ),
-    "typical": Term(
-        "typical map",
-        "The map of a head that the classifier is surest to be of the head’s class.",
-        OURS,
-    ),
-    "typical_score": Term(
-        "score of a typical map", "The classifier’s probability of the map’s class.", OURS
-    ),
-}
-LABELS = {"share": "{choice}"}
 
 CLASS_SHARE = 0.5  # ours: of a head's maps
 CLASS_SURE = 0.5  # ours: mean probability that the classifier gives to the class that it says
@@ -133,47 +45,36 @@ LOOKS_OF_ANY = LOOKS | {
     "vertical_diagonal": "a line along the diagonal, and columns",
 }  # with columns=any, and in runs of before the option
 
-RULES = {
-    kind: LabelRule(
-        name,
-        number="maps of the class",
-        least=CLASS_SHARE,
-        source=f"{OURS}; classes of {KOVALEVA}, §4.1",
-        asks=f"the classifier's mean probability for the class that it chooses is above "
-        f"{CLASS_SURE:g}",
-        last=kind != "block",  # how the maps look says least of a head
+
+def _looks(kind: str, run: Reading) -> list[dict[str, str]]:
+    looks = LOOKS if run.data.attrs.get("columns") == "special" else LOOKS_OF_ANY
+    return [{"pattern": kind, "looks": looks[kind]}]
+
+
+def _sure(run: Reading, share: Estimate, **choice: str) -> Bools:
+    return surely(run("confidence")) > CLASS_SURE
+
+
+CLAIMS = tuple(
+    ClaimPlan(
+        kind=kind,
+        rule=LabelRule(
+            name,
+            number="maps of the class",
+            least=CLASS_SHARE,
+            source=f"{OURS}; classes of {KOVALEVA}, §4.1",
+            asks=f"the classifier's mean probability for the class that it chooses is above "
+            f"{CLASS_SURE:g}",
+            last=kind != "block",  # how the maps look says least of a head
+        ),
+        share="share",
+        each=partial(_looks, kind),
+        where=_sure,
+        label=f"{name}: {{share:%}} of maps",
+        sentence="{share:%} of its maps show {looks}",
     )
     for kind, name in NAMED.items()
-}
-
-
-def claims(tree: xr.DataTree) -> list[Claim]:
-    """One claim per head and class whose share stands out, or passes its rule."""
-    dataset = group(tree, "patterns")
-    if dataset is None or "share" not in dataset:
-        return []
-    sure = surely(estimate(dataset, "confidence")) > CLASS_SURE  # [layer, head]
-    n, made = documents(tree, dataset["share"]), []
-    looks = LOOKS if dataset.attrs.get("columns") == "special" else LOOKS_OF_ANY
-    for kind, name in NAMED.items():
-        share = estimate(dataset, "share", pattern=kind)
-        if np.isfinite(share.value).any():
-            made += claims_where(
-                Estimate(np.where(sure, share.value, np.nan), share.low, share.high),
-                float(np.nanmean(share.value)),
-                RULES[kind],
-                partial(_said, share, kind, looks[kind]),
-                kind=kind,
-                name=name,
-                n=n,
-                analysis="patterns",
-            )
-    return made
-
-
-def _said(share: Estimate, kind: str, looks: str, layer: int, head: int) -> tuple[str, str]:
-    words = percent(*at(share, layer, head))
-    return f"{NAMED[kind]}: {words} of maps", f"{words} of its maps show {looks}"
+)
 
 
 def kinds_of(example: Example, marks: frozenset[int]) -> Kinds:

@@ -7,20 +7,19 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
-from headscope.analyses.patterns.classes import CLASSES, NAMES
+from headscope.analyses.patterns import CLASSES
+from headscope.analyses.patterns.classes import NAMES
 from headscope.core.accumulators import Ints
-from headscope.core.results import Floats, estimate, layer_name, needed
-from headscope.core.wording import percent
-from headscope.draw.caption_words import clipped, over
+from headscope.core.caption_words import clipped
+from headscope.core.reading import Reading
+from headscope.core.results import Floats, layer_name
 from headscope.draw.marks import layer_axis, percent_axis
-from headscope.draw.panel import Panel, Picture, compose
+from headscope.draw.panel import Panel, compose
 from headscope.draw.style import DOUBLE, SINGLE, color, ramp_map
-from headscope.page.sections import SectionPlan
 
 WIDTH = 0.78  # of a bar, as a share of its place
 GAP = 0.5  # between the bars of two models
@@ -29,29 +28,6 @@ LEAST_TOLD = 0.08  # smaller parts have no room for a number
 UNSURE = "unsure"
 LEAST_UNSURE = 1e-9  # what sums of shares leave
 TITLES = {one.name: one.title for one in CLASSES} | {UNSURE: "Unsure"}
-
-
-def _panels(tree: xr.DataTree) -> list[Panel]:
-    patterns = needed(tree, "patterns")
-    if not np.isfinite(patterns["model_share"].values).any():
-        return []
-    return [Panel("Classes of maps, by layer", partial(_by_layer, patterns), height=0.62)]
-
-
-def _caption(tree: xr.DataTree) -> str:
-    patterns = needed(tree, "patterns")
-    sure = float(np.nanmean(patterns["confidence"].values))
-    marked = patterns.attrs.get("columns") == "special"
-    which = (
-        "Columns of special tokens and of punctuation make a map vertical; of hatched maps no "
-        "class is told for sure. "
-    )
-    return (
-        "Each bar is cut into the shares of maps of each class, mean over the heads of a layer, "
-        "and over all heads at the right; classes are told by a network that learned from maps "
-        f"labelled by eye, here with a mean confidence of {100 * sure:.0f} %; {over(tree)}. "
-        f"{which if marked else ''}After Kovaleva et al. (2019), Figure 2."
-    )
 
 
 def bars_of_runs(runs: Sequence[tuple[str, str]], shares: Floats) -> Figure:
@@ -76,11 +52,12 @@ def confusion_figure(confusions: Sequence[tuple[str, Ints]]) -> Figure:
     return compose(made, columns=len(made), width=DOUBLE if len(made) > 1 else SINGLE)
 
 
-def _by_layer(patterns: xr.Dataset, axes: Axes) -> None:
-    by_layer = estimate(patterns, "layer_share").value
-    layers, whole = len(by_layer), estimate(patterns, "model_share").value
+def draw_layers(run: Reading, axes: Axes) -> None:
+    """A bar for each layer, and one of all heads."""
+    by_layer, whole = run("layer_share").value, run("model_share").value
+    layers = len(by_layer)
     places = np.array([*range(layers), layers + 0.6])
-    _bars(axes, places, np.concatenate([by_layer, whole[None]]), told=layers <= 16)
+    _bars(axes, places, np.concatenate([by_layer, whole[None]]), written=layers <= 16)
     layer_axis(axes, layers)
     axes.set_xlim(-0.6, layers + 1.1)
     ticks = axes.get_xticks().tolist()
@@ -92,7 +69,7 @@ def _draw_bars(runs: list[tuple[str, str]], shares: Floats, axes: Axes) -> None:
     models = [model for model, _ in runs]
     groups = np.cumsum([at > 0 and models[at] != models[at - 1] for at in range(len(models))])
     places = np.arange(len(runs)) + GAP * groups
-    _bars(axes, places, shares, told=len(runs) <= 16)
+    _bars(axes, places, shares, written=len(runs) <= 16)
     corpora = [clipped(corpus, MOST_LETTERS) for _, corpus in runs]
     axes.set_xticks(places, corpora, rotation=35, ha="right", rotation_mode="anchor")
     axes.set_xlim(-0.6, places[-1] + 0.6)
@@ -103,7 +80,7 @@ def _draw_bars(runs: list[tuple[str, str]], shares: Floats, axes: Axes) -> None:
     _key(axes)
 
 
-def _bars(axes: Axes, places: Floats, shares: Floats, *, told: bool) -> None:
+def _bars(axes: Axes, places: Floats, shares: Floats, *, written: bool) -> None:
     start = np.zeros(len(places))
     for at, word in enumerate(NAMES):
         part = np.nan_to_num(shares[:, at])
@@ -111,7 +88,7 @@ def _bars(axes: Axes, places: Floats, shares: Floats, *, told: bool) -> None:
             places, part, WIDTH, start, color=color(word), ec=color("page"), lw=0.5, label=word
         )
         for x, low, height in zip(places, start, part, strict=True):
-            if told and height >= LEAST_TOLD:
+            if written and height >= LEAST_TOLD:
                 axes.text(
                     x,
                     low + height / 2,
@@ -169,28 +146,3 @@ def _draw_confusion(counts: Ints, axes: Axes, *, first: bool) -> None:
     if first:
         axes.set_ylabel("labelled by eye")
     axes.spines[:].set_visible(False)
-
-
-PICTURE = Picture("patterns", "Classes of maps", ("patterns",), _panels, _caption, columns=1)
-FIGURES = (PICTURE,)
-
-
-def _finding(tree: xr.DataTree) -> str:
-    patterns = needed(tree, "patterns")
-    shares = np.nan_to_num(estimate(patterns, "model_share").value)  # [pattern]
-    most = int(shares.argmax())
-    what = TITLES[str(patterns["pattern"].values[most])].lower()
-    return f"Most are {what}: {percent(float(shares[most]))} of all maps." if shares[most] else ""
-
-
-SECTIONS = (
-    SectionPlan(
-        finding=_finding,
-        id="patterns",
-        title="Classes of maps",
-        pictures=("patterns",),
-        text="A map with a few columns says where a head rests, one along the diagonal that it "
-        "looks nearby, blocks that it keeps to a segment. What is left, heterogeneous maps, is "
-        "the most that can depend on what the words are (Kovaleva et al. 2019).",
-    ),
-)

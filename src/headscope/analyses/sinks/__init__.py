@@ -1,7 +1,8 @@
 """The question sinks: in how many inputs does a token draw attention from everywhere?"""
 
+from headscope.core.plan import PicturePlan
 from headscope.core.question import Option, Question, some, some_left
-from headscope.core.terms import GU, SUN
+from headscope.core.terms import GU, SUN, terms_of
 
 QUESTION = Question(
     name="sinks",
@@ -17,12 +18,56 @@ QUESTION = Question(
         "threshold": Option(0.3, check_value=some_left),
         "least": Option(16, check_value=some),
     },
-    figures="figure:FIGURES",
-    section="figure:SECTIONS",
-    terms="claims:TERMS",
-    labels="claims:LABELS",
     shown=dict.fromkeys(("card", "change"), ("sink_share",)),
     compared="Sinks",
-    claims="claims:claims",
-    rules="claims:RULES",
+    terms=terms_of(
+        GU,
+        {
+            "sink_share": (
+                "sink by threshold",
+                "The share of inputs in which some token gets more than 0.3 of the attention, mean "
+                "over all tokens that see it.",
+            ),
+            "sink_share_of": ("sink on a kind of token", "The same of the tokens of a kind."),
+            "sink_rate": (
+                "heads with a sink",
+                "The share of heads, and of inputs, in which the token at a position is a sink by "
+                "threshold.",
+            ),
+        },
+    )
+    | terms_of(
+        SUN,
+        {
+            "largest": (
+                "largest activation",
+                "The largest |x| of the residual stream that a layer’s attention reads, over the "
+                "tokens and dimensions of an input.",
+            ),
+            "massive": (
+                "massive activation",
+                "A number of the residual stream above 100 and above 1,000 times the median of an "
+                "input’s numbers, in size.",
+            ),
+        },
+    ),
+    labels={
+        "sink_share": "inputs with a sink",
+        "sink_share_of": "inputs with a sink on {choice}",
+    },
+    figures=(
+        PicturePlan(
+            name="sinks",
+            title="Sinks and massive activations",
+            columns=3,
+            panels="figure:panels",
+            caption="figure:caption",
+            finding="figure:finding",
+            tables=("figure:massive_table",),
+            text="A sink is a token that nearly all others attend to. It lets a head do nothing: "
+            "where its share of the norms is far below its attention, hardly anything is gathered "
+            "there. In decoders sinks come with massive activations of the same tokens.",
+        ),
+    ),
+    claims="claims:CLAIMS",
 )

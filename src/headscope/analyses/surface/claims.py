@@ -1,12 +1,9 @@
-"""Words and claims about where heads look: neighbours, kinds of tokens, sentences."""
+"""Claims about where heads look: neighbours, kinds of tokens, sentences."""
 
 import numpy as np
-import xarray as xr
 
-from headscope.core.claim import Claim, LabelRule, claims_where
+from headscope.core.claim import Claim
 from headscope.core.head_attention import (
-    NEIGHBOURS,
-    NEXT,
     OFFSETS,
     POSITION,
     PREVIOUS,
@@ -24,79 +21,17 @@ from headscope.core.head_attention import (
     special_name,
     uniform_share,
 )
-from headscope.core.results import at, documents, estimate, group, needed, surely
-from headscope.core.terms import CLARK, OURS, VIG, Term, terms_of
+from headscope.core.plan import LabelRule
+from headscope.core.reading import Reading
+from headscope.core.results import at, surely
+from headscope.core.terms import OURS
 from headscope.core.wording import percent
 
-NAME = "surface"
 KINDS = (*(kind for kind in TARGETS if kind not in SPECIALS), *SPECIALS)
 PAPERS = {"cls": "[CLS]", "sep": "[SEP]"}
-NO_TOKEN = "no_token"  # of models with learned sinks: what a row leaves for no token at all
 REST = (SELF, PREVIOUS, "punctuation")  # where what the first token leaves may go
 LEAST_REST = 0.1  # ours: of the attention; of less nothing is said
 ASKS = {"first": "the tokenizer has no [CLS]"}
-_POSITIONS = tuple(f"attention.{target}" for target in NEIGHBOURS)
-_KEYS = (
-    "attention.cls|attention.first",
-    "attention.sep",
-    "attention.punctuation",
-    "attention.no_token",
-)
-_WORDS = tuple(f"word_attention.{kind}" for kind in WORD_KINDS)
-_EVERY = (*_POSITIONS, f"attention.{SELF}", *_KEYS, *_WORDS, "own_evenness")
-SHOWN = {"table": _EVERY, "overview": (*_POSITIONS, *_KEYS), "card": _EVERY, "change": _EVERY}
-
-TERMS = {
-    SELF: Term("itself", "Attention of a token to itself.", f"{CLARK}, §3.1"),
-    PREVIOUS: Term(
-        "previous token",
-        "Attention of a token to the one before it; the first token has none and counts as 0.",
-        f"{CLARK}, §3.1",
-    ),
-    NEXT: Term(
-        "next token",
-        "Attention of a token to the one after it; the last token has none and counts as 0.",
-        f"{CLARK}, §3.1",
-    ),
-    "sep_from_sep": Term(
-        "[SEP] from [SEP]",
-        "The attention that separator tokens themselves give to separators.",
-        f"{CLARK}, §3.2",
-    ),
-    "sep_from_other": Term(
-        "[SEP] from other tokens",
-        "The attention that all tokens but the separators give to separators.",
-        f"{CLARK}, §3.2",
-    ),
-    **terms_of(
-        f"{VIG}; the measure is ours",
-        {
-            "word_attention": (
-                "attention between words",
-                "What words, tokens that the tokenizer did not add, give to words of a kind: the "
-                "mean over those that see such a word.",
-            ),
-            "own_segment": (
-                "own sentence",
-                "Words of the query’s own segment, itself among them, in "
-                "inputs of two; special tokens stand between segments.",
-            ),
-            "other_segment": ("other sentence", "Words of the other segments of the input."),
-            "same_token": ("same word elsewhere", "The same token at other places of the input."),
-            "own_evenness": (
-                "evenness over the own sentence",
-                "The entropy of what a word gives to the words of its own segment, of that if each "
-                "got the same: 1 is a bag of words.",
-            ),
-        },
-    ),
-}
-LABELS = {
-    "attention": "attention to {choice}",
-    ("attention", NO_TOKEN): "what goes to no token, to a learned sink",
-    "word_attention": "of words to {choice}",
-    "rest_attention": "of what the first token leaves, to {choice}",
-}
 EVEN = 0.9  # ours, as for broad: of the entropy of even attention
 ABOVE = 0.25  # ours: of what uniform attention leaves
 WORDS = {  # kind of words -> what a label calls it, the goal in a sentence, the threshold
@@ -147,17 +82,16 @@ RULES |= {
 }
 
 
-def claims(tree: xr.DataTree) -> list[Claim]:
+def claims(run: Reading) -> list[Claim]:
     """Heads that give a target clearly more than the mean head, or than uniform attention does."""
-    if group(tree, NAME) is None:
-        return []
-    targets = [claim for kind in KINDS for claim in _to_target(tree, kind)]
-    if "rest_attention" in needed(tree, NAME):
-        targets += [claim for target in REST for claim in _of_rest(tree, target)]
-    return [*targets, *(claim for kind in WORD_KINDS for claim in _to_words(tree, kind))]
+    targets = [claim for kind in KINDS for claim in _to_target(run, kind)]
+    if "rest_attention" in run.data:
+        targets += [claim for target in REST for claim in _of_rest(run, target)]
+    return [*targets, *(claim for kind in WORD_KINDS for claim in _to_words(run, kind))]
 
 
-def _to_target(tree: xr.DataTree, kind: str) -> list[Claim]:
+def _to_target(run: Reading, kind: str) -> list[Claim]:
+    tree = run.tree
     share, part = attention_to(tree, kind), norm_share(tree, kind) if kind == "first" else None
     if share is None or (kind == "first" and has_cls(tree)) or not np.isfinite(share.value).any():
         return []
@@ -183,7 +117,7 @@ def _to_target(tree: xr.DataTree, kind: str) -> list[Claim]:
             )
         return f"{name} {words}", sentence
 
-    return claims_where(
+    return run.claims(
         share,
         reference,
         RULES[kind],
@@ -191,50 +125,45 @@ def _to_target(tree: xr.DataTree, kind: str) -> list[Claim]:
         kind=kind,
         name=name,
         n=attention_documents(tree),
-        analysis=NAME,
     )
 
 
-def _of_rest(tree: xr.DataTree, target: str) -> list[Claim]:
+def _of_rest(run: Reading, target: str) -> list[Claim]:
     """Where heads that rest on the first token look with what is left."""
-    dataset, first = needed(tree, NAME), attention_to(tree, "first")
+    first = attention_to(run.tree, "first")
     assert first is not None
-    asked = (surely(first) > POSITION) & (first.value <= 1 - LEAST_REST)
-    share = estimate(dataset, "rest_attention", rest_target=target)
+    rests = (surely(first) > POSITION) & (first.value <= 1 - LEAST_REST)
+    share = run("rest_attention", rest_target=target)
     if not np.isfinite(share.value).any():  # inputs of one token leave nothing
         return []
-    reference = max(float(np.nanmean(share.value)), uniform_share(tree))
+    reference = max(float(np.nanmean(share.value)), uniform_share(run.tree))
     name, goal = f"of the rest, {TARGETS[target].name}", TARGETS[target].goal
 
     def say(layer: int, head: int) -> tuple[str, str]:
         words = percent(*at(share, layer, head))
         return f"{name} {words}", f"gives {goal} {words} of what the first token leaves"
 
-    return claims_where(
-        share.map(lambda part: np.where(asked, part, np.nan)),
+    return run.claims(
+        share.map(lambda part: np.where(rests, part, np.nan)),
         reference,
         RULES["rest"],
         say,
         kind="rest",
         name=name,
-        n=documents(tree, dataset["rest_attention"]),
-        analysis=NAME,
+        n=run.documents("rest_attention"),
     )
 
 
-def _to_words(tree: xr.DataTree, kind: str) -> list[Claim]:
-    dataset = needed(tree, NAME)
-    if "word_attention" not in dataset:  # a run of an older version
+def _to_words(run: Reading, kind: str) -> list[Claim]:
+    if not run.has("word_attention", word_kind=kind):  # a run of an older version has none
         return []
-    share = estimate(dataset, "word_attention", word_kind=kind)
-    if not np.isfinite(share.value).any():
-        return []
-    uniform = estimate(dataset, "uniform_words", word_kind=kind).value[:, None]  # [layer, 1]
-    asked = surely(share) > uniform + ABOVE * (1 - uniform)
-    even = estimate(dataset, "own_evenness")
+    share = run("word_attention", word_kind=kind)
+    uniform = run("uniform_words", word_kind=kind).value[:, None]  # [layer, 1]
+    more = surely(share) > uniform + ABOVE * (1 - uniform)
+    even = run("own_evenness")
     if kind == "own_segment":
-        asked &= even.value > EVEN
-    chosen = share.map(lambda part: np.where(asked, part, np.nan))
+        more &= even.value > EVEN
+    chosen = share.map(lambda part: np.where(more, part, np.nan))
     name, goal, _ = WORDS[kind]
 
     def say(layer: int, head: int) -> tuple[str, str]:
@@ -245,13 +174,12 @@ def _to_words(tree: xr.DataTree, kind: str) -> list[Claim]:
             sentence += f"; its entropy there is {percent(*at(even, layer, head))} of an even one"
         return f"{name} {words}", sentence
 
-    return claims_where(
+    return run.claims(
         chosen,
         max(float(np.nanmean(share.value)), float(np.nanmax(uniform))),
         RULES[kind],
         say,
         kind=kind,
         name=name,
-        n=documents(tree, dataset["word_attention"]),
-        analysis=NAME,
+        n=run.documents("word_attention"),
     )

@@ -15,8 +15,8 @@ import torch
 import xarray as xr
 from torch import nn
 
-from headscope.analyses.surface import QUESTION
-from headscope.analyses.surface.claims import NO_TOKEN, REST
+from headscope.analyses.surface import NO_TOKEN, QUESTION
+from headscope.analyses.surface.claims import REST
 from headscope.analyses.surface.measure_segments import SegmentShares
 from headscope.analyses.surface.query_bands import BY_PLACE, GOALS, WEIGHT
 from headscope.core import head_attention

@@ -15,6 +15,7 @@ from headscope.core.head_attention import OFFSETS, TARGETS, has_cls, special_nam
 from headscope.core.head_labels import label_rules, with_label
 from headscope.core.intervals import Estimate
 from headscope.core.length_bands import NAMES
+from headscope.core.reading import Reading
 from headscope.core.results import Floats, at, derived, estimate, group, place_name
 from headscope.core.wording import percent
 
@@ -52,7 +53,21 @@ def _apart(parts: Estimate) -> Floats:
     return np.where(apart >= APART, apart, np.nan)
 
 
-def finding(tree: xr.DataTree) -> str:
+def finding(run: Reading) -> str:
+    """What the mean head gives most of its attention, and what hangs on the place of a token."""
+    means = {
+        target: run.mean(f"attention.{target}")
+        for target in TARGETS
+        if not (target == "first" and has_cls(run.tree))
+    }
+    most = max(means, key=lambda target: np.nan_to_num(means[target]))
+    if not np.isfinite(means[most]):
+        return ""
+    mean = f"The mean head gives {TARGETS[most].goal} {percent(means[most])} of its attention."
+    return f"{mean} {by_place(run.tree)}".strip()
+
+
+def by_place(tree: xr.DataTree) -> str:
     """How many labelled heads give the first token more from near than from far, or less; "" of
     none. Heads without a label do nothing that one without training does not.
     """

@@ -5,10 +5,10 @@ from functools import partial
 import xarray as xr
 from matplotlib.axes import Axes
 
+from headscope.core.caption_words import over, with_interval
 from headscope.core.head_names import first
 from headscope.core.results import at, estimate, needed
 from headscope.core.wording import percent
-from headscope.draw.caption_words import over, with_interval
 from headscope.draw.marks import layer_bands, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker

@@ -10,7 +10,7 @@ from headscope.core.question import Question
 CIRCUITS = Question(
     package=__name__, name="circuits", title="On made inputs", place=302,
     figures="figure:FIGURES", section="section:SECTIONS", opening="section:OPENING",
-    terms="claims:TERMS", labels="claims:LABELS", claims="claims:claims", rules="claims:RULES",
+    terms="claims:TERMS", labels="claims:LABELS", claims="claims:CLAIMS", marks="claims:MARKS",
     findings="section:circuit_findings", tables="section:tables",
     pages="prompt_page:write_prompts", shown={"table": (
         "score.induction", "score.previous_token", "score.duplicate_token", "copied",

@@ -1,13 +1,16 @@
 """Claims and labels of heads from their attention and output on synthetic inputs."""
 
-import numpy as np
-import xarray as xr
+from functools import partial
+from typing import Any
 
-from headscope.core.claim import Claim, LabelRule, claims_where
+import numpy as np
+
+from headscope.core.accumulators import Bools
 from headscope.core.intervals import Estimate
-from headscope.core.results import at, documents, estimate, group, surely
+from headscope.core.plan import ClaimPlan, LabelRule
+from headscope.core.reading import Reading
+from headscope.core.results import surely
 from headscope.core.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WANG, WU, XIAO25, ZHANG, Term
-from headscope.core.wording import percent
 
 NAME = "circuits"
 LEAST = 0.25  # ours: of the attention, or of ordinals
@@ -71,80 +74,74 @@ RULES["successor"] = LabelRule(
     source=f"{GOULD}; the threshold is {OURS}’s",
     variable="successor",
 )
-OTHERS = {  # kind -> its sentence, with its number
-    "copying": "gives {} of its attention to tokens that raise themselves most through it",
-    "retrieval": "attends most to a needle’s token as it is told for {} of them",
-    "successor": "has weights that make the successor of an ordinal the top token for {} of them",
-}
-BESIDE = {  # kind -> another number, and how the sentence goes on with it, where the run has it
-    "copying": ("copied", ", {} of what random tokens get"),
-    "retrieval": ("needle_attention", ", and gives these {} of its attention"),
-}
 
 
-def claims(tree: xr.DataTree) -> list[Claim]:
-    """Heads that attend to a made target, more than to the same places without it; that copy,
-    retrieve, count on.
-    """
-    if (dataset := group(tree, NAME)) is None:
-        return []
-    scores = [one for kind in SCORES for one in _by_score(tree, dataset, kind)]
-    there = [kind for kind in OTHERS if RULES[kind].variable in dataset]
-    return [*scores, *(one for kind in there for one in _other(tree, dataset, kind))]
+def _above(run: Reading, score: Estimate, circuit: str) -> Bools:
+    return np.logical_not(run("surely_above", circuit=circuit).value <= 0)
 
 
-def _by_score(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
-    score, null = (estimate(dataset, name, circuit=kind) for name in ("score", "null"))
-    above = estimate(dataset, "surely_above", circuit=kind).value
-    name, _, against, looks, _ = SCORES[kind]
-
-    def say(layer: int, head: int) -> tuple[str, str]:
-        words, usual = percent(*at(score, layer, head)), percent(float(null.value[layer, head]))
-        return f"{name} {words}", f"{looks}, {words}; to {against} {usual}"
-
-    positive = score.map(lambda part: np.where(above <= 0, np.nan, part))
-    return claims_where(
-        positive,
-        null.value,
-        RULES[kind],
-        say,
-        kind=kind,
-        name=name,
-        n=documents(tree, dataset["score"]),
-        analysis=NAME,
-    )
+def _copies(run: Reading, share: Estimate) -> Bools:
+    """Of the attention to drawn tokens; a run of an older version does not say."""
+    if "copied" not in run.data:
+        return np.ones(share.value.shape, bool)
+    return surely(run("copied")) > COPIED
 
 
-def _other(tree: xr.DataTree, dataset: xr.Dataset, kind: str) -> list[Claim]:
-    rule, sentence = RULES[kind], OTHERS[kind]
-    share = shown = estimate(dataset, rule.variable)
-    beside = _beside(dataset, kind)
-    if kind == "copying" and beside is not None:
-        copies = surely(beside) > COPIED
-        share = shown.map(lambda part: np.where(copies, part, np.nan))
-    chance = 1 / dataset.attrs["length"] if kind == "copying" else 0.0
-
-    def say(layer: int, head: int) -> tuple[str, str]:
-        words = percent(*at(shown, layer, head))
-        more = "" if beside is None else BESIDE[kind][1].format(percent(*at(beside, layer, head)))
-        return f"{kind} {words}", sentence.format(words) + more
-
-    return claims_where(
-        share,
-        chance,
-        rule,
-        say,
-        kind=kind,
-        name=kind,
-        n=documents(tree, dataset[rule.variable]),
-        analysis=NAME,
-    )
+def _with(number: str, words: str, more: str, run: Reading, *place: int, **fields: Any) -> str:
+    return words + more * (number in run.data)
 
 
-def _beside(dataset: xr.Dataset, kind: str) -> Estimate | None:
-    name, _ = BESIDE.get(kind, ("", ""))
-    return estimate(dataset, name) if name in dataset else None
-
+CLAIMS = (
+    *(
+        ClaimPlan(
+            kind=kind,
+            rule=RULES[kind],
+            each=({"circuit": kind},),
+            share="score",
+            usual="null",
+            where=_above,
+            label=f"{name} {{share:%}}",
+            sentence=f"{looks}, {{share:%}}; to {against} {{usual:%}}",
+        )
+        for kind, (name, _, against, looks, _) in SCORES.items()
+    ),
+    ClaimPlan(
+        kind="copying",
+        rule=RULES["copying"],
+        share="copied_attention",
+        usual=lambda run: 1 / run.data.attrs["length"],
+        where=_copies,
+        label="copying {share:%}",
+        sentence=partial(
+            _with,
+            "copied",
+            "gives {share:%} of its attention to tokens that raise themselves most through it",
+            ", {copied:%} of what random tokens get",
+        ),
+    ),
+    ClaimPlan(
+        kind="retrieval",
+        rule=RULES["retrieval"],
+        share="retrieval",
+        usual=lambda run: 0.0,
+        label="retrieval {share:%}",
+        sentence=partial(
+            _with,
+            "needle_attention",
+            "attends most to a needle’s token as it is told for {share:%} of them",
+            ", and gives these {needle_attention:%} of its attention",
+        ),
+    ),
+    ClaimPlan(
+        kind="successor",
+        rule=RULES["successor"],
+        share="successor",
+        usual=lambda run: 0.0,
+        label="successor {share:%}",
+        sentence="has weights that make the successor of an ordinal the top token for {share:%} of "
+        "them",
+    ),
+)
 
 TERMS = {
     "previous_token": Term(
@@ -281,3 +278,11 @@ LABELS = {
     "needle_streaming": "answers to first and latest tokens, {choice}",
     "retrieval_rho": "agreement with retrieval, {choice}",
 }  # fmt: skip
+MARKS = {
+    "induction": ("blue", "*"),
+    "previous_token": ("orange", "<"),
+    "duplicate_token": ("green", "D"),
+    "copying": ("vermillion", "P"),
+    "successor": ("purple", ">"),
+    "retrieval": ("sky", "s"),
+}

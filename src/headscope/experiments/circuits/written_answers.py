@@ -5,7 +5,9 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from headscope.core.claim import Claim, LabelRule, claims_where
+from headscope.core.claim import Claim
+from headscope.core.plan import LabelRule
+from headscope.core.reading import Reading
 from headscope.core.results import at, estimate, group, head_name, largest_first, needed
 from headscope.core.terms import ELHAGE, NANDA, OURS, WANG, Term
 from headscope.core.wording import capital, fixed, number, percent
@@ -40,36 +42,34 @@ RULES = {
 SHARES = {"effect": "Patching", "attribution": "Attribution", "direct_share": "Written directly"}
 
 
-def claims(tree: xr.DataTree) -> list[Claim]:
+def claims(run: Reading) -> list[Claim]:
     """Claims on heads whose patching clearly moves the answer, by what they write and carry."""
-    dataset = group(tree, NAME)
-    if dataset is None or "effect" not in dataset:
+    if "effect" not in run.data:
         return []
-    moves = dataset["effect_q"].values < LEVEL
-    result = []
+    moves = run.data["effect_q"].values < LEVEL
+    made = []
     for kind, does in (("writes_answer", "writes"), ("carries_answer", "brings")):
         rule = RULES[kind]
-        shown = estimate(dataset, rule.variable).map(lambda part: np.where(moves, part, np.nan))
+        shown = run(rule.variable).map(lambda part: np.where(moves, part, np.nan))
 
         def say(
             layer: int, head: int, values: object = shown, rule: LabelRule = rule, does: str = does
         ) -> tuple[str, str]:
             words = percent(*at(values, layer, head))  # type: ignore[arg-type]
             return f"{rule.title} {words}", (
-                f"{does} {words} of the logit difference of {dataset.attrs['prompts']} prompts"
+                f"{does} {words} of the logit difference of {run.data.attrs['prompts']} prompts"
             )
 
-        result += claims_where(
+        made += run.claims(
             shown,
             0.0,
             rule,
             say,
             kind=kind,
             name=rule.title,
-            n=int(dataset.attrs["n"]),
-            analysis=NAME,
+            n=int(run.data.attrs["n"]),
         )
-    return result
+    return made
 
 
 def findings(tree: xr.DataTree) -> list[str]:

@@ -11,13 +11,13 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from headscope.core.caption_words import INTERVALS, over, with_interval
 from headscope.core.dictionary import unit_label
 from headscope.core.head_metrics import chosen_keys
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, needed
 from headscope.core.wording import capital, fixed, plain
 from headscope.draw import marks
-from headscope.draw.caption_words import INTERVALS, over, with_interval
 from headscope.draw.head_grid import grid_height, grid_panel, signed_panel, signed_top
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core import head_names
+from headscope.core.caption_words import special
 from headscope.core.head_attention import LOOK, SPREAD
 from headscope.core.intervals import Estimate
 from headscope.core.results import (
@@ -29,7 +30,6 @@ from headscope.core.results import (
 )
 from headscope.core.verdict import SIGNIFICANT, differs
 from headscope.core.wording import decimals, fixed, number, with_ends
-from headscope.draw.caption_words import special
 from headscope.experiments.comparison.label_changes import both_untrained, labels_finding
 
 LAST = 2

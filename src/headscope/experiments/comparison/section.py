@@ -3,12 +3,12 @@
 import numpy as np
 import xarray as xr
 
+from headscope.core.caption_words import INTERVALS, over
 from headscope.core.dictionary import unit_label
 from headscope.core.head_attention import LOOK
 from headscope.core.question import questions
 from headscope.core.results import at, estimate, group, printable, shape
 from headscope.core.wording import capital
-from headscope.draw.caption_words import INTERVALS, over
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.comparison import findings
 from headscope.experiments.comparison.findings import base_name, points, tuned_name

@@ -11,9 +11,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from headscope.core.caption_words import INTERVALS, over, special, with_interval
 from headscope.core.results import Floats, estimate, head_name, layer_name, needed
 from headscope.core.wording import capital
-from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.head_grid import grid_panel, largest, signed_panel
 from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, percent_axis, value_axis
 from headscope.draw.panel import Panel, Picture

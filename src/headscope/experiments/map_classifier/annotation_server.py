@@ -23,7 +23,8 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from headscope.analyses.patterns.classes import CLASSES, NAMES, PUNCTUATION, SPECIAL, Kinds
+from headscope.analyses.patterns import CLASSES
+from headscope.analyses.patterns.classes import NAMES, PUNCTUATION, SPECIAL, Kinds
 from headscope.core.whole_file import clear_drafts, held
 from headscope.draw.saving import save_picture
 from headscope.draw.style import color, house_style, ramp_map

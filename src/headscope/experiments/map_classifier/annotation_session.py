@@ -26,7 +26,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from headscope.analyses.patterns.classes import CLASSES, CONTENT, NAMES, PUNCTUATION, SPECIAL, Kinds
+from headscope.analyses.patterns import CLASSES
+from headscope.analyses.patterns.classes import CONTENT, NAMES, PUNCTUATION, SPECIAL, Kinds
 from headscope.core.accumulators import Ints
 from headscope.core.whole_file import clear_drafts, sync_folder, write_whole
 from headscope.errors import InputError

@@ -15,10 +15,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 
 from headscope.analyses.dependency.relation_heads import RelationHead
+from headscope.core.caption_words import INTERVALS, clipped
 from headscope.core.head_names import first
 from headscope.core.intervals import Estimate
 from headscope.core.results import shape
-from headscope.draw.caption_words import INTERVALS, clipped
 from headscope.draw.marks import faint_grid, share_tick
 from headscope.draw.panel import LEGEND_COLUMNS, Panel, compose
 from headscope.draw.rows import beside, rows_height
