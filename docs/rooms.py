@@ -18,7 +18,7 @@ from headscope.draw.style import LIGHT, house_style
 
 ROOT = Path(__file__).parents[1]
 SOURCE, PICTURE = ROOT / "src/headscope", ROOT / "docs/images/rooms.png"
-DPI, COLORS = 160, 32  # of the picture
+DPI, COLORS = 150, 40  # of the picture
 FEW, MANY = 0.6, 4.5  # widths of an arc, in points
 WINGS = ("cli", "serve", "papers", "experiments")  # no room below knows of them
 HOLDS = {
@@ -90,7 +90,7 @@ def main() -> None:
         draw(figure.add_axes((0, 0, 1, 1)))
         file = io.BytesIO()
         figure.savefig(file, format="png", dpi=DPI, facecolor=LIGHT["page"])
-    image = Image.open(file).convert("RGB").quantize(COLORS, dither=Image.Dither.NONE)
+    image = Image.open(file).convert("RGB").quantize(COLORS, Image.Quantize.MAXCOVERAGE, kmeans=2)
     image.save(PICTURE, optimize=True)
 
 

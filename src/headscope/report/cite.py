@@ -94,7 +94,7 @@ def _cited(text: str) -> Iterator[str]:
 
 
 def key_of(name: str) -> str:
-    """The key of a short citation: `clark2019`."""
+    """The BibTeX key of a short citation: `clark2019`."""
     first, *_, year = name.split()
     return first.lower() + year
 

@@ -32,7 +32,7 @@ class Fact:
 
 
 def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
-    """The rows of the table at the top of a report; what is not known is left out."""
+    """The rows of the table at the top of a report; unknown facts are left out."""
     model, counts = manifest_part(manifest, "model"), manifest_part(manifest, "counts")
     attrs = {str(key): value for key, value in tree.attrs.items()}
     layers, heads = shape(tree)

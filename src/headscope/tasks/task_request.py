@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the examples are read before torch is imported
 
 @dataclass(frozen=True, repr=False)
 class TaskRequest(SettingsTable):
-    """Where the examples of a task are, and how they are read.
+    """Which examples of a task to read, and how.
 
     data        a folder with train.tsv and dev.tsv (.csv, .jsonl, .parquet), or one file; None:
                 GLUE on the hub
@@ -57,7 +57,7 @@ class Loading(SettingsTable):
 
 
 def loaded(model: Model | str | Path, loading: Loading) -> Model:
-    """A model by its name, or as it is; InputError for one that is to be loaded otherwise."""
+    """A model loaded by name, or the given one; InputError for loading options with the latter."""
 
     from headscope.model.model import Model, load
 
@@ -128,7 +128,7 @@ def examples_of(
     checkpoint: str | Path | None = None,
     revision: str | None = None,
 ) -> TaskData:
-    """The examples that are asked for; those that are read already stay as they are."""
+    """The requested examples; examples that are read already are returned unchanged."""
     if isinstance(task, TaskData):
         if request != TaskRequest():
             raise InputError(f"found examples that are read already, and {request}; wanted one")

@@ -84,7 +84,7 @@ def attention_lines(
 
 @dataclass(frozen=True, slots=True)
 class _LinesLayout:
-    """Where things stand, in points from the upper left corner.
+    """Positions in points from the upper left corner.
 
     words   [from or to][token] as they are set, in `size` points
     left    where the lines begin; right: where they end

@@ -168,7 +168,7 @@ def view(
     flow: Sequence[str] | str = (),
     head: Head | str | None = None,
 ) -> View:
-    """The views of what every head of a model does in one text or pair of texts.
+    """Views of what every head of a model attends to in one text or pair of texts.
 
     model         a loaded model, or what `load` takes
     text_pair     the second segment; what the decoder reads, for an encoder-decoder

@@ -52,7 +52,7 @@ def judge(
     *,
     strict: bool = False,
 ) -> list[Judged]:
-    """Each head of a run's results.
+    """Compare the labels of each head in a run's results with what it was wired to do.
 
     shown   (layer, head) -> kinds that are plainly true of its maps, as `plain_truths`
     strict  what a head is wired to do is missed though noise has left little of it

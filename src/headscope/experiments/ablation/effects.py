@@ -77,7 +77,7 @@ class Effects:
 
     @property
     def loss_verdict(self) -> list[str]:
-        """The same by the loss, which is lower in a better model."""
+        """As `verdict`, by the loss, which is lower in a better model."""
         fall = self.loss_difference.map(np.negative)
         turned = Estimate(fall.value, fall.high, fall.low)
         return verdicts(turned, self.loss_q, self.loss_margin)

@@ -38,7 +38,7 @@ def middle(layers: int) -> list[int]:
 
 
 def is_decoder(run: PaperRun) -> bool:
-    """Whether a token sees only itself and what stands before it."""
+    """Whether a token attends only to itself and earlier tokens."""
     return str(run.tree.attrs.get("stack", "")) == "decoder"
 
 
@@ -117,7 +117,7 @@ def _middle(by_layer: Float64) -> Float64:
 
 @reads(MODEL_RUN)
 def position_heads(run: PaperRun, offset: int) -> Measured:
-    """How many heads give a neighbour more than half of their attention."""
+    """Number of heads that give a neighbour more than half of their attention."""
     if offset > 0 and is_decoder(run):
         raise Unmeasured("a decoder does not see the next token")
     target = next(name for name, at in OFFSETS.items() if at == offset)
