@@ -421,7 +421,8 @@ def test_every_link_and_picture_of_a_page_is_there(page: Path) -> None:
 
 
 def test_pictures_are_small_and_shown_on_some_page() -> None:
-    text = "\n".join(page.read_text("utf-8") for page in PAGES)
+    pages = [*PAGES, ROOT / "CONTRIBUTING.md"]
+    text = "\n".join(page.read_text("utf-8") for page in pages)
     for picture in (ROOT / "docs/images").iterdir():
         header = picture.read_bytes()[:26]
         assert header[25] == PALETTE, f"{picture.name} is no PNG of 8 bits"

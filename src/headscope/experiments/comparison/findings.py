@@ -157,7 +157,7 @@ def sure_finding(tree: xr.DataTree) -> str:
     if not parts:
         return ""
     return (
-        f"Significant changes alone (corrected for looking at all {layers * heads} heads): "
+        f"Of {layers * heads} heads, by significant changes alone (corrected for all heads): "
         f"{'; '.join(parts)}."
     )
 
