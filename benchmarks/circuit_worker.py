@@ -70,7 +70,7 @@ def bare_asked(folder: str, ids: Any) -> Callable[[], Scores]:
 
 def headscope(folder: str, ids: Any) -> Callable[[], Scores]:
     """What `headscope circuits` does with these inputs: three scores, and what is told again."""
-    from headscope.experiments.circuits.circuits import second_half
+    from headscope.experiments.circuits.circuit_run import second_half
     from headscope.experiments.circuits.head_scores import PatternScores
     from headscope.experiments.circuits.made_inputs import Repeats, example_of
     from headscope.model.instrument import Instrument

@@ -37,7 +37,7 @@ from benchmarks.inputs import VOCABULARY, twin
 from benchmarks.timing import Row, interleave, options, table
 from benchmarks.trained_decoder import tokenizer
 from headscope.corpus.document import Example
-from headscope.experiments.circuits.circuits import WHOLE
+from headscope.experiments.circuits.circuit_run import WHOLE
 from headscope.experiments.circuits.made_inputs import example_of
 from headscope.experiments.circuits.patching import patched_differences
 from headscope.experiments.circuits.prompts import Prompt, PromptSet

@@ -11,10 +11,9 @@ import torch
 from transformers import BertConfig, BertModel
 
 from headscope.corpus import Example, batches
-from headscope.corpus.packing import padded_length
+from headscope.corpus.packing import BATCH_TOKENS, padded_length
 from headscope.model.batch import Batch
 from headscope.model.vocabulary import Vocabulary
-from headscope.run.settings import BATCH_TOKENS
 
 CLS, SEP, COMMA, STOP = 101, 102, 1010, 1012
 VOCABULARY = Vocabulary(cls=CLS, sep=SEP, punctuation=(STOP, COMMA))

@@ -36,6 +36,32 @@ def test_a_finished_run_is_opened_and_reported_without_torch():
     assert found.stdout.strip() == "set()"
 
 
+WRONG = """
+import sys, headscope as hs
+for name, words, more in (
+    ("ablate", ("m", "rte"), {"pairs": 1}),
+    ("circuits", ("m",), {"length": 1}),
+    ("finetune", ("m", "rte", "o"), {"data": "missing"}),
+    ("importance", ("m",), {"ablation": "missing"}),
+    ("probe", ("m", "a", "b"), {"probes": ("gaze",)}),
+    ("prune", ("m", "rte", "o"), {"orders": ("random",)}),
+    ("reproduce", ("clark2019", "o"), {"data": {"text": "missing"}}),
+):
+    try:
+        getattr(hs, name)(*words, **more)
+    except hs.HeadscopeError:
+        print(name, *sorted({"torch", "transformers"} & sys.modules.keys()))
+"""
+
+
+def test_experiments_refuse_a_wrong_request_before_torch_is_imported():
+    done = subprocess.run(
+        [sys.executable, "-c", WRONG], env=environment(), capture_output=True, text=True, check=True
+    )
+    names = ["ablate", "circuits", "finetune", "importance", "probe", "prune", "reproduce"]
+    assert done.stdout.splitlines() == names
+
+
 def test_a_setting_of_mkl_that_the_user_made_stays():
     found = subprocess.run(
         [sys.executable, "-c", "import headscope, os; print(os.environ['MKL_CBWR'])"],

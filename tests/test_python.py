@@ -14,15 +14,14 @@ import pytest
 
 import headscope as hs
 from headscope.errors import InputError, ModelError
-from headscope.experiments.ablation.ablate import AblateFields, AblationSettings
-from headscope.experiments.ablation.prune import PruneFields, PruningSettings
+from headscope.experiments.ablation.settings import AblationSettings, PruningSettings
+from headscope.experiments.circuits.settings import CircuitSettings
 from headscope.experiments.comparison.compare import CompareFields
-from headscope.experiments.finetune.finetune import FinetuneFields
-from headscope.experiments.finetune.training import TrainingSchedule
-from headscope.experiments.importance.importance import ImportanceFields, ImportanceSettings
-from headscope.experiments.probes.probe_plan import ProbeFields, ProbeSettings
+from headscope.experiments.finetune.settings import TrainingSchedule
+from headscope.experiments.importance.settings import ImportanceSettings
+from headscope.experiments.probes.settings import ProbeSettings
 from headscope.run.settings import SettingsFields
-from headscope.tasks.task_request import Loading, LoadingFields, TaskRequest
+from headscope.tasks.task_request import Loading, TaskRequest
 
 QUICK = {"analyses": ["entropy"], "control": "none"}
 
@@ -64,19 +63,20 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
         (hs.atlas, [hs.Settings], SettingsFields),
         (hs.zoo, [hs.Settings], SettingsFields),
         (hs.compare, [hs.Settings, TaskRequest, Loading], CompareFields),
-        (hs.finetune, [TrainingSchedule, TaskRequest, Loading], FinetuneFields),
-        (hs.prune, [PruningSettings, TaskRequest, Loading], PruneFields),
-        (hs.reproduce, [Loading], LoadingFields),
-        (hs.ablate, [AblationSettings, TaskRequest, Loading], AblateFields),
-        (hs.importance, [ImportanceSettings, TaskRequest, Loading], ImportanceFields),
-        (hs.probe, [ProbeSettings, Loading], ProbeFields),
+        (hs.finetune, [TrainingSchedule, TaskRequest, Loading], None),
+        (hs.prune, [PruningSettings, TaskRequest, Loading], None),
+        (hs.reproduce, [Loading], None),
+        (hs.ablate, [AblationSettings, TaskRequest, Loading], None),
+        (hs.importance, [ImportanceSettings, TaskRequest, Loading], None),
+        (hs.probe, [ProbeSettings, Loading], None),
+        (hs.circuits, [CircuitSettings, Loading], None),
     ],
 )
 def test_every_option_is_in_signature_types_and_help(function, kinds, typed) -> None:
     parameters = inspect.signature(function).parameters
     assert not [p for p in parameters.values() if p.kind is p.VAR_KEYWORD]
     names = {each.name for kind in kinds for each in fields(kind)}
-    assert set(get_type_hints(typed)) == names
+    assert typed is None or set(get_type_hints(typed)) == names
     told = "\n".join(line[:22] for line in function.__doc__.splitlines())
     for name in names | parameters.keys():
         assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY or name not in names

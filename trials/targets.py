@@ -368,7 +368,7 @@ def make_samples(work: Path) -> None:
     import headscope
     from headscope.cli.terminal_output import prepare
     from headscope.model.checkpoint import quietly
-    from headscope.run.atlas import Execution
+    from headscope.run.execution import Execution
 
     prepare()
     with quietly():

@@ -215,7 +215,7 @@ def noting(bench: Bench, run: tuple[str, ...], log: Path) -> Callable[[], None]:
             Member.work_on = noted  # type: ignore[method-assign]
         else:
             KeptParts.keep = alone  # type: ignore[method-assign]
-        for name in ("ablation.ablate", "importance.importance"):
+        for name in ("ablation.ablating", "importance.measuring"):
             import_module(f"headscope.experiments.{name}").PART_TOKENS = 10  # type: ignore[attr-defined]
         headscope(run, bench.desk)
 

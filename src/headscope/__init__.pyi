@@ -48,7 +48,7 @@ from headscope.model.layer import LayerView as LayerView
 from headscope.model.model import Model as Model
 from headscope.model.model import load as load
 from headscope.page.sections import SectionPlan as SectionPlan
-from headscope.papers.run_paper import reproduce as reproduce
+from headscope.papers.reproduce import reproduce as reproduce
 from headscope.papers.zoo.run_zoo import zoo as zoo
 from headscope.report.build import write_report as write_report
 from headscope.report.cite import cite as cite
@@ -58,9 +58,9 @@ from headscope.run.analysis import Analysis as Analysis
 from headscope.run.analysis import Scope as Scope
 from headscope.run.analysis import known_analyses as known_analyses
 from headscope.run.analysis import register as register
-from headscope.run.atlas import Execution as Execution
 from headscope.run.atlas import atlas as atlas
 from headscope.run.check_analysis import check_analysis as check_analysis
+from headscope.run.execution import Execution as Execution
 from headscope.run.settings import Settings as Settings
 from headscope.run.store import Run as Run
 from headscope.run.store import open_run as open_run

@@ -12,15 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from headscope.cli import main
-from headscope.cli.typed_command import (
-    Options,
-    argument,
-    flag,
-    group,
-    option,
-    several,
-    typed_command,
-)
+from headscope.cli.typed_command import group, typed_command
+from headscope.core.options import Options, argument, flag, option, several
 
 
 class Files(Options):

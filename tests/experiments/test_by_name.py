@@ -7,7 +7,7 @@ import pytest
 import headscope as hs
 from experiments.importance.made import language_model
 from headscope.errors import InputError
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.tasks.task_data import read_task
 from headscope.tasks.task_model import load_for_task
 from tasks.made import MOOD, checkpoint

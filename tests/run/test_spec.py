@@ -6,7 +6,7 @@ import pytest
 
 from headscope.core.settings_table import settings_of
 from headscope.errors import InputError
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.settings import Settings, differences, fingerprint
 
 

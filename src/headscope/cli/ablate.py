@@ -3,54 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from headscope.cli import options
-from headscope.cli.options import IntervalOptions, ModelOptions, Natural, Positive
+from headscope.cli import options as shared
 from headscope.cli.run_request import SharedRunOptions
-from headscope.cli.task_options import TaskDataOptions, task_examples
 from headscope.cli.terminal_output import ProgressBar, heads_given, size_of
-from headscope.cli.typed_command import Options, argument, group, option, run_command, several
+from headscope.cli.typed_command import run_command
+from headscope.experiments.ablation.ablate import AblateRequest, ablate
 from headscope.run.processes import noting_failure
 
 if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
-class _AblateOptions(Options):
-    checkpoint: options.ModelName = argument()
-    task: TaskDataOptions = group("The task")
-    replacement: Literal["uniform", "zero", "mean"] = option(
-        "What a head gives instead: even attention, nothing, or its mean output.",
-        default="uniform",
-        heading="What is switched off",
-    )
-    together: tuple[str, ...] = several(
-        "A group of heads to be off together, say 4-1+2-12 or, from 0, 3.0+1.11; repeatable.",
-        metavar="HEADS",
-    )
-    pairs: Natural = option(
-        "Also every two of the N heads that matter most alone.",
-        default=0,
-        metavar="N",
-        show_default=False,
-    )
-    chance: IntervalOptions = group("How sure")
-    loading: ModelOptions = group("The model")
-    output: Path = options.output_option(
-        "Run folder; re-running resumes.", "ablate-{checkpoint}", metavar="RUN"
-    )
-    batch_tokens: Positive = option(
-        "Tokens of a forward pass at most, all variants included.", 2048
-    )
-    how: SharedRunOptions = group()
+class _AblateOptions(SharedRunOptions, AblateRequest):
+    pass
 
 
 @run_command("ablate", _AblateOptions)
-def ablate_command(given: _AblateOptions) -> None:
+def ablate_command(options: _AblateOptions) -> None:
     """Switch off every head and every layer of CHECKPOINT in turn, and see what becomes of a task.
 
     CHECKPOINT has a head for the task, as `headscope finetune` makes it. Heads count from 1,
@@ -61,33 +33,16 @@ def ablate_command(given: _AblateOptions) -> None:
     headscope ablate bert-rte --task rte --data glue --replacement zero -o zeroed
     headscope ablate bert-rte --task rte --data glue --together 4-1+2-12 --pairs 6 -o pairs
     """
-    groups = tuple(group_named(text) for text in given.together)
-    options.check_run_folder(given.output)
-    with noting_failure(given.output, given.how.shard):
-        seed, limit = given.chance.seed, given.task.limit
-        data = task_examples(given.task, given.checkpoint, given.loading, seed, limit)
-        from headscope.experiments.ablation.ablate import AblationSettings, ablate
-        from headscope.tasks.task_model import load_for_task
-
-        settings = options.settings_from(
-            AblationSettings, given, given.task, given.chance, groups=groups
-        )
-        model = load_for_task(given.checkpoint, data.task, **asdict(given.loading))
-    with ProgressBar(quiet=given.how.quiet, unit="examples") as progress:
-        run = ablate(
-            model,
-            data,
-            output=given.output,
-            settings=settings,
-            execution=options.execution_of(progress, given.how),
-        )
-    lines = chain(model.notes, data.notes, _lines(run))
-    options.conclude(run, given.how, lines=lines, summary=_summary)
-
-
-def group_named(text: str) -> tuple[tuple[int, int], ...]:
-    """`4-1+2-12` as ((3, 0), (1, 11)); see `heads_given`."""
-    return heads_given("--together", *text.split("+"))
+    for group in options.groups:
+        heads_given("--together", *group)
+    notes: list[str] = []
+    with (
+        noting_failure(options.output, options.shard),
+        ProgressBar(quiet=options.quiet, unit="examples") as bar,
+    ):
+        how = shared.execution_of(bar, options)
+        run = ablate(**vars(AblateRequest.of(options, execution=how, tell=notes.append)))
+    shared.conclude(run, options, lines=chain(notes, _lines(run)), summary=_summary)
 
 
 def _lines(run: Run) -> Iterator[str]:

@@ -4,7 +4,8 @@ from typing import Any
 
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
-from headscope.cli.typed_command import Options, typed_command
+from headscope.cli.typed_command import typed_command
+from headscope.core.options import Options
 
 
 class _ListingOptions(Options):
@@ -12,7 +13,7 @@ class _ListingOptions(Options):
 
 
 @typed_command("analyses", _ListingOptions)
-def analyses_command(given: _ListingOptions) -> None:
+def analyses_command(options: _ListingOptions) -> None:
     """List the analyses: what each tells, what it needs, its options, its source."""
     from headscope.core.question import refused
     from headscope.run.analysis import measured_questions
@@ -34,4 +35,4 @@ def analyses_command(given: _ListingOptions) -> None:
         lines += [f"{'':<12}needs {', '.join(row['needs'])}; {row['source']}"]
         lines += [f"{'':<12}--set {row['name']}.{o}={v}" for o, v in row["options"].items()]
     lines += [f"left out: {why}" for why in refused()]
-    tell(lines, rows if given.as_json else None, ensure_ascii=False, indent=2)
+    tell(lines, rows if options.as_json else None, ensure_ascii=False, indent=2)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from headscope.cli import options
+from headscope.cli import options as shared
 from headscope.cli.run_request import SharedRunOptions, asked_corpus, run_settings
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
-from headscope.cli.typed_command import argument, group, option, run_command
+from headscope.cli.typed_command import group, run_command
+from headscope.core.options import argument, option
+from headscope.run.execution import Workers, control_option
 from headscope.run.processes import check_shard, noting_failure
 from headscope.run.worker_processes import check_engine
 
@@ -18,24 +20,19 @@ if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
-class _AtlasOptions(options.CorpusRunOptions):
-    model: options.ModelName = argument()
+class _AtlasOptions(Workers, shared.CorpusRunOptions):
+    model: shared.ModelName = argument()
     frequency: Path | None = option(
-        "File of frequency ranks, lines 'rank count token-id'.", before="chance"
+        "File of frequency ranks, lines 'rank count token-id'.",
+        heading="What to compute",
+        before="seed",
     )
-    control: str = options.control_option("the heads", before="chance")
-    workers: options.Positive = option("Processes; each holds a copy of the model.", 1)
-    engine: Literal["processes", "dask"] = option(
-        "What shares out the shards; dask: a Dask cluster, of --workers processes or at "
-        "--scheduler.",
-        "processes",
-    )
-    scheduler: str | None = option("Address of a Dask cluster that is there.", metavar="ADDRESS")
+    control: str = control_option("the heads", before="seed")
     how: SharedRunOptions = group()
 
 
 @run_command("atlas", _AtlasOptions)
-def atlas_command(given: _AtlasOptions) -> None:
+def atlas_command(options: _AtlasOptions) -> None:
     """Run all analyses over a corpus in one pass and write a run folder with a report.
 
     MODEL is a hub id, a local folder, or `demo`.
@@ -47,38 +44,40 @@ def atlas_command(given: _AtlasOptions) -> None:
     headscope atlas ./my-model --treebank dev.conllu --coref *.conll --frames fndata-1.7 -o run
     headscope atlas ./my-model --text wiki.txt --annotate spacy:en_core_web_sm -o run
     """
-    check_engine(given.engine, given.scheduler, workers=given.workers, shard=given.how.shard)
-    check_shard(given.how.shard, workers=given.workers, overwrite=given.how.overwrite)
-    if given.how.shard is not None:
-        options.check_run_folder(given.output)
-    with noting_failure(given.output, given.how.shard):
+    check_engine(
+        options.engine, options.scheduler, workers=options.workers, shard=options.how.shard
+    )
+    check_shard(options.how.shard, workers=options.workers, overwrite=options.how.overwrite)
+    if options.how.shard is not None:
+        shared.check_run_folder(options.output)
+    with noting_failure(options.output, options.how.shard):
         # Everything that can be wrong with the request is found before the model is loaded.
-        settings = run_settings(given, given.model)
-        corpus = asked_corpus(given)
-        options.check_run_folder(given.output)
-        if given.frequency is not None:
+        settings = run_settings(options, options.model)
+        corpus = asked_corpus(options)
+        shared.check_run_folder(options.output)
+        if options.frequency is not None:
             from headscope.run.frequency_ranks import read_ranks
 
-            read_ranks(given.frequency, 1)
-        notes = annotate(corpus, quiet=given.how.quiet)
+            read_ranks(options.frequency, 1)
+        notes = annotate(corpus, quiet=options.how.quiet)
         from headscope.model.model import load
         from headscope.run.atlas import atlas
 
-        loaded = load(given.model, **asdict(given.loading))
-    with ProgressBar(quiet=given.how.quiet) as progress:
-        execution = options.execution_of(progress, given, given.batches, given.how)
+        loaded = load(options.model, **asdict(options.loading))
+    with ProgressBar(quiet=options.how.quiet) as progress:
+        execution = shared.execution_of(progress, options, options.how)
         run = atlas(
             loaded,
             corpus,
-            output=given.output,
+            output=options.output,
             settings=settings,
             execution=execution,
-            frequency=given.frequency,
-            control=given.control,
+            frequency=options.frequency,
+            control=options.control,
         )
-    options.conclude(
+    shared.conclude(
         run,
-        given.how,
+        options.how,
         lines=_measured(run, progress, notes),
         summary=lambda run: {key: run.manifest[key] for key in ("analyses", "shards")},
     )

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import complain, tell
-from headscope.cli.typed_command import Options, argument, flag, typed_command
+from headscope.cli.typed_command import typed_command
+from headscope.core.options import Options, argument, flag
 from headscope.errors import InputError
 
 
@@ -16,7 +17,7 @@ class _CiteOptions(Options):
 
 
 @typed_command("cite", _CiteOptions)
-def cite_command(given: _CiteOptions) -> None:
+def cite_command(options: _CiteOptions) -> None:
     """Print how to cite the run folder RUN: a methods paragraph, then BibTeX of its sources.
 
     The paragraph says what the run's manifest knows, and nothing else.
@@ -25,12 +26,12 @@ def cite_command(given: _CiteOptions) -> None:
     headscope cite atlas-demo
     headscope cite atlas-demo --bibtex > heads.bib
     """
-    if given.bibtex and given.text:
+    if options.bibtex and options.text:
         raise InputError("found --bibtex and --text; wanted one of them, or neither for both")
     from headscope.report.cite import cite
 
-    cited = cite(given.run)
+    cited = cite(options.run)
     if cited.unknown:
         complain("without an entry, as a plug-in names them: " + "; ".join(cited.unknown))
-    shown = cited.bibtex if given.bibtex else cited.text if given.text else str(cited)
-    tell([shown], vars(cited) if given.as_json else None)
+    shown = cited.bibtex if options.bibtex else cited.text if options.text else str(cited)
+    tell([shown], vars(cited) if options.as_json else None)

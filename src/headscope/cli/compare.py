@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headscope.cli import options
-from headscope.cli.options import CorpusOptions, ModelOptions
+from headscope.cli import options as shared
 from headscope.cli.run_request import asked_corpus, run_settings
-from headscope.cli.task_options import TaskOptions, refuse_text, task_examples
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
-from headscope.cli.typed_command import argument, group, option, run_command
+from headscope.cli.typed_command import group, run_command
+from headscope.core.options import argument, option
 from headscope.errors import CorpusError, InputError
+from headscope.run.execution import control_option
+from headscope.tasks.task_request import TASK, TaskRequest, TaskSource, examples_of
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
@@ -23,34 +24,38 @@ if TYPE_CHECKING:
     from headscope.tasks.task_data import TaskData
 
 
-class _QuickAnalysisOptions(options.AnalysisOptions):
+class _QuickAnalysisOptions(shared.AnalysisOptions):
     analyses: str | None = option("Comma-separated names; by default all that are quick.")
 
 
-class _CompareOptions(options.CorpusRunOptions):
-    base: options.ModelName = argument()
-    tuned: options.ModelName = argument()
-    task: TaskOptions = group("The examples of a task", before="corpus")
-    corpus: CorpusOptions = group("Or any text")
-    output: Path = options.output_option(
-        "Run folder; re-running resumes.", "compare-{base}-{tuned}"
-    )
-    asked: _QuickAnalysisOptions = group("What to compute")
+class _TaskOptions(TaskSource):
+    task: str | None = option(TASK, metavar="NAME", before="data")
+
+
+class _CompareOptions(shared.CorpusRunOptions):
+    base: shared.ModelName = argument()
+    tuned: shared.ModelName = argument()
+    task: _TaskOptions = group("The examples of a task", before="corpus")
+    output: Path = shared.output_option("Run folder; re-running resumes.", "compare-{base}-{tuned}")
+    asked: _QuickAnalysisOptions = group("What to compute", before="whole_maps")
     padded_to: int | None = option(
         "Also compare maps padded to so many tokens; Kovaleva et al.: 200.",
         type=click.IntRange(4),
         metavar="TOKENS",
-        before="chance",
+        before="seed",
     )
-    control: str = options.control_option("the heads", before="chance")
+    control: str = control_option("the heads", before="seed")
     base_revision: str | None = option(
         "Branch, tag or commit of BASE on the hub.", heading="The models", before="loading"
     )
-    loading: ModelOptions = group()
 
 
-@run_command("compare", _CompareOptions)
-def compare_command(given: _CompareOptions) -> None:
+@run_command(
+    "compare",
+    _CompareOptions,
+    headings={"What to read": "Or any text", "The model": "The models"},
+)
+def compare_command(options: _CompareOptions) -> None:
     """Tell what TUNED does differently from BASE, head by head, and write a run with a report.
 
     Both see the same inputs: the examples of a task, or any text. BASE and TUNED are hub ids, local
@@ -62,50 +67,56 @@ def compare_command(given: _CompareOptions) -> None:
     headscope compare demo ./checkpoint --text wiki.txt -o run
     """
     # Everything that can be wrong with the request is found before a model is loaded.
-    models = (given.base, given.tuned) if given.task.task is None else ()  # a task cuts
-    settings = run_settings(given, *models)
-    options.check_run_folder(given.output)
-    texts, data = _asked(given)
-    notes = [] if texts is None else annotate(texts, quiet=given.how.quiet)
+    models = (options.base, options.tuned) if options.task.task is None else ()  # a task cuts
+    settings = run_settings(options, *models)
+    shared.check_run_folder(options.output)
+    texts, data = _asked(options)
+    notes = [] if texts is None else annotate(texts, quiet=options.how.quiet)
     from headscope.experiments.comparison.compare import compare
     from headscope.experiments.comparison.paired_inputs import task_corpus
     from headscope.model.model import load
 
-    base = load(given.base, **{**asdict(given.loading), "revision": given.base_revision})
-    tuned = load(given.tuned, **asdict(given.loading))
+    base = load(options.base, **{**asdict(options.loading), "revision": options.base_revision})
+    tuned = load(options.tuned, **asdict(options.loading))
     corpus = texts
     if data is not None:
         corpus, settings = task_corpus(base, tuned, data, settings)
         notes += [*data.notes, *([corpus.note] if corpus.note else [])]
     assert corpus is not None
-    with ProgressBar(quiet=given.how.quiet) as progress:
+    with ProgressBar(quiet=options.how.quiet) as progress:
         run = compare(
             base,
             tuned,
             corpus,
-            output=given.output,
+            output=options.output,
             settings=settings,
-            padded_to=given.padded_to,
-            control=given.control,
-            execution=options.execution_of(progress, given.batches, given.how),
+            padded_to=options.padded_to,
+            control=options.control,
+            execution=shared.execution_of(progress, options, options.how),
         )
-    options.conclude(run, given.how, lines=_compared(run, progress, notes), summary=_summary)
+    shared.conclude(run, options.how, lines=_compared(run, progress, notes), summary=_summary)
 
 
-def _asked(given: _CompareOptions) -> tuple[Corpus | None, TaskData | None]:
+def _asked(options: _CompareOptions) -> tuple[Corpus | None, TaskData | None]:
     """The examples of a task, or a corpus; InputError for both, CorpusError for neither."""
-    if given.task.task is not None:
-        refuse_text(given.task, given.corpus, "compare twice, into two run folders")
-        seed, limit = given.chance.seed, given.limit
-        return None, task_examples(given.task, given.tuned, given.loading, seed, limit)
-    if given.task.data is not None:
-        raise InputError(f"found --data {given.task.data} and no task; give --task NAME too")
-    if not given.corpus.named:
+    if options.task.task is not None:
+        shared.refuse_text(options.task.task, options.corpus, "compare twice, into two run folders")
+        seed, limit = options.seed, options.limit
+        return None, examples_of(
+            options.task.task,
+            TaskRequest.of(options.task, limit=limit),
+            seed=seed,
+            checkpoint=options.tuned,
+            revision=options.loading.revision,
+        )
+    if options.task.data is not None:
+        raise InputError(f"found --data {options.task.data} and no task; give --task NAME too")
+    if not options.corpus.named:
         raise CorpusError(
             "nothing to compare them on; give the examples of a task (--task rte --data FOLDER), "
             "or one or more of --text, --treebank, --coref, --segments FILE, --frames DIR, --demo"
         )
-    return asked_corpus(given), None
+    return asked_corpus(options), None
 
 
 def _summary(run: Run) -> dict[str, Any]:

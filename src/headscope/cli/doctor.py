@@ -7,11 +7,13 @@ from typing import Any
 
 import click
 
-from headscope.cli.options import CorpusOptions, ModelOptions, json_flag, read_corpus
+from headscope.cli.options import CorpusOptions, json_flag, read_corpus
 from headscope.cli.terminal_output import tell
-from headscope.cli.typed_command import Options, argument, group, typed_command
+from headscope.cli.typed_command import group, typed_command
+from headscope.core.options import Options, argument
 from headscope.core.wording import precision_in_words
 from headscope.errors import HeadscopeError
+from headscope.tasks.task_request import Loading
 
 OK, WARN, BAD = "ok", "note", "BAD"
 COLUMNS = ("verdict", "check", "found")
@@ -20,7 +22,7 @@ COLUMNS = ("verdict", "check", "found")
 class _DoctorOptions(Options):
     model: str = argument(default="demo")
     corpus: CorpusOptions = group()
-    loading: ModelOptions = group()
+    loading: Loading = group()
     as_json: bool = json_flag("The findings as JSON.")
 
 
@@ -41,7 +43,7 @@ def _check(findings: Findings, what: str) -> Iterator[Callable[..., None]]:
 
 
 @typed_command("doctor", _DoctorOptions)
-def doctor_command(given: _DoctorOptions) -> None:
+def doctor_command(options: _DoctorOptions) -> None:
     """Check the installation, a MODEL (default: demo) and, if one is given, a corpus.
 
     Of the folder of a run: what in it is as it was written, and what cannot be trusted.
@@ -53,22 +55,22 @@ def doctor_command(given: _DoctorOptions) -> None:
     from headscope.run.folder_check import check_folder, is_run
 
     findings: Findings = []
-    if is_run(given.model):
-        findings += (dict(zip(COLUMNS, line, strict=True)) for line in check_folder(given.model))
+    if is_run(options.model):
+        findings += (dict(zip(COLUMNS, line, strict=True)) for line in check_folder(options.model))
     else:
-        _all(findings, given)
+        _all(findings, options)
     lines = (f"{line['verdict']:>4}  {line['check']:<22}{line['found']}" for line in findings)
-    tell(lines, findings if given.as_json else None, ensure_ascii=False, indent=2)
+    tell(lines, findings if options.as_json else None, ensure_ascii=False, indent=2)
     if any(line["verdict"] == BAD for line in findings):
         raise click.exceptions.Exit(1)
 
 
-def _all(findings: Findings, given: _DoctorOptions) -> None:
+def _all(findings: Findings, options: _DoctorOptions) -> None:
     _installation(findings)
-    loaded = _model(findings, given)
-    if given.corpus.named:
+    loaded = _model(findings, options)
+    if options.corpus.named:
         with _check(findings, "corpus") as say:
-            _corpus(say, loaded, read_corpus(given.corpus))
+            _corpus(say, loaded, read_corpus(options.corpus))
 
 
 def _installation(findings: Findings) -> None:
@@ -126,12 +128,12 @@ def _kernel_error() -> float:
     return float(error)
 
 
-def _model(findings: Findings, given: _DoctorOptions) -> Any:
+def _model(findings: Findings, options: _DoctorOptions) -> Any:
     loaded = None
     with _check(findings, "model") as say:
         from headscope.model.model import load
 
-        loaded = load(given.model, **asdict(given.loading))
+        loaded = load(options.model, **asdict(options.loading))
         say(repr(loaded))
     if loaded is None:
         return None

@@ -3,50 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from headscope.cli import options
-from headscope.cli.options import ModelOptions, Natural, Positive
-from headscope.cli.task_options import TaskDataOptions, task_request
+from headscope.cli import options as shared
 from headscope.cli.terminal_output import ProgressBar, tell
-from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
+from headscope.cli.typed_command import typed_command
 from headscope.core.head_names import first
+from headscope.core.options import flag
+from headscope.experiments.finetune.finetune import FinetuneRequest, finetune
 
-if TYPE_CHECKING:
-    from headscope.tasks.task_data import TaskData
 
-
-class _FinetuneOptions(Options):
-    model: options.ModelName = argument()
-    output: Path = options.output_option(
-        "Folder of the checkpoint; a killed training goes on.",
-        "{model}-{task}",
-        metavar="CKPT",
-        heading="The result",
-    )
+class _FinetuneOptions(FinetuneRequest, heading="The result"):
     quiet: bool = flag("No progress bar.")
-    as_json: bool = options.json_flag("The record on stdout.")
-    task: TaskDataOptions = group("The task")
-    train_file: Path | None = option("A file to learn from, instead of --data.", names="--train")
-    dev_file: Path | None = option("A file to be scored on, instead of --data.", names="--dev")
-    dev_limit: Positive | None = option("Examples to be scored on at most.")
-    epochs: Positive = option("Passes over the examples.", 3, heading="The training")
-    batch: Positive = option("Examples of a batch.", 32)
-    rate: float = option("Learning rate.", 2e-5)
-    layer_decay: float = option(
-        "Each layer learns by this factor more slowly than the one above.", 1.0
-    )
-    warm_up: float = option("Share of the steps in which the rate rises.", 0.1)
-    seed: Natural = option("Seed of all random draws.", 0)
-    from_scratch: bool = flag("Random weights: only the shape and the tokenizer are MODEL's.")
-    loading: ModelOptions = group("The model")
+    as_json: bool = shared.json_flag("The record on stdout.")
 
 
 @typed_command("finetune", _FinetuneOptions)
-def finetune_command(given: _FinetuneOptions) -> None:
+def finetune_command(options: _FinetuneOptions) -> None:
     """Teach MODEL a task with transformers' Trainer; the defaults are those of Kovaleva et al.
 
     MODEL learns from the train split and is scored on dev (--split), before and after.
@@ -57,49 +31,11 @@ def finetune_command(given: _FinetuneOptions) -> None:
     headscope finetune bert-base-uncased --task rte --data glue -o scratch --from-scratch
     headscope finetune my-model --task mood --train a.csv --dev b.csv -o mood
     """
-    train, dev = _both(given)
-    from headscope.experiments.finetune.finetune import teach
-    from headscope.tasks.task_model import load_for_task
-
-    start = load_for_task(
-        given.model,
-        train.task,
-        new_head=True,
-        random_init=given.from_scratch,
-        seed=given.seed,
-        **asdict(given.loading),
-    )
-    with ProgressBar(quiet=given.quiet, unit="steps", title="train") as bar:
-        record = teach(
-            start,
-            train,
-            dev,
-            given.output,
-            epochs=given.epochs,
-            batch=given.batch,
-            rate=given.rate,
-            layer_decay=given.layer_decay,
-            warm_up=given.warm_up,
-            seed=given.seed,
-            max_length=given.task.max_length,
-            progress=bar,
-        )
+    with ProgressBar(quiet=options.quiet, unit="steps", title="train") as bar:
+        record = finetune(**vars(FinetuneRequest.of(options, progress=bar)))
     was_there = " (was there: nothing was trained)" * (bar.done_before is None)
-    last = f"checkpoint: {given.output}{was_there}"
-    tell(chain(_lines(record), [last]), record if given.as_json else None)
-
-
-def _both(given: _FinetuneOptions) -> tuple[TaskData, TaskData]:
-    from headscope.tasks.task_request import train_and_dev
-
-    return train_and_dev(
-        str(given.task.task),
-        task_request(given.task, given.task.limit),
-        train=given.train_file,
-        dev=given.dev_file,
-        dev_limit=given.dev_limit,
-        seed=given.seed,
-    )
+    last = f"checkpoint: {options.output}{was_there}"
+    tell(chain(_lines(record), [last]), record if options.as_json else None)
 
 
 def _lines(record: Mapping[str, Any]) -> Iterator[str]:

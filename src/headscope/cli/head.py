@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
-from headscope.cli.typed_command import Options, argument, option, typed_command
+from headscope.cli.typed_command import typed_command
 from headscope.core.head_names import head_named, in_both
+from headscope.core.options import Options, argument, option
 
 if TYPE_CHECKING:
     from headscope.heads.head_card import HeadCard
@@ -27,7 +28,7 @@ class _HeadOptions(Options):
 
 
 @typed_command("head", _HeadOptions)
-def head_command(given: _HeadOptions) -> None:
+def head_command(options: _HeadOptions) -> None:
     """Tell what head HEAD of the run folder RUN is, and all that is known of it.
 
     HEAD counts from 1, as papers do: L8H10, L8·H10 or 8-10 is head 10 of layer 8. With a dot it
@@ -37,24 +38,24 @@ def head_command(given: _HeadOptions) -> None:
     headscope head atlas-demo L3H9
     headscope head atlas-demo 3-9 -o card.html --png card.png
     """
-    layer, place = head_named(given.head)
+    layer, place = head_named(options.head)
     from headscope.core.results import derived_once, layer_numbers, layer_place, naming_layers
     from headscope.run.store import open_run
 
-    run = open_run(given.run)
+    run = open_run(options.run)
     with derived_once(), naming_layers(run.tree):
-        _tell(run, layer_place(layer, layer_numbers(run.tree)), place, given)
+        _tell(run, layer_place(layer, layer_numbers(run.tree)), place, options)
 
 
-def _tell(run: Run, layer: int, place: int, given: _HeadOptions) -> None:
+def _tell(run: Run, layer: int, place: int, options: _HeadOptions) -> None:
     from headscope.core.results import layer_number
     from headscope.heads.head_card import card_json, card_text, head_card
 
     card = head_card(run.tree, layer, place)
-    written = _write_card(run, card, given)
-    if given.as_json:
+    written = _write_card(run, card, options)
+    if options.as_json:
         files = {kind: str(path) for kind, path in written.items()}
-        told = {"run": str(given.run), **card_json(run.tree, card), **files}
+        told = {"run": str(options.run), **card_json(run.tree, card), **files}
         tell((), told, ensure_ascii=False, allow_nan=False)
     elif written:
         named = in_both(layer_number(card.layer), card.head)
@@ -63,17 +64,17 @@ def _tell(run: Run, layer: int, place: int, given: _HeadOptions) -> None:
         tell([card_text(run.tree, card)])
 
 
-def _write_card(run: Run, card: HeadCard, given: _HeadOptions) -> dict[str, Path]:
+def _write_card(run: Run, card: HeadCard, options: _HeadOptions) -> dict[str, Path]:
     """Figures first: what cannot be drawn leaves no page behind."""
     written = {}
-    for kind, path in (("svg", given.svg), ("png", given.png)):
+    for kind, path in (("svg", options.svg), ("png", options.png)):
         if path is not None:
             from headscope.draw.saving import save_picture
             from headscope.heads.figure import draw_head_card
 
             written[kind] = save_picture(draw_head_card(run.tree, card), path)
-    if given.output is not None:
+    if options.output is not None:
         from headscope.report.card_page import build_card
 
-        written["card"] = build_card(run.tree, card, given.output)
+        written["card"] = build_card(run.tree, card, options.output)
     return written

@@ -113,10 +113,10 @@ def main() -> None:
     gc.set_threshold(*LOOK_FOR_GARBAGE)
     # A scheduler's or a system's request to end is answered as Ctrl-C is: with what is kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    name, *given = sys.argv
-    debug, everywhere = "--debug" in given, ("--debug", "--zero-based")  # wherever they stand
-    sys.argv = [name, *(a for a in everywhere if a in given)]
-    sys.argv += [a for a in given if a not in everywhere]
+    name, *words = sys.argv
+    debug, everywhere = "--debug" in words, ("--debug", "--zero-based")  # wherever they stand
+    sys.argv = [name, *(a for a in everywhere if a in words)]
+    sys.argv += [a for a in words if a not in everywhere]
     try:
         code = group(prog_name="headscope", standalone_mode=False)
     except click.ClickException as error:

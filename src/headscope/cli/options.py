@@ -4,59 +4,36 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import click
 
 from headscope.cli.terminal_output import ProgressBar, complain, tell
-from headscope.cli.typed_command import Options, flag, group, option, several
+from headscope.cli.typed_command import Read, group
 from headscope.core.head_names import options as naming
+from headscope.core.options import Options, flag, option, several
 from headscope.errors import CorpusError, InputError
+from headscope.model.request import model_place
+from headscope.run.execution import Execution, Keeping, Linears, Reading, Threads
+from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
-    from headscope.run.atlas import Execution
     from headscope.run.store import Run
 
-Kind = TypeVar("Kind")
 
-
-class _ModelName(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
-    name = "model"
-
-    def convert(self, value: str, *_: object) -> str:
-        """The name; raises ModelError for one that can be no model, before torch is imported."""
-        from headscope.model.request import refuse_place
-
-        refuse_place(value)
-        return value
-
-
-ModelName = Annotated[str, _ModelName()]
+ModelName = Annotated[str, Read(model_place)]
 Natural = Annotated[int, click.IntRange(0)]
 Positive = Annotated[int, click.IntRange(1)]
 FileName = Annotated[str, click.Path()]  # a path, a folder, a pattern or a URL
 CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments", "dataset")
 
 
-def control_option(what: str, **place: Any) -> Any:
-    """--control; `what` is held against it."""
-    return option(
-        f"What {what} are held against: random, networks that have learned nothing; a folder with "
-        "a model of the same shape; none.",
-        "random",
-        metavar="random|none|FOLDER",
-        **place,
-    )
-
-
-def output_option(
-    text: str, usual: str, *, metavar: str | None = None, heading: str = "How to run"
-) -> Any:
+def output_option(text: str, usual: str, *, heading: str = "How to run", **how: Any) -> Any:
     """The field of `-o`, `--output`; `usual` makes its default of other fields: atlas-{model}."""
-    return option(text, names="-o --output", usual=usual, heading=heading, metavar=metavar)
+    return option(text, names="-o --output", usual=usual, heading=heading, **how)
 
 
 def check_parent(*files: Path | None) -> None:
@@ -110,28 +87,6 @@ class CorpusOptions(Options):
         return [f"--{name}" for name in CORPORA if getattr(self, name)]
 
 
-class ModelOptions(Options):
-    """How to load the model: the arguments of `load` and `load_for_task`."""
-
-    device: str = option("cpu, cuda, cuda:1 or mps.", "cpu")
-    device_map: Literal["auto", "balanced", "balanced_low_0", "sequential"] | None = option(
-        "Let accelerate place the model: on several devices, in the host's memory, on disk."
-    )
-    dtype: Literal["float32", "float64", "bfloat16", "float16", "auto"] = option(
-        "Precision; entropies were seen to err by up to 1.8e-2 nats in bfloat16, 1.4e-3 in "
-        "float16.",
-        "float32",
-    )
-    revision: str | None = option("Branch, tag or commit of a hub model.")
-    trust_remote_code: bool = flag("Let the model's repository run its own code on this machine.")
-
-    def __post_init__(self) -> None:
-        """Raise ModelError for a device that cannot be here, before torch is imported."""
-        from headscope.model.request import refuse_device
-
-        refuse_device(self.device)
-
-
 class AnalysisOptions(Options):
     """Which analyses are run, and with which options; the last three are short for --set."""
 
@@ -148,53 +103,9 @@ class AnalysisOptions(Options):
     )
 
 
-class LengthOptions(Options):
-    """How long an input may be, and what happens to longer ones."""
-
-    max_length: Positive | None = option(
-        "Tokens of an input at most; by default 128 for packed text, else up to 512."
-    )
-    long: Literal["window", "skip", "error"] = option("What to do with anything longer.", "window")
-    segment_ids: Literal["auto", "zeros"] = option(
-        "zeros: all segment ids are 0, as in Clark et al.'s script.", "auto"
-    )
-
-
-class ChanceOptions(Options):
-    """What is left to chance in a run over a corpus."""
-
-    seed: int = option("Seed of all random draws.", 0)
-    replicates: int = option("Groups of documents at most, for intervals.", 200)
-
-
-class IntervalOptions(Options):
-    """What is left to chance in a run over the examples of a task."""
-
-    replicates: Natural = option("Groups of examples at most, for intervals.", 200)
-    seed: Natural = option("Seed of all random draws.", 0)
-
-
-class BatchOptions(Options):
-    """How a corpus is divided, and by how many threads it is computed."""
-
-    batch_tokens: int = option("Tokens of a batch at most, padding included.", 2048)
-    shard_tokens: int = option("Tokens of a shard; finished shards are kept.", 32_768)
-    threads: Positive | None = option("Threads of each process; all cores shared by default.")
-
-
-class LinearsOption(Options):
-    """Who multiplies matrices."""
-
-    linears: Literal["auto", "onednn", "stock"] = option(
-        "Library for matrix products on a CPU; auto takes the faster one.", "auto"
-    )
-
-
-class RunOptions(LinearsOption):
+class RunOptions(Keeping, Linears, heading="How to run"):
     """What every command that fills a run folder is asked."""
 
-    overwrite: bool = flag("Replace a run with other settings in the folder.")
-    keep_shards: bool = flag("Leave the shards of a finished run beside its results.")
     no_report: bool = flag("Results only; `headscope report` makes the rest.")
     quiet: bool = flag("No progress bar.")
     as_json: bool = json_flag()
@@ -204,23 +115,15 @@ class RunOptions(LinearsOption):
         return self
 
 
-class CorpusRunOptions(Options):
+class CorpusRunOptions(Threads, Reading):
     """What every command is asked that runs analyses over a corpus."""
 
-    corpus: CorpusOptions = group("What to read")
-    limit: int | None = option("Read only the first N documents.")
-    word_tokens: Literal["auto", "text", "alone"] = option(
-        "Tokens of annotated words: of their running text or of each alone; auto takes the text "
-        "where spaces change tokens.",
-        "auto",
+    corpus: CorpusOptions = group("What to read", before="limit")
+    asked: AnalysisOptions = group("What to compute", before="whole_maps")
+    loading: Loading = group("The model", before="batch_tokens")
+    output: Path = output_option(
+        "Run folder; re-running resumes.", "atlas-{model}", before="batch_tokens"
     )
-    asked: AnalysisOptions = group("What to compute")
-    whole_maps: Positive = option("Inputs of more tokens are read without making whole maps.", 2048)
-    chance: ChanceOptions = group()
-    lengths: LengthOptions = group("Lengths")
-    loading: ModelOptions = group("The model")
-    output: Path = output_option("Run folder; re-running resumes.", "atlas-{model}")
-    batches: BatchOptions = group()
     how: RunOptions = group()
 
 
@@ -236,19 +139,7 @@ def command_line() -> list[str]:
     return words
 
 
-def settings_from(kind: type[Kind], *given: Options, **own: Any) -> Kind:
-    """A dataclass of settings with the options of the same names; `own` stand in their place."""
-    names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
-    every = {name: value for options in given for name, value in vars(options).items()}
-    return kind(**{name: value for name, value in every.items() if name in names} | own)
-
-
-def comma_separated(text: str | None) -> tuple[str, ...]:
-    """`a, b` as ("a", "b")."""
-    return tuple(filter(None, map(str.strip, (text or "").split(","))))
-
-
-def read_corpus(given: CorpusOptions, *, limit: int | None = None) -> Corpus:
+def read_corpus(options: CorpusOptions, *, limit: int | None = None) -> Corpus:
     """The corpus that the options name; nothing is annotated yet.
 
     limit   documents that will be read at most
@@ -257,73 +148,82 @@ def read_corpus(given: CorpusOptions, *, limit: int | None = None) -> Corpus:
     """
     from headscope.corpus import Concatenation
 
-    if not given.named:
+    if not options.named:
         raise CorpusError(
             "no corpus; give one or more of --text FILE, --treebank FILE, --coref FILE, "
             "--frames DIR, --segments FILE, --dataset NAME, --demo"
         )
-    if given.annotate is not None and not (given.text or given.segments):
+    if options.annotate is not None and not (options.text or options.segments):
         raise InputError(
-            f"found --annotate {given.annotate} and no plain text; wanted --text FILE or "
+            f"found --annotate {options.annotate} and no plain text; wanted --text FILE or "
             "--segments FILE beside it"
         )
-    if given.column is not None and not (given.text or given.dataset):
-        raise InputError(f"found --column {given.column}; wanted --text or --dataset beside it")
-    if given.demo and len(given.named) > 1:
-        complain(f"{' and '.join(given.named)}: all of them are read, as one corpus")
-    parts = list(_corpora(given, limit))
+    if options.column is not None and not (options.text or options.dataset):
+        raise InputError(f"found --column {options.column}; wanted --text or --dataset beside it")
+    if options.demo and len(options.named) > 1:
+        complain(f"{' and '.join(options.named)}: all of them are read, as one corpus")
+    parts = list(_corpora(options, limit))
     return parts[0] if len(parts) == 1 else Concatenation(parts)
 
 
-def _corpora(given: CorpusOptions, limit: int | None) -> Iterator[Corpus]:
+def _corpora(options: CorpusOptions, limit: int | None) -> Iterator[Corpus]:
     from headscope import corpus as kinds
 
     def plain(corpus: Corpus) -> Corpus:
-        parser = given.annotate
+        parser = options.annotate
         return corpus if parser is None else kinds.AnnotatedCorpus(corpus, parser, limit=limit)
 
-    on_error = given.on_error
-    if given.demo:
+    on_error = options.on_error
+    if options.demo:
         yield kinds.demo_corpus()
-    if given.text and given.column is not None:
-        column, passages = given.column, given.passages
+    if options.text and options.column is not None:
+        column, passages = options.column, options.passages
         yield plain(
-            kinds.ColumnCorpus(given.text, column=column, passages=passages, on_error=on_error)
+            kinds.ColumnCorpus(options.text, column=column, passages=passages, on_error=on_error)
         )
-    elif given.text:
-        documents = "blank_line" if given.documents == "blank-line" else given.documents
+    elif options.text:
+        documents = "blank_line" if options.documents == "blank-line" else options.documents
         yield plain(
             kinds.TextCorpus(
-                given.text, documents=documents, passages=given.passages, on_error=on_error
+                options.text, documents=documents, passages=options.passages, on_error=on_error
             )
         )
-    if given.treebank:
-        yield kinds.TreebankCorpus(given.treebank, on_error=on_error)
-    if given.coref:
-        yield kinds.CorefCorpus(given.coref, on_error=on_error)
-    for folder in given.frames:
+    if options.treebank:
+        yield kinds.TreebankCorpus(options.treebank, on_error=on_error)
+    if options.coref:
+        yield kinds.CorefCorpus(options.coref, on_error=on_error)
+    for folder in options.frames:
         yield kinds.FramesCorpus(folder, on_error=on_error)
-    if given.segments:
-        yield plain(kinds.SegmentsCorpus(given.segments, on_error=on_error))
-    for name in given.dataset:
-        yield kinds.DatasetCorpus(name, given.column or "text", given.passages)
+    if options.segments:
+        yield plain(kinds.SegmentsCorpus(options.segments, on_error=on_error))
+    for name in options.dataset:
+        yield kinds.DatasetCorpus(name, options.column or "text", options.passages)
 
 
-def corpora_by_name(given: CorpusOptions, *, limit: int) -> Iterator[tuple[str, Corpus]]:
+def corpora_by_name(options: CorpusOptions, *, limit: int) -> Iterator[tuple[str, Corpus]]:
     """Each file as a corpus, named after itself; `demo` for the bundled one."""
-    read_corpus(given, limit=limit)  # complains of options that do not go together
+    read_corpus(options, limit=limit)  # complains of options that do not go together
     nothing: dict[str, Any] = dict.fromkeys(CORPORA[1:], ())
-    if given.demo:
-        yield "demo", read_corpus(replace(given, **nothing, annotate=None))
-    files = [(kind, file) for kind in CORPORA[1:] for file in dict.fromkeys(getattr(given, kind))]
-    names = ["demo"] * given.demo + [Path(file).name for _, file in files]
+    if options.demo:
+        yield "demo", read_corpus(replace(options, **nothing, annotate=None))
+    files = [(kind, file) for kind in CORPORA[1:] for file in dict.fromkeys(getattr(options, kind))]
+    names = ["demo"] * options.demo + [Path(file).name for _, file in files]
     for kind, file in files:
-        parser = given.annotate if kind in ("text", "segments") else None
+        parser = options.annotate if kind in ("text", "segments") else None
         name = Path(file).name
         name = name if names.count(name) == 1 else f"{kind} {file}"
-        column = given.column if kind in ("text", "dataset") else None
+        column = options.column if kind in ("text", "dataset") else None
         one: dict[str, Any] = nothing | {kind: (file,), "annotate": parser, "column": column}
-        yield name, read_corpus(replace(given, demo=False, **one), limit=limit)
+        yield name, read_corpus(replace(options, demo=False, **one), limit=limit)
+
+
+def refuse_text(task: object, corpus: CorpusOptions, why: str) -> None:
+    """Raise InputError where a corpus is named beside the task; `why` only one will do."""
+    if corpus.named or corpus.annotate:
+        raise InputError(
+            f"found --task {task} and {', '.join(corpus.named) or '--annotate'}; wanted only "
+            f"one of them: {why}"
+        )
 
 
 def check_run_folder(folder: Path) -> None:
@@ -340,12 +240,10 @@ def hold(output: Path) -> None:
     click.get_current_context().with_resource(held(output))
 
 
-def execution_of(progress: ProgressBar | None, *given: Options) -> Execution:
+def execution_of(progress: ProgressBar | None, *options: Options) -> Execution:
     """How a run is executed."""
-    from headscope.run.atlas import Execution
-
     own: dict[str, Any] = {"progress": progress, "command": command_line()}
-    return settings_from(Execution, *given, **own)
+    return Execution.of(*options, **own)
 
 
 def make_report(run: Run) -> None:

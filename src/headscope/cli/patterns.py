@@ -15,20 +15,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from headscope.cli import options
-from headscope.cli.options import CorpusOptions, ModelOptions, Natural, Positive
+from headscope.cli import options as shared
+from headscope.cli.options import CorpusOptions, Natural, Positive
 from headscope.cli.patterns_classifier import apply_command, train_command
 from headscope.cli.terminal_output import annotate, complain, say, tell
-from headscope.cli.typed_command import (
-    Options,
-    SuggestingGroup,
-    argument,
-    flag,
-    group,
-    option,
-    typed_command,
-)
+from headscope.cli.typed_command import SuggestingGroup, group, typed_command
+from headscope.core.options import Options, argument, flag, option
 from headscope.errors import CorpusError, InputError
+from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
@@ -51,7 +45,7 @@ def patterns_command() -> None:
 
 class _AnnotateOptions(Options):
     models: tuple[str, ...] = argument(default=(), metavar="[MODEL]...")
-    output: Path = options.output_option(
+    output: Path = shared.output_option(
         "Folder of the session; one that exists is resumed.",
         "session",
         metavar="SESSION",
@@ -60,10 +54,10 @@ class _AnnotateOptions(Options):
     annotator: str = option("Name of the person who labels; each has a file.", "a")
     sheets: bool = flag("Contact sheets (PNG) to label away from a screen.")
     port: Annotated[int, click.IntRange(0, 65535)] = option(
-        "Port of the page; by default any that is free.", 0, show_default=False
+        "Port of the page; by default any that is free.", 0, shown=False
     )
     no_browser: bool = flag("Only print the address of the page.")
-    as_json: bool = options.json_flag()
+    as_json: bool = shared.json_flag()
     maps: Positive = option(
         "Maps in all, drawn evenly from models, layers and texts.",
         default=400,
@@ -74,11 +68,11 @@ class _AnnotateOptions(Options):
     seed: Natural = option("Seed of all random draws.", 0)
     quiet: bool = flag("No progress bar.")
     corpus: CorpusOptions = group("A new session: what to read")
-    loading: ModelOptions = group("A new session: the models")
+    loading: Loading = group("A new session: the models")
 
 
 @typed_command("annotate", _AnnotateOptions)
-def annotate_command(given: _AnnotateOptions) -> None:
+def annotate_command(options: _AnnotateOptions) -> None:
     """Label maps by eye: keys 1 to 5, in a browser.
 
     A new SESSION draws maps from every MODEL and every file alike, and hides which is which. A
@@ -92,38 +86,38 @@ def annotate_command(given: _AnnotateOptions) -> None:
     """
     from headscope.experiments.map_classifier.annotation_session import Session, checked_name
 
-    checked_name(given.annotator)
-    resumed = Session.is_one(given.output)
-    session = Session(given.output) if resumed else _new_session(given)
-    session.labels(given.annotator)  # raises for a name or a file that will not do
+    checked_name(options.annotator)
+    resumed = Session.is_one(options.output)
+    session = Session(options.output) if resumed else _new_session(options)
+    session.labels(options.annotator)  # raises for a name or a file that will not do
     for note in session.torn():
         complain(note)
-    if not given.as_json:
-        _introduce(session, given.annotator, told_again=resumed and bool(given.models))
-    if given.sheets:
-        _sheets(session, given)
+    if not options.as_json:
+        _introduce(session, options.annotator, told_again=resumed and bool(options.models))
+    if options.sheets:
+        _sheets(session, options)
     else:
-        _serve(session, given)
+        _serve(session, options)
 
 
 class _AgreementOptions(Options):
     session: Path = argument()
-    as_json: bool = options.json_flag("The same as JSON.")
+    as_json: bool = shared.json_flag("The same as JSON.")
 
 
 @typed_command("agreement", _AgreementOptions)
-def agreement_command(given: _AgreementOptions) -> None:
+def agreement_command(options: _AgreementOptions) -> None:
     """How far every two annotators of SESSION agree: Cohen's kappa, and where they differ."""
     from headscope.experiments.map_classifier.annotation_session import Session, agreement
 
-    session = Session(given.session)
+    session = Session(options.session)
     for note in session.torn():
         complain(note)
     names = session.annotators()
     if len(names) < 2:
         raise InputError(
-            f"{given.session}: found labels of {', '.join(names) or 'nobody'}; wanted two "
-            f"annotators: headscope patterns annotate -o {given.session} --annotator NAME"
+            f"{options.session}: found labels of {', '.join(names) or 'nobody'}; wanted two "
+            f"annotators: headscope patterns annotate -o {options.session} --annotator NAME"
         )
     labels = {name: session.labels(name) for name in names}
     pairs = [(a, b, agreement(labels[a], labels[b])) for a, b in combinations(names, 2)]
@@ -139,10 +133,10 @@ def agreement_command(given: _AgreementOptions) -> None:
         }
         for first, second, agreed in pairs
     ]
-    summary = {"session": str(given.session), "classes": NAMES, "pairs": rows}
+    summary = {"session": str(options.session), "classes": NAMES, "pairs": rows}
     tell(
         (line for pair in pairs for line in _agreement_lines(*pair)),
-        summary if given.as_json else None,
+        summary if options.as_json else None,
     )
 
 
@@ -150,48 +144,50 @@ for each in (train_command, apply_command, annotate_command, agreement_command):
     patterns_command.add_command(each)
 
 
-def _new_session(given: _AnnotateOptions) -> Session:
-    if not given.models:
+def _new_session(options: _AnnotateOptions) -> Session:
+    if not options.models:
         raise click.UsageError(
-            f"{given.output} is no session yet; wanted a MODEL and a corpus to draw maps from"
+            f"{options.output} is no session yet; wanted a MODEL and a corpus to draw maps from"
         )
-    models = list(dict.fromkeys(given.models))
-    if given.maps < len(models):
+    models = list(dict.fromkeys(options.models))
+    if options.maps < len(models):
         raise click.UsageError(f"found {len(models)} models; wanted at least as many --maps")
-    texts = dict(options.corpora_by_name(given.corpus, limit=given.limit))
+    texts = dict(shared.corpora_by_name(options.corpus, limit=options.limit))
     from headscope.experiments.map_classifier.annotation_session import Session, shuffled
 
     for corpus in texts.values():
-        for note in annotate(corpus, quiet=given.quiet):
-            if not given.as_json:
+        for note in annotate(corpus, quiet=options.quiet):
+            if not options.as_json:
                 say(note)
     drawn: list[Drawn] = []
-    options.hold(given.output)
+    shared.hold(options.output)
     for place, name in enumerate(models):
-        drawn += _drawn(name, texts, (given.maps + place) // len(models), given)
-    return Session.create(given.output, shuffled(drawn, seed=given.seed))
+        drawn += _drawn(name, texts, (options.maps + place) // len(models), options)
+    return Session.create(options.output, shuffled(drawn, seed=options.seed))
 
 
-def _drawn(name: str, texts: dict[str, Corpus], count: int, given: _AnnotateOptions) -> list[Drawn]:
+def _drawn(
+    name: str, texts: dict[str, Corpus], count: int, options: _AnnotateOptions
+) -> list[Drawn]:
     from headscope.corpus import Encoder
     from headscope.experiments.map_classifier.labelled_maps import draw
     from headscope.model.model import load
 
-    model = load(name, **asdict(given.loading))
+    model = load(name, **asdict(options.loading))
     encoder = Encoder(
         model.tokenizer,
         model_limit=model.limit,
         has_segments=True,  # for every model: the eye sees second segments in maps of all
-        max_length=min(given.max_length, model.limit),
-        seed=given.seed,
+        max_length=min(options.max_length, model.limit),
+        seed=options.seed,
     )
     examples = {}
     for text, corpus in texts.items():
-        documents = islice(corpus, given.limit)
+        documents = islice(corpus, options.limit)
         examples[text] = [one for document in documents for one in encoder.encode(document)]
         if not examples[text]:
             raise CorpusError(f"{text}: nothing in it can be shown to {name}")
-    return draw(model, examples, name=name, count=count, seed=given.seed)
+    return draw(model, examples, name=name, count=count, seed=options.seed)
 
 
 def _introduce(session: Session, annotator: str, *, told_again: bool) -> None:
@@ -201,16 +197,16 @@ def _introduce(session: Session, annotator: str, *, told_again: bool) -> None:
         say("it is resumed with the maps that it has; for others, give another folder")
 
 
-def _sheets(session: Session, given: _AnnotateOptions) -> None:
+def _sheets(session: Session, options: _AnnotateOptions) -> None:
     from headscope.analyses.patterns import CLASSES
     from headscope.experiments.map_classifier.annotation_server import write_sheets
 
     files = write_sheets(session)
-    label_file = session.label_file(given.annotator)
+    label_file = session.label_file(options.annotator)
     summary = {
         "session": str(session.folder),
         "maps": len(session),
-        "annotator": given.annotator,
+        "annotator": options.annotator,
         "sheets": [str(file) for file in files],
         "labels": str(label_file),
     }
@@ -220,14 +216,14 @@ def _sheets(session: Session, given: _AnnotateOptions) -> None:
         "the number above the map, a comma, and a class by its key or name",
         *(f"  {one.key}  {one.name:<18}{one.seen}" for one in CLASSES),
     ]
-    tell(lines, summary if given.as_json else None)
+    tell(lines, summary if options.as_json else None)
 
 
-def _serve(session: Session, given: _AnnotateOptions) -> None:
+def _serve(session: Session, options: _AnnotateOptions) -> None:
     from headscope.experiments.map_classifier.annotation_server import AnnotationServer
 
-    annotator = given.annotator
-    with AnnotationServer(session, annotator, port=given.port) as server:
+    annotator = options.annotator
+    with AnnotationServer(session, annotator, port=options.port) as server:
         summary = {
             "session": str(session.folder),
             "maps": len(session),
@@ -236,12 +232,12 @@ def _serve(session: Session, given: _AnnotateOptions) -> None:
             "address": server.address,
         }
         line = f"labelling: {server.address} (Ctrl-C ends it; every label is kept at once)"
-        tell([line], summary if given.as_json else None)
-        if not given.no_browser:
+        tell([line], summary if options.as_json else None)
+        if not options.no_browser:
             click.launch(server.address)
         with suppress(KeyboardInterrupt):
             server.serve_forever()
-    if not given.as_json:
+    if not options.as_json:
         click.echo()
         _introduce(session, annotator, told_again=False)
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from headscope.cli import options
-from headscope.cli.options import CorpusOptions, ModelOptions, Natural, Positive
+from headscope.cli import options as shared
+from headscope.cli.options import CorpusOptions, Natural, Positive
 from headscope.cli.terminal_output import annotate, complain, say, tell
-from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
+from headscope.cli.typed_command import group, typed_command
+from headscope.core.options import Options, argument, flag, option
+from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _TrainOptions(Options):
-    output: Path = options.output_option(
+    output: Path = shared.output_option(
         "Where weights, card and the confusion figure are written.",
         "classifier",
         metavar="FOLDER",
@@ -43,11 +45,11 @@ class _TrainOptions(Options):
     seed: Natural = option("Seed of all random draws.", 0)
     no_scores: bool = flag("Only learn: no cross-validation.")
     quiet: bool = flag("Say nothing until it is done.")
-    as_json: bool = options.json_flag("The card on stdout.")
+    as_json: bool = shared.json_flag("The card on stdout.")
 
 
 @typed_command("train", _TrainOptions)
-def train_command(given: _TrainOptions) -> None:
+def train_command(options: _TrainOptions) -> None:
     """Learn the five classes from labelled maps and measure how well they are recognised.
 
     Small networks on what is known of a map (with --columns any, one of eight convolutional layers
@@ -61,18 +63,18 @@ def train_command(given: _TrainOptions) -> None:
     """
     from headscope.experiments.map_classifier.annotation_session import Session
 
-    if given.without_bundled and not given.sessions:
+    if options.without_bundled and not options.sessions:
         raise click.UsageError("--without-bundled leaves nothing to learn from; give --labels")
-    sessions = [Session(folder) for folder in given.sessions]
+    sessions = [Session(folder) for folder in options.sessions]
     from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
 
-    parts = [] if given.without_bundled else [bundled_labels(given.columns)]
+    parts = [] if options.without_bundled else [bundled_labels(options.columns)]
     for note in (note for session in sessions for note in session.torn()):
         complain(note)
     parts += map(labels_of, sessions)
-    options.hold(given.output)
-    files, card, scores = (_learn_any if given.columns == "any" else _learn_marked)(
-        joined(parts), given
+    shared.hold(options.output)
+    files, card, scores = (_learn_any if options.columns == "any" else _learn_marked)(
+        joined(parts), options
     )
     if scores:
         from headscope.analyses.patterns.figure import confusion_figure
@@ -81,20 +83,20 @@ def train_command(given: _TrainOptions) -> None:
         pairs = [(title, score.confusion) for title, score in scores["network"].items()]
         figure = confusion_figure(pairs)
         for kind in ("svg", "png"):
-            save_picture(figure, given.output / f"confusion.{kind}")
-    last = f"classifier: {', '.join(str(given.output / name) for name in files)}"
-    tell(chain(_lines(scores), [last]), card if given.as_json else None)
+            save_picture(figure, options.output / f"confusion.{kind}")
+    last = f"classifier: {', '.join(str(options.output / name) for name in files)}"
+    tell(chain(_lines(scores), [last]), card if options.as_json else None)
 
 
-def _learn_marked(labelled: LabelledMaps, given: _TrainOptions) -> Learned:
+def _learn_marked(labelled: LabelledMaps, options: _TrainOptions) -> Learned:
     import numpy as np
 
     from headscope.analyses.patterns.measure_marked import FILES
     from headscope.core.whole_file import write_whole
     from headscope.experiments.map_classifier.marked_training import HELD_OUT, trained
 
-    network, card, scores, told = trained(labelled, **_how(given))
-    FILES.write(network, card, given.output)
+    network, card, scores, told = trained(labelled, **_how(options))
+    FILES.write(network, card, options.output)
     if told:
         arrays: dict[str, Any] = {"labels": labelled.labels}
         arrays |= {n.lower().replace("-", "_").replace(" ", "_"): p for n, p in told.items()}
@@ -103,25 +105,25 @@ def _learn_marked(labelled: LabelledMaps, given: _TrainOptions) -> Learned:
             with open(path, "wb") as file:
                 np.savez_compressed(file, **arrays)
 
-        write_whole(given.output / HELD_OUT, write)
+        write_whole(options.output / HELD_OUT, write)
     return (FILES.weights, FILES.card), card, scores
 
 
-def _learn_any(labelled: LabelledMaps, given: _TrainOptions) -> Learned:
+def _learn_any(labelled: LabelledMaps, options: _TrainOptions) -> Learned:
     from headscope.analyses.patterns.measure_network import FILES
     from headscope.experiments.map_classifier.classifier_training import trained
 
-    network, card, scores = trained(labelled, **_how(given))
-    FILES.write(network, card, given.output)
+    network, card, scores = trained(labelled, **_how(options))
+    FILES.write(network, card, options.output)
     return (FILES.weights, FILES.card), card, scores
 
 
-def _how(given: _TrainOptions) -> dict[str, Any]:
+def _how(options: _TrainOptions) -> dict[str, Any]:
     return {
-        "epochs": given.epochs,
-        "seed": given.seed,
-        "scored": not given.no_scores,
-        "tell": (lambda text: None) if given.quiet or given.as_json else say,
+        "epochs": options.epochs,
+        "seed": options.seed,
+        "scored": not options.no_scores,
+        "tell": (lambda text: None) if options.quiet or options.as_json else say,
     }
 
 
@@ -138,8 +140,8 @@ def _lines(scores: Scores) -> Iterator[str]:
 
 
 class _ApplyOptions(Options):
-    models: tuple[options.ModelName, ...] = argument(metavar="MODEL...")
-    output: Path = options.output_option(
+    models: tuple[shared.ModelName, ...] = argument(metavar="MODEL...")
+    output: Path = shared.output_option(
         "A run folder for each model and file, a table and a figure.",
         "classes",
         metavar="FOLDER",
@@ -153,7 +155,7 @@ class _ApplyOptions(Options):
         "special",
     )
     quiet: bool = flag("Say nothing until it is done.")
-    as_json: bool = options.json_flag()
+    as_json: bool = shared.json_flag()
     corpus: CorpusOptions = group("What to read")
     limit: Positive = option("Documents of each file that are read at most.", 200)
     max_length: Positive | None = option(
@@ -161,54 +163,52 @@ class _ApplyOptions(Options):
     )
     seed: Natural = option("Seed of all random draws.", 0)
     replicates: int = option("Groups of documents at most, for intervals.", 200)
-    loading: ModelOptions = group("The models")
+    loading: Loading = group("The models")
 
 
 @typed_command("apply", _ApplyOptions)
-def apply_command(given: _ApplyOptions) -> None:
+def apply_command(options: _ApplyOptions) -> None:
     """Tell the classes of every MODEL's maps on every file: Figure 2 of Kovaleva et al. (2019).
 
     \b
     headscope patterns apply demo --demo -o classes
     headscope patterns apply demo my-model --segments rte.jsonl --text wiki.txt -o classes
     """
-    corpora = dict(options.corpora_by_name(given.corpus, limit=given.limit))
-    meanwhile = (lambda text: None) if given.quiet or given.as_json else say
+    corpora = dict(shared.corpora_by_name(options.corpus, limit=options.limit))
+    meanwhile = (lambda text: None) if options.quiet or options.as_json else say
     for corpus in corpora.values():
-        for note in annotate(corpus, quiet=given.quiet):
+        for note in annotate(corpus, quiet=options.quiet):
             meanwhile(note)
-    options.hold(given.output)
+    shared.hold(options.output)
     runs: dict[tuple[str, str], Run] = {}
-    for model in dict.fromkeys(given.models):
-        for name, run in _runs(model, corpora, given):
+    for model in dict.fromkeys(options.models):
+        for name, run in _runs(model, corpora, options):
             runs[model, name] = run
             meanwhile(_sentence(model, name, run))
-    table, figures = _written(runs, given.output)
+    table, figures = _written(runs, options.output)
     summary = {
         "table": str(table),
         "figures": [str(path) for path in figures],
         "runs": [str(run.path) for run in runs.values()],
     }
-    tell([f"table: {table}", f"figure: {figures[-1]}"], summary if given.as_json else None)
+    tell([f"table: {table}", f"figure: {figures[-1]}"], summary if options.as_json else None)
 
 
 def _runs(
-    model: str, corpora: Mapping[str, Corpus], given: _ApplyOptions
+    model: str, corpora: Mapping[str, Corpus], options: _ApplyOptions
 ) -> Iterator[tuple[str, Run]]:
     """(name of the corpus, run) of one model."""
     from headscope.model.model import load
     from headscope.run.atlas import atlas
     from headscope.run.settings import Settings
 
-    loaded = load(model, **asdict(given.loading))
-    own: dict[str, Any] = {"columns": given.columns}
-    if given.classifier:
-        own["classifier"] = str(given.classifier)
-    settings = options.settings_from(
-        Settings, given, analyses=("patterns",), options={"patterns": own}
-    )
+    loaded = load(model, **asdict(options.loading))
+    own: dict[str, Any] = {"columns": options.columns}
+    if options.classifier:
+        own["classifier"] = str(options.classifier)
+    settings = Settings.of(options, analyses=("patterns",), options={"patterns": own})
     for name, corpus in corpora.items():
-        folder = given.output / "runs" / f"{_plain(model)}--{_plain(name)}"
+        folder = options.output / "runs" / f"{_plain(model)}--{_plain(name)}"
         yield name, atlas(loaded, corpus, output=folder, settings=settings, control=None)
 
 

@@ -12,7 +12,8 @@ import click
 
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
-from headscope.cli.typed_command import Options, argument, option, typed_command
+from headscope.cli.typed_command import typed_command
+from headscope.core.options import Options, argument, option
 from headscope.errors import InputError, RunFolderError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class _ReportOptions(Options):
 
 
 @typed_command("report", _ReportOptions)
-def report_command(given: _ReportOptions) -> None:
+def report_command(options: _ReportOptions) -> None:
     """Rebuild report.html, figures and tables of the run folder RUN from atlas.nc alone.
 
     A run of several processes (atlas --shard) that lacks nothing but its end is finished first; for
@@ -41,19 +42,19 @@ def report_command(given: _ReportOptions) -> None:
     from headscope.run.run_status import all_shards_there
     from headscope.run.store import RunFolder, open_run
 
-    folder = RunFolder(given.run)
+    folder = RunFolder(options.run)
     if not (folder.manifest() or {}).get("results_sha256") and all_shards_there(folder):
         _finish(folder)
-    run = open_run(given.run)
+    run = open_run(options.run)
     report = run.report()
-    summary, lines = {"run": str(given.run), "report": str(report)}, [f"report: {report}"]
-    if given.paper is not None:
+    summary, lines = {"run": str(options.run), "report": str(report)}, [f"report: {report}"]
+    if options.paper is not None:
         from headscope.report.paper import write_for_paper
 
-        written = write_for_paper(run, given.paper)
-        lines.append(f"for a paper: {len(written)} files in {given.paper}")
-        summary["paper"] = str(given.paper)
-    tell(lines, summary if given.as_json else None)
+        written = write_for_paper(run, options.paper)
+        lines.append(f"for a paper: {len(written)} files in {options.paper}")
+        summary["paper"] = str(options.paper)
+    tell(lines, summary if options.as_json else None)
 
 
 def _finish(folder: RunFolder) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from headscope.cli import options
-from headscope.cli.options import ModelOptions, Natural, Positive
+from headscope.cli import options as shared
 from headscope.cli.terminal_output import tell
-from headscope.cli.typed_command import Options, argument, flag, group, option, run_command, several
+from headscope.cli.typed_command import run_command
+from headscope.core.options import flag
+from headscope.papers.reproduce import ReproduceRequest, reproduce
 
 if TYPE_CHECKING:
     from headscope.papers.page import PaperOutcome
@@ -21,40 +21,13 @@ if TYPE_CHECKING:
 WIDTH = 58  # characters of a claim in the summary
 
 
-class _ReproduceOptions(Options):
-    paper: Literal[
-        "clark2019", "kovaleva2019", "kobayashi2020", "olsson2022", "wang2023", "wu2024"
-    ] = argument(metavar="PAPER")
-    data: tuple[str, ...] = several(
-        "Data of a kind: text, segments, treebank, coref, frames, glue, checkpoints, probe_train, "
-        "probe_test, words, frequency, alignment, translator; repeatable.",
-        metavar="KEY=PATH",
-        heading="What to read",
-    )
-    substitutes: Path | None = option(
-        "A folder with public data sets, found by their file names.", metavar="DIR"
-    )
-    limit: Positive | None = option("Documents, or examples, of each part at most.")
-    model: str | None = option(
-        "Hub id, local folder or `demo`; by default the paper’s own.", heading="The model"
-    )
-    loading: ModelOptions = group()
-    output: Path = options.output_option(
-        "Folder for the page and the runs; re-running resumes.", "{paper}", metavar="OUT"
-    )
-    seed: Natural = option("Seed of all random draws.", 0)
-    control: str = options.control_option("the lines")
-    replicates: Natural = option("Groups of documents at most, for intervals.", 200)
-    threads: Positive | None = option("Threads; by default all cores.")
-    overwrite: bool = flag("Replace the runs of another model in OUT.")
-    keep_shards: bool = flag("Leave the shards of finished runs beside their results.")
-    no_report: bool = flag("Only the paper’s page; `headscope report` makes the runs’.")
+class _ReproduceOptions(ReproduceRequest, heading="How to run"):
     quiet: bool = flag("Do not say what is being run.")
-    as_json: bool = options.json_flag("All lines on stdout, for a machine.")
+    as_json: bool = shared.json_flag("All lines on stdout, for a machine.")
 
 
 @run_command("reproduce", _ReproduceOptions)
-def reproduce_command(given: _ReproduceOptions) -> None:
+def reproduce_command(options: _ReproduceOptions) -> None:
     """Run everything that PAPER measured, and hold its numbers and claims against ours.
 
     PAPER is clark2019, kovaleva2019 or kobayashi2020; of decoders olsson2022, wang2023 or wu2024.
@@ -68,26 +41,13 @@ def reproduce_command(given: _ReproduceOptions) -> None:
     headscope reproduce clark2019 --substitutes public-data -o clark
     headscope reproduce kovaleva2019 --model ./my-model --data glue=glue --limit 500 -o kovaleva
     """
-    from headscope.papers.paper_data import find_data
+    own: dict[str, Any] = {"command": shlex.join(shared.command_line())}
+    if not (options.quiet or options.as_json):
+        own["tell"] = partial(click.echo, err=True)
+    outcome = reproduce(**vars(ReproduceRequest.of(options, **own)))
+    from headscope.papers.run_paper import summary
 
-    data = find_data(given.data, given.substitutes)
-    from headscope.papers.run_paper import find_paper, reproduced, summary
-    from headscope.papers.workspace import Workspace
-
-    paper = find_paper(given.paper)
-    quiet = given.quiet or given.as_json
-    workspace = options.settings_from(
-        Workspace,
-        given,
-        model_name=given.model or paper.model,
-        data=data,
-        folder=given.output,
-        loading=asdict(given.loading),
-        reports=not given.no_report,
-        tell=(lambda text: None) if quiet else lambda text: click.echo(text, err=True),
-    )
-    outcome = reproduced(paper, workspace, command=shlex.join(options.command_line()))
-    tell(_lines(outcome), summary(outcome) if given.as_json else None)
+    tell(_lines(outcome), summary(outcome) if options.as_json else None)
     if outcome.failed:
         click.get_current_context().exit(1)
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import click
-
 from headscope.cli.options import (
     AnalysisOptions,
     CorpusRunOptions,
     RunOptions,
-    comma_separated,
     read_corpus,
-    settings_from,
 )
 from headscope.cli.terminal_output import complain
-from headscope.cli.typed_command import option
+from headscope.core.options import comma_separated
 from headscope.errors import InputError
-from headscope.run.processes import check_shard
+from headscope.run.execution import Sharing
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
@@ -30,38 +25,34 @@ if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
-def asked_corpus(given: CorpusRunOptions) -> Corpus:
+def asked_corpus(options: CorpusRunOptions) -> Corpus:
     """The corpus of a run; raises InputError for --relations that a treebank does not have."""
-    corpus = read_corpus(given.corpus, limit=given.limit)
-    if given.asked.relations and not given.corpus.annotate:
+    corpus = read_corpus(options.corpus, limit=options.limit)
+    if options.asked.relations and not options.corpus.annotate:
         from headscope.corpus.contents import check_relations
 
-        fold = given.asked.subtypes == "fold"
-        check_relations(corpus, given.asked.relations, fold=fold, limit=given.limit)
+        fold = options.asked.subtypes == "fold"
+        check_relations(corpus, options.asked.relations, fold=fold, limit=options.limit)
     return corpus
 
 
-def run_settings(given: CorpusRunOptions, *models: str) -> Settings:
+def run_settings(options: CorpusRunOptions, *models: str) -> Settings:
     """The settings of a run over a corpus; InputError for longer inputs than these models take."""
     from headscope.model.request import refuse_length
     from headscope.run.settings import Settings
 
     for model in models:
-        refuse_length(model, given.lengths.max_length)
-    names = None if given.asked.analyses is None else comma_separated(given.asked.analyses)
-    return settings_from(
-        Settings,
-        given,
-        given.batches,
-        given.chance,
-        given.lengths,
+        refuse_length(model, options.max_length)
+    names = None if options.asked.analyses is None else comma_separated(options.asked.analyses)
+    return Settings.of(
+        options,
         analyses=names,
-        options=analysis_options(given.asked, names),
+        options=analysis_options(options.asked, names),
     )
 
 
 def analysis_options(
-    given: AnalysisOptions, analyses: Sequence[str] | None
+    wanted: AnalysisOptions, analyses: Sequence[str] | None
 ) -> dict[str, dict[str, Any]]:
     """What --set, --relations, --subtypes and --measure say together: {analysis: {option: value}}.
 
@@ -70,10 +61,10 @@ def analysis_options(
     """
     from headscope.run.analysis import choose, measured_questions
 
-    options = parse_options(given.options)
+    options = parse_options(wanted.options)
     names = choose(None if analyses is None else tuple(analyses))
     for name in ("relations", "subtypes", "measure"):
-        value = getattr(given, name)
+        value = getattr(wanted, name)
         if value is None:
             continue
         takers = [asked.name for asked in measured_questions() if name in asked.options]
@@ -91,10 +82,10 @@ def analysis_options(
     return options
 
 
-def parse_options(given: Sequence[str]) -> dict[str, dict[str, Any]]:
+def parse_options(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
     """`--set flow.layers=3` as {"flow": {"layers": 3}}."""
     options: dict[str, dict[str, Any]] = {}
-    for text in given:
+    for text in texts:
         place, equals, value = text.partition("=")
         analysis, dot, name = place.partition(".")
         if not (equals and dot and analysis and name):
@@ -114,30 +105,8 @@ def _parsed(text: str) -> Any:
     return text
 
 
-class _Shard(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
-    name = "shard"
-
-    def convert(self, value: str, *_: object) -> tuple[int, int]:
-        """The two numbers; InputError for anything else."""
-        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", value)
-        if not found:
-            raise InputError(f"--shard is {value!r}; wanted I/N, say 1/4 to 4/4")
-        return int(found[1]), int(found[2])
-
-
-class SharedRunOptions(RunOptions):
+class SharedRunOptions(Sharing, RunOptions, heading="How to run"):
     """The same, of a command whose work processes can share."""
-
-    shard: tuple[int, int] | None = option(
-        "Process I of N, from 1, that fill one run folder together, started anywhere: it begins "
-        "with its share and helps with what is left.",
-        type=_Shard(),
-        metavar="I/N",
-    )
-
-    def __post_init__(self) -> None:
-        """Raise InputError for a share that is none, or does not go with --overwrite."""
-        check_shard(self.shard, workers=1, overwrite=self.overwrite)
 
     def reporting(self, run: Run) -> Self:
         """The same without a report where another process writes it, or is still there."""

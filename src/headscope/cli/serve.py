@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from headscope.cli.options import ModelOptions, json_flag
+from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import complain, say, tell
-from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
+from headscope.cli.typed_command import group, typed_command
+from headscope.core.options import Options, argument, flag, option
 from headscope.errors import HeadscopeError
+from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.serve.server import LiveServer
@@ -35,12 +37,12 @@ class _ServeOptions(Options):
     )
     clients: Annotated[int, click.IntRange(1, 1000)] = option("Pages that may wait at once.", 32)
     no_browser: bool = flag("Only print the address of the page.")
-    loading: ModelOptions = group()
+    loading: Loading = group()
     as_json: bool = json_flag("The address as JSON on stdout.")
 
 
 @typed_command("serve", _ServeOptions)
-def serve_command(given: _ServeOptions) -> None:
+def serve_command(options: _ServeOptions) -> None:
     """Serve a page to type in: every head of MODEL, live; switch heads off, and see what changes.
 
     Of a run folder RUN its report and pages are served too, and its model is the one to type into.
@@ -58,36 +60,36 @@ def serve_command(given: _ServeOptions) -> None:
     from headscope.serve.app import live_app
     from headscope.serve.server import LiveServer, bound
 
-    with closing(bound(given.host, given.port)) as own:
+    with closing(bound(options.host, options.port)) as own:
         app = live_app(
-            given.what,
-            longest=given.longest,
-            text=given.text,
-            pair=given.text_b or "",
-            clients=given.clients,
-            **asdict(given.loading),
+            options.what,
+            longest=options.longest,
+            text=options.text,
+            pair=options.text_b or "",
+            clients=options.clients,
+            **asdict(options.loading),
         )
-        server = LiveServer(app, own, host=given.host)
-        _warn(given, server)
-        server.run(partial(_tell, given, server))
-    if not given.as_json:
+        server = LiveServer(app, own, host=options.host)
+        _warn(options, server)
+        server.run(partial(_tell, options, server))
+    if not options.as_json:
         say("ended")
 
 
-def _warn(given: _ServeOptions, server: LiveServer) -> None:
-    if given.port not in (0, server.port):
-        complain(f"port {given.port} is in use: {server.port} is taken instead")
+def _warn(options: _ServeOptions, server: LiveServer) -> None:
+    if options.port not in (0, server.port):
+        complain(f"port {options.port} is in use: {server.port} is taken instead")
     if server.guard.everywhere:
         complain(
-            f"--host {given.host}: whoever reaches this machine and has the address can use the "
+            f"--host {options.host}: whoever reaches this machine and has the address can use the "
             "page, and nothing is encrypted"
         )
     if server.app.absent:
         complain(server.app.absent)
 
 
-def _tell(given: _ServeOptions, server: LiveServer) -> None:
+def _tell(options: _ServeOptions, server: LiveServer) -> None:
     lines = [f"live page: {server.address}", "Ctrl-C ends it; nothing is written"]
-    tell(lines, {"address": server.address} if given.as_json else None)
-    if not given.no_browser:
+    tell(lines, {"address": server.address} if options.as_json else None)
+    if not options.no_browser:
         click.launch(server.address)

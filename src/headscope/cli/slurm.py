@@ -15,7 +15,8 @@ import click
 
 from headscope.cli.options import Positive
 from headscope.cli.terminal_output import say
-from headscope.cli.typed_command import Options, argument, flag, option, typed_command
+from headscope.cli.typed_command import typed_command
+from headscope.core.options import Options, argument, flag, option
 from headscope.errors import HeadscopeError, InputError
 from headscope.run.processes import DIVIDED, check_shard
 
@@ -40,7 +41,7 @@ Plain = Annotated[str, _Plain()]
 
 class _SlurmOptions(Options):
     command: tuple[str, ...] = argument(
-        default=(), metavar="COMMAND MODEL ...", type=click.UNPROCESSED
+        default=(), many=True, metavar="COMMAND MODEL ...", type=click.UNPROCESSED
     )
     tasks: Positive = option("Tasks of the array.", 16)
     time: Plain | None = option("Time limit of a task, say 4:00:00.")
@@ -52,7 +53,7 @@ class _SlurmOptions(Options):
 
 
 @typed_command("slurm", _SlurmOptions)
-def slurm_command(given: _SlurmOptions) -> None:
+def slurm_command(options: _SlurmOptions) -> None:
     """Print an array script for Slurm that runs `headscope COMMAND ...` in several tasks.
 
     COMMAND is atlas, zoo, ablate, importance or probe; all that it takes is given as there. A task
@@ -63,18 +64,18 @@ def slurm_command(given: _SlurmOptions) -> None:
     headscope slurm atlas bert-base-uncased --text wiki.txt -o run --tasks 64 --time 4:00:00
     headscope slurm atlas my-model --text wiki.txt -o run --tasks 8 --gpus 1 --device cuda --submit
     """
-    _check(given.command, given.tasks)
+    _check(options.command, options.tasks)
     script = array_script(
-        given.command,
-        tasks=given.tasks,
+        options.command,
+        tasks=options.tasks,
         folder=Path.cwd(),
-        time=given.time,
-        mem=given.mem,
-        cpus_per_task=given.cpus,
-        gpus=given.gpus,
-        partition=given.partition,
+        time=options.time,
+        mem=options.mem,
+        cpus_per_task=options.cpus,
+        gpus=options.gpus,
+        partition=options.partition,
     )
-    say(_submitted(script) if given.submit else script.rstrip())
+    say(_submitted(script) if options.submit else script.rstrip())
 
 
 # What is not its own is the other command's, and is read by it.
@@ -87,8 +88,8 @@ def array_script(words: Sequence[str], *, tasks: int, folder: Path, **asked: Any
     folder  where the tasks start
     asked   options of sbatch; None for those that are left to the cluster
     """
-    given = {name.replace("_", "-"): value for name, value in asked.items() if value is not None}
-    wanted = {"job-name": "headscope", "array": f"1-{tasks}", **given}
+    options = {name.replace("_", "-"): value for name, value in asked.items() if value is not None}
+    wanted = {"job-name": "headscope", "array": f"1-{tasks}", **options}
     lines = [f"#SBATCH --{name}={value}" for name, value in wanted.items()]
     command = shlex.join([sys.executable, "-m", "headscope", words[0], "--quiet"])
     end = list(words).index("--") if "--" in words else len(words)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
-from headscope.cli.typed_command import Options, argument, typed_command
+from headscope.cli.typed_command import typed_command
+from headscope.core.options import Options, argument
 
 
 class _StatusOptions(Options):
@@ -13,7 +14,7 @@ class _StatusOptions(Options):
 
 
 @typed_command("status", _StatusOptions)
-def status_command(given: _StatusOptions) -> None:
+def status_command(options: _StatusOptions) -> None:
     """Tell how far the run folder RUN is: shards done, rate, time left, and each process.
 
     A process that was killed, or that has been silent for two minutes, is dead; its shards are
@@ -21,5 +22,5 @@ def status_command(given: _StatusOptions) -> None:
     """
     from headscope.run.run_status import run_status
 
-    status = run_status(given.run)
-    tell(status.lines(), status.as_dict() if given.as_json else None)
+    status = run_status(options.run)
+    tell(status.lines(), status.as_dict() if options.as_json else None)

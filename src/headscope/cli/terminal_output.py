@@ -64,7 +64,7 @@ def prepare() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def heads_given(option: str, *names: str) -> tuple[Head, ...]:
+def heads_given(option: str, *names: Head | str) -> tuple[Head, ...]:
     """(layer, head) from 0 of each name; stderr tells what was understood, counted in both ways.
 
     raises  InputError for what is no head

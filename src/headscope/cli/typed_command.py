@@ -1,25 +1,21 @@
-"""Commands whose options are declared once, as the fields of a class.
+"""Commands whose options are declared once, as the fields of a class: see `core.options`.
 
-    class LengthOptions(Options):
-        max_length: Positive | None = option("Tokens of an input.")
-        long: Literal["window", "skip", "error"] = option("What to do else.", "window")
-
-The name of a field gives the option's (`--max-length`), its annotation the type. A field whose type
-is such a class is a group of options. Help shows the fields in their order; a heading holds for its
-field and for those after it. The command is handed one value of the class.
+The name of a field gives the option's (`--max-length`), its annotation the type. Help shows the
+fields below their headings. The command is handed one value of the class.
 """
 
 import re
-import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 
+from headscope.core.options import MOST, Declared, Options, declared, type_of
 from headscope.core.progress import Phases, begin, showing
 from headscope.errors import InputError, RunStopped, did_you_mean
 
@@ -30,117 +26,76 @@ USUAL = (
     "atlas", "versus_text", "heads", "sequences", "length", "prompts", "svg",
     "output", "analyses", "limit", "overwrite", "device",
 )  # fmt: skip
+# In which order the headings of a help stand; others follow.
+HEADINGS = (
+    "The result", "The data", "The session", "The examples of a task", "The task", "What to read",
+    "Or any text", "The probes", "Features", "Which heads go", "What is switched off",
+    "What to compute", "The training", "Lengths", "How sure", "The model", "The models",
+    "How to run",
+)  # fmt: skip
 MOST_FIRST, MANY = 10, 15
-MOST = 2**63 - 1  # what random generators and files of results take
 FILE = click.Path(path_type=Path)
 
 
-def option(
-    text: str,
-    default: Any = None,
-    *,
-    names: str = "",
-    required: bool = False,
-    heading: str = "",
-    before: str = "",
-    usual: str = "",
-    **settings: Any,
-) -> Any:
-    """A field that is an option of the command line.
-
-    text      its help
-    names     as they are typed, say "-o --output"; by default the field's name
-    heading   of the help page, from this field on
-    before    the inherited field before which it stands in the help; by default it is the last
-    usual     of a path: what it is by default, made of other fields and printed: atlas-{model}
-    settings  for click.Option: metavar, type, show_default
-    """
-    settings |= {"help": text, "param_decls": names.split()}
-    if usual:
-        settings["show_default"] = re.sub(r"\{(\w+)\}", lambda field: field[1].upper(), usual)
-    metadata = {"settings": settings, "heading": heading, "before": before, "usual": usual}
-    return field(metadata=metadata) if required else field(default=default, metadata=metadata)
-
-
-def flag(text: str, *, names: str = "") -> Any:
-    """A field that is a switch, off by default."""
-    return option(text, names=names, default=False)
-
-
-def several(text: str, **settings: Any) -> Any:
-    """A field that is an option which may be repeated, none by default."""
-    return option(text, default=(), **settings)
-
-
-def argument(*, default: Any = MISSING, **settings: Any) -> Any:
-    """A field that is an argument of the command; with a default it may be left out.
-
-    settings  for click.Argument: metavar
-    """
-    return field(default=default, metadata={"settings": settings, "argument": True})
-
-
 def group(heading: str = "", *, before: str = "") -> Any:
-    """A field whose type is a class of options; `heading` and `before` as for `option`."""
-    return field(metadata={"heading": heading, "before": before})
+    """A field whose type is a class of options."""
+    how = Declared("", "group", heading=heading, before=before)
+    return field(metadata={"declared": how})
 
 
-@typing.dataclass_transform(kw_only_default=True, frozen_default=True)
-class Options:
-    """The options of a command, or a group of them; what derives from it is a frozen dataclass."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    def __init_subclass__(cls) -> None:
-        dataclass(frozen=True, kw_only=True)(cls)
-
-
-Given = TypeVar("Given", bound=Options)
+Kind = TypeVar("Kind", bound=Options)
 
 
 def typed_command(
-    name: str, kind: type[Given], *, stopped: str | None = None
-) -> Callable[[Callable[[Given], None]], click.Command]:
+    name: str,
+    kind: type[Kind],
+    *,
+    stopped: str | None = None,
+    headings: Mapping[str, str] | None = None,
+) -> Callable[[Callable[[Kind], None]], click.Command]:
     """Make a command of a function that takes the parsed options; its docstring is the help.
 
-    kind     declares arguments and options
-    stopped  what Ctrl-C says of how to go on, of a command that computes a run; else None
+    kind      declares arguments and options
+    stopped   what Ctrl-C says of how to go on, of a command that computes a run; else None
+    headings  other names for headings of the help
     """
 
-    def made(function: Callable[[Given], None]) -> click.Command:
-        declared = list(_parameters(kind))
-
+    def made(function: Callable[[Kind], None]) -> click.Command:
         def callback(**values: Any) -> None:
             _check_size(values)
-            given = _value(kind, values | _usual_places(kind, values))
-            click.get_current_context().with_resource(_progress(given))
+            options = _value(kind, values | _usual_places(kind, values))
+            click.get_current_context().with_resource(_progress(options))
             if stopped is None:
-                function(given)
+                function(options)
                 return
             from headscope.run.memory import keep_few_products, keep_freed_memory
 
             keep_freed_memory()
             keep_few_products()
             try:
-                function(given)
+                function(options)
             except KeyboardInterrupt as error:  # before, between or after the shards
                 raise RunStopped(f"stopped; {stopped}") from error
 
+        below = [
+            ((headings or {}).get(heading, heading), parameter)
+            for heading, parameter in _parameters(kind)
+        ]
         return TypedCommand(
             name,
             callback=callback,
-            params=[parameter for _, parameter in declared],
+            params=[parameter for _, parameter in below],
             help=function.__doc__,
-            headings={str(parameter.name): heading for heading, parameter in declared if heading},
+            headings={str(parameter.name): heading for heading, parameter in below if heading},
         )
 
     return made
 
 
 @contextmanager
-def _progress(given: Options) -> Iterator[None]:
-    """What is told of phases is shown, unless --quiet; one that can be quiet begins to load."""
-    quiet = getattr(given, "quiet", getattr(getattr(given, "how", None), "quiet", None))
+def _progress(options: Options) -> Iterator[None]:
+    """Phases are shown, unless --quiet; a command that can be quiet begins to load."""
+    quiet = getattr(options, "quiet", getattr(getattr(options, "how", None), "quiet", None))
     with showing(None if quiet else Phases()):
         if quiet is False:
             begin("load")
@@ -155,16 +110,16 @@ def _check_size(values: Mapping[str, Any]) -> None:
 
 
 def _usual_places(kind: type[Options], values: Mapping[str, Any]) -> dict[str, Path]:
-    """The paths that were not given and have a default made of other fields; each is printed."""
+    """The paths that nobody named, and whose default other fields make; each is printed."""
     last = {
         name: Path(value).absolute().name
         for name, value in values.items()
         if isinstance(value, str)
     }
     places = {
-        each.name: Path(each.metadata["usual"].format_map(last))
+        each.name: Path(how.usual.format_map(last))
         for each in fields(kind)
-        if each.metadata.get("usual") and values[each.name] is None
+        if (how := declared(each)) and how.usual and values[_place(each, how)] is None
     }
     for name, place in places.items():
         click.echo(f"headscope: --{name} {place}", err=True)
@@ -211,9 +166,10 @@ class TypedCommand(click.Command):
             if isinstance(parameter, click.Option) and record is not None:
                 heading = FIRST if name in first else self.headings.get(name, other)
                 rows.setdefault(heading, []).append(record)
-        for heading, records in rows.items():
+        known = [FIRST, *HEADINGS]
+        for heading in sorted(rows, key=lambda h: known.index(h) if h in known else len(known)):
             with formatter.section(heading):
-                formatter.write_dl(records)
+                formatter.write_dl(rows[heading])
 
 
 def spread(args: Sequence[str], parameters: Sequence[click.Parameter]) -> list[str]:
@@ -249,57 +205,100 @@ def spread(args: Sequence[str], parameters: Sequence[click.Parameter]) -> list[s
 
 def _parameters(kind: type[Options]) -> Iterator[tuple[str, click.Parameter]]:
     """(heading, parameter) of each field, groups opened."""
-    hints, heading = typing.get_type_hints(kind, include_extras=True), ""
     for each in _in_order(kind):
-        hint, heading = hints[each.name], each.metadata.get("heading") or heading
-        if _is_group(hint):
-            yield from ((heading, parameter) for _, parameter in _parameters(hint))
+        how, heading = declared(each), kind.headings[each.name]
+        if how is None or how.kind == "keyword":
+            continue
+        if how.kind == "group":
+            inner = _parameters(type_of(kind, each.name))
+            yield from ((heading, parameter) for _, parameter in inner)
         else:
-            yield heading, _parameter(each, hint)
+            yield heading, _parameter(each, how, kind)
 
 
 def _in_order(kind: type[Options]) -> list[Field[Any]]:
     ordered: list[Field[Any]] = []
     for each in fields(kind):
         names = [field.name for field in ordered]
-        before = each.metadata.get("before")
+        how = declared(each)
+        before = how.before if how else ""
         ordered.insert(names.index(before) if before else len(names), each)
     return ordered
 
 
-def _is_group(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, Options)
-
-
-def _parameter(each: Field[Any], hint: Any) -> click.Parameter:
-    many = get_origin(hint) is tuple
-    one = get_args(hint)[0] if many or type(None) in get_args(hint) else hint
-    settings = {"type": _click_type(one), **each.metadata["settings"]}
-    if each.default not in (MISSING, None, ()) and one is not bool:
-        settings["default"] = each.default
-    required = each.default is MISSING
-    if each.metadata.get("argument"):
+def _parameter(each: Field[Any], how: Declared, kind: type[Options]) -> click.Parameter:
+    many, default = how.many, each.default
+    hint = None if how.reads or how.type else type_of(kind, each.name)
+    if how.reads is None and get_origin(hint) is tuple:
+        many, hint = True, get_args(hint)[0]
+    settings: dict[str, Any] = {"type": how.type or _click_type(hint, how), "metavar": how.metavar}
+    if not many and how.reads is not None and isinstance(default, tuple):
+        default = ",".join(default)
+    if default not in (MISSING, None, ()) and hint is not bool:
+        settings["default"] = default
+    required = not how.usual and each.default is each.default_factory is MISSING
+    if how.kind == "argument":
         return click.Argument([each.name], required=required, nargs=-1 if many else 1, **settings)
-    names = settings.pop("param_decls") or [f"--{each.name.replace('_', '-')}"]
-    if one is bool:
-        settings = {"help": settings["help"], "is_flag": True}
-    settings = {"show_default": True, **settings}
-    return click.Option([*names, each.name], required=required, multiple=many, **settings)
+    names = how.names.split() or [f"--{'no-' * bool(how.off)}{each.name.replace('_', '-')}"]
+    if hint is bool:
+        value = {"flag_value": False, "default": True} if each.default else {}
+        settings = {"is_flag": True, "show_default": False, **value}
+    if how.usual:
+        settings["show_default"] = re.sub(r"\{(\w+)\}", partial(_shown, kind), how.usual)
+    shown = how.shown and hint is not bool and default != ""
+    settings = {"show_default": shown, "help": how.off or how.text, **settings}
+    return click.Option([*names, _place(each, how)], required=required, multiple=many, **settings)
 
 
-def _click_type(kind: Any) -> Any:
-    if get_origin(kind) is Annotated:
-        return get_args(kind)[1]
-    if get_origin(kind) is Literal:
-        return click.Choice(get_args(kind))
-    return FILE if kind is Path else kind
+def _place(each: Field[Any], how: Declared) -> str:
+    """What click calls a parameter: its own long name, which two groups of options cannot share."""
+    return how.names.split()[-1].strip("-").replace("-", "_") if how.names else each.name
 
 
-def _value(kind: type[Given], values: Mapping[str, Any]) -> Given:
-    hints = typing.get_type_hints(kind)
+def _shown(kind: type[Options], name: re.Match[str]) -> str:
+    """What stands for the value of a field in the help."""
+    how = declared(kind.__dataclass_fields__[name[1]])
+    return (how and how.kind == "argument" and how.metavar) or name[1].upper()
+
+
+class Read(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
+    """Reads a value by a function of the text."""
+
+    name = "text"
+
+    def __init__(self, reads: Callable[[str], Any]) -> None:
+        self.reads = reads
+
+    def convert(self, value: Any, *_: object) -> Any:
+        """The value of what is typed."""
+        return self.reads(value) if isinstance(value, str) else value
+
+
+def _click_type(hint: Any, how: Declared) -> Any:
+    if how.reads is not None:
+        return FILE if how.reads is Path else Read(how.reads)
+    if get_origin(hint) is Annotated:
+        return get_args(hint)[1]
+    if get_origin(hint) is Literal:
+        return click.Choice(get_args(hint))
+    if get_origin(hint) in (Union, UnionType):
+        return _click_type(Path if Path in (kinds := get_args(hint)) else kinds[0], how)
+    if how.least is not None:
+        return (
+            click.IntRange(int(how.least))
+            if hint is int
+            else click.FloatRange(how.least, min_open=how.above)
+        )
+    return FILE if hint is Path else hint
+
+
+def _value(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
     return kind(
         **{
-            name: _value(hints[name], values) if _is_group(hints[name]) else values[name]
-            for name in kind.__dataclass_fields__
+            each.name: _value(type_of(kind, each.name), values)
+            if how.kind == "group"
+            else values[_place(each, how)]
+            for each in fields(kind)
+            if (how := declared(each)) and how.kind != "keyword"
         }
     )

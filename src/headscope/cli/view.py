@@ -12,15 +12,15 @@ import click
 
 from headscope.cli.options import (
     ModelName,
-    ModelOptions,
     Positive,
     check_parent,
-    comma_separated,
     json_flag,
 )
 from headscope.cli.terminal_output import heads_given, tell
-from headscope.cli.typed_command import Options, argument, group, option, typed_command
+from headscope.cli.typed_command import group, typed_command
+from headscope.core.options import Options, argument, comma_separated, option
 from headscope.errors import InputError
+from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.views.view_text import View
@@ -68,12 +68,12 @@ class _ViewOptions(Options):
         "Which attention of an encoder-decoder the figure shows."
     )
     query: Positive | None = option("For --picture neurons: the query token, from 1.")
-    loading: ModelOptions = group()
+    loading: Loading = group()
     as_json: bool = json_flag()
 
 
 @typed_command("view", _ViewOptions)
-def view_command(given: _ViewOptions) -> None:
+def view_command(options: _ViewOptions) -> None:
     """Show what every head of MODEL looks at in TEXT, or in TEXT and TEXT_B.
 
     TEXT_B is the second segment; for an encoder-decoder, what the decoder reads.
@@ -83,65 +83,65 @@ def view_command(given: _ViewOptions) -> None:
     headscope view demo "The cat sat." -o cat.html --versus-text "The dog sat."
     headscope view demo "The cat sat on the mat." -o cat.html --svg cat.svg --heads 3-9,3-1
     """
-    if not given.text.strip():
+    if not options.text.strip():
         raise click.UsageError("found an empty TEXT; wanted something to read")
-    check_parent(given.output, given.svg, given.png)
-    chosen = heads_given("--heads", *comma_separated(given.heads))
-    named = given.detail not in ("auto", "all", "none")
-    heads = comma_separated(given.detail) if named else ()
-    detail = heads_given("--detail", *heads) or given.detail
-    opened = None if given.opened is None else heads_given("--open", given.opened)[0]
-    window = _window(given.window)
+    check_parent(options.output, options.svg, options.png)
+    chosen = heads_given("--heads", *comma_separated(options.heads))
+    named = options.detail not in ("auto", "all", "none")
+    heads = comma_separated(options.detail) if named else ()
+    detail = heads_given("--detail", *heads) or options.detail
+    opened = None if options.opened is None else heads_given("--open", options.opened)[0]
+    window = _window(options.window)
     from headscope.analyses.flow import check_methods
 
-    flow = () if given.flow is None else check_methods(given.flow.split(","), also=["max_flow"])
-    if given.measure not in (known := ("attention", "weighted_norm", *flow)):
-        raise InputError(f"--measure {given.measure!r}; wanted one of {', '.join(known)}")
+    flow = () if options.flow is None else check_methods(options.flow.split(","), also=["max_flow"])
+    if options.measure not in (known := ("attention", "weighted_norm", *flow)):
+        raise InputError(f"--measure {options.measure!r}; wanted one of {', '.join(known)}")
     from headscope.model.model import load
     from headscope.views.view_text import view
 
-    loading, other = asdict(given.loading), given.versus_model
+    loading, other = asdict(options.loading), options.versus_model
     shown = view(
-        load(given.model, **loading),
-        given.text,
-        given.text_b,
-        atlas=given.atlas,
+        load(options.model, **loading),
+        options.text,
+        options.text_b,
+        atlas=options.atlas,
         window=window,
         detail=detail,
         versus_model=load(other, **loading) if other else None,
-        versus_text=given.versus_text,
+        versus_text=options.versus_text,
         flow=flow,
         head=opened,
     )
-    _draw(shown, chosen, given)  # first: what cannot be drawn leaves no page behind
-    path = shown.save(given.output or Path(tempfile.mkdtemp(prefix="headscope-"), "view.html"))
-    if given.output is None:
+    _draw(shown, chosen, options)  # first: what cannot be drawn leaves no page behind
+    path = shown.save(options.output or Path(tempfile.mkdtemp(prefix="headscope-"), "view.html"))
+    if options.output is None:
         click.launch(path.as_uri())
     tokens, size = [len(side) for side in shown.shown.sides], path.stat().st_size
     summary = {"view": str(path), "tokens": tokens, "bytes": size}
     lines = filter(None, [f"view: {path}", shown.shown.left_out])
-    tell(lines, summary if given.as_json else None)
+    tell(lines, summary if options.as_json else None)
 
 
-def _draw(shown: View, heads: Sequence[tuple[int, int]], given: _ViewOptions) -> None:
-    files = [file for file in (given.svg, given.png) if file]
+def _draw(shown: View, heads: Sequence[tuple[int, int]], options: _ViewOptions) -> None:
+    files = [file for file in (options.svg, options.png) if file]
     if not files:
         return
     from headscope.draw.saving import save_picture
 
-    query = None if given.query is None else given.query - 1
+    query = None if options.query is None else options.query - 1
     figure = shown.picture(
-        *heads, kind=given.picture, measure=given.measure, stack=given.stack, query=query
+        *heads, kind=options.picture, measure=options.measure, stack=options.stack, query=query
     )
     for file in files:
         save_picture(figure, file)
 
 
-def _window(given: str | None) -> tuple[int, int] | None:
+def _window(text: str | None) -> tuple[int, int] | None:
     """`400-700` as (399, 700); raises InputError for anything else."""
-    if given is None:
+    if text is None:
         return None
-    start, _, stop = given.partition("-")
+    start, _, stop = text.partition("-")
     if not (start.isdecimal() and stop.isdecimal() and int(start)):
-        raise InputError(f"--window {given!r}; wanted first and last token from 1, say 400-700")
+        raise InputError(f"--window {text!r}; wanted first and last token from 1, say 400-700")
     return int(start) - 1, int(stop)

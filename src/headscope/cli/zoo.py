@@ -9,32 +9,34 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headscope.cli import options
-from headscope.cli.options import ModelOptions
+from headscope.cli import options as shared
 from headscope.cli.run_request import SharedRunOptions, asked_corpus, is_free, run_settings
 from headscope.cli.terminal_output import ProgressBar, annotate, complain, tell
-from headscope.cli.typed_command import argument, group, option, run_command
+from headscope.cli.typed_command import group, run_command
+from headscope.core.options import argument, option
+from headscope.run.execution import control_option
 from headscope.run.processes import noting_failure
+from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
     from headscope.papers.zoo.run_zoo import Zoo
 
 
-class _ClaimAnalysisOptions(options.AnalysisOptions):
+class _ClaimAnalysisOptions(shared.AnalysisOptions):
     analyses: str | None = option("Comma-separated names; by default those that the claims need.")
 
 
-class _ZooOptions(options.CorpusRunOptions):
-    models: tuple[options.ModelName, ...] = argument()
-    asked: _ClaimAnalysisOptions = group("What to compute")
-    control: str = options.control_option("the claims", before="chance")
-    loading: ModelOptions = group("The models")
-    output: Path = options.output_option("Folder; re-running resumes.", "zoo")
+class _ZooOptions(shared.CorpusRunOptions):
+    models: tuple[shared.ModelName, ...] = argument()
+    asked: _ClaimAnalysisOptions = group("What to compute", before="whole_maps")
+    control: str = control_option("the claims", before="seed")
+    loading: Loading = group("The models")
+    output: Path = shared.output_option("Folder; re-running resumes.", "zoo")
     how: SharedRunOptions = group()
 
 
 @run_command("zoo", _ZooOptions)
-def zoo_command(given: _ZooOptions) -> None:
+def zoo_command(options: _ZooOptions) -> None:
     """Ask of several models what was claimed of BERT: one table, and pictures side by side.
 
     MODELS are hub ids, local folders, or `demo`. Each gets a run folder below OUT/models.
@@ -43,46 +45,46 @@ def zoo_command(given: _ZooOptions) -> None:
     headscope zoo bert-base-uncased roberta-base gpt2 --treebank dev.conllu -o zoo
     headscope zoo demo ./my-model --text wiki.txt -o zoo
     """
-    with noting_failure(given.output, given.how.shard):
+    with noting_failure(options.output, options.how.shard):
         # Everything that can be wrong with the request is found before a model is loaded.
         from headscope.papers.zoo.listed_models import listed_models
 
-        listed_models(given.models)
-        settings = run_settings(given)
-        corpus = asked_corpus(given)
-        options.check_run_folder(given.output)
+        listed_models(options.models)
+        settings = run_settings(options)
+        corpus = asked_corpus(options)
+        shared.check_run_folder(options.output)
         from headscope.papers.zoo.outcome import as_json
         from headscope.papers.zoo.run_zoo import zoo
 
-        for note in annotate(corpus, quiet=given.how.quiet):
+        for note in annotate(corpus, quiet=options.how.quiet):
             complain(note)
 
-    with ProgressBar(quiet=given.how.quiet) as bar:
+    with ProgressBar(quiet=options.how.quiet) as bar:
 
         def begin(label: str) -> None:
             bar.__exit__()  # each model has a bar of its own
-            if not given.how.quiet:
+            if not options.how.quiet:
                 complain(label)
 
         done = zoo(
-            given.models,
+            options.models,
             corpus,
-            output=given.output,
+            output=options.output,
             settings=settings,
-            execution=options.execution_of(bar, given.batches, given.how),
+            execution=shared.execution_of(bar, options, options.how),
             begin=begin,
-            reports=not given.how.no_report,
-            loading=asdict(given.loading),
-            control=given.control,
+            reports=not options.how.no_report,
+            loading=asdict(options.loading),
+            control=options.control,
         )
-    if given.how.shard is None or (
+    if options.how.shard is None or (
         not done.elsewhere and is_free(done.path, "give the command again, without --shard")
     ):
         done.report()
     page = str(done.path / "report.html")
     runs = {label: str(run.path) for label, run in done.runs.items()}
     summary = {"zoo": str(done.path), "report": page, "runs": runs}
-    tell(_lines(done), summary | as_json(done) if given.how.as_json else None)
+    tell(_lines(done), summary | as_json(done) if options.how.as_json else None)
     for label, why in done.failed.items():
         complain(f"{label}: {why}")
     if done.failed:

@@ -1,36 +1,20 @@
-"""Settings as a frozen class, and functions that take the fields of such classes as keywords."""
+"""Functions that take the fields of settings as keywords, beside arguments of their own."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields
-from typing import Any, ClassVar, TypeVar
+from dataclasses import fields
+from typing import Any, TypeVar
 
-from headscope.core.display import Displayed
+from headscope.core.options import Options, described, usual
 from headscope.errors import InputError, unknown
 
-
-class SettingsTable(Displayed):
-    """Settings that show which of them are not the usual ones; in notebooks all of them."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    def facts(self) -> dict[str, object]:
-        """Every field with its value."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
-
-    def __repr__(self) -> str:
-        own = self.facts()
-        told = [f"{f.name}={own[f.name]!r}" for f in fields(self) if own[f.name] != _usual(f)]
-        return f"{type(self).__name__}({', '.join(told)})"
-
-
-Kind = TypeVar("Kind", bound=SettingsTable)
+Kind = TypeVar("Kind", bound=Options)
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
-def keywords(more: Mapping[str, Any], *kinds: type[SettingsTable]) -> list[dict[str, Any]]:
+def keywords(more: Mapping[str, Any], *kinds: type[Options]) -> list[dict[str, Any]]:
     """Of keywords those that are fields of each kind; InputError for one that is of none."""
     known = [[each.name for each in fields(kind)] for kind in kinds]
     every = list(dict.fromkeys(name for names in known for name in names))
@@ -55,7 +39,7 @@ def settings_of(kind: type[Kind], settings: Kind | None, more: Mapping[str, Any]
     return settings
 
 
-def documented(*kinds: type[SettingsTable]) -> Callable[[Call], Call]:
+def documented(*kinds: type[Options]) -> Callable[[Call], Call]:
     """Decorates a function whose further keywords are the fields of settings classes.
 
     `help` and signature show each with its default and its meaning, as the classes say.
@@ -72,18 +56,13 @@ def documented(*kinds: type[SettingsTable]) -> Callable[[Call], Call]:
                     inspect.Parameter(
                         each.name,
                         inspect.Parameter.KEYWORD_ONLY,
-                        default=_usual(each),
+                        default=usual(each),
                         annotation=each.type,
                     ),
                 )
-            table = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[1]
-            text.append(f"The fields of {kind.__name__}, as keywords:\n\n{table}")
+            text.append(f"The fields of {kind.__name__}, as keywords:\n\n{described(kind)}")
         vars(function)["__signature__"] = signature.replace(parameters=list(own.values()))
         function.__doc__ = "\n\n".join(text)
         return function
 
     return made
-
-
-def _usual(each: Field[Any]) -> Any:
-    return each.default if each.default_factory is MISSING else each.default_factory()

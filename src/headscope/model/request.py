@@ -30,6 +30,12 @@ def demo_place() -> str:
     return DEMO_HUB_ID
 
 
+def model_place(name: str) -> str:
+    """The name; raises ModelError for one that can be no model, before torch is imported."""
+    refuse_place(name)
+    return name
+
+
 def refuse_place(name: str) -> None:
     """Raises ModelError for what is neither a folder with safetensors nor can be on the hub."""
     if name == "demo":

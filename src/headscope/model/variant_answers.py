@@ -16,7 +16,7 @@ import torch
 from transformers import PreTrainedModel
 
 from headscope.corpus.document import Example
-from headscope.corpus.packing import batches
+from headscope.corpus.packing import BATCH_TOKENS, batches
 from headscope.errors import ModelError
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
@@ -24,7 +24,6 @@ from headscope.model.model import Model, evaluating, forward
 from headscope.model.shared_prefix import SharedPrefix
 from headscope.model.variants import StandIn, Variant, lowest_layer
 
-BATCH_TOKENS = 2048  # of one forward pass, padding and all variants in it included
 TOLERANCE = 1e-5  # of the largest logit; float32 rounding through 24 layers stays below it
 Answers = Callable[[Batch, Sequence[Variant]], torch.Tensor]
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from headscope.errors import InputError
 
+GROUP = "headscope.papers"  # of entry points: each announces a paper
+
 
 @dataclass(frozen=True)
 class DataKind:

@@ -10,17 +10,16 @@ OUT/manifest.json what was asked, and what came of it
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import pandas as pd
 
 import headscope
 from headscope.core.plug_ins import announced
-from headscope.core.settings_table import documented, keywords
 from headscope.core.verdict import not_asked
 from headscope.core.whole_file import write_whole
 from headscope.draw.figures import draw, pictures
@@ -31,17 +30,14 @@ from headscope.papers import claim_engine, decoder_runs, paper_runs
 from headscope.papers.claim_engine import ClaimOutcome, Paper, PaperClaim
 from headscope.papers.own_models import own_model
 from headscope.papers.page import PaperOutcome, render
-from headscope.papers.paper_data import find_data
+from headscope.papers.paper_data import GROUP
 from headscope.papers.quantities import PaperRuns
 from headscope.papers.workspace import RunMaker, Workspace, make_runs
-from headscope.run.control import RANDOM
 from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import Manifest
 from headscope.run.settings import fingerprint
 from headscope.run.store import RESULTS, Run, RunFolder
-from headscope.tasks.task_request import Loading, LoadingFields
 
-GROUP = "headscope.papers"  # of entry points
 MAKERS: dict[str, RunMaker] = {
     "tuned": paper_runs.tuned,
     "scratch": paper_runs.scratch,
@@ -99,75 +95,6 @@ def find_paper(name: str) -> Paper:
     if name not in papers():
         raise InputError(f"no paper called {name!r}; there are {', '.join(papers())}")
     return papers()[name]
-
-
-@documented(Loading)
-def reproduce(
-    paper: str,
-    output: str | Path,
-    *,
-    model: str | Path | None = None,
-    data: Mapping[str, str | Path | Sequence[str | Path]] | None = None,
-    substitutes: str | Path | None = None,
-    limit: int | None = None,
-    seed: int = 0,
-    replicates: int = 200,
-    control: str = RANDOM,
-    threads: int | None = None,
-    overwrite: bool = False,
-    keep_shards: bool = False,
-    reports: bool = True,
-    tell: Callable[[str], None] = lambda text: None,
-    command: str = "",
-    **more: Unpack[LoadingFields],
-) -> PaperOutcome:
-    """Runs everything that a paper measured, and holds its numbers and claims against ours.
-
-    paper        "clark2019", "kovaleva2019", "kobayashi2020", "olsson2022", "wang2023", "wu2024"
-    output       folder for the page and the runs; what is finished there is not computed again
-    model        hub id, folder or "demo"; None: the paper's own
-    data         {"text": "wiki.txt", "glue": "glue", …}: files by kind, see `paper_data.KEYS`
-    substitutes  a folder with public data sets, found by their files' names
-    limit        documents, or examples, of each part at most
-    seed         of all random draws
-    replicates   groups of documents at most, for intervals
-    control      what the lines are held against, as for `atlas`
-    threads      None: all cores
-    overwrite    replace the runs of another model in the folder
-    keep_shards  leave the shards of finished runs
-    reports      whether every run gets its own page
-    tell         called with a sentence when a run begins
-    command      the command line, for the page
-    raises       InputError and its kinds, ModelError, RunStopped
-    """
-    (loading,) = keywords(more, Loading)
-    public = None if substitutes is None else Path(substitutes)
-    files, which = find_data(_named_files(data or {}), public), find_paper(paper)
-    workspace = Workspace(
-        model_name=str(model or which.model),
-        data=files,
-        folder=Path(output),
-        limit=limit,
-        seed=seed,
-        replicates=replicates,
-        threads=threads,
-        loading=loading,
-        reports=reports,
-        overwrite=overwrite,
-        keep_shards=keep_shards,
-        control=control,
-        tell=tell,
-    )
-    return reproduced(which, workspace, command=command)
-
-
-def _named_files(data: Mapping[str, str | Path | Sequence[str | Path]]) -> list[str]:
-    """KEY=FILE of each, as the command takes them."""
-    return [
-        f"{key}={path}"
-        for key, some in data.items()
-        for path in ([some] if isinstance(some, str | Path) else some)
-    ]
 
 
 def reproduced(paper: Paper, workspace: Workspace, *, command: str = "") -> PaperOutcome:

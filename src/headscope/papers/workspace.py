@@ -18,9 +18,10 @@ from headscope.model.model import Model, load
 from headscope.papers.claim_engine import failure
 from headscope.papers.paper_data import PaperData
 from headscope.papers.quantities import Unmeasured
-from headscope.run.atlas import Execution, atlas
+from headscope.run.atlas import atlas
 from headscope.run.compute import threads_of
 from headscope.run.control import NONE
+from headscope.run.execution import Execution
 from headscope.run.settings import Settings
 from headscope.run.store import Run
 

@@ -1,8 +1,6 @@
 """Run all analyses over a corpus: plan, compute shard by shard, merge, label, store."""
 
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -13,11 +11,10 @@ import xarray as xr
 from headscope.core.length_bands import BANDS
 from headscope.core.progress import one_by_one, phase
 from headscope.core.results import with_token_names
-from headscope.core.settings_table import SettingsTable, documented, settings_of
+from headscope.core.settings_table import documented, settings_of
 from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
 from headscope.corpus.tokenizer import TokenizerReader
 from headscope.errors import InputError
-from headscope.model.linears import CHOICES as LINEARS
 from headscope.model.model import Model, evaluating, load
 from headscope.run.analysis import CORPUS_NEEDS, Analysis, Scope
 from headscope.run.chosen_analyses import (
@@ -30,76 +27,20 @@ from headscope.run.chosen_analyses import (
 )
 from headscope.run.compute import ShardJob, fastest_linears, threads_of
 from headscope.run.control import RANDOM, Control, control_names, control_of, control_results
+from headscope.run.execution import Execution
 from headscope.run.frequency_ranks import corpus_ranks, read_ranks
 from headscope.run.gather import Engine, gather
 from headscope.run.gather_together import gather_together
-from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
+from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of
 from headscope.run.plan import Plan, make_plan
-from headscope.run.processes import DIVIDED, TakingPart, check_shard, taking_part
+from headscope.run.processes import DIVIDED, TakingPart, taking_part
 from headscope.run.settings import Settings, SettingsFields
 from headscope.run.shared_parts import WrittenElsewhereError
 from headscope.run.shared_plan import shared_plan
 from headscope.run.store import Run, RunFolder
-from headscope.run.worker_processes import check_engine
 
-MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
 TIMED = 1024  # tokens that tell the faster kind of linear maps
-
-
-@dataclass(frozen=True, repr=False)
-class Execution(SettingsTable):
-    """How to run; nothing here changes a result beyond the last bits of float32.
-
-    workers    processes; each holds a copy of the model. A script that calls atlas(...) with
-               several must do so below `if __name__ == "__main__":`
-    threads    of each process; None: the workers share all cores (or OMP_NUM_THREADS)
-    linears    "auto", "onednn" or "stock"; a continued run keeps its first choice
-    engine     "processes" of this machine, or "dask": a cluster
-    scheduler  address of a Dask cluster that is there; None: `workers` processes of this machine
-    overwrite  replace a run of another spec in the same folder
-    keep_shards  leave the shards of a finished run in its folder
-    shard      (i, n): n processes, started anywhere, fill one run folder together; this one begins
-               with the i-th share, counted from 1, then computes what is left
-    progress   called as progress(shards_done, shards)
-    command    the command line, for the report
-
-    The numbers of workers and threads change no bit: sums are added in the order of the shards, and
-    no loop divides a sum among threads. "onednn" and "stock" differ in the last bits, and "auto"
-    decides by timing: name one of them where two runs must be equal to the bit.
-    """
-
-    workers: int = 1
-    threads: int | None = None
-    linears: str = "auto"
-    engine: str = "processes"
-    scheduler: str | None = None
-    overwrite: bool = False
-    keep_shards: bool = False
-    shard: tuple[int, int] | None = None
-    progress: Progress | None = None
-    command: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        if not (
-            0 < self.workers <= MOST and 0 < (1 if self.threads is None else self.threads) <= MOST
-        ):
-            raise InputError(
-                f"found workers={self.workers}, threads={self.threads}; wanted at least 1 of each, "
-                f"at most {MOST}"
-            )
-        if self.linears not in LINEARS:
-            raise InputError(f"linears is {self.linears!r}; wanted one of {', '.join(LINEARS)}")
-        check_engine(self.engine, self.scheduler, workers=self.workers, shard=self.shard)
-        check_shard(self.shard, workers=self.workers, overwrite=self.overwrite)
-
-    @property
-    def threads_each(self) -> int:
-        """Threads of each process: its share of the cores, at most OMP_NUM_THREADS if set."""
-        wish = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-        here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        cores = max(1, min(here or 1, int(wish) if wish.isdecimal() else 1 << 20))
-        return self.threads or max(1, cores // self.workers)
 
 
 @documented(Settings)

@@ -25,9 +25,11 @@ from headscope.core.results import numbering_layers
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
+from headscope.corpus.packing import BATCH_TOKENS
 from headscope.model.model import Model, evaluating
-from headscope.run.atlas import Execution, folder_of
+from headscope.run.atlas import folder_of
 from headscope.run.compute import fastest_linears
+from headscope.run.execution import Execution
 from headscope.run.life_cycle import RunInProgress, run_in_progress
 from headscope.run.manifest import (
     Manifest,
@@ -37,7 +39,6 @@ from headscope.run.manifest import (
     training_history,
 )
 from headscope.run.processes import taking_part
-from headscope.run.settings import BATCH_TOKENS
 from headscope.run.shared_parts import WrittenElsewhereError
 from headscope.run.store import Run
 from headscope.tasks.task_data import TaskData

@@ -146,9 +146,9 @@ def encoder_for(model: Model, settings: Settings) -> Encoder:
         has_segments=model.has_segments,
         max_length=settings.max_length,
         seed=settings.seed,
-        long=settings.long,  # type: ignore[arg-type]
-        segment_ids=settings.segment_ids,  # type: ignore[arg-type]
-        word_tokens=settings.word_tokens,  # type: ignore[arg-type]
+        long=settings.long,
+        segment_ids=settings.segment_ids,
+        word_tokens=settings.word_tokens,
     )
 
 

@@ -230,7 +230,7 @@ def taking_part(folder: Path, shard: tuple[int, int] | None) -> Iterator[TakingP
 
 
 @contextmanager
-def noting_failure(folder: Path, shard: tuple[int, int] | None) -> Iterator[None]:
+def noting_failure(folder: str | Path | None, shard: tuple[int, int] | None) -> Iterator[None]:
     """Inside the context an error writes a record; success writes nothing.
 
     What `taking_part` has recorded inside is not recorded again.
@@ -238,10 +238,11 @@ def noting_failure(folder: Path, shard: tuple[int, int] | None) -> Iterator[None
     try:
         yield
     except Exception as error:
-        mine = _identity(os.getpid()).items()
-        if shard is not None and not any(mine <= one.items() for one in records(folder).values()):
-            with suppress(Exception), taking_part(folder, shard):
-                raise error
+        if folder is not None and shard is not None:
+            place, mine = Path(folder), _identity(os.getpid()).items()
+            if not any(mine <= one.items() for one in records(place).values()):
+                with suppress(Exception), taking_part(place, shard):
+                    raise error
         raise
 
 

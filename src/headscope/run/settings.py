@@ -3,54 +3,26 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any, TypedDict
 
-from headscope.core.accumulators import REPLICATES
-from headscope.core.settings_table import SettingsTable
-from headscope.corpus.encoder import LONG, SEGMENT_IDS, WORD_TOKENS
+from headscope.core.options import MOST, option
 from headscope.errors import InputError, did_you_mean
 from headscope.run.analysis import Scope, choose, measured_questions
-
-BATCH_TOKENS = 2048
-WHOLE_MAPS = 2048  # below about so many tokens whole maps are the fastest way
-SHARD_TOKENS = 32_768
-MOST = 2**63 - 1  # that files of results and random generators take
+from headscope.run.execution import Reading
 
 
-@dataclass(frozen=True, repr=False)
-class Settings(SettingsTable):
-    """How a corpus is read and run; everything here may change numbers, or their last bits.
+class Settings(Reading):
+    """How a corpus is read and run; everything here may change numbers, or their last bits."""
 
-    analyses      names, in any order; None for all that the model allows
-    options       {analysis: {option: value}}
-    max_length    tokens of an input at most; None: 128 for packed text, else 512
-    long          what to do with longer inputs: "window", "skip" or "error"
-    segment_ids   "auto" or "zeros"
-    word_tokens   "auto", "text" or "alone", see `Encoder`
-    batch_tokens  tokens of a batch at most, padding included
-    shard_tokens  a shard ends once it holds this many tokens
-    limit         read only this many documents
-    seed          of packing, and of the queries that are sampled
-    replicates    groups of documents at most, for intervals
-    whole_maps    inputs of more tokens are read without making whole maps
-    """
-
-    analyses: tuple[str, ...] | None = None
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    max_length: int | None = None
-    long: str = "window"
-    segment_ids: str = "auto"
-    word_tokens: str = "auto"
-    batch_tokens: int = BATCH_TOKENS
-    shard_tokens: int = SHARD_TOKENS
-    limit: int | None = None
-    seed: int = 0
-    replicates: int = REPLICATES
-    whole_maps: int = WHOLE_MAPS
+    analyses: tuple[str, ...] | None = option(
+        "Names, in any order; None for all that the model allows."
+    )
+    options: Mapping[str, Mapping[str, Any]] = option("{analysis: {option: value}}.", dict)
 
     def __post_init__(self) -> None:
         """Raise InputError for anything that cannot be run, before a model is loaded."""
+        super().__post_init__()
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if value is None and name in ("limit", "max_length"):
@@ -59,12 +31,6 @@ class Settings(SettingsTable):
                 raise InputError(f"{name} is {value!r}; wanted a whole number, at least {least}")
             if value > MOST:
                 raise InputError(f"{name} is {str(value)[:20]}…; wanted a whole number below 2**63")
-        choices = {"long": LONG, "segment_ids": SEGMENT_IDS, "word_tokens": WORD_TOKENS}
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise InputError(
-                    f"{name} is {getattr(self, name)!r}; wanted one of {', '.join(known)}"
-                )
         if self.analyses is not None:
             object.__setattr__(self, "analyses", _names(self.analyses))
         _check_options(self.options, choose(self.analyses))
@@ -104,30 +70,30 @@ class SettingsFields(TypedDict, total=False):
     whole_maps: int
 
 
-def _names(given: Any) -> tuple[str, ...]:
-    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
-        raise InputError(f"analyses is {given!r}; wanted several names, as a tuple")
-    if not given:
+def _names(analyses: Any) -> tuple[str, ...]:
+    if isinstance(analyses, str) or not all(isinstance(name, str) for name in analyses):
+        raise InputError(f"analyses is {analyses!r}; wanted several names, as a tuple")
+    if not analyses:
         raise InputError("no analysis was named; leave analyses out to run all")
-    return tuple(given)
+    return tuple(analyses)
 
 
 def _check_options(options: Any, names: list[str]) -> None:
-    asked = {each.name: each for each in measured_questions()}
-    for name, given in options.items():
+    measured = {each.name: each for each in measured_questions()}
+    for name, values in options.items():
         if name not in names:
             raise InputError(f"options for {name!r}, which is not run; run are {', '.join(names)}")
-        known = asked[name].options
-        for option in given:
-            if option not in known:
+        known = measured[name].options
+        for key in values:
+            if key not in known:
                 there = ", ".join(known) or "none"
-                meant = did_you_mean(str(option), known) or ";"
-                raise InputError(f"{name} has no option {option!r}{meant} there are: {there}")
+                meant = did_you_mean(str(key), known) or ";"
+                raise InputError(f"{name} has no option {key!r}{meant} there are: {there}")
         try:
-            for option, value in given.items():
-                known[option].check(option, value)
-            if any(known[option].deep for option in given):
-                asked[name].part("measure")(Scope(layers=1, heads=1, replicates=0), **given)
+            for key, value in values.items():
+                known[key].check(key, value)
+            if any(known[key].deep for key in values):
+                measured[name].part("measure")(Scope(layers=1, heads=1, replicates=0), **values)
         except (TypeError, ValueError) as error:
             raise InputError(f"options of {name}: {error}") from error
 

@@ -11,10 +11,11 @@ import torch
 from sklearn.metrics import accuracy_score
 
 from headscope.errors import InputError, ModelError, RunFolderError, RunStopped
-from headscope.experiments.ablation import ablate as module
-from headscope.experiments.ablation.ablate import AblationSettings, ablate, note_of
-from headscope.experiments.ablation.prune import Pruning, prune_curves
+from headscope.experiments.ablation import ablating as module
+from headscope.experiments.ablation.ablate import ablate, note_of
+from headscope.experiments.ablation.pruning import Pruning, prune_curves
 from headscope.experiments.ablation.result import variant_name
+from headscope.experiments.ablation.settings import AblationSettings
 from headscope.model.variant_answers import Way, naive
 from headscope.model.variants import (
     StandIn,
@@ -23,7 +24,7 @@ from headscope.model.variants import (
     single_heads,
     whole_layers,
 )
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.store import open_run
 from headscope.tasks.predict import encode
 from headscope.tasks.task_model import load_for_task

@@ -14,14 +14,14 @@ from transformers import AutoModelForSequenceClassification
 from experiments.ablation.test_ablate import one_by_one
 from headscope.core.intervals import estimate
 from headscope.errors import InputError, RunFolderError, RunStopped
-from headscope.experiments.ablation import prune as module
-from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune_curves
+from headscope.experiments.ablation import pruning as module
 from headscope.experiments.ablation.pruned_checkpoint import (
     chosen_heads,
     note_of,
     refuse_strangers,
     write_pruned,
 )
+from headscope.experiments.ablation.pruning import Pruning, prune_curves
 from headscope.experiments.ablation.removal_curves import (
     Curves,
     greedy,
@@ -29,9 +29,10 @@ from headscope.experiments.ablation.removal_curves import (
     pruning_result,
     random,
 )
+from headscope.experiments.ablation.settings import PruningSettings
 from headscope.experiments.ablation.terms import best_order
 from headscope.model.variants import StandIn
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.store import open_run
 from headscope.tasks.metrics import draws_of
 from headscope.tasks.predict import encode, outputs

@@ -22,14 +22,15 @@ from headscope.experiments.ablation.findings import (
     task_findings,
     verdict_finding,
 )
-from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune_curves
+from headscope.experiments.ablation.pruning import Pruning, prune_curves
 from headscope.experiments.ablation.result import tables
 from headscope.experiments.ablation.section import answers_table, scores_table
+from headscope.experiments.ablation.settings import PruningSettings
 from headscope.experiments.ablation.terms import remarks
 from headscope.report import heads
 from headscope.report.build import render
 from headscope.report.run_facts import run_summary
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.manifest import training_history
 from headscope.tasks.task_model import load_for_task
 from recorded import manifest_of, recorded

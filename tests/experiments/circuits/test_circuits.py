@@ -345,7 +345,7 @@ def test_inputs_are_drawn_by_the_seed_and_no_special_token_comes_twice():
         ({"length": 3}, "halves of 3 tokens; wanted 10 or more, of 4 or more"),
         ({"length": 48}, "takes 96: give a smaller --length"),
         ({"length": 30}, "want 60 different ones, and .* has 55"),
-        ({"batch_tokens": 0}, "batch_tokens=0"),
+        ({"batch_tokens": 0}, "batch_tokens is 0"),
     ],
 )
 def test_what_cannot_be_made_is_refused(asked, says):

@@ -27,8 +27,8 @@ from forked import forked
 from headscope.core.whole_file import put_folder, replaceable
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
 from headscope.experiments.finetune import training
-from headscope.experiments.finetune.finetune import STATES, teach, working_folder
 from headscope.experiments.finetune.optimization import WEIGHT_DECAY, Batches, optimizer, parts_of
+from headscope.experiments.finetune.teaching import STATES, teach, working_folder
 from headscope.run.manifest import TRAINING_RECORD
 from headscope.tasks.metrics import score
 from headscope.tasks.predict import encode, outputs
@@ -308,7 +308,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, {root!r})
 from headscope.tasks.task_model import load_for_task
-from headscope.experiments.finetune.finetune import teach
+from headscope.experiments.finetune.teaching import teach
 from tasks.made import MOOD, data
 def stop(done, total):
     if done == 5:
@@ -430,7 +430,7 @@ def test_a_kill_as_the_states_are_removed_leaves_nothing(removal, base, tmp_path
         removed(path, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr("headscope.experiments.finetune.finetune.shutil.rmtree", rmtree)
+        patch.setattr("headscope.experiments.finetune.teaching.shutil.rmtree", rmtree)
         with pytest.raises(Killed):
             teach(started(base), TRAIN, DEV, output, **FAST)
     assert working_folder(output).exists()
@@ -457,7 +457,7 @@ def test_what_another_process_trained_meanwhile_is_not_made_again(base, tmp_path
         shutil.copytree(tmp_path / "other", place)
         yield
 
-    monkeypatch.setattr("headscope.experiments.finetune.finetune.held", held)
+    monkeypatch.setattr("headscope.experiments.finetune.teaching.held", held)
     monkeypatch.setattr("headscope.experiments.finetune.training.train", pytest.fail)
     assert teach(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST) == first
 
@@ -582,9 +582,9 @@ def test_the_model_itself_is_never_replaced(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epochs": 0}, "epochs is 0; wanted a whole number, 1 or more"),
-        ({"epochs": 2.0}, "epochs is 2.0; wanted a whole number, 1 or more"),
-        ({"batch": 0}, "batch is 0; wanted a whole number, 1 or more"),
+        ({"epochs": 0}, "epochs is 0; wanted a whole number, at least 1"),
+        ({"epochs": 2.0}, "epochs is 2.0; wanted a whole number, at least 1"),
+        ({"batch": 0}, "batch is 0; wanted a whole number, at least 1"),
         ({"rate": 0.0}, "rate is 0.0; wanted more than 0"),
         ({"rate": float("nan")}, "rate is nan; wanted more than 0"),
         ({"layer_decay": 1.5}, "layer_decay is 1.5; wanted more than 0 and at most 1"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.experiments.ablation import ablate as ablation
-from headscope.experiments.importance.importance import ImportanceSettings, importance
-from headscope.run.atlas import Execution
+from headscope.experiments.ablation.ablate import ablate
+from headscope.experiments.ablation.settings import AblationSettings
+from headscope.experiments.importance.importance import importance
+from headscope.experiments.importance.settings import ImportanceSettings
+from headscope.run.execution import Execution
 from headscope.tasks.task_model import load_for_task
 from tasks.made import MOOD, checkpoint, data
 
@@ -22,11 +24,11 @@ def mood(tmp_path_factory):
 @pytest.fixture(scope="session")
 def ablated(mood, tmp_path_factory):
     """Its heads switched off."""
-    return ablation.ablate(
+    return ablate(
         load_for_task(mood, MOOD),
         data(40),
         execution=STOCK,
-        settings=ablation.AblationSettings(replicates=20, replacement="zero"),
+        settings=AblationSettings(replicates=20, replacement="zero"),
         output=tmp_path_factory.mktemp("ablated") / "run",
     )
 

@@ -9,7 +9,6 @@ from scipy.stats import norm
 
 from draw.drawn import texts
 from headscope.draw.figures import draw, pictures
-from headscope.experiments.importance.result import METHODS
 from headscope.experiments.importance.section import (
     difference_finding,
     gradient_finding,
@@ -17,6 +16,7 @@ from headscope.experiments.importance.section import (
     importance_table,
     named_units,
 )
+from headscope.experiments.importance.settings import METHODS
 
 
 def test_each_head_is_a_mark_at_its_importance_and_effect(found):

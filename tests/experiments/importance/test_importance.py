@@ -14,14 +14,14 @@ from counting import counts_from_0
 from experiments.importance.conftest import STOCK
 from headscope.errors import HeadscopeError, InputError, ModelError, RunFolderError, RunStopped
 from headscope.experiments.importance import gradients as stream
-from headscope.experiments.importance import importance as module
+from headscope.experiments.importance import measuring as module
 from headscope.experiments.importance.correlation import EFFECTS, correlations, effect_of
-from headscope.experiments.importance.importance import ImportanceSettings, importance
-from headscope.experiments.importance.result import METHODS
+from headscope.experiments.importance.importance import importance
+from headscope.experiments.importance.settings import METHODS, ImportanceSettings
 from headscope.model.batch import CATEGORIES
 from headscope.model.instrument import Instrument
 from headscope.report.build import render
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.store import open_run
 from headscope.tasks.predict import encode
 from headscope.tasks.task_model import load_for_task

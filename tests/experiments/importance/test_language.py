@@ -12,15 +12,12 @@ from experiments.ablation.classifiers import batch, examples
 from experiments.importance.made import language_model
 from headscope.corpus import TextCorpus
 from headscope.errors import CorpusError, ModelError
-from headscope.experiments.importance.importance import (
-    QUICK,
-    ImportanceSettings,
-    importance_to_text,
-)
+from headscope.experiments.importance.measuring import importance_to_text
 from headscope.experiments.importance.section import integral_note
+from headscope.experiments.importance.settings import QUICK, ImportanceSettings
 from headscope.model.language_model import causal, load_language_model, masked
 from headscope.model.model import Model, run_network
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from model.families.tiny import FAMILIES
 from tasks.made import checkpoint
 

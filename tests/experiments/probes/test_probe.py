@@ -20,13 +20,12 @@ from headscope.cli.main import main
 from headscope.draw.figures import draw
 from headscope.errors import InputError
 from headscope.experiments.probes import feature_files, resumable_training
-from headscope.experiments.probes.feature_files import FeaturePlace
 from headscope.experiments.probes.findings import influential_heads, root_note
 from headscope.experiments.probes.probe import probe
-from headscope.experiments.probes.probe_plan import PROBES, ProbeSettings
+from headscope.experiments.probes.settings import PROBES, FeaturePlace, ProbeSettings
 from headscope.model.model import load
 from headscope.report.build import render
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from model.families.tiny import tiny as family
 from model.families.tokenizers_made import bytes_bpe
 

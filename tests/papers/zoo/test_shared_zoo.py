@@ -10,7 +10,7 @@ from headscope.corpus import MemoryCorpus
 from headscope.errors import RunStopped
 from headscope.papers.zoo.run_zoo import zoo
 from headscope.run import shared_parts
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.processes import TakingPart
 from headscope.run.run_status import run_status
 from headscope.run.store import RunFolder

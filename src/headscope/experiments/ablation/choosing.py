@@ -39,7 +39,9 @@ def chosen_by(
     same = "heads were chosen by the examples that are scored"
     if here and file is None:
         return scoring, (same,)
-    where = TaskRequest(file or request.data, split or "train", request.columns, limit=most)
+    where = TaskRequest(
+        data=file or request.data, split=split or "train", columns=request.columns, limit=most
+    )
     try:
         choosing = examples_of(scoring.task, where, seed=seed)
     except (InputError, CorpusError):

@@ -1,157 +1,99 @@
-"""Finds how many heads a task can do without, and which.
+"""Finds how many heads a task can do without, and which: `headscope prune` and `hs.prune`.
 
-    run = prune_curves(Pruning(model, choosing, scoring, settings))  # run["pruning"]
-    order, heads = chosen_heads(run["pruning"])
-    write_pruned(model.model, run, order, heads, folder)  # a checkpoint without the heads
+    done = prune("bert-rte", "rte", "bert-rte-pruned", data="glue")  # done.run["pruning"]
 
-Heads are chosen by some examples and scored on others. `removal_curves` has the orders, and
-`pruned_checkpoint` what it means to remove a head.
+Heads are chosen by some examples and scored on others. Nothing heavy is imported before the request
+is known to be right; `pruning` computes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING
 
-import numpy as np
-import xarray as xr
-
-from headscope.core.accumulators import REPLICATES, Float64
 from headscope.core.display import Displayed
-from headscope.core.progress import begin
-from headscope.core.settings_table import SettingsTable, documented, keywords, settings_of
+from headscope.core.options import (
+    argument,
+    keyword,
+    option,
+    required,
+    takes,
+    whole,
+)
 from headscope.core.whole_file import held
-from headscope.errors import InputError
-from headscope.experiments.ablation import pruned_checkpoint as checkpoint
-from headscope.experiments.ablation import removal_curves
-from headscope.experiments.ablation.choosing import checked_layers, chosen_by, importance_of
-from headscope.experiments.ablation.removal_curves import Curves, Pruner
-from headscope.experiments.ablation.terms import RANDOM
-from headscope.model.variant_answers import BATCH_TOKENS, choose_way
-from headscope.model.variants import Head, StandIn, single_heads
-from headscope.run.atlas import Execution
-from headscope.run.experiment import ExperimentRequest, of_task, run_experiment
-from headscope.run.life_cycle import Meter, RunInProgress
-from headscope.run.shard_files import State
-from headscope.run.store import Run
-from headscope.tasks.predict import EncodedTask, encode
-from headscope.tasks.task import Task
-from headscope.tasks.task_data import TaskData
-from headscope.tasks.task_model import TaskModel
+from headscope.experiments.ablation.settings import PruningSettings
+from headscope.model.request import model_place
+from headscope.run.execution import Execution
 from headscope.tasks.task_request import (
+    TASK,
+    TASK_READ,
     Loading,
-    TaskFields,
     TaskRequest,
     examples_of,
     model_and_examples,
 )
 
-POINTS = 24  # ours: of a curve
-ORDERS = ("greedy", "alone", "given", "random")
-ALONE, GREEDY = "look at each head alone", "look again, greedily"
+if TYPE_CHECKING:
+    from headscope.model.variants import Head
+    from headscope.run.store import Run
+    from headscope.tasks.task import Task
+    from headscope.tasks.task_data import TaskData
 
 
-@dataclass(frozen=True, repr=False)
-class PruningSettings(SettingsTable):
-    """Settings of a pruning.
+class PruneRequest(Loading, PruningSettings, TaskRequest, kw_only=False, heading="The task"):
+    """What is to be pruned, and how."""
 
-    orders      of ORDERS
-    allowance   points (hundredths) of the score that may be lost
-    step        heads removed from one point of a curve to the next; None: POINTS points
-    remove      a point of every curve: so many heads removed; None: none but the usual ones
-    draws       how many random orders
-    max_length  tokens of an example at most
-    batch_tokens  tokens of a forward pass at most
-    replicates  groups of examples at most, for intervals
-    seed        of all random draws
-    """
-
-    orders: tuple[str, ...] = ("greedy", "alone", "random")
-    allowance: float = 0.5
-    step: int | None = None
-    remove: int | None = None
-    draws: int = 3
-    max_length: int = 128
-    batch_tokens: int = BATCH_TOKENS
-    replicates: int = REPLICATES
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        unknown = [name for name in self.orders if name not in ORDERS]
-        if unknown or not set(self.orders) - {"random"}:
-            raise InputError(
-                f"orders are {', '.join(self.orders) or 'none'}; wanted some of "
-                f"{', '.join(ORDERS)}, and not random alone"
-            )
-        if self.allowance < 0 or (self.step is not None and self.step < 1) or self.draws < 1:
-            raise InputError(
-                f"found allowance={self.allowance}, step={self.step}, draws={self.draws}; wanted "
-                "at least 0, 1 and 1"
-            )
-
-
-@dataclass(frozen=True)
-class Pruning:
-    """A pruning: its model, examples and settings.
-
-    choosing    examples by which heads are chosen; none of them should be in `scoring`
-    scoring     examples that the curves are scored on
-    importance  [layer, head] for the order "given"; and what it is called
-    """
-
-    model: TaskModel
-    choosing: TaskData
-    scoring: TaskData
-    settings: PruningSettings = field(default_factory=PruningSettings)
-    importance: Float64 | None = None
-    importance_name: str = "given"
-
-    @property
-    def names(self) -> list[str]:
-        """What the orders are called in the result; random ones are numbered from 1."""
-        named = {
-            "given": [self.importance_name],
-            "random": [f"{RANDOM}{draw + 1}" for draw in range(self.settings.draws)],
-        }
-        kinds = [kind for kind in ORDERS if kind in self.settings.orders]
-        return [name for kind in kinds for name in named.get(kind, [kind])]
-
-    @property
-    def passes(self) -> dict[str, int]:
-        """Part of the work → forward passes of one example that it takes, in their order."""
-        shape, kinds, found = self.model.model.shape, set(self.settings.orders), {}
-        heads = shape.layers * shape.heads
-        if {"greedy", "alone"} & kinds:
-            found[ALONE] = (heads + 1) * len(self.choosing)
-        if "greedy" in kinds:
-            found[GREEDY] = removal_curves.greedy_variants(heads, self.step) * len(self.choosing)
-        points = len(removal_curves.counts(heads, self.step, also=self.settings.remove))
-        return found | {f"score {name}": points * len(self.scoring) for name in self.names}
-
-    @property
-    def step(self) -> int:
-        """Heads from one point of a curve to the next."""
-        shape = self.model.model.shape
-        return self.settings.step or max(1, round(shape.layers * shape.heads / POINTS))
-
-    def check_order(self, name: str | None) -> None:
-        """Raises InputError for an order that is none of `names`."""
-        if name is not None and name not in self.names:
-            raise InputError(f"--by {name!r}; the orders are {', '.join(self.names)}")
-
-
-class PruneFields(TaskFields, total=False):
-    """The fields of `PruningSettings`, `TaskRequest` and `Loading`, as keywords."""
-
-    orders: tuple[str, ...]
-    allowance: float
-    step: int | None
-    remove: int | None
-    draws: int
-    max_length: int
-    batch_tokens: int
-    replicates: int
-    seed: int
+    model: str | Path = argument(
+        "A checkpoint with a head for the task: a folder, a hub id.",
+        reads=model_place,
+        metavar="CHECKPOINT",
+    )
+    task: TaskData | Task | str = required(
+        TASK, reads=str, metavar="NAME", before="data", python=TASK_READ
+    )
+    output: str | Path = required(
+        "Folder of the checkpoint without the heads.",
+        names="-o --output",
+        usual="{model}-pruned",
+        metavar="CKPT2",
+        heading="How to run",
+    )
+    _: KW_ONLY
+    run: str | Path | None = option(
+        "Keep the curves as a run folder, with report; re-running resumes.",
+        metavar="RUN",
+        before="batch_tokens",
+    )
+    importance: Run | str | Path | None = option(
+        "A run of `headscope importance`, for one more order.",
+        reads=Path,
+        metavar="RUN",
+        heading="Which heads go",
+        before="allowance",
+    )
+    variant: str | None = option(
+        "Which importance of that run; the first by default.", names="--method", before="allowance"
+    )
+    by: str | None = option(
+        "The order by which heads go; by default the one by which most can.", before="remove"
+    )
+    choose: int | None = option(
+        "Number of examples by which heads are chosen; by default 256, at most --limit.",
+        least=2,
+        metavar="N",
+    )
+    choose_split: str | None = option("The split that these examples are from; by default train.")
+    choose_file: str | Path | None = option("A file with these examples, instead of --data.")
+    settings: PruningSettings | None = whole(PruningSettings)
+    execution: Execution | None = keyword("How to run.")
+    told: Callable[[str], object] = keyword(
+        "Called with a few words before each part of the work.", lambda words: None
+    )
+    begun: Callable[[Mapping[str, int]], object] = keyword(
+        "Called before the first with the forward passes that each takes.", lambda passes: None
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,220 +119,48 @@ class Pruned(Displayed):
         return {"path": self.path, "heads": gone, "order": f"in the order {self.order}"}
 
 
-@documented(PruningSettings, TaskRequest, Loading)
-def prune(
-    model: str | Path,
-    task: TaskData | Task | str,
-    output: str | Path,
-    *,
-    run: str | Path | None = None,
-    importance: Run | str | Path | None = None,
-    variant: str | None = None,
-    by: str | None = None,
-    choose: int | None = None,
-    choose_split: str | None = None,
-    choose_file: str | Path | None = None,
-    settings: PruningSettings | None = None,
-    execution: Execution | None = None,
-    told: Callable[[str], object] = lambda _: None,
-    **more: Unpack[PruneFields],
-) -> Pruned:
+@takes(PruneRequest)
+def prune(request: PruneRequest) -> Pruned:
     """Removes heads one after another, sees what a task loses, and writes what is left.
 
-    model         a checkpoint with a head for the task: a folder, a hub id
-    task          a task of GLUE by its name, or a name of your own; or examples that are read
-    output        folder of the checkpoint without the heads
-    run           folder of the curves; None: in memory
-    importance    a run of `importance`, or its folder, for one more order
-    variant       which importance of that run; None: the first
-    by            the order by which heads go; None: the one by which most can
-    choose        number of examples by which heads are chosen; None: CHOOSE, at most `limit`
-    choose_split  the split that these are from; None: train, or those scored where there is none
-    choose_file   a file with these examples, instead of `data`
-    settings      whole; or its fields as keywords
-    execution     how to run
-    told          called with a few words before each part of the work
-    raises        InputError and its kinds before anything is computed
+    Raises InputError and its kinds before anything is computed.
     """
-    own, asked, loading = keywords(more, PruningSettings, TaskRequest, Loading)
-    settings, request = settings_of(PruningSettings, settings, own), TaskRequest(**asked)
-    if importance is not None and "given" not in settings.orders:
+    from headscope.experiments.ablation.choosing import checked_layers, chosen_by, importance_of
+    from headscope.run.store import RunFolder
+
+    settings, load = PruningSettings.of(request), Loading.of(request)
+    if request.importance is not None and "given" not in settings.orders:
         settings = replace(settings, orders=(*settings.orders, "given"))
-    folder, load, seed = Path(output), Loading(**loading), settings.seed
-    found_importance, name = importance_of(importance, variant)
-    scoring = examples_of(task, request, seed=seed, checkpoint=model, revision=load.revision)
+    folder, seed = Path(request.output), settings.seed
+    importance, name = importance_of(request.importance, request.variant)
+    if request.run is not None:
+        RunFolder(request.run).check()
+    examples = TaskRequest.of(request)
+    scoring = examples_of(
+        request.task, examples, seed=seed, checkpoint=request.model, revision=load.revision
+    )
     choosing, notes = chosen_by(
         scoring,
-        request,
-        choose=choose,
-        split=choose_split,
-        file=choose_file,
+        examples,
+        choose=request.choose,
+        split=request.choose_split,
+        file=request.choose_file,
         seed=seed,
-        here=scoring is task,
+        here=scoring is request.task,
     )
+    from headscope.experiments.ablation import pruned_checkpoint as checkpoint
+    from headscope.experiments.ablation.pruning import Pruning, prune_curves
+
     with held(folder):
-        checkpoint.refuse_strangers(folder, checkpoint=model, run=run)
-        loaded, _ = model_and_examples(model, scoring, TaskRequest(), load, seed=seed)
-        values = checked_layers(found_importance, loaded.model.shape)
+        checkpoint.refuse_strangers(folder, checkpoint=request.model, run=request.run)
+        loaded, _ = model_and_examples(request.model, scoring, TaskRequest(), load, seed=seed)
+        values = checked_layers(importance, loaded.model.shape)
         plan = Pruning(loaded, choosing, scoring, settings, values, name)
-        plan.check_order(by)
-        found = prune_curves(plan, output=run, execution=execution, told=told)
-        order, heads = checkpoint.chosen_heads(found["pruning"], order=by, remove=settings.remove)
-        checkpoint.write_pruned(loaded.model, found, order, heads, folder)
-    return Pruned(found, order, tuple(heads), folder, (*loaded.notes, *scoring.notes, *notes))
-
-
-def prune_curves(
-    asked: Pruning,
-    *,
-    output: str | Path | None = None,
-    execution: Execution | None = None,
-    told: Callable[[str], object] = lambda _: None,
-) -> Run:
-    """Removes the heads in several orders and scores the model on the way.
-
-    output  run folder; an interrupted run of the same spec there goes on. None: in memory
-    told    called with the name of each part of the work (`Pruning.passes`) before it; progress, of
-            the execution, with the passes that are done, and all
-    raises  ModelError for a model whose heads cannot be removed one by one; InputError for an
-            importance of another size, or more heads to remove than there are
-    """
-    model, settings = asked.model.model, asked.settings
-    checkpoint.projections_of(model.network, layers=model.shape.layers)
-    _check(asked)
-    choosing, scoring = (
-        encode(asked.model, data, max_length=settings.max_length)
-        for data in (asked.choosing, asked.scoring)
-    )
-    spec = {
-        **asdict(settings),
-        "chosen_by": asked.choosing.rows_sha256,
-        "importance": None if asked.importance is None else asked.importance.tolist(),
-    }
-    request = ExperimentRequest(
-        "prune",
-        model,
-        corpus=of_task(asked.scoring),
-        examples=scoring.examples,
-        settings=spec,
-        seed=settings.seed,
-        replicates=settings.replicates,
-        cut=scoring.cut,
-        batch_tokens=settings.batch_tokens,
-    )
-    execution = execution or Execution()
-    meter = Meter(sum(asked.passes.values()), execution.progress)
-    work = _PruningRun(asked, choosing, scoring, told, meter)
-    return run_experiment(request, work.compute, output=output, execution=execution)
-
-
-@dataclass
-class _PruningRun:
-    asked: Pruning
-    choosing: EncodedTask
-    scoring: EncodedTask
-    told: Callable[[str], object]
-    meter: Meter
-
-    def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
-        asked, model, settings = self.asked, self.asked.model.model, self.asked.settings
-        layers, heads = model.shape.layers, model.shape.heads
-        variants = single_heads(layers, heads)
-        way = choose_way(model, self.choosing.examples, variants, StandIn("zero"))
-        batch = model.batch(self.choosing.examples[:2])
-        ends = variants[-1] | variants[0]
-        checkpoint.check_disabled(model.network, batch, ends, layers=layers, per_layer=heads)
-        pruner = Pruner(
-            asked.model,
-            self.choosing,
-            way,
-            run.linears,
-            settings.batch_tokens,
-            self.meter.advance,
+        plan.check_order(request.by)
+        request.begun(plan.passes)
+        run = prune_curves(plan, output=request.run, execution=request.execution, told=request.told)
+        order, heads = checkpoint.chosen_heads(
+            run["pruning"], order=request.by, remove=settings.remove
         )
-        orders = self._orders(pruner, run)
-        steps = removal_curves.counts(layers * heads, asked.step, also=settings.remove)
-        answers = []
-        for number, (name, order) in enumerate(orders.items()):
-            self.told(part := f"score {name}")
-
-            def make(order: Sequence[Head] = order) -> State:
-                told = [pruner.answers_without(self.scoring, order[:n]) for n in steps]
-                return {"answers": np.stack(told)}  # [removed, example, …]
-
-            with self.meter.stage(asked.passes[part]):
-                answers.append(run.part(100 + number, make)["answers"])
-        begin("intervals")
-        curves = Curves(
-            asked.model.task,
-            self.scoring.labels,
-            [e.id for e in self.scoring.examples],
-            (layers, heads),
-            orders,
-            steps,
-            np.stack(answers),
-        )
-        pruning = removal_curves.pruning_result(
-            curves,
-            allowance=settings.allowance / 100,
-            replicates=settings.replicates,
-            seed=settings.seed,
-        )
-        pruning.attrs |= {
-            "chosen_by": asked.choosing.source,
-            "chosen_by_examples": len(asked.choosing),
-            "same_examples": int(asked.choosing.rows_sha256 == asked.scoring.rows_sha256),
-        }
-        return {"pruning": pruning}
-
-    def _orders(self, pruner: Pruner, run: RunInProgress) -> dict[str, list[Head]]:
-        asked, settings = self.asked, self.asked.settings
-        orders: dict[str, list[Head]] = {}
-        if {"greedy", "alone"} & set(settings.orders):
-            self.told(ALONE)
-            with self.meter.stage(asked.passes[ALONE]):
-                first = self._first(pruner, run)
-            if "greedy" in settings.orders:
-                self.told(GREEDY)
-
-                def make() -> State:
-                    order = removal_curves.greedy(pruner, step=asked.step, start=first)
-                    return {"order": np.array(order, np.int64)}  # [turn, (layer, head)]
-
-                with self.meter.stage(asked.passes[GREEDY]):
-                    kept = run.part(1, make)["order"].tolist()
-                orders["greedy"] = [(layer, head) for layer, head in kept]
-            if "alone" in settings.orders:
-                orders["alone"] = list(first)
-        if "given" in settings.orders and asked.importance is not None:
-            orders[asked.importance_name] = removal_curves.given(asked.importance)
-        if "random" in settings.orders:
-            for draw in range(settings.draws):
-                order = removal_curves.random(pruner.heads, seed=settings.seed + draw)
-                orders[f"{RANDOM}{draw + 1}"] = order
-        return orders
-
-    def _first(self, pruner: Pruner, run: RunInProgress) -> Mapping[Head, float]:
-        def make() -> State:
-            rises = removal_curves.alone(pruner)
-            return {"heads": np.array(list(rises), np.int64), "rises": np.array([*rises.values()])}
-
-        kept = run.part(0, make)
-        heads = [(layer, head) for layer, head in kept["heads"].tolist()]
-        return dict(zip(heads, kept["rises"].tolist(), strict=True))
-
-
-def _check(asked: Pruning) -> None:
-    layers, heads = asked.model.model.shape.layers, asked.model.model.shape.heads
-    importance = asked.importance
-    if (asked.settings.remove or 0) > layers * heads:
-        raise InputError(
-            f"found {asked.settings.remove} heads to remove; the model has {layers * heads}"
-        )
-    if "given" in asked.settings.orders and importance is None:
-        raise InputError("the order 'given' needs an importance of every head (--importance RUN)")
-    if importance is not None and importance.shape != (layers, heads):
-        raise InputError(
-            f"the importance is of {importance.shape[0]} layers of {importance.shape[1]} heads; "
-            f"wanted {layers} of {heads}: that of the same model"
-        )
+        checkpoint.write_pruned(loaded.model, run, order, heads, folder)
+    return Pruned(run, order, tuple(heads), folder, (*loaded.notes, *scoring.notes, *notes))

@@ -30,7 +30,7 @@ from headscope.experiments.alignment.translator import EncodedPair, PairSide, Tr
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView, norms_of_sum
 from headscope.model.linears import linears
-from headscope.run.atlas import Execution
+from headscope.run.execution import Execution
 from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.life_cycle import RunInProgress
 from headscope.run.shard_files import State

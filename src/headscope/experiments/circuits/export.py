@@ -26,7 +26,7 @@ from headscope.core.head_labels import with_label
 from headscope.core.whole_file import held, write_whole
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits.claims import RETRIEVED
-from headscope.experiments.circuits.made_inputs import FEWEST
+from headscope.experiments.circuits.settings import FEWEST
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.families.sites import find_sites
 from headscope.model.model import Model, evaluating, forward

@@ -20,10 +20,8 @@ from headscope.core.accumulators import Ints, generator
 from headscope.corpus.document import Example
 from headscope.corpus.packing import padded_length
 from headscope.errors import InputError
+from headscope.experiments.circuits.settings import check_size
 from headscope.model.model import Model
-
-FEWEST = 10  # inputs, or ordinals: of fewer nothing is said of a head
-LEAST_LENGTH = 4  # tokens that come twice
 
 
 @dataclass(frozen=True)
@@ -56,15 +54,6 @@ class Repeats:
         """Positions of the second half whose next token is determined: all but the last token's."""
         (before,) = self.before([example])
         return np.flatnonzero(before[:-1] + 1 == before[1:])
-
-
-def check_size(sequences: int, length: int) -> None:
-    """Raises InputError for too few sequences, or too short a half, to say anything."""
-    if sequences < FEWEST or length < LEAST_LENGTH:
-        raise InputError(
-            f"found {sequences} sequences with halves of {length} tokens; wanted {FEWEST} or more, "
-            f"of {LEAST_LENGTH} or more"
-        )
 
 
 def repeats(

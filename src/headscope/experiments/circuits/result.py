@@ -22,8 +22,9 @@ from headscope.core.intervals import (
 )
 from headscope.core.results import Variable, labelled
 from headscope.core.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WU, XIAO25, ZHANG
-from headscope.experiments.circuits.made_inputs import FEWEST, Ordinals, Repeats
+from headscope.experiments.circuits.made_inputs import Ordinals, Repeats
 from headscope.experiments.circuits.retrieval import ANSWERED, WINDOWS, Needles
+from headscope.experiments.circuits.settings import FEWEST
 
 PATTERNS, WAYS = ("previous_token", "duplicate_token", "induction"), ("query", "key", "value")
 OF_RUNS = ("hits", "attention", "qr_score", "locos", "streaming", "step_hits")

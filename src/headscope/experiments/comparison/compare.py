@@ -46,6 +46,7 @@ from headscope.run.chosen_analyses import (
 )
 from headscope.run.compute import Reader, fastest_linears
 from headscope.run.control import RANDOM, Control, control_of
+from headscope.run.execution import Execution
 from headscope.run.gather import merge_shard
 from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest
@@ -72,7 +73,7 @@ def compare(
     task: TaskData | Task | str | None = None,
     output: str | Path | None = None,
     settings: Settings | None = None,
-    execution: atlas.Execution | None = None,
+    execution: Execution | None = None,
     padded_to: int | None = None,
     control: str | Path | None = RANDOM,
     **more: Unpack[CompareFields],
@@ -94,7 +95,7 @@ def compare(
     own, asked, loading = keywords(more, Settings, TaskRequest, Loading)
     if (corpus is None) == (task is None) or (task is None and set(asked) - {"limit"}):
         raise InputError("wanted a corpus, or task=NAME with its data: one of the two")
-    settings, execution = settings_of(Settings, settings, own), execution or atlas.Execution()
+    settings, execution = settings_of(Settings, settings, own), execution or Execution()
     texts = None if corpus is None else corpus_of(corpus)
     base, tuned = (loaded(model, Loading(**loading)) for model in (base, tuned))
     paired_inputs.check_comparable(base, tuned)
@@ -130,7 +131,7 @@ def _compared(
     tuned: Model,
     corpus: Corpus,
     settings: Settings,
-    execution: atlas.Execution,
+    execution: Execution,
     *,
     output: str | Path | None,
     padded_to: int | None,

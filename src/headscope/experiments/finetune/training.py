@@ -8,11 +8,9 @@ import json
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +20,10 @@ from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from headscope.core.accumulators import Float64
-from headscope.core.settings_table import SettingsTable
 from headscope.corpus.document import Example
-from headscope.errors import HeadscopeError, InputError
+from headscope.errors import HeadscopeError
 from headscope.experiments.finetune import optimization
+from headscope.experiments.finetune.settings import Progress, TrainingSchedule
 from headscope.model.batch import Batch
 from headscope.model.checkpoint import quietly
 from headscope.tasks.predict import EncodedTask
@@ -34,43 +32,6 @@ from headscope.tasks.task_model import TaskModel
 STATE = "trainer_state.json"  # which transformers writes last: a folder with it is whole
 SAVE_SECONDS = 60.0
 LARGEST_GRADIENT = 1.0  # BERT's own scripts cut the norm of the whole gradient to this
-Progress = Callable[[int, int], None]  # steps done, all steps
-
-
-@dataclass(frozen=True, repr=False)
-class TrainingSchedule(SettingsTable):
-    """Length and learning rates of a training; defaults are the paper's, else BERT's.
-
-    epochs       passes over the examples
-    batch        examples of a batch
-    rate         the largest
-    layer_decay  each layer learns by this factor more slowly than the one above, see `rates`
-    warm_up      share of the steps in which the rate rises from 0; it falls to 0 after that
-    seed         of all random draws
-    """
-
-    epochs: int = 3
-    batch: int = 32
-    rate: float = 2e-5
-    layer_decay: float = 1.0
-    warm_up: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        rules = {
-            "epochs": (_counts(self.epochs), "a whole number, 1 or more"),
-            "batch": (_counts(self.batch), "a whole number, 1 or more"),
-            "rate": (self.rate > 0, "more than 0"),
-            "layer_decay": (0 < self.layer_decay <= 1, "more than 0 and at most 1"),
-            "warm_up": (0 <= self.warm_up < 1, "0 or more and less than 1"),
-        }
-        for name, (holds, rule) in rules.items():
-            if not holds:
-                raise InputError(f"{name} is {getattr(self, name)}; wanted {rule}")
-
-
-def _counts(number: float) -> bool:
-    return isinstance(number, Integral) and number >= 1
 
 
 def train(

@@ -17,6 +17,7 @@ from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
 from headscope.experiments.importance.gradients import LayerGradient, Streaming, frozen
+from headscope.experiments.importance.settings import CLARK, HAO, OURS, SOURCES
 from headscope.experiments.importance.task_loss import Objective
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import CATEGORIES, Batch, to_float64
@@ -25,19 +26,6 @@ from headscope.model.instrument import Instrument
 from headscope.model.model import Model, run_network
 from headscope.run.shard_files import State
 
-CLARK = "Clark et al. 2019, Figure 3"
-OURS = "headscope"
-MICHEL = "Michel et al. 2019, §4.1"
-HAO = "Hao et al. 2021, §4"
-SOURCES = {
-    "gradient": CLARK,
-    "michel": MICHEL,
-    "michel_normalised": MICHEL,
-    "slope_zero": OURS,
-    "slope_uniform": OURS,
-    "attattr": HAO,
-}
-METHODS = tuple(SOURCES)
 TOLERANCE = 1e-3  # of the largest number of any head; float32 rounding stays well below it
 
 

@@ -28,6 +28,7 @@ from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
 from headscope.experiments.probes import word_features
 from headscope.experiments.probes.probe_plan import ProbePlan
+from headscope.experiments.probes.settings import FeaturePlace
 from headscope.experiments.probes.trees import TreebankSplit
 from headscope.experiments.probes.word_features import Extract, Features, Shape
 from headscope.model.linears import linears
@@ -38,7 +39,6 @@ from headscope.run.processes import TakingPart
 from headscope.run.shard_files import State
 from headscope.run.shared_parts import KeptParts, Member, WrittenElsewhereError
 
-LIMIT_GB = 20.0  # ours
 FOLDER = "features"  # in a run folder
 KIND = np.dtype(np.float16)
 PIECE = 1 << 26  # ours: bytes of a file that one of several processes writes, and loses when killed
@@ -189,20 +189,6 @@ class _PieceParts(KeptParts):
 def size_of(shapes: Sequence[Shape]) -> int:
     """Bytes of these arrays on disk."""
     return sum(map(prod, shapes)) * KIND.itemsize
-
-
-@dataclass(frozen=True)
-class FeaturePlace:
-    """The folder for features, and their maximum size.
-
-    folder  a folder of their own is made in it; None: in the run folder, or a temporary one
-    limit   GB at most
-    keep    whether they stay when the run has finished
-    """
-
-    folder: Path | None = None
-    limit: float = LIMIT_GB
-    keep: bool = False
 
 
 def shapes_of(kind: str, model: Model, split: TreebankSplit) -> list[Shape]:

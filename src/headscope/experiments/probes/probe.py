@@ -3,243 +3,102 @@
     run = probe("demo", "train.conllu", "test.conllu", output="run")
     run["probes"]["uas"].sel(probe="attention")
 
-Features of all sentences are written to disk once, in half precision, network by network; probes
-are trained on them a sentence at a time, and the features are deleted.
+Nothing heavy is imported before the request is known to be right; `probing` computes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING
 
-import xarray as xr
-
-from headscope.core.accumulators import Float64
-from headscope.core.head_labels import run_labels
-from headscope.core.results import layer_number
-from headscope.core.settings_table import documented, keywords, settings_of
-from headscope.errors import InputError
-from headscope.experiments.probes import feature_files, probe_plan
-from headscope.experiments.probes.feature_files import FeatureFolder, FeaturePlace
-from headscope.experiments.probes.pair_probes import head_spread, right_branching, trial
-from headscope.experiments.probes.probe_plan import (
-    ProbeFields,
-    ProbePlan,
-    ProbeSettings,
-    ProbeTraining,
-)
-from headscope.experiments.probes.result import probe_result
-from headscope.experiments.probes.structural import HiddenStates, structural_scores
-from headscope.experiments.probes.word_vectors import read_vectors
-from headscope.model.model import Model
-from headscope.run.atlas import Execution
-from headscope.run.experiment import ExperimentRequest, run_experiment
-from headscope.run.life_cycle import Meter, RunInProgress
-from headscope.run.manifest import identity_of
-from headscope.run.settings import fingerprint
-from headscope.run.shard_files import State
-from headscope.run.store import Run, open_run
+from headscope.core.options import argument, keyword, option, required, several, takes, whole
+from headscope.experiments.probes.settings import FeaturePlace, ProbeSettings
+from headscope.model.request import model_place
+from headscope.run.execution import Execution
+from headscope.run.store import Run, RunFolder
 from headscope.tasks.task_request import Loading, loaded
 
-SPREAD, STRUCTURAL = 10_000, 20_000  # numbers of the parts that are no trials
+if TYPE_CHECKING:
+    from headscope.model.model import Model
+
 Labels = Sequence[Sequence[str]]
 Files = str | Path | Sequence[str | Path]
 
 
-@documented(ProbeSettings, Loading)
-def probe(
-    model: Model | str | Path,
-    train: Files,
-    test: Files,
-    *,
-    dev: Files = (),
-    words: str | Path | None = None,
-    output: str | Path | None = None,
-    settings: ProbeSettings | None = None,
-    place: FeaturePlace | None = None,
-    atlas: Run | str | Path | None = None,
-    labels: Labels | None = None,
-    execution: Execution | None = None,
-    tell: Callable[[str], None] = lambda text: None,
-    **more: Unpack[ProbeFields],
-) -> Run:
-    """Trains and tests all probes that can be run.
+class ProbeRequest(Loading, ProbeSettings, kw_only=False, heading="The data"):
+    """Which probes are trained on what."""
 
-    model             a loaded model, or what `load` takes
-    train, test, dev  CoNLL-U or CoNLL-X files; without dev, a tenth of train is held out where it
-                      is needed: for several epochs, and for the structural probe
-    words             a file of word vectors, or "glove-6b-50d"; None: probes on words are left out
-    output            run folder; an interrupted run of the same spec there goes on. None: in memory
-    place             of the features
-    settings          whole; or its fields as keywords
-    atlas             a run of `atlas` of the same model, or its folder, to name the heads by
-    labels            instead: [layer][head] what is known of each head
-    execution         its progress is called with sentences read and trained on, and all
-    tell              called with what is to be said before the work begins
-    raises            InputError and its kinds before anything is computed
-    """
-    own, loading = keywords(more, ProbeSettings, Loading)
-    settings = settings_of(ProbeSettings, settings, own)
-    place, execution = place or FeaturePlace(), execution or Execution()
-    settings.run_probes(words=words is not None)  # fails before the model is loaded
-    files = {"train": train, "test": test} | ({"dev": dev} if dev else {})
-    model, folder = loaded(model, Loading(**loading)), None if output is None else Path(output)
-    labels = labels if atlas is None else _labels(atlas, model)
-    plan = _plan(model, files, words, settings, labels)
-    if told := feature_files.check_size(plan, place, folder):
-        tell(told)
-
-    def compute(run: RunInProgress) -> dict[str, xr.Dataset]:
-        key = fingerprint({"model": identity_of(plan.model), "linears": run.linears, **plan.spec})
-        trained = sum(job.size for job in plan.jobs) * settings.epochs
-        read = plan.sentences * len(plan.kinds)
-        meter = Meter(trained + read + plan.layer_work * len(plan.layers), execution.progress)
-        with feature_files.folder_of(place, folder, key, shared=run.own is not None) as kept:
-            features = FeatureFolder(
-                kept, key, plan, run.linears, place.keep, meter.advance, run.own
-            )
-            work = _ProbeRun(plan, run, meter, features)
-            trials, spread = work.trials()
-            structural = work.structural()
-            run.lead()  # nobody reads features any more
-        return {"probes": probe_result(plan, trials, spread, structural)}
-
-    return run_experiment(_request(plan), compute, output=output, execution=execution)
-
-
-def _request(plan: ProbePlan) -> ExperimentRequest:
-    settings = plan.settings
-    return ExperimentRequest(
-        "probe",
-        plan.model,
-        corpus=probe_plan.corpus_of(plan.splits),
-        examples=[one.example for split in plan.splits for one in split.sentences],
-        settings=plan.spec,
-        seed=settings.seed,
-        replicates=settings.replicates,
-        counts=probe_plan.counts_of(plan.splits),
-        batch_tokens=settings.batch_tokens,
-        divided=True,
+    model: Model | str | Path = argument("A model, or what `load` takes.", reads=model_place)
+    train: Files = required(
+        "CoNLL-U or CoNLL-X to learn from; repeatable.", reads=Path, many=True, before="limit"
+    )
+    test: Files = required(
+        "CoNLL-U or CoNLL-X to be scored on; repeatable.", reads=Path, many=True, before="limit"
+    )
+    _: KW_ONLY
+    dev: Files = several(
+        "To choose the best epoch by; by default a tenth of --train.", reads=Path, before="limit"
+    )
+    words: str | Path | None = option(
+        "Word vectors: GloVe, word2vec (text, binary), fastText's .vec, gzipped or not; or "
+        "glove-6b-50d, the package.",
+        reads=str,
+        metavar="FILE",
+        before="limit",
+        python="None: probes on words are left out.",
+    )
+    output: str | Path | None = option(
+        "Run folder; re-running resumes.",
+        names="-o --output",
+        reads=Path,
+        usual="probe-{model}",
+        metavar="RUN",
+        python="None: in memory.",
+        heading="How to run",
+    )
+    settings: ProbeSettings | None = whole(ProbeSettings)
+    place: FeaturePlace | None = keyword("Where the features are kept.")
+    atlas: Run | str | Path | None = option(
+        "A run of `headscope atlas`, to name the heads.",
+        reads=Path,
+        metavar="RUN",
+        heading="The probes",
+        before="batch_tokens",
+    )
+    labels: Labels | None = keyword("Instead: [layer][head] what is known of each head.")
+    execution: Execution | None = keyword(
+        "Its progress is called with sentences read and trained on, and all."
+    )
+    tell: Callable[[str], object] = keyword(
+        "Called with what is to be said before the work begins.", lambda text: None
     )
 
 
-def _plan(
-    model: Model,
-    files: Mapping[str, Files],
-    words: str | Path | None,
-    settings: ProbeSettings,
-    labels: Labels | None,
-) -> ProbePlan:
-    names, lacking = settings.run_probes(words=words is not None)
-    paths = {name: _paths(some) for name, some in files.items()}
-    splits = probe_plan.read_splits(model, paths, settings, names)
-    forms = (form for split in splits for one in split.sentences for form in one.forms)
-    vectors = None if words is None else read_vectors(words, forms)
-    return ProbePlan(model, splits, settings, names, lacking, vectors, labels)
+@takes(ProbeRequest)
+def probe(request: ProbeRequest) -> Run:
+    """Trains and tests all probes that can be run.
 
+    Raises InputError and its kinds before anything is computed.
+    """
+    settings = ProbeSettings.of(request)
+    settings.run_probes(words=request.words is not None)  # raises for one that lacks them
+    if request.output is not None:
+        RunFolder(request.output).check()
+    model = loaded(request.model, Loading.of(request))
+    from headscope.experiments.probes.probing import probe_run
 
-def _paths(files: Files) -> list[Path]:
-    return [Path(file) for file in ([files] if isinstance(files, str | Path) else files)]
-
-
-def _labels(atlas: Run | str | Path, model: Model) -> list[list[str]]:
-    """[layer][head] what an atlas of the same model says; raises InputError for another's."""
-    run = atlas if isinstance(atlas, Run) else open_run(atlas)
-    of = run.manifest["model"]
-    if of["sha256"] != model.sha256:
-        raise InputError(
-            f"{run.path or 'the atlas'} is an atlas of {of['name']}, and {model.name} has other "
-            "weights; wanted an atlas of the same model"
-        )
-    return run_labels(run.tree)
-
-
-@dataclass(frozen=True)
-class _ProbeRun:
-    plan: ProbePlan
-    run: RunInProgress
-    meter: Meter
-    features: FeatureFolder
-
-    def trials(self) -> tuple[dict[ProbeTraining, State], Float64 | None]:
-        """All probes that score pairs, those on one network after the other; spread of heads."""
-        plan, spread = self.plan, None
-        trials: dict[ProbeTraining, State] = {}
-        if "right_branching" in plan.names:
-            rule = right_branching(plan.splits[2].sentences, tree=plan.settings.tree)
-            trials[ProbeTraining("right_branching", 0, 0)] = rule
-        for kind in (None, "model", "random"):
-            jobs = {
-                number: job
-                for number, job in enumerate(plan.jobs)
-                if probe_plan.NETWORK.get(job.probe) == kind
-            }
-            sizes = {number: job.size * plan.settings.epochs for number, job in jobs.items()}
-            if kind == "model" and "attention" in plan.names:
-                sizes[SPREAD] = 0
-
-            def make(number: int, jobs: dict[int, ProbeTraining] = jobs) -> State:
-                if number == SPREAD:
-                    return head_spread(self.features)
-                return trial(jobs[number], self.features)
-
-            states = self._stage(kind, sizes, make)
-            spread = states[SPREAD]["spread"] if SPREAD in states else spread
-            trials |= {job: states[number] for number, job in jobs.items()}
-            if kind is not None:
-                self.features.drop(kind)
-        return trials, spread
-
-    def structural(self) -> dict[int, State]:
-        layers = self.plan.layers
-        sizes = {STRUCTURAL + layer: self.plan.layer_work for layer in layers}
-        states = self._stage("hidden", sizes, lambda number: self._of_layer(number - STRUCTURAL))
-        return {layer: states[STRUCTURAL + layer] for layer in layers}
-
-    def _stage(
-        self, kind: str | None, sizes: Mapping[int, int], make: Callable[[int], State]
-    ) -> dict[int, State]:
-        """The parts that read one kind of features, which are made where a part is missing.
-
-        sizes  of each part, as the meter counts
-        """
-        run, meter, here = self.run, self.meter, set[int]()
-
-        def made(number: int) -> State:
-            here.add(number)
-            with meter.stage(sizes[number]):
-                return make(number)
-
-        def told(number: int) -> None:
-            if number not in here:  # it was there, or another process has made it
-                with meter.stage(sizes[number]):
-                    pass
-
-        def needed() -> bool:
-            return not (run.own and run.refreshed()) and not run.done.issuperset(sizes)
-
-        if kind in self.plan.kinds:
-            with meter.stage(self.plan.sentences):
-                if needed():
-                    self.features.of(kind, needed)
-        return dict(zip(sizes, run.parts(sizes, made, told), strict=True))
-
-    def _of_layer(self, layer: int) -> State:
-        settings, features = self.plan.settings, self.features
-        number = layer_number(layer)
-        # hidden states begin with the embeddings, and are those of all layers
-        train, dev, test = (
-            HiddenStates(split.sentences, partial(file.read, part=number + 1))
-            for split, file in zip(self.plan.splits, features.of("hidden"), strict=True)
-        )
-        name = f"structural-{number}"
-        return structural_scores(
-            (train, dev, test),
-            rank=settings.rank,
-            epochs=settings.structural_epochs,
-            seed=settings.seed,
-            state=features.scratch(name),
-            key=f"{features.key} {name}",
-            progress=self.meter.advance,
-        )
+    files = {"train": request.train, "test": request.test}
+    return probe_run(
+        model,
+        files | ({"dev": request.dev} if request.dev else {}),
+        settings,
+        words=request.words,
+        output=request.output,
+        place=request.place,
+        atlas=request.atlas,
+        labels=request.labels,
+        execution=request.execution,
+        tell=request.tell,
+    )

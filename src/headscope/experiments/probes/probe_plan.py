@@ -6,116 +6,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from headscope.core.accumulators import REPLICATES, generator
+from headscope.core.accumulators import generator
 from headscope.core.head_names import first
 from headscope.core.results import layer_place
-from headscope.core.settings_table import SettingsTable
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.encoder import Encoder
 from headscope.errors import CorpusError, InputError
-from headscope.experiments.probes.resumable_training import PATIENCE
+from headscope.experiments.probes.settings import TRAINED, ProbeSettings
 from headscope.experiments.probes.trees import TreebankSplit, read_split
 from headscope.experiments.probes.word_vectors import WordVectors
 from headscope.model.model import Model, file_sha256
-from headscope.tasks.task_request import LoadingFields
 
-STRUCTURAL_EPOCHS = 40
-TRAINED = ("attention", "attention_words", "distances_words", "random_words")  # score every pair
-PROBES = ("right_branching", *TRAINED, "structural")
-NEED_WORDS = frozenset(TRAINED[1:])
 NETWORK = {"attention": "model", "attention_words": "model", "random_words": "random"}
 DEV_SHARE = 10  # without --dev, a tenth of train is held out where dev is needed
 Splits = tuple[TreebankSplit, TreebankSplit, TreebankSplit]
-
-
-@dataclass(frozen=True, repr=False)
-class ProbeSettings(SettingsTable):
-    """Settings of probes; the defaults are Clark et al.'s (2019) unless another source is named.
-
-    probes             of PROBES; None: all that can be run
-    epochs, patience   of the probes on attention; with several epochs, those of dev decide
-    rate               of Adam
-    seeds              how many times each is trained, from other first weights
-    curve              sizes of smaller training sets
-    tree               also the most likely directed tree of each sentence
-    legacy_root_shift  as the authors' code, see `pair_probes.pair_vectors`
-    structural_layers  of the structural probe, from 0, by the model's own numbers; None: all that
-                       attend
-    structural_epochs  at most (Hewitt and Manning's number)
-    rank               rows of the structural probe's matrix; None: as many as neurons
-    pieces             attention from a word of several tokens, as `Words.maps`
-    max_length, long   tokens of a sentence, None: what the model takes; what to do with longer ones
-    limit, test_limit  sentences of train and of test at most, drawn by the seed
-    batch_tokens       tokens of a forward pass at most
-    replicates, seed   groups of sentences at most, for intervals; of all random draws
-    """
-
-    probes: tuple[str, ...] | None = None
-    epochs: int = 1
-    patience: int = PATIENCE
-    rate: float = 0.002
-    seeds: int = 1
-    curve: tuple[int, ...] = ()
-    tree: bool = False
-    legacy_root_shift: bool = False
-    structural_layers: tuple[int, ...] | None = None
-    structural_epochs: int = STRUCTURAL_EPOCHS
-    rank: int | None = None
-    pieces: str = "mean"
-    max_length: int | None = None
-    long: str = "window"
-    limit: int | None = None
-    test_limit: int | None = None
-    batch_tokens: int = 2048
-    replicates: int = REPLICATES
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in self.probes or ():
-            if name not in PROBES:
-                raise InputError(f"no probe called {name!r}; there are {', '.join(PROBES)}")
-        if min(self.epochs, self.seeds, self.structural_epochs, self.rank or 1, *self.curve, 1) < 1:
-            raise InputError("found a number of epochs, seeds, rows or sentences below 1")
-        if not self.rate > 0:
-            raise InputError(f"found a rate of {self.rate}; wanted more than 0")
-
-    def run_probes(self, *, words: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The probes that are run, and those that are not for want of word vectors.
-
-        raises  InputError where one that needs them was asked for by name
-        """
-        asked = PROBES if self.probes is None else tuple(p for p in PROBES if p in self.probes)
-        lacking = () if words else tuple(name for name in asked if name in NEED_WORDS)
-        if lacking and self.probes is not None:
-            raise InputError(
-                f"the probe {lacking[0]} needs word vectors; give --words FILE (GloVe, word2vec or "
-                "fastText), or --words glove-6b-50d"
-            )
-        return tuple(name for name in asked if name not in lacking), lacking
-
-
-class ProbeFields(LoadingFields, total=False):
-    """The fields of `ProbeSettings` and `Loading`, as keywords."""
-
-    probes: tuple[str, ...] | None
-    epochs: int
-    patience: int
-    rate: float
-    seeds: int
-    curve: tuple[int, ...]
-    tree: bool
-    legacy_root_shift: bool
-    structural_layers: tuple[int, ...] | None
-    structural_epochs: int
-    rank: int | None
-    pieces: str
-    max_length: int | None
-    long: str
-    limit: int | None
-    test_limit: int | None
-    batch_tokens: int
-    replicates: int
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -238,7 +142,7 @@ def read_splits(
             has_segments=model.has_segments,
             limited_by=model.positions.source,
             max_length=settings.max_length,
-            long=settings.long,  # type: ignore[arg-type]
+            long=settings.long,
         )
         return read_split(name, files[name], encoder, limit=limit, seed=settings.seed)
 

@@ -33,8 +33,9 @@ from headscope.papers.zoo.listed_models import ListedModel, listed_models
 from headscope.papers.zoo.outcome import ZooOutcome, claim_table, write_tables
 from headscope.papers.zoo.page import render
 from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
-from headscope.run.atlas import Execution, atlas
+from headscope.run.atlas import atlas
 from headscope.run.control import NONE, RANDOM
+from headscope.run.execution import Execution
 from headscope.run.life_cycle import RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, deciding_versions, versions
 from headscope.run.processes import taking_part

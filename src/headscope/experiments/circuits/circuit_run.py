@@ -1,0 +1,305 @@
+"""Computes what each head of a decoder does on made inputs; `circuits` reads the request."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+
+from headscope.core.accumulators import Float64
+from headscope.core.control import CONTROL
+from headscope.core.progress import phase
+from headscope.corpus import CorpusLike, corpus_of, demo_corpus
+from headscope.corpus.document import Example
+from headscope.experiments.circuits import head_scores
+from headscope.experiments.circuits.direct_logits import direct_logits, prompt_set
+from headscope.experiments.circuits.head_scores import PatternScores
+from headscope.experiments.circuits.made_inputs import (
+    Ordinals,
+    Repeats,
+    ordinals,
+    repeats,
+)
+from headscope.experiments.circuits.patching import patch_heads
+from headscope.experiments.circuits.prompt_views import followed_heads, prompt_views
+from headscope.experiments.circuits.prompts import PromptSet
+from headscope.experiments.circuits.readout import decoder_of
+from headscope.experiments.circuits.result import circuits_result
+from headscope.experiments.circuits.retrieval import Needles, needles, retrieved, written
+from headscope.experiments.circuits.settings import FEWEST, CircuitSettings
+from headscope.experiments.circuits.switched_off import (
+    SEQUENCES,
+    best_heads,
+    losses_off,
+    off_result,
+    refuse_many,
+)
+from headscope.experiments.circuits.weight_maps import WeightMaps
+from headscope.model.batch import to_float64
+from headscope.model.instrument import Instrument
+from headscope.model.language_model import (
+    LanguageModel,
+    TokenLoss,
+)
+from headscope.model.linears import linears
+from headscope.model.model import Model, evaluating, forward
+from headscope.run.control import RANDOM, Control, control_of
+from headscope.run.execution import Execution
+from headscope.run.experiment import ExperimentRequest, in_parts, run_experiment
+from headscope.run.life_cycle import Meter, RunInProgress
+from headscope.run.shard_files import State
+from headscope.run.store import Run
+
+PART_TOKENS = 4096  # of the inputs whose numbers are kept together, so that a run can go on
+HAYSTACK = 512  # tokens, where the model takes twice as many
+WHOLE = 2048  # tokens: longer inputs are read without whole maps
+OF_CONTROL = 10  # sequences that each network of the control reads
+
+
+def circuit_run(
+    model: LanguageModel,
+    corpus: CorpusLike | Needles | None,
+    settings: CircuitSettings,
+    *,
+    output: str | Path | None = None,
+    control: str | Path | None = RANDOM,
+    execution: Execution | None = None,
+) -> Run:
+    """Computes what each head does on inputs made for the model; a run of all settings."""
+    decoder_of(model)
+    own = model.model
+    refuse_many(settings.switch_off, own.shape)
+    made = repeats(own, sequences=settings.sequences, length=settings.length, seed=settings.seed)
+    prompts, against = prompts_of(model, settings), control_of(own, control)
+    hidden, others = _needles(own, corpus, settings), _held_out(own, settings)
+    how = settings, execution or Execution(), against
+    work = CircuitRun(own, made, ordinals(own), hidden, *how, prompts, others)
+    return run_experiment(work.request, work.compute, output=output, execution=work.execution)
+
+
+@dataclass
+class CircuitRun:
+    """The computation behind `circuits`."""
+
+    model: Model
+    made: Repeats
+    ordinals: Ordinals
+    needles: Needles | None
+    settings: CircuitSettings
+    execution: Execution
+    control: Control | None
+    asked: PromptSet | None = None
+    others: Repeats | None = None
+
+    @property
+    def request(self) -> ExperimentRequest:
+        """What decides the numbers: the model, all inputs, and the settings."""
+        made, prompts, settings = self.made, self.asked, self.settings
+        spec: dict[str, Any] = {} if self.control is None else {"control": dict(self.control.spec)}
+        shown = [] if self.others is None else self.others.repeated
+        if prompts is not None:
+            shown = [*shown, *prompts.clean, *prompts.corrupted]
+            sides = (prompts.right, prompts.wrong)
+            spec["answers"] = [[ids.tolist() for ids in side] for side in sides]
+        hidden = self.needles.examples if self.needles else ()
+        return ExperimentRequest(
+            "circuits",
+            self.model,
+            corpus={"kind": "made inputs", "files": [], "counted": "inputs"},
+            examples=[*made.repeated, *made.fresh, *hidden, *shown],
+            settings={**asdict(settings), **spec},
+            seed=settings.seed,
+            replicates=settings.replicates,
+            batch_tokens=settings.batch_tokens,
+        )
+
+    def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
+        """The group `circuits`, and those of the control."""
+        places = range(len(self.made.repeated))
+        meter = Meter(len(places), self.execution.progress)
+        parts: list[State] = []
+        with linears(self.model.network, run.linears):
+            weights = WeightMaps(self.model)
+            for number, some in enumerate(self._parts(places)):
+                parts.append(run.part(number, partial(self._part, weights, some)))
+                meter.advance(len(some))
+            answers = self._answers()
+            found = self._of_weights(weights)
+            if self.needles is not None:
+                found |= run.part(len(parts), partial(self._of_needles, weights, self.needles))
+        patterns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
+        of_heads = self._result(patterns, found, weights)
+        made, settings = self.others, self.settings
+        if made is not None and (sets := best_heads(of_heads, settings.switch_off)):
+            more = {"seed": settings.seed, "batch_tokens": settings.batch_tokens}
+            off = run.part(len(parts) + 1, partial(losses_off, self.model, made, sets, **more))
+            costs = off_result(off["losses"], made, sets, replicates=settings.replicates)
+            of_heads = of_heads.merge(costs).assign_attrs(switch_off=settings.switch_off)
+        return {"circuits": of_heads, **answers, **self._controls()}
+
+    def _result(
+        self, patterns: Mapping[str, Float64], found: Mapping[str, Float64], weights: WeightMaps
+    ) -> xr.Dataset:
+        inputs = self.made, self.ordinals, self.needles
+        replicates, width = self.settings.replicates, weights.embedding.shape[1]
+        return circuits_result(patterns, found, *inputs, replicates=replicates, width=width)
+
+    def _answers(self) -> dict[str, xr.Dataset]:
+        """The groups `writes`, which heads write and carry the answers, and `prompts`, of some."""
+        if self.asked is None:
+            return {}
+        settings, language = self.settings, LanguageModel(self.model, "causal")
+        how: dict[str, Any] = {
+            "batch_tokens": 2 * settings.batch_tokens,
+            "replicates": settings.replicates,
+        }
+        found = direct_logits(language, self.asked, **how)
+        if self.asked.corrupted:
+            found = found.merge(patch_heads(language, self.asked, **how))
+        texts = {
+            name: ("prompt", [str(getattr(one, name)) for one in self.asked.prompts])
+            for name in ("text", "answer", "wrong", "corrupted", "item")
+        }
+        groups = {"writes": found.assign_coords(texts)}
+        if settings.views:
+            most = [found[name].values for name in ("direct_share", "effect") if name in found]
+            groups["prompts"] = prompt_views(
+                language,
+                self.asked,
+                shown=settings.views,
+                followed=followed_heads(*most),
+                batch_tokens=how["batch_tokens"],
+            )
+        return groups
+
+    def _parts(self, places: range) -> Any:
+        return in_parts(places, lambda _: 2 * len(self.made.repeated[0]), tokens=PART_TOKENS)
+
+    def _part(self, weights: WeightMaps, places: list[int]) -> State:
+        """[sequence of the part, …] by name."""
+        kinds = {"repeated": self.made.repeated, "fresh": self.made.fresh}
+        found: State = {}
+        for kind, examples in kinds.items():
+            rows = [examples[at] for at in places]
+            some = in_parts(rows, len, tokens=self.settings.batch_tokens)
+            answers = [self._batch(weights, batch, kind=kind) for batch in some]
+            for name in answers[0]:
+                found[f"{kind}_{name}"] = np.concatenate([one[name] for one in answers])
+        return found
+
+    def _batch(self, weights: WeightMaps, examples: list[Example], *, kind: str) -> State:
+        repeated = kind == "repeated"
+        batch, network = self.model.batch(examples), self.model.network
+        scores = PatternScores(self.made, weights.unembedding if repeated else None)
+        next_token = second_half(self.made, examples, most=None if repeated else 1)
+        rows = range(len(examples))
+        with (
+            torch.inference_mode(),
+            evaluating(network),
+            next_token.asking(network, rows),
+            Instrument(network, observers=[lambda view: scores.look(view, batch)]),
+        ):
+            logits = forward(network, *batch.inputs, keep=False).logits
+            right = to_float64(next_token.answers(logits, rows))
+        return {"patterns": scores.whole, "right": right}
+
+    def _of_weights(self, weights: WeightMaps) -> dict[str, Float64]:
+        maps = list(weights.layers())
+        found = {"weight_copying": head_scores.copying(maps, weights)}
+        if self.settings.successors and len(self.ordinals.ids) >= FEWEST:
+            right = head_scores.successors(maps, weights, self.ordinals)
+            found["successor"] = right.astype(np.float64)
+        if self.settings.composition:
+            score, above = head_scores.composition(maps)
+            found |= {"composition": score, "composition_above": above}
+        return found
+
+    def _of_needles(self, weights: WeightMaps, hidden: Needles) -> State:
+        """[run, …] by name."""
+        runs, steps = range(len(hidden.examples)), self.settings.steps
+        found = retrieved(self.model, hidden, runs, weights.unembedding, whole=WHOLE)
+        if steps:
+            found |= written(self.model, hidden, runs, steps=steps, whole=WHOLE)
+        return found
+
+    def _controls(self) -> Mapping[str, xr.Dataset]:
+        """The groups of the control: the same of networks that have learned nothing."""
+        if self.control is None:
+            return {}
+        made = replace(
+            self.made, repeated=self.made.repeated[:OF_CONTROL], fresh=self.made.fresh[:OF_CONTROL]
+        )
+        settings = replace(self.settings, composition=False, successors=False, replicates=0)
+        hidden = None if self.needles is None else self.needles.first(OF_CONTROL)
+        tokens = 2 * OF_CONTROL * len(made.repeated[0])
+        counts = {"documents": OF_CONTROL, "examples": 2 * OF_CONTROL, "tokens": tokens}
+        groups = {CONTROL: xr.Dataset(attrs={"kind": self.control.kind, "tidy": 0, **counts})}
+        with phase("control", len(self.control.networks), "networks") as advance:
+            for name, make in self.control.networks.items():
+                other = make()
+                one = replace(self, model=other, made=made, needles=hidden, settings=settings)
+                weights = WeightMaps(other)
+                patterns = one._part(weights, list(range(OF_CONTROL)))
+                found = one._of_weights(weights)
+                if hidden is not None:  # all of its runs count: it answers none
+                    found |= one._of_needles(weights, hidden)
+                    found |= {name: np.ones(OF_CONTROL) for name in found if "recall" in name}
+                about = {"model": name, "layers": other.shape.layers, "heads": other.shape.heads}
+                groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
+                groups[f"{CONTROL}/{name}/circuits"] = one._result(patterns, found, weights)
+                advance(1)
+        return groups
+
+
+def prompts_of(model: LanguageModel, settings: CircuitSettings) -> PromptSet | None:
+    """The prompts that are asked for; None for none.
+
+    raises  InputError and CorpusError as `prompt_set`, and for prompts that
+            are not as long as their corrupted ones
+    """
+    if not settings.prompts:
+        return None
+    made = prompt_set(model, settings.prompts, count=settings.pairs, seed=settings.seed)
+    if made.corrupted:
+        made.need_pairs()
+    return made
+
+
+def haystack_of(model: Model, settings: CircuitSettings) -> int:
+    """Tokens of a haystack; 0 for none."""
+    usual = HAYSTACK if model.limit >= 2 * HAYSTACK else 0
+    return usual if settings.haystack is None else settings.haystack
+
+
+def _needles(
+    model: Model, corpus: CorpusLike | Needles | None, settings: CircuitSettings
+) -> Needles | None:
+    """The needles that are asked for; None for none."""
+    if isinstance(corpus, Needles):
+        return corpus
+    haystack = haystack_of(model, settings)
+    if not haystack:
+        return None
+    text = demo_corpus() if corpus is None else corpus_of(corpus)
+    runs, seed, room = settings.needles, settings.seed, settings.steps
+    return needles(model, text, runs=runs, haystack=haystack, seed=seed, room=room)
+
+
+def _held_out(model: Model, settings: CircuitSettings) -> Repeats | None:
+    """Sequences on which heads are switched off; None for none."""
+    if not settings.switch_off:
+        return None
+    many = min(settings.sequences, SEQUENCES)
+    drawn: dict[str, int] = {"length": settings.length, "seed": settings.seed}
+    return repeats(model, sequences=many, **drawn, held_out=True)
+
+
+def second_half(made: Repeats, examples: list[Example], *, most: int | None = None) -> TokenLoss:
+    """Asks for the next token of the second half where it can be known, at the first places."""
+    at = [made.opening + made.length + made.known(example)[:most] for example in examples]
+    right = [example.input_ids[places + 1] for example, places in zip(examples, at, strict=True)]
+    return TokenLoss("next token", at, right)
