@@ -37,7 +37,8 @@ HOLDS = {
     "wired": "networks of known heads",
     "model": "models, read layer by layer",
     "corpus": "readers, documents, inputs",
-    "core": "sums, intervals, claims, results",
+    "claims": "questions, claims, labels, verdicts",
+    "core": "sums, intervals, results, files",
 }
 
 

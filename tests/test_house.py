@@ -122,9 +122,9 @@ UNCLEAR_NAMES = {"told", "asked", "given", "found"}  # say what it is: scores, r
 # Rooms whose names are changed at present, and modules whose options are; to be emptied.
 LATER_ROOMS = {"analyses", "draw", "page", "cli"}
 LATER_MODULES = {
-    "core/claim.py",
-    "core/head_labels.py",
-    "core/question.py",
+    "claims/claim.py",
+    "claims/head_labels.py",
+    "claims/question.py",
     "core/settings_table.py",
     "experiments/ablation/ablate.py",
     "experiments/ablation/prune.py",

@@ -9,8 +9,8 @@ import pytest
 import torch
 import xarray as xr
 
+from headscope.claims.question import Question
 from headscope.core.accumulators import Sums
-from headscope.core.question import Question
 from headscope.core.results import Variable, labelled
 from headscope.errors import HeadscopeError, InputError
 from headscope.model.batch import Batch, to_float64
@@ -290,7 +290,7 @@ def test_a_broken_analysis_is_caught_by_name(kind: type[Analysis], sentence: str
 
 @pytest.fixture
 def scratch_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headscope.core.question._REGISTERED", {})
+    monkeypatch.setattr("headscope.claims.question._REGISTERED", {})
 
 
 @pytest.mark.usefixtures("scratch_registry")

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.core.card_part import CardPart, HeadMaps, TypicalMap, named_ends
-from headscope.core.head_labels import UNLABELLED, HeadLabels, head_labels
-from headscope.core.head_metrics import HeadMetric, control_ranges, head_metrics
+from headscope.claims.card_part import CardPart, HeadMaps, TypicalMap, named_ends
+from headscope.claims.head_labels import UNLABELLED, HeadLabels, head_labels
+from headscope.claims.head_metrics import HeadMetric, control_ranges, head_metrics
+from headscope.claims.question import parts, title_of
 from headscope.core.head_names import counted_words, in_both
-from headscope.core.question import parts, title_of
 from headscope.core.results import (
     at,
     derived_once,

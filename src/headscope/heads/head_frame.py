@@ -8,9 +8,9 @@ from difflib import get_close_matches
 import pandas as pd
 import xarray as xr
 
-from headscope.core.claim import Claim, rank
-from headscope.core.head_labels import all_claims, head_labels, label_rules
-from headscope.core.head_metrics import HeadMetric, first_metrics, head_metrics
+from headscope.claims.claim import Claim, rank
+from headscope.claims.head_labels import all_claims, head_labels, label_rules
+from headscope.claims.head_metrics import HeadMetric, first_metrics, head_metrics
 from headscope.core.results import derived_once, layer_number, naming_layers, place_name
 from headscope.errors import InputError
 from headscope.heads.tables import head_table

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headscope.core.bibliography import Source
-from headscope.core.results import json_number
-from headscope.core.verdict import (
+from headscope.claims.bibliography import Source
+from headscope.claims.verdict import (
     Outcome,
     Verdict,
     above,
@@ -25,6 +24,7 @@ from headscope.core.verdict import (
     opposite,
     within,
 )
+from headscope.core.results import json_number
 from headscope.core.wording import fixed
 from headscope.papers.checkpoints import check_checkpoints, of_a_part
 from headscope.papers.own_models import OwnModel

@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from headscope.core.verdict import Verdict, above, between, opposite
+from headscope.claims.verdict import Verdict, above, between, opposite
 from headscope.papers.quantities import Measured
 
 # How a published value is known.

@@ -16,9 +16,10 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 import xarray as xr
 
+from headscope.claims.control import controls
+from headscope.claims.verdict import Verdict, above, below, largest_among, maybe_largest
 from headscope.core import intervals
 from headscope.core.accumulators import Float64
-from headscope.core.control import controls
 from headscope.core.intervals import ANY, Bounds, Estimate, drawn_anew, estimate, stretch
 from headscope.core.results import (
     DRAWS,
@@ -32,7 +33,6 @@ from headscope.core.results import (
     place_name,
 )
 from headscope.core.results import estimate as results_estimate
-from headscope.core.verdict import Verdict, above, below, largest_among, maybe_largest
 from headscope.core.wording import fixed
 from headscope.run.store import Run
 

@@ -19,8 +19,8 @@ from typing import Any
 import pandas as pd
 
 import headscope
+from headscope.claims.verdict import not_asked
 from headscope.core.plug_ins import announced
-from headscope.core.verdict import not_asked
 from headscope.core.whole_file import write_whole
 from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import save_picture

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.core import head_names
-from headscope.core.claim import Claim
-from headscope.core.dictionary import unit_label
-from headscope.core.head_labels import UNLABELLED, alike, head_labels, label_rules, telling_heads
-from headscope.core.head_metrics import (
+from headscope.claims.claim import Claim
+from headscope.claims.dictionary import unit_label
+from headscope.claims.head_labels import UNLABELLED, alike, head_labels, label_rules, telling_heads
+from headscope.claims.head_metrics import (
     HeadMetric,
     chosen_metrics,
     control_ranges,
     first_metrics,
     head_metrics,
 )
-from headscope.core.question import in_run, parts, title_of
+from headscope.claims.question import in_run, parts, title_of
+from headscope.core import head_names
 from headscope.core.results import Floats, counted, head_name, layer_name, layer_numbers, shape
 from headscope.core.wording import by_unit, decimals, fixed, percent, plain
 from headscope.draw.label_kinds import LabelKind, label_kinds

@@ -7,11 +7,11 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.core.caption_words import over
-from headscope.core.control import controls
-from headscope.core.headline import headline
+from headscope.claims.caption_words import over
+from headscope.claims.control import controls
+from headscope.claims.headline import headline
+from headscope.claims.length_bands import bands
 from headscope.core.intervals import FEWEST
-from headscope.core.length_bands import bands
 from headscope.core.results import printable, shape
 from headscope.core.wording import precision_in_words
 from headscope.corpus.contents import READINGS

@@ -11,8 +11,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import headscope
-from headscope.core.caption_words import over
-from headscope.core.head_labels import run_labels
+from headscope.claims.caption_words import over
+from headscope.claims.head_labels import run_labels
 from headscope.core.results import derived_once, model_name, naming_layers, printable, shape
 from headscope.core.stored_maps import stored_inputs
 from headscope.core.whole_file import held, names_in, write_whole

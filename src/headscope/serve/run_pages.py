@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headscope.core.head_labels import run_labels
+from headscope.claims.head_labels import run_labels
 from headscope.core.results import derived_once, naming_layers
 from headscope.errors import HeadscopeError, InputError, RunFolderError
 from headscope.report.cite import cite

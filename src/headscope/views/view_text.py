@@ -236,7 +236,7 @@ def _check_same(run: Run, model: Model) -> None:
 
 
 def _named(run: Run, stack: StackMaps) -> list[list[str]]:
-    from headscope.core.head_labels import run_labels
+    from headscope.claims.head_labels import run_labels
 
     labels = run_labels(run.tree)
     if (len(labels), len(labels[0])) != stack.attention.shape[:2]:

@@ -10,10 +10,10 @@ import torch
 import xarray as xr
 from scipy import stats
 
+from headscope.claims.claim import Claim
+from headscope.claims.head_labels import head_labels, label_rules
+from headscope.claims.relation_names import arrow
 from headscope.core.accumulators import Float64
-from headscope.core.claim import Claim
-from headscope.core.head_labels import head_labels, label_rules
-from headscope.core.relation_names import arrow
 from headscope.corpus.document import Corpus
 from headscope.wired.features import SPECIALS
 from headscope.wired.heads import Head, Said

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr, log_softmax, stdtr
 
+from headscope.claims.verdict import SIGNIFICANT, Outcome, within
 from headscope.core.accumulators import Array, Float64, left_out, ratio
 from headscope.core.intervals import (
     DIFFERENCE,
@@ -27,7 +28,6 @@ from headscope.core.intervals import (
     moves_of,
     standard_error,
 )
-from headscope.core.verdict import SIGNIFICANT, Outcome, within
 from headscope.tasks.metrics import draws_of, predicted
 from headscope.tasks.task import Task
 

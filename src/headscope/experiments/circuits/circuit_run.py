@@ -10,8 +10,8 @@ import numpy as np
 import torch
 import xarray as xr
 
+from headscope.claims.control import CONTROL
 from headscope.core.accumulators import Float64
-from headscope.core.control import CONTROL
 from headscope.core.progress import phase
 from headscope.corpus import CorpusLike, corpus_of, demo_corpus
 from headscope.corpus.document import Example

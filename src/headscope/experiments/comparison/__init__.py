@@ -1,7 +1,7 @@
 """Comparison of two models of one shape: what fine-tuning changes in their heads."""
 
-from headscope.core.question import Question
-from headscope.core.terms import KOVALEVA, OURS, Term
+from headscope.claims.question import Question
+from headscope.claims.terms import KOVALEVA, OURS, Term
 
 TERMS = {
     "cosine": Term(

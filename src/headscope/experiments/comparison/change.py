@@ -15,8 +15,8 @@ import pandas as pd
 import xarray as xr
 from scipy.special import stdtrit
 
+from headscope.claims.head_metrics import HeadMetric, head_metrics
 from headscope.core.accumulators import Float64, finite_mean
-from headscope.core.head_metrics import HeadMetric, head_metrics
 from headscope.core.intervals import (
     ANY,
     DIFFERENCE,

@@ -11,9 +11,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.core.caption_words import INTERVALS, over, with_interval
-from headscope.core.dictionary import unit_label
-from headscope.core.head_metrics import chosen_keys
+from headscope.claims.caption_words import INTERVALS, over, with_interval
+from headscope.claims.dictionary import unit_label
+from headscope.claims.head_metrics import chosen_keys
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, needed
 from headscope.core.wording import capital, fixed, plain

@@ -3,10 +3,10 @@
 import numpy as np
 import xarray as xr
 
-from headscope.core.caption_words import INTERVALS, over
-from headscope.core.dictionary import unit_label
-from headscope.core.head_attention import LOOK
-from headscope.core.question import questions
+from headscope.claims.caption_words import INTERVALS, over
+from headscope.claims.dictionary import unit_label
+from headscope.claims.head_attention import LOOK
+from headscope.claims.question import questions
 from headscope.core.results import at, estimate, group, printable, shape
 from headscope.core.wording import capital
 from headscope.experiments.ablation.section import scores_table

@@ -10,10 +10,10 @@ import math
 import numpy as np
 
 from headscope.analyses.dependency.relation_heads import RelationHead, relation_heads
+from headscope.claims.head_attention import NEIGHBOURS, OFFSETS, POSITION
+from headscope.claims.relation_names import LEAST_WORDS
 from headscope.core.accumulators import Float64, ratio
-from headscope.core.head_attention import NEIGHBOURS, OFFSETS, POSITION
 from headscope.core.intervals import DIFFERENCE, SHARE, Estimate
-from headscope.core.relation_names import LEAST_WORDS
 from headscope.core.results import at, documents, place_name, shape, token_names
 from headscope.core.wording import fixed, p_words, percent
 from headscope.papers.quantities import Measured, PaperRun, Unmeasured, reads
