@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import headscope as hs
 from benchmarks.timing import Row, interleave
-from headscope.core.head_labels import head_labels
+from headscope.claims.head_labels import head_labels
 from headscope.core.results import place_name
 from headscope.corpus import Document, Passage, Word
 from headscope.run.compute import threads_of

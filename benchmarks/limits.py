@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headscope.core.verdict import Outcome
+from headscope.claims.verdict import Outcome
 
 Line = Mapping[str, Any]
 RANGES = {"%": (0.0, 100.0), "share": (0.0, 1.0), "heads": (0.0, math.inf)}

@@ -37,12 +37,12 @@ import headscope as hs
 from headscope.analyses.divergence.figure_cluster_checks import verdict
 from headscope.analyses.divergence.figure_layers import layers_verdict
 from headscope.analyses.neurons.figure import verdict as neuron_verdict
-from headscope.core.control import CONTROL
-from headscope.core.head_labels import head_labels
-from headscope.core.headline import headline
-from headscope.core.length_bands import BANDS
-from headscope.core.question import named
-from headscope.core.reading import Reading
+from headscope.claims.control import CONTROL
+from headscope.claims.head_labels import head_labels
+from headscope.claims.headline import headline
+from headscope.claims.length_bands import BANDS
+from headscope.claims.question import named
+from headscope.claims.reading import Reading
 from headscope.corpus import Word
 from headscope.run.control import rotated, shuffled, untrained
 from headscope.run.plan import encoder_for

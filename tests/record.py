@@ -17,7 +17,7 @@ from transformers import GPT2Config, GPT2Model, PreTrainedTokenizerFast
 
 import headscope as hs
 from conftest import SHARED
-from headscope.core.length_bands import BANDS
+from headscope.claims.length_bands import BANDS
 from model.families.tiny import sharpened
 from recorded import ALONE, DECODER, ENCODER, sized, write
 

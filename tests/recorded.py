@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from headscope.core.claim import Claim
-from headscope.core.question import named
-from headscope.core.reading import Reading, claims_of
+from headscope.claims.claim import Claim
+from headscope.claims.question import named
+from headscope.claims.reading import Reading, claims_of
 from headscope.run.netcdf import FORMER
 
 FILE = Path(__file__).with_name("recorded.npz.xz")

@@ -18,8 +18,8 @@ from corpus.framenet_release import Sentence, Unit, write_release
 from experiments.alignment.made import gold_folder, saved
 from experiments.circuits.decoders import saved_english
 from experiments.importance.made import language_model
+from headscope.claims.head_labels import label_rules
 from headscope.cli.main import group
-from headscope.core.head_labels import label_rules
 from headscope.model.request import demo_place
 from headscope.papers.zoo.claims import CLAIMS
 from headscope.papers.zoo.page import bound_words
@@ -421,7 +421,8 @@ def test_every_link_and_picture_of_a_page_is_there(page: Path) -> None:
 
 
 def test_pictures_are_small_and_shown_on_some_page() -> None:
-    text = "\n".join(page.read_text("utf-8") for page in PAGES)
+    pages = [*PAGES, ROOT / "CONTRIBUTING.md"]
+    text = "\n".join(page.read_text("utf-8") for page in pages)
     for picture in (ROOT / "docs/images").iterdir():
         header = picture.read_bytes()[:26]
         assert header[25] == PALETTE, f"{picture.name} is no PNG of 8 bits"
@@ -561,7 +562,7 @@ def test_every_rule_of_a_label_and_every_option_of_head_is_in_its_page() -> None
 
 
 def test_the_analysis_of_the_docs_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headscope.core.question._REGISTERED", {})
+    monkeypatch.setattr("headscope.claims.question._REGISTERED", {})
     python = blocks(ROOT / "docs/your-own-analysis.md", "python")
     names: dict[str, object] = {"__name__": "largest.measure"}
     exec(compile(python[0], "measure.py", "exec"), names)

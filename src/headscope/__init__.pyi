@@ -1,15 +1,15 @@
 """The public names for type checkers; each is imported when it is first used (`__init__.py`)."""
 
 from headscope.analyses.flow.measure_one_text import flow as flow
-from headscope.core.claim import Claim as Claim
+from headscope.claims.claim import Claim as Claim
+from headscope.claims.plan import ClaimPlan as ClaimPlan
+from headscope.claims.plan import LabelRule as LabelRule
+from headscope.claims.plan import PicturePlan as PicturePlan
+from headscope.claims.question import Question as Question
+from headscope.claims.terms import Term as Term
 from headscope.core.head_names import options as options
-from headscope.core.plan import ClaimPlan as ClaimPlan
-from headscope.core.plan import LabelRule as LabelRule
-from headscope.core.plan import PicturePlan as PicturePlan
-from headscope.core.question import Question as Question
 from headscope.core.results import Variable as Variable
 from headscope.core.results import labelled as labelled
-from headscope.core.terms import Term as Term
 from headscope.corpus import AnnotatedCorpus as AnnotatedCorpus
 from headscope.corpus import ColumnCorpus as ColumnCorpus
 from headscope.corpus import CorefCorpus as CorefCorpus

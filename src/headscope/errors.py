@@ -62,7 +62,7 @@ class UnwrittenError(RunFolderError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """What was perhaps meant, as a half sentence after what was found; "" where nothing is near."""
+    """A suggestion of similar names, as a half sentence; "" without any."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, list(known), n=1)

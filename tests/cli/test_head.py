@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cli.conftest import refused
-from headscope.core.head_labels import head_labels
+from headscope.claims.head_labels import head_labels
 from headscope.core.head_names import counting_from, head_named, in_both
 from headscope.errors import InputError
 from headscope.heads.head_card import card_text, head_card

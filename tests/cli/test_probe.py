@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from cli.conftest import refused
 from experiments.probes.made import VECTORS, tiny, treebank
-from headscope.core.head_labels import run_labels
+from headscope.claims.head_labels import run_labels
 from headscope.run.store import open_run
 from tasks.made import checkpoint
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headscope.core.caption_words import with_interval
+from headscope.claims.caption_words import with_interval
 from headscope.core.wording import by_unit, number, percent, plain, with_ends
 from headscope.page.tabulate import measured
 

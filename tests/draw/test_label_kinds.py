@@ -3,7 +3,7 @@
 import numpy as np
 
 from headscope.analyses.divergence.clusters import tables
-from headscope.core.head_labels import UNLABELLED, head_labels
+from headscope.claims.head_labels import UNLABELLED, head_labels
 from headscope.draw.figures import draw
 from headscope.draw.label_kinds import label_kinds
 from headscope.report.heads import cells

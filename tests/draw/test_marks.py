@@ -2,9 +2,9 @@
 
 import pytest
 
-from headscope.core import question as module
-from headscope.core.question import Question
-from headscope.core.terms import Term
+from headscope.claims import question as module
+from headscope.claims.question import Question
+from headscope.claims.terms import Term
 from headscope.draw.style import COLORS, LIGHT, color, marker, marks
 
 WORDS = ("dull", "matt", "faded")

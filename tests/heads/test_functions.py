@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from headscope.core.head_labels import all_claims, head_labels, telling_heads
+from headscope.claims.head_labels import all_claims, head_labels, telling_heads
+from headscope.claims.relation_names import arrow, frequent_relations
 from headscope.core.intervals import stretch
-from headscope.core.relation_names import arrow, frequent_relations
 from recorded import ALONE, BOTH, LANGUAGE, by_norm, claims, hostile, recorded
 
 D, H = "dependent_to_head", "head_to_dependent"

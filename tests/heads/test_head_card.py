@@ -12,8 +12,8 @@ from heads.test_functions import surpassing
 from heads.test_notable_heads import plant
 from headscope.analyses.dependency.claims import best_relations
 from headscope.analyses.patterns.typical_maps import head_maps
-from headscope.core.card_part import TypicalMap
-from headscope.core.head_labels import head_labels
+from headscope.claims.card_part import TypicalMap
+from headscope.claims.head_labels import head_labels
 from headscope.core.results import derived_once, shape
 from headscope.core.stored_maps import stored_inputs
 from headscope.core.wording import percent

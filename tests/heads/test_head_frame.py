@@ -7,7 +7,7 @@ import pytest
 import headscope as hs
 from heads.test_functions import surpassing
 from heads.test_notable_heads import plant, quiet_tree
-from headscope.core.head_labels import head_labels
+from headscope.claims.head_labels import head_labels
 from headscope.errors import InputError, RunFolderError
 from headscope.heads.head_frame import find_heads
 from headscope.heads.tables import label_table

@@ -11,7 +11,7 @@ import xarray as xr
 
 from heads.test_functions import surpassing
 from heads.test_notable_heads import QUIET, plant, quiet_tree
-from headscope.core.head_labels import (
+from headscope.claims.head_labels import (
     UNLABELLED,
     head_labels,
     label_rules,

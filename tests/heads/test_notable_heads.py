@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from headscope.core.head_labels import alike, all_claims, telling_heads, with_label
-from headscope.core.head_metrics import head_metrics
-from headscope.core.headline import unclaimed_words
+from headscope.claims.head_labels import alike, all_claims, telling_heads, with_label
+from headscope.claims.head_metrics import head_metrics
+from headscope.claims.headline import unclaimed_words
 from headscope.core.results import head_name
 from headscope.report.heads import telling
 from recorded import ALONE, BOTH, DECODER, changed, recorded, with_maps

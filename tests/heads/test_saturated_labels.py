@@ -9,8 +9,8 @@ import pytest
 import xarray as xr
 
 from heads.test_notable_heads import QUIET, quiet_tree
+from headscope.claims.head_labels import head_labels
 from headscope.core.accumulators import REPLICATES
-from headscope.core.head_labels import head_labels
 from headscope.core.intervals import SHARE, estimate
 from recorded import DECODER, recorded
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import pytest
 
-from headscope.core.verdict import Outcome, Verdict, above, known
+from headscope.claims.verdict import Outcome, Verdict, above, known
 from headscope.papers.claim_engine import PaperClaim, claim_record, differences, judge, tally
 from headscope.papers.page import also_text, ours_text
 from headscope.papers.published import Published

@@ -9,9 +9,9 @@ import pytest
 import xarray as xr
 
 import headscope as hs
+from headscope.claims.verdict import Outcome
 from headscope.core.intervals import estimate
 from headscope.core.results import keeping_draws
-from headscope.core.verdict import Outcome
 from headscope.papers import checkpoints
 from headscope.papers.claim_engine import judge
 from headscope.papers.page import ours_text

@@ -10,7 +10,7 @@ import torch
 import xarray as xr
 
 from experiments.circuits.decoders import english, network
-from headscope.core.verdict import Outcome
+from headscope.claims.verdict import Outcome
 from headscope.errors import ModelError
 from headscope.experiments.circuits.prompts import input_ids
 from headscope.model.language_model import LanguageModel

@@ -9,7 +9,7 @@ import pytest
 
 import headscope as hs
 import strangers
-from headscope.core.verdict import Outcome
+from headscope.claims.verdict import Outcome
 from headscope.errors import InputError
 from headscope.papers import run_paper
 from made_models import small_bert

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.core.bibliography import SOURCES
+from headscope.claims.bibliography import SOURCES
 from headscope.draw.figures import pictures
 from headscope.papers.published import MARKS
 from headscope.papers.run_paper import MAKERS, find_paper, papers

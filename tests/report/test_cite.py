@@ -11,9 +11,9 @@ import xarray as xr
 from click.testing import CliRunner
 
 import headscope as hs
+from headscope.claims.bibliography import SOURCES
+from headscope.claims.question import questions
 from headscope.cli.main import group
-from headscope.core.bibliography import SOURCES
-from headscope.core.question import questions
 from headscope.core.results import Variable, labelled
 from headscope.report.cite import cite, key_of, sources_of
 from headscope.run.store import Run

@@ -10,7 +10,7 @@ import re
 import numpy as np
 import pytest
 
-from headscope.core.head_labels import run_labels
+from headscope.claims.head_labels import run_labels
 from headscope.core.stored_maps import stored_inputs
 from headscope.page.shell import content_policy
 from headscope.report import example_views as module

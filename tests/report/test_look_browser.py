@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headscope.analyses.examples.clearest_input import clearest_inputs
-from headscope.core.head_labels import telling_heads
+from headscope.claims.head_labels import telling_heads
 from headscope.core.stored_maps import stored_inputs
 from report.conftest import EVIL
 

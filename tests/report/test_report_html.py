@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from headscope.core.bibliography import SOURCES
-from headscope.core.dictionary import terms
-from headscope.core.head_labels import head_labels
-from headscope.core.question import in_run
+from headscope.claims.bibliography import SOURCES
+from headscope.claims.dictionary import terms
+from headscope.claims.head_labels import head_labels
+from headscope.claims.question import in_run
 from headscope.core.results import title_name
 from headscope.draw.label_kinds import label_kinds
 from headscope.page.shell import island, split_caption, unbroken

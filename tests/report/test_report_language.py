@@ -12,8 +12,8 @@ from headscope.analyses.coreference.figure import coreference_table
 from headscope.analyses.dependency.tables import syntax_table
 from headscope.analyses.features.figure import features_table
 from headscope.analyses.frames.figure import frames_table
-from headscope.core.head_labels import head_labels, telling_heads
-from headscope.core.question import questions
+from headscope.claims.head_labels import head_labels, telling_heads
+from headscope.claims.question import questions
 from headscope.draw.figures import pictures
 from headscope.page.sections import LANGUAGE as CHAPTER
 from headscope.page.sections import sections_of

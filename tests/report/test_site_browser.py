@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 import headscope as hs
+from headscope.claims.bibliography import SOURCES
 from headscope.cli.main import group
-from headscope.core.bibliography import SOURCES
 from headscope.core.whole_file import held
 from headscope.draw.figures import pictures
 from headscope.errors import InputError, RunFolderError

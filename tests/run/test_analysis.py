@@ -9,8 +9,8 @@ import pytest
 import torch
 import xarray as xr
 
+from headscope.claims.question import Question
 from headscope.core.accumulators import Sums
-from headscope.core.question import Question
 from headscope.core.results import Variable, labelled
 from headscope.errors import HeadscopeError, InputError
 from headscope.model.batch import Batch, to_float64
@@ -25,7 +25,7 @@ from headscope.run.analysis import (
     options_of,
     register,
 )
-from headscope.run.check_analysis import check_analysis
+from headscope.run.check_analysis import CHECKS, check_analysis
 from headscope.run.contract_bench import Bench
 
 OTHER_OPTIONS: list[tuple[str, dict[str, Any]]] = [
@@ -109,8 +109,12 @@ class Largest(Analysis):
         )
 
 
-def test_a_plain_analysis_keeps_the_contract() -> None:
-    check_analysis(Largest)
+def test_a_plain_analysis_keeps_the_contract_and_hears_which_checks_it_passed() -> None:
+    passed = check_analysis(Largest)
+    assert len(passed.checks) == len(CHECKS)
+    first, *lines = repr(passed).split("\n")
+    assert first == f"largest keeps the contract of analyses; {len(CHECKS)} checks passed:"
+    assert "- Noise in the rows of padding changes nothing." in lines
 
 
 class AveragesAverages(Largest):
@@ -286,7 +290,7 @@ def test_a_broken_analysis_is_caught_by_name(kind: type[Analysis], sentence: str
 
 @pytest.fixture
 def scratch_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headscope.core.question._REGISTERED", {})
+    monkeypatch.setattr("headscope.claims.question._REGISTERED", {})
 
 
 @pytest.mark.usefixtures("scratch_registry")

@@ -5,11 +5,11 @@ import torch
 import xarray as xr
 
 import headscope as hs
+from headscope.claims.control import CONTROL, controls
+from headscope.claims.head_labels import head_labels
+from headscope.claims.head_metrics import control_ranges
+from headscope.claims.headline import NO_CONTROL, headline
 from headscope.cli.main import group
-from headscope.core.control import CONTROL, controls
-from headscope.core.head_labels import head_labels
-from headscope.core.head_metrics import control_ranges
-from headscope.core.headline import NO_CONTROL, headline
 from headscope.errors import ModelError
 from headscope.heads.head_card import card_text, head_card
 from headscope.heads.tables import label_table, tidy

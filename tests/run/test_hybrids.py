@@ -17,8 +17,8 @@ from matplotlib.text import Text
 from transformers import JambaConfig, JambaModel
 
 import headscope as hs
+from headscope.claims.head_metrics import head_metrics
 from headscope.cli.main import group
-from headscope.core.head_metrics import head_metrics
 from headscope.core.results import layer_name, naming_layers
 from headscope.core.wording import percent
 from headscope.draw.figures import draw, pictures

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope.core.length_bands import BANDS, band_of, bands
+from headscope.claims.length_bands import BANDS, band_of, bands
 from headscope.corpus import Document, MemoryCorpus, Mention, Passage, Word, demo_corpus
 from headscope.model.model import load
 from headscope.report.run_facts import facts

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import headscope as hs
+from headscope.claims.head_labels import run_labels, with_label
 from headscope.cli.main import group
-from headscope.core.head_labels import run_labels, with_label
 from headscope.errors import InputError
 from headscope.model.model import Model
 from headscope.views.view_page import payload

@@ -83,7 +83,7 @@ def _to_export(options: _CircuitOptions) -> LanguageModel:
 
 
 def _lines(run: Run, written: list[Path]) -> Iterator[str]:
-    from headscope.core.headline import headline
+    from headscope.claims.headline import headline
     from headscope.core.results import estimate, head_name
     from headscope.core.wording import percent
     from headscope.experiments.circuits.section import circuit_findings
@@ -108,7 +108,7 @@ def _parts(scores: Any) -> Iterator[tuple[str, tuple[str, dict[str, str]]]]:
 
 
 def _summary(run: Run) -> Mapping[str, Any]:
-    from headscope.core.head_labels import head_labels
+    from headscope.claims.head_labels import head_labels
     from headscope.experiments.circuits.verdicts import verdicts
 
     labels: dict[str, list[list[int]]] = {}

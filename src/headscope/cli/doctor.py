@@ -93,7 +93,7 @@ def _installation(findings: Findings) -> None:
         else:
             say("none; the CPU is used", verdict=WARN)
     with _check(findings, "analyses") as say:
-        from headscope.core.question import refused
+        from headscope.claims.question import refused
         from headscope.run.analysis import known_analyses
 
         say(f"{len(known_analyses())} known", verdict=WARN if refused() else OK)

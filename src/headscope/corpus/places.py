@@ -57,13 +57,13 @@ def is_known(suffix: str) -> bool:
     return suffix in TEXTS or format_of(suffix) != "text"
 
 
-def _checked_format(found: object, ours: bool) -> FileFormat:
-    if not isinstance(found, FileFormat):
-        raise InputError(f"found {found!r:.80}; wanted a FileFormat")
-    taken = {*TEXTS, *TABLES, *CODECS} & {*found.suffixes}
+def _checked_format(announced: object, ours: bool) -> FileFormat:
+    if not isinstance(announced, FileFormat):
+        raise InputError(f"found {announced!r:.80}; wanted a FileFormat")
+    taken = {*TEXTS, *TABLES, *CODECS} & {*announced.suffixes}
     if taken:
         raise InputError(f"its suffix {min(taken)} is taken; wanted one that no format of ours has")
-    return found
+    return announced
 
 
 @dataclass(frozen=True, slots=True)

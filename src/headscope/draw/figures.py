@@ -4,8 +4,8 @@ from pathlib import Path
 
 import xarray as xr
 
+from headscope.claims.question import questions
 from headscope.core.progress import one_by_one
-from headscope.core.question import questions
 from headscope.core.results import derived_once
 from headscope.core.whole_file import write_whole
 from headscope.draw.head_grid import OVERVIEW

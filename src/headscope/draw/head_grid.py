@@ -11,10 +11,10 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 
-from headscope.core.caption_words import over
-from headscope.core.control import controls
-from headscope.core.dictionary import unit_label
-from headscope.core.head_metrics import HeadMetric, chosen_metrics, control_ranges, head_metrics
+from headscope.claims.caption_words import over
+from headscope.claims.control import controls
+from headscope.claims.dictionary import unit_label
+from headscope.claims.head_metrics import HeadMetric, chosen_metrics, control_ranges, head_metrics
 from headscope.core.head_names import first, head_number
 from headscope.core.results import Floats, layer_name
 from headscope.core.wording import plain

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.core.claim import Claim, rank
-from headscope.core.head_labels import UNLABELLED, head_labels, label_rules
+from headscope.claims.claim import Claim, rank
+from headscope.claims.head_labels import UNLABELLED, head_labels, label_rules
 from headscope.core.results import Floats, derived, shape
 from headscope.draw.marks import LEGEND_START, legend_of
 from headscope.draw.style import SPARE, color, marks

@@ -1,4 +1,4 @@
-"""Make pictures of plans (`core.plan`): panels of usual kinds, and those that a question draws."""
+"""Make pictures of plans (`claims.plan`): usual kinds of panels, and those a question draws."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -8,12 +8,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from headscope.claims.dictionary import name
+from headscope.claims.plan import Drawn, Grid, LayerMarks, PanelPlan, PicturePlan
+from headscope.claims.question import Question
+from headscope.claims.reading import Reading, read_by
 from headscope.core.accumulators import finite_mean
-from headscope.core.dictionary import name
 from headscope.core.intervals import Estimate
-from headscope.core.plan import Drawn, Grid, LayerMarks, PanelPlan, PicturePlan
-from headscope.core.question import Question
-from headscope.core.reading import Reading, read_by
 from headscope.draw import marks
 from headscope.draw.head_grid import draw_grid, grid_height
 from headscope.draw.panel import Panel, Picture

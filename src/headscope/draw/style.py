@@ -16,8 +16,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import Colormap, ListedColormap, to_hex, to_rgb
 
-from headscope.core.head_attention import NEXT, PREVIOUS, SELF
-from headscope.core.question import parts, questions, rules_of
+from headscope.claims.head_attention import NEXT, PREVIOUS, SELF
+from headscope.claims.question import parts, questions, rules_of
 
 SINGLE, DOUBLE = 3.3, 6.9  # inches, one and two columns of a journal page
 RAMP_STEPS = 24

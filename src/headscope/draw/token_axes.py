@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
+from headscope.claims.caption_words import clipped
 from headscope.core.accumulators import Bools
-from headscope.core.caption_words import clipped
 from headscope.core.wording import plain
 from headscope.draw.arcs import text_width
 from headscope.draw.style import color

@@ -12,10 +12,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from headscope.core.caption_words import clipped, over
-from headscope.core.card_part import TypicalMap
-from headscope.core.head_labels import UNLABELLED
-from headscope.core.head_metrics import chosen_keys
+from headscope.claims.caption_words import clipped, over
+from headscope.claims.card_part import TypicalMap
+from headscope.claims.head_labels import UNLABELLED
+from headscope.claims.head_metrics import chosen_keys
 from headscope.core.results import derived_once, model_name, printable
 from headscope.core.wording import by_unit, percent
 from headscope.draw.marks import cells

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.core.card_part import CardPart, HeadMaps, TypicalMap, named_ends
-from headscope.core.head_labels import UNLABELLED, HeadLabels, head_labels
-from headscope.core.head_metrics import HeadMetric, control_ranges, head_metrics
+from headscope.claims.card_part import CardPart, HeadMaps, TypicalMap, named_ends
+from headscope.claims.head_labels import UNLABELLED, HeadLabels, head_labels
+from headscope.claims.head_metrics import HeadMetric, control_ranges, head_metrics
+from headscope.claims.question import parts, title_of
 from headscope.core.head_names import counted_words, in_both
-from headscope.core.question import parts, title_of
 from headscope.core.results import (
     at,
     derived_once,
@@ -85,7 +85,7 @@ class HeadCard:
 
 @derived_once()
 def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
-    """All that a run says of one head, empty where it lacks it; InputError for no such head."""
+    """Everything a run says of one head; missing parts are empty; InputError for no such head."""
     layers, heads = shape(tree)
     if not (0 <= layer < layers and 0 <= head < heads):
         raise InputError(
@@ -120,7 +120,7 @@ def card_parts() -> list[CardPart]:
 
 
 def head_maps(tree: xr.DataTree) -> HeadMaps:
-    """The typical maps of heads, of the first question that has any."""
+    """The typical maps of heads, from the first question that has any."""
     choices = (part.maps(tree) for part in card_parts() if part.maps is not None)
     return next((maps for maps in choices if maps.source), HeadMaps("", "", lambda layer, head: []))
 

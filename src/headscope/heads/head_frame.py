@@ -8,9 +8,9 @@ from difflib import get_close_matches
 import pandas as pd
 import xarray as xr
 
-from headscope.core.claim import Claim, rank
-from headscope.core.head_labels import all_claims, head_labels, label_rules
-from headscope.core.head_metrics import HeadMetric, first_metrics, head_metrics
+from headscope.claims.claim import Claim, rank
+from headscope.claims.head_labels import all_claims, head_labels, label_rules
+from headscope.claims.head_metrics import HeadMetric, first_metrics, head_metrics
 from headscope.core.results import derived_once, layer_number, naming_layers, place_name
 from headscope.errors import InputError
 from headscope.heads.tables import head_table
@@ -56,7 +56,7 @@ def _numbers(tree: xr.DataTree, names: tuple[str, ...]) -> list[HeadMetric]:
 
 @derived_once()
 def find_heads(tree: xr.DataTree, what: str) -> pd.DataFrame:
-    """The heads of which something is said, labels first, then the largest effect.
+    """The heads with a matching claim, labels first, then by effect.
 
     what     part of a label's name ("direct object", "previous token"), or exactly a relation of
              the data ("obj") or a kind of label ("sink"); lower or upper case
@@ -100,7 +100,7 @@ def _same(claim: Claim) -> tuple[int, int, str, str]:
 
 
 def _near(name: str, known: Iterable[str], more: Iterable[str] = ()) -> str:
-    """What may have been meant, of `known` or `more`, and what there is."""
+    """Similar names in `known` or `more`, or the list of all."""
     names = list(known)
     lower = {one.casefold(): one for one in (*names, *more)}
     near = [lower[one] for one in get_close_matches(name.casefold(), lower, 3, 0.5)]

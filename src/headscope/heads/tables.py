@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.control import controls
-from headscope.core.head_labels import head_labels
+from headscope.claims.control import controls
+from headscope.claims.head_labels import head_labels
+from headscope.claims.question import parts
 from headscope.core.head_names import first
-from headscope.core.question import parts
 from headscope.core.results import (
     derived_once,
     documents,

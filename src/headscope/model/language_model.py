@@ -1,9 +1,9 @@
 """Language models with their head: their losses, which may be differentiated, and what is masked.
 
-A loss is a number per example, and what is differentiated is the sum over the examples of a batch:
-an example's gradients are then its own, whatever it is batched with. Examples are known by their
-places. Beside its losses an objective has `answers`, the probability of the right answer (what
-AttAttr attributes), and `asking`, in which the network gives only the logits that it takes.
+A loss is a number per example. The sum over the examples of a batch is differentiated, so an
+example's gradients do not depend on its batch. Examples are named by their indices. Beside its
+losses an objective has `answers`, the probability of the right answer (which AttAttr attributes),
+and `asking`, a context in which the network returns only the logits that the loss needs.
 """
 
 from collections.abc import Iterator, Sequence

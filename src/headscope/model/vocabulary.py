@@ -54,7 +54,7 @@ def vocabulary_of(tokenizer: Any) -> Vocabulary:
 
 
 def bare(token: str) -> str:
-    """A token without the signs for a space before it and for a word's end."""
+    """A token without the markers of a leading space and of a word's end."""
     return token.lstrip(MARKERS).removesuffix(WORD_END)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.core.plan import PicturePlan
-from headscope.core.question import Question, parts
-from headscope.core.reading import read_by
+from headscope.claims.plan import PicturePlan
+from headscope.claims.question import Question, parts
+from headscope.claims.reading import read_by
 from headscope.core.results import group, model_name, printable
 from headscope.draw.panel import PanelStore, Picture
 from headscope.page.svg import Styles, inline_panels

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from headscope.claims.verdict import Outcome, Verdict, above
 from headscope.core.results import at, estimate
-from headscope.core.verdict import Outcome, Verdict, above
 from headscope.core.wording import fixed
 from headscope.papers.quantities import NETWORK, RULE, Measure, Measured, PaperRuns, Unmeasured
 from headscope.tasks.metrics import chance

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headscope.core.bibliography import Source
-from headscope.core.results import json_number
-from headscope.core.verdict import (
+from headscope.claims.bibliography import Source
+from headscope.claims.verdict import (
     Outcome,
     Verdict,
     above,
@@ -25,6 +24,7 @@ from headscope.core.verdict import (
     opposite,
     within,
 )
+from headscope.core.results import json_number
 from headscope.core.wording import fixed
 from headscope.papers.checkpoints import check_checkpoints, of_a_part
 from headscope.papers.own_models import OwnModel
@@ -58,7 +58,7 @@ TALLY = dict.fromkeys(BEYOND.values(), Outcome.HOLDS) | {  # words of a summary
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Where the number of a claim must lie.
+    """The range in which the number of a claim must lie.
 
     test   a key of TESTS: on which side of the value; near: |number| below it
     value  in the unit of the claim, shares as such
@@ -133,7 +133,7 @@ class ClaimGroup:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper with everything that it published, in its order.
+    """A paper with all its published claims, in order.
 
     source  where it stands
     model   the model that is taken by itself
@@ -160,7 +160,7 @@ class Paper:
 
     @property
     def runs(self) -> list[str]:
-        """Names of all runs that claims or figures ask for, in order."""
+        """Names of all runs that claims or figures need, in order."""
         names = [name for claim in self.claims for name in claim.measure.runs]
         names += [figure.run for group in self.groups for figure in group.figures]
         return list(dict.fromkeys(names))
@@ -199,7 +199,7 @@ class ClaimOutcome:
 
 
 def judge(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
-    """Holds a claim of a group against runs; a claim that cannot be asked says what it needs."""
+    """Hold a claim against runs; a claim that cannot be asked says what it needs."""
     try:
         measured = _measured(claim, runs)
     except Unmeasured as error:
@@ -217,7 +217,7 @@ def judge(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
 
 
 def failure(reason: str) -> str:
-    """Why a run is missing, if it failed rather than lacked data."""
+    """Why a run is missing, where it failed and did not merely lack data."""
     return FAILED + reason
 
 
@@ -283,7 +283,7 @@ def tally(outcomes: Iterable[ClaimOutcome]) -> dict[str, int]:
 
 
 def claim_record(outcome: ClaimOutcome) -> dict[str, Any]:
-    """A claim as plain values, in its unit; what does not exist is None."""
+    """A claim as plain values, in its unit; missing values are None."""
     claim, measured = outcome.claim, outcome.measured or Measured()
     scale = scale_of(claim.unit)
     apart = differences(outcome) or [math.nan] * len(claim.published)

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import spearmanr
 
+from headscope.claims.bibliography import SOURCES
+from headscope.claims.head_attention import NEXT, OFFSETS, PREVIOUS, SELF
+from headscope.claims.terms import CLARK
+from headscope.claims.verdict import above, below, beyond_chance, some_above
 from headscope.core.accumulators import Float64, finite_mean, ratio
-from headscope.core.bibliography import SOURCES
-from headscope.core.head_attention import NEXT, OFFSETS, PREVIOUS, SELF
 from headscope.core.intervals import CORRELATION, POSITIVE, SHARE
 from headscope.core.results import largest_first, place_name, token_names
-from headscope.core.terms import CLARK
-from headscope.core.verdict import above, below, beyond_chance, some_above
 from headscope.core.wording import fixed
 from headscope.papers import clark2019_language as language
 from headscope.papers import quantities

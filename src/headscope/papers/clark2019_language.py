@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+from headscope.claims.verdict import above
 from headscope.core.intervals import SHARE
 from headscope.core.results import best_places, layer_number, own_name, place_name
-from headscope.core.verdict import above
 from headscope.core.wording import capital
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure

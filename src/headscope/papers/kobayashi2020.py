@@ -7,12 +7,12 @@ from functools import partial
 
 import numpy as np
 
+from headscope.claims.bibliography import SOURCES
+from headscope.claims.terms import KOBAYASHI20, KOBAYASHI21
+from headscope.claims.verdict import above, all_of, below
 from headscope.core.accumulators import Float64
-from headscope.core.bibliography import SOURCES
 from headscope.core.intervals import POSITIVE, SHARE
 from headscope.core.results import place_name
-from headscope.core.terms import KOBAYASHI20, KOBAYASHI21
-from headscope.core.verdict import above, all_of, below
 from headscope.core.wording import fixed
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure

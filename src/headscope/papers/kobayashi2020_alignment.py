@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from headscope.claims.verdict import all_of
 from headscope.core.accumulators import Float64
 from headscope.core.intervals import SHARE
 from headscope.core.results import documents, model_name, shape
-from headscope.core.verdict import all_of
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure
 from headscope.papers.published import Published
 from headscope.papers.quantities import Measure, Measured, PaperRun, percent_text, reads, stored

@@ -5,10 +5,17 @@ from importlib import resources
 
 import numpy as np
 
-from headscope.core.bibliography import SOURCES
+from headscope.claims.bibliography import SOURCES
+from headscope.claims.terms import KOVALEVA
+from headscope.claims.verdict import (
+    above,
+    all_of,
+    beyond_chance,
+    first_before,
+    largest_among,
+    within,
+)
 from headscope.core.results import at, estimate, largest_first, place_name
-from headscope.core.terms import KOVALEVA
-from headscope.core.verdict import above, all_of, beyond_chance, first_before, largest_among, within
 from headscope.core.wording import fixed
 from headscope.papers import checkpoints, quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure

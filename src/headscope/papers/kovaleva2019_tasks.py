@@ -4,11 +4,7 @@ import numpy as np
 import xarray as xr
 from scipy.stats import binomtest, hypergeom
 
-from headscope.core.accumulators import Float64
-from headscope.core.intervals import estimate
-from headscope.core.results import at, largest_first, place_name
-from headscope.core.results import estimate as estimate_of
-from headscope.core.verdict import (
+from headscope.claims.verdict import (
     above,
     all_of,
     beyond_chance,
@@ -17,6 +13,10 @@ from headscope.core.verdict import (
     opposite,
     some_above,
 )
+from headscope.core.accumulators import Float64
+from headscope.core.intervals import estimate
+from headscope.core.results import at, largest_first, place_name
+from headscope.core.results import estimate as estimate_of
 from headscope.core.wording import fixed
 from headscope.papers import checkpoints, quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, signed

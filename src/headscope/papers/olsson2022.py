@@ -1,10 +1,10 @@
 """Olsson et al. (2022): heads that induce, in GPT-2 small, whose scores others have published."""
 
-from headscope.core.bibliography import SOURCES
+from headscope.claims.bibliography import SOURCES
+from headscope.claims.terms import OLSSON
+from headscope.claims.verdict import all_of, known
 from headscope.core.intervals import SHARE
 from headscope.core.results import largest_first, place_name
-from headscope.core.terms import OLSSON
-from headscope.core.verdict import all_of, known
 from headscope.core.wording import percent
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headscope.core.control import controls
+from headscope.claims.control import controls
+from headscope.claims.verdict import MEANINGS, Outcome
 from headscope.core.results import counted, printable, title_name
-from headscope.core.verdict import MEANINGS, Outcome
 from headscope.core.wording import fixed
 from headscope.draw.figures import pictures
 from headscope.draw.panel import PanelStore

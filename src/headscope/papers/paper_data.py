@@ -123,7 +123,7 @@ class PaperData:
         return key in self.sources
 
     def need(self, key: str) -> DataSource:
-        """What is there of a key; raises Unmeasured that says where to get it."""
+        """The data of a key; raises Unmeasured, which says where to get it."""
         from headscope.papers.quantities import Unmeasured  # not for who reads arguments only
 
         if key not in self.sources:
@@ -132,7 +132,7 @@ class PaperData:
         return self.sources[key]
 
     def get(self, key: str) -> DataSource | None:
-        """What is there of a key that a run can do without."""
+        """The data of a key that a run can do without; None without any."""
         return self.need(key) if key in self.sources else None
 
 

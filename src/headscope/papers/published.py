@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from headscope.core.verdict import Verdict, above, between, opposite
+from headscope.claims.verdict import Verdict, above, between, opposite
 from headscope.papers.quantities import Measured
 
 # How a published value is known.
@@ -45,7 +45,7 @@ class Published:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The smallest and the largest value that the text stands for."""
+        """The smallest and the largest value that the printed text allows."""
         if bound := _BOUND.fullmatch(self.text):
             value = _number(bound[2])
             ends = (value, math.inf) if bound[1] in ">≥" else (-math.inf, value)
@@ -77,7 +77,7 @@ class Published:
 
     @property
     def value(self) -> float:
-        """The number itself; NaN for a range, a bound or words."""
+        """The number; NaN for a range, a bound or words."""
         plain = re.fullmatch(_NUMBER, self.text)
         return _number(self.text) if plain else math.nan
 

@@ -16,9 +16,10 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 import xarray as xr
 
+from headscope.claims.control import controls
+from headscope.claims.verdict import Verdict, above, below, largest_among, maybe_largest
 from headscope.core import intervals
 from headscope.core.accumulators import Float64
-from headscope.core.control import controls
 from headscope.core.intervals import ANY, Bounds, Estimate, drawn_anew, estimate, stretch
 from headscope.core.results import (
     DRAWS,
@@ -32,7 +33,6 @@ from headscope.core.results import (
     place_name,
 )
 from headscope.core.results import estimate as results_estimate
-from headscope.core.verdict import Verdict, above, below, largest_among, maybe_largest
 from headscope.core.wording import fixed
 from headscope.run.store import Run
 
@@ -42,7 +42,7 @@ Ends = tuple[float, float, float]  # a value and its interval
 
 
 class Unmeasured(Exception):
-    """A number, or a run, that cannot be had; the text says what it needs, `brief` in short."""
+    """A number or a run that is not available; the text says what it needs, `brief` in short."""
 
     def __init__(self, needs: str, brief: str = "") -> None:
         super().__init__(needs)
@@ -119,7 +119,7 @@ class PaperRuns:
 
     @cached_property
     def untrained(self) -> dict[str, PaperRuns]:
-        """The networks without training that the runs have as controls, by name."""
+        """The untrained networks in the controls of the runs, by name."""
         networks: dict[str, dict[str, Run]] = {}
         for name, run in self.runs.items():
             for network in controls(run.tree):
@@ -244,9 +244,7 @@ class PaperRun(Run):
     def peak(
         self, curve: Float64, first: float, last: float, text: Callable[[float], str]
     ) -> Measured:
-        """The layer where a curve [replicate + 1, layer] is highest; does it lie between two shares
-        of depth, whichever layer it may be?
-        """
+        """The layer where a curve [replicate + 1, layer] peaks, and whether it is in this part."""
         at, layers = int(np.nanargmax(curve[0])), curve.shape[1]
         wanted = [one for one in range(layers) if first <= one / max(layers - 1, 1) <= last]
         parts = self.interval(curve)
@@ -332,7 +330,7 @@ def example_count(name: str) -> Measure:
 
 
 def draws_of(results: xr.Dataset, variable: str, **choice: Any) -> Float64:
-    """[replicate + 1, …] the draws of a variable; [1, …] where none were kept.
+    """[replicate + 1, …] the draws of a variable; [1, …] without stored draws.
 
     choice  one coordinate value per dimension
     raises  Unmeasured where the results are without the variable

@@ -19,8 +19,8 @@ from typing import Any
 import pandas as pd
 
 import headscope
+from headscope.claims.verdict import not_asked
 from headscope.core.plug_ins import announced
-from headscope.core.verdict import not_asked
 from headscope.core.whole_file import write_whole
 from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import save_picture
@@ -78,16 +78,16 @@ def papers() -> dict[str, Paper]:
     return announced(GROUP, "paper", _checked)[0]
 
 
-def _checked(found: object, ours: bool) -> Paper:
-    if not isinstance(found, Paper):
-        raise InputError(f"found {found!r:.80}; wanted a Paper")
-    unknown = {name.partition(":")[0] for name in found.runs} - {*MAKERS, *found.makers}
+def _checked(announced: object, ours: bool) -> Paper:
+    if not isinstance(announced, Paper):
+        raise InputError(f"found {announced!r:.80}; wanted a Paper")
+    unknown = {name.partition(":")[0] for name in announced.runs} - {*MAKERS, *announced.makers}
     if unknown:
         raise InputError(
             f"nothing makes its runs {', '.join(sorted(unknown))}; wanted makers of them in the "
             f"paper, or one of ours: {', '.join(MAKERS)}"
         )
-    return found
+    return announced
 
 
 def find_paper(name: str) -> Paper:

@@ -1,9 +1,9 @@
 """Wang et al. (2023): the heads that tell who is given the object, in GPT-2 small."""
 
-from headscope.core.bibliography import SOURCES
+from headscope.claims.bibliography import SOURCES
+from headscope.claims.terms import WANG
+from headscope.claims.verdict import known
 from headscope.core.results import place_name
-from headscope.core.terms import WANG
-from headscope.core.verdict import known
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
 from headscope.papers.olsson2022 import score_of

@@ -122,7 +122,7 @@ RunMaker = Callable[[Workspace, str], Run]
 def make_runs(
     workspace: Workspace, names: list[str], makers: Mapping[str, RunMaker]
 ) -> tuple[dict[str, Run], dict[str, str], dict[str, float]]:
-    """All runs that can be had; why the others are missing; and seconds of each.
+    """Compute all possible runs; returns them, why others are missing, and seconds of each.
 
     names   "tokens" or "ablate:rte": the maker goes by what stands before the colon
     raises  RunStopped on Ctrl-C

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from headscope.claims.bibliography import SOURCES
+from headscope.claims.terms import WU
+from headscope.claims.verdict import Outcome, Verdict, between
 from headscope.core.accumulators import Float64
-from headscope.core.bibliography import SOURCES
 from headscope.core.intervals import POSITIVE
-from headscope.core.terms import WU
-from headscope.core.verdict import Outcome, Verdict, between
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim
 from headscope.papers.own_models import OwnModel

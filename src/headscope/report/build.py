@@ -14,14 +14,15 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.core.bibliography import SOURCES
-from headscope.core.caption_words import INTERVALS, over
-from headscope.core.claim import Claim
-from headscope.core.dictionary import terms, unit_label
-from headscope.core.head_metrics import head_metrics
-from headscope.core.headline import NEARLY_NOTHING, headline, looks_untrained, unclaimed_words
+from headscope.claims.bibliography import SOURCES
+from headscope.claims.caption_words import INTERVALS, over
+from headscope.claims.claim import Claim
+from headscope.claims.dictionary import terms, unit_label
+from headscope.claims.head_metrics import head_metrics
+from headscope.claims.headline import NEARLY_NOTHING, headline, looks_untrained, unclaimed_words
+from headscope.claims.question import Question, in_run, parts, questions
+from headscope.claims.terms import Term
 from headscope.core.progress import begin
-from headscope.core.question import Question, in_run, parts, questions
 from headscope.core.results import (
     LIMITS,
     counted,
@@ -33,7 +34,6 @@ from headscope.core.results import (
     printable,
     shape,
 )
-from headscope.core.terms import Term
 from headscope.draw.figures import pictures, save_figures
 from headscope.draw.label_kinds import FAINT, STRONG, LabelKind
 from headscope.draw.panel import PanelStore

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.core.caption_words import over
-from headscope.core.card_part import MAPS, TypicalMap
+from headscope.claims.caption_words import over
+from headscope.claims.card_part import MAPS, TypicalMap
 from headscope.core.results import derived_once, model_name, printable, shape
 from headscope.core.wording import percent
 from headscope.heads.head_card import HeadCard, card_parts, head_maps

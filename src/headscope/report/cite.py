@@ -14,10 +14,10 @@ from typing import Any
 import xarray as xr
 
 import headscope
-from headscope.core.bibliography import SOURCES
-from headscope.core.question import named
+from headscope.claims.bibliography import SOURCES
+from headscope.claims.question import named
+from headscope.claims.terms import OURS
 from headscope.core.results import model_name, naming_layers, printable, title_name
-from headscope.core.terms import OURS
 from headscope.heads.tables import tex
 from headscope.report.run_facts import facts, manifest_part
 from headscope.run.store import Run
@@ -94,7 +94,7 @@ def _cited(text: str) -> Iterator[str]:
 
 
 def key_of(name: str) -> str:
-    """The key of a short citation: `clark2019`."""
+    """The BibTeX key of a short citation: `clark2019`."""
     first, *_, year = name.split()
     return first.lower() + year
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.core.head_labels import run_labels
-from headscope.core.question import parts
+from headscope.claims.head_labels import run_labels
+from headscope.claims.question import parts
 from headscope.core.results import head_name, layer_numbers, printable
 from headscope.core.stored_maps import StoredInput, stored_inputs
 from headscope.page.shell import island

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.core import head_names
-from headscope.core.claim import Claim
-from headscope.core.dictionary import unit_label
-from headscope.core.head_labels import UNLABELLED, alike, head_labels, label_rules, telling_heads
-from headscope.core.head_metrics import (
+from headscope.claims.claim import Claim
+from headscope.claims.dictionary import unit_label
+from headscope.claims.head_labels import UNLABELLED, alike, head_labels, label_rules, telling_heads
+from headscope.claims.head_metrics import (
     HeadMetric,
     chosen_metrics,
     control_ranges,
     first_metrics,
     head_metrics,
 )
-from headscope.core.question import in_run, parts, title_of
+from headscope.claims.question import in_run, parts, title_of
+from headscope.core import head_names
 from headscope.core.results import Floats, counted, head_name, layer_name, layer_numbers, shape
 from headscope.core.wording import by_unit, decimals, fixed, percent, plain
 from headscope.draw.label_kinds import LabelKind, label_kinds
@@ -74,7 +74,7 @@ def data(tree: xr.DataTree) -> dict[str, object]:
 
 
 def shown(tree: xr.DataTree) -> HeadMetric | None:
-    """The number that colours the grid at first; None for labels, where an atlas has some."""
+    """The number that colours the grid at first; None for labels, if an atlas has some."""
     labelled = opening_of(tree) is None and any(kind.claims for kind in kinds_of(tree))
     return None if labelled else next(iter(first_metrics(head_metrics(tree))), None)
 
@@ -102,7 +102,7 @@ def telling(tree: xr.DataTree, *, count: int = 20) -> list[dict[str, Any]]:
 
 
 def nothing(tree: xr.DataTree) -> str:
-    """What the page calls a head without labels."""
+    """The page's name for a head without labels."""
     opening = opening_of(tree)
     return UNLABELLED if opening is None else opening.nothing
 
@@ -114,7 +114,7 @@ def opening_of(tree: xr.DataTree) -> OpeningPlan | None:
 
 
 def remarks(tree: xr.DataTree) -> list[list[str]]:
-    """[unit] what questions remark on each head, beside its labels."""
+    """[unit] remarks of questions on each head, beside its labels."""
     layers, heads = shape(tree)
     words: list[list[str]] = [[] for _ in range(layers * heads)]
     for of in parts("remarks", in_run(tree)):
@@ -201,7 +201,7 @@ def rows(tree: xr.DataTree) -> list[dict[str, Any]]:
 
 
 def card_id(unit: int, heads: int) -> str:
-    """The address of a head's card: report.html#L8H10."""
+    """The anchor of a head's card: report.html#L8H10."""
     return head_name(unit, heads).replace("·", "")
 
 

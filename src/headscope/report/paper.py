@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from headscope.core.caption_words import over
+from headscope.claims.caption_words import over
 from headscope.core.progress import one_by_one
 from headscope.core.results import derived_once, model_name, naming_layers
 from headscope.core.whole_file import write_whole

@@ -7,11 +7,11 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.core.caption_words import over
-from headscope.core.control import controls
-from headscope.core.headline import headline
+from headscope.claims.caption_words import over
+from headscope.claims.control import controls
+from headscope.claims.headline import headline
+from headscope.claims.length_bands import bands
 from headscope.core.intervals import FEWEST
-from headscope.core.length_bands import bands
 from headscope.core.results import printable, shape
 from headscope.core.wording import precision_in_words
 from headscope.corpus.contents import READINGS
@@ -32,7 +32,7 @@ class Fact:
 
 
 def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
-    """The rows of the table at the top of a report; what is not known is left out."""
+    """The rows of the table at the top of a report; unknown facts are left out."""
     model, counts = manifest_part(manifest, "model"), manifest_part(manifest, "counts")
     attrs = {str(key): value for key, value in tree.attrs.items()}
     layers, heads = shape(tree)

@@ -11,8 +11,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import headscope
-from headscope.core.caption_words import over
-from headscope.core.head_labels import run_labels
+from headscope.claims.caption_words import over
+from headscope.claims.head_labels import run_labels
 from headscope.core.results import derived_once, model_name, naming_layers, printable, shape
 from headscope.core.stored_maps import stored_inputs
 from headscope.core.whole_file import held, names_in, write_whole
@@ -82,7 +82,7 @@ def index_page(run: Run, views: Sequence[tuple[str, str]], place: Path) -> str:
 
 
 def cards_page(run: Run) -> str:
-    """The page of the cards of all heads; it opens with the one that tells most."""
+    """The page of the cards of all heads; opens with the most informative one."""
     with derived_once(), naming_layers(run.tree):
         told = heads.telling(run.tree, count=OPENED)
         first = divmod(told[0]["unit"] if told else 0, shape(run.tree)[1])

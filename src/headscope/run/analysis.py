@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from headscope.core import question
+from headscope.claims import question
 from headscope.core.accumulators import REPLICATES, Accumulator, Float64, Sums, ratio
 from headscope.core.intervals import (
     ANY,

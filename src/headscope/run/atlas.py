@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 import xarray as xr
 
-from headscope.core.length_bands import BANDS
+from headscope.claims.length_bands import BANDS
 from headscope.core.progress import one_by_one, phase
 from headscope.core.results import with_token_names
 from headscope.core.settings_table import documented, settings_of

@@ -11,9 +11,9 @@ from copy import deepcopy
 
 import xarray as xr
 
+from headscope.claims.length_bands import NAMES, band_of
+from headscope.claims.question import questions
 from headscope.core.accumulators import Accumulator, Sums
-from headscope.core.length_bands import NAMES, band_of
-from headscope.core.question import questions
 from headscope.corpus import Example
 from headscope.run.analysis import Analysis
 

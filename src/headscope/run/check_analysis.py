@@ -4,7 +4,8 @@ Every check is one function below; the inputs and comparisons are in `run.contra
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from inspect import getdoc
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,27 @@ WIDE_TOLERANCE = 1e-4  # a whole forward pass in float32 against one in float64
 _LOW, _HIGH = "_ci_low", "_ci_high"
 
 
-def check_analysis(kind: type[Analysis], **options: Any) -> None:
-    """Raise AssertionError, with a sentence that says what failed, unless the contract is kept.
+@dataclass(frozen=True)
+class PassedChecks:
+    """The checks that an analysis has passed; printed, a line for each."""
+
+    analysis: str
+    checks: tuple[str, ...]  # what each of CHECKS says
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{self.analysis} keeps the contract of analyses; {len(self.checks)} checks passed:"
+        ]
+        return "\n".join([*lines, *(f"- {check}" for check in self.checks)])
+
+
+def check_analysis(kind: type[Analysis], **options: Any) -> PassedChecks:
+    """Check that an analysis keeps the contract of analyses.
 
     kind     an analysis class; it need not be registered
     options  its keyword options
+    returns  the checks that it has passed
+    raises   AssertionError, with a sentence that says what failed
 
     The contract is what the functions of CHECKS say. Batch size, order, padding and shards may
     change a result by 1e-5 at most (absolute plus relative).
@@ -33,6 +50,8 @@ def check_analysis(kind: type[Analysis], **options: Any) -> None:
     bench = Bench(kind, options)
     for check in CHECKS:
         check(bench)
+    said = (getdoc(check) or check.__name__ for check in CHECKS)
+    return PassedChecks(bench.name, tuple(text.partition("\n\n")[0] for text in said))
 
 
 def check_it_is_described(bench: Bench) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from threadpoolctl import ThreadpoolController
 
-from headscope.core.length_bands import BANDS
+from headscope.claims.length_bands import BANDS
 from headscope.core.progress import Advance, phase, unheard
 from headscope.corpus import Corpus, Document, Example, batches
 from headscope.corpus.contents import READINGS

@@ -32,9 +32,9 @@ import torch
 import xarray as xr
 from torch import nn
 
-from headscope.core.control import CONTROL
+from headscope.claims.control import CONTROL
+from headscope.claims.question import questions
 from headscope.core.progress import Advance, unheard
-from headscope.core.question import questions
 from headscope.core.results import LIMITS, draws_kept, with_token_names
 from headscope.corpus.document import Example
 from headscope.corpus.equal_documents import unit_names

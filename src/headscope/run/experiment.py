@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 import torch
 import xarray as xr
 
+from headscope.claims.control import CONTROL
+from headscope.claims.length_bands import band_of, shortest_first
 from headscope.core.accumulators import REPLICATES
-from headscope.core.control import CONTROL
-from headscope.core.length_bands import band_of, shortest_first
 from headscope.core.results import numbering_layers
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts

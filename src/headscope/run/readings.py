@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from headscope.claims.length_bands import NAMES, band_of, shortest_first
 from headscope.core.intervals import FEWEST
-from headscope.core.length_bands import NAMES, band_of, shortest_first
 from headscope.corpus import Example
 from headscope.corpus.contents import DOCUMENTS, READINGS, SENTENCES, Annotations
 from headscope.corpus.equal_documents import EqualDocuments

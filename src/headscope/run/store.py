@@ -284,8 +284,8 @@ class Run:
         return self.tree.children[name].to_dataset(inherit=False)
 
     def __iter__(self) -> Iterator[str]:
-        from headscope.core.control import BASE, CONTROL
-        from headscope.core.length_bands import BANDS
+        from headscope.claims.control import BASE, CONTROL
+        from headscope.claims.length_bands import BANDS
 
         beside = BASE, CONTROL, BANDS
         return (str(name) for name in self.tree.children if name not in beside)

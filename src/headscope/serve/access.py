@@ -45,14 +45,14 @@ STRANGER = (
 
 
 def refusal(status: int, message: str) -> JSONResponse:
-    """What was found, wanted and is to do, of a message that says so in this order."""
+    """A response that splits a message into what was found, what was wanted and what to do."""
     problem, _, rest = message.partition("; wanted ")
     wanted, _, do = rest.partition(": ")
     return JSONResponse({"error": message, "found": problem, "wanted": wanted, "do": do}, status)
 
 
 class Guard:
-    """What stands before the application: Host, Origin, token; and the headers of every answer.
+    """Middleware that checks Host, Origin and token, and sets the headers of every answer.
 
     token   that the address holds; None: a new one
     host    that the server listens on
@@ -67,7 +67,7 @@ class Guard:
         self.cookie = f"headscope-{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request, or hands it on."""
+        """Answers a request itself, or passes it on."""
         if scope["type"] != "http":  # the application has no web socket, and closes it
             await self.app(scope, receive, send)
             return
@@ -84,7 +84,7 @@ class Guard:
         await (self.app if answer is None else answer)(scope, receive, safely)
 
     def answer(self, scope: Mapping[str, Any]) -> Response | None:
-        """What to answer at once; None for a request that is let in."""
+        """An immediate answer; None for a request that is allowed."""
         headers = Headers(scope=dict(scope))
         named = headers.getlist("host")
         if len(named) != 1 or not self._ours(named[0]):
@@ -106,7 +106,7 @@ class Guard:
         )
 
     def _ours(self, named: str) -> bool:
-        """Whether a Host is one of our names, or of a server on all addresses a bare address.
+        """Whether a Host is one of our names; for a server on all addresses, any bare address.
 
         The port may be another: that of a tunnel.
         """

@@ -34,7 +34,7 @@ Outcome = dict[str, Any]
 
 @dataclass(frozen=True)
 class Read:
-    """A text as it was read, with the changed model's maps beside; and what the model answered."""
+    """A text as the model read it, with the changed model's maps and the model's answer."""
 
     shown: ExampleMaps
     outcome: Outcome
@@ -49,7 +49,7 @@ def told(
     name: Callable[[int], str],
     moved: Sequence[float] | None,
 ) -> Outcome:
-    """What the model answered, as plain values.
+    """The model's answer as plain values.
 
     places  tokens at which it tells a token
     before  [place, output] probabilities of the model as it is; None without a head

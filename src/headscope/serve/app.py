@@ -38,7 +38,7 @@ GONE = 499  # nginx's word for a client that closed; nobody reads it
 
 @dataclass(frozen=True, eq=False)
 class LiveApp:
-    """What is served.
+    """The application of the live page.
 
     line    of requests to the model
     model   None where it could not be loaded: `absent` says why
@@ -54,7 +54,7 @@ class LiveApp:
     absent: str = ""
 
     def starlette(self) -> Starlette:
-        """The routes, without anything that guards them."""
+        """The routes, without access control."""
         routes = [
             Route("/", self.live),
             Route("/read", self.read, methods=["POST"]),
@@ -97,7 +97,7 @@ class LiveApp:
         return self.model
 
     async def _wait(self, request: Request, ticket: Ticket) -> Response:
-        """The answer; of a client that has gone nothing is worked on any more."""
+        """Wait for the answer; the work of a client that has gone is dropped."""
         answered = asyncio.wrap_future(ticket.answer)
         gone = asyncio.ensure_future(_disconnected(request))
         try:
@@ -130,7 +130,7 @@ async def _disconnected(request: Request) -> None:
 
 
 async def _given(request: Request, read: Callable[[bytes], Asked]) -> tuple[str, Asked]:
-    """Which page asks, and what."""
+    """The client of a request, and its content."""
     page = request.headers.get("x-headscope-page", "")
     if not PAGE_ID.fullmatch(page):
         raise InputError(f"found the page {page[:40]!r}; wanted a name of letters and digits")
@@ -198,7 +198,7 @@ def live_app(
     clients: int = 32,
     **loading: Any,
 ) -> LiveApp:
-    """What serves a model, or a run's pages and its model.
+    """The application for a model, or for a run's pages and its model.
 
     name     of a model, or a run folder
     longest  tokens of a text at most

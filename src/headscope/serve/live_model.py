@@ -42,7 +42,7 @@ Check = Callable[[], None]
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """One pass of the model.
+    """One forward pass of the model.
 
     vectors  [token, model] its output
     places   of the tokens that it tells
@@ -56,14 +56,14 @@ class _Pass:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         arrays = [array for s in self.shown.stacks for array in (s.attention, s.value_norm)]
         arrays += [a for s in self.shown.stacks if (v := s.vectors) for a in (v.queries, v.keys)]
         return sum(array.nbytes for array in arrays if array is not None)
 
 
 class LiveModel:
-    """A model that is read text by text, by one thread at a time.
+    """A model that reads text by text, in one thread at a time.
 
     longest  tokens of a text at most
     """
@@ -85,7 +85,7 @@ class LiveModel:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What a page says of the model before it has read anything."""
+        """What a page says of the model before the first text."""
         return {
             "name": Path(self.model.name).name,
             "size": self.model.shape.size,
@@ -116,7 +116,7 @@ class LiveModel:
         return Read(replace(whole.shown, stacks=stacks), outcome)
 
     def _there(self, changes: Changes, shown: ExampleMaps) -> Changes:
-        """The changes of what this text has: tokens go while somebody types, and so do stacks."""
+        """The changes that apply to this text: tokens and stacks may have gone meanwhile."""
         if changes and self.model.fallback:
             raise ModelError(
                 f"{self.model.architecture} computes attention outside transformers' registry: it "
@@ -144,7 +144,7 @@ class LiveModel:
     # --- one pass -----------------------------------------------------------------------------
 
     def _pass(self, text: str, pair: str, changes: Changes, stop: Check) -> _Pass:
-        """A pass that was made before, or a new one."""
+        """A cached pass, or a new one."""
         key = text, pair, changes
         if key in self._kept:
             self._kept.move_to_end(key)
@@ -228,7 +228,7 @@ class LiveModel:
             yield outputs
 
     def _places(self, ids: np.ndarray[Any, Any]) -> list[int]:
-        """Where the model tells a token: after the last one, or at masks."""
+        """The positions at which the model predicts a token: after the last one, or at masks."""
         if self.opened.answers == NEXT:
             return [len(ids) - 1] if len(ids) else []
         mask = self.model.tokenizer.mask_token_id if self.opened.answers == MASK else -1

@@ -66,7 +66,7 @@ def open_model(name: str, **loading: Any) -> OpenedModel:
 
 
 def _chooses_one_class(config: Any) -> bool:
-    """Whether its outputs are one softmax: neither a number nor several classes at once."""
+    """Whether its outputs are one softmax, neither a number nor several labels."""
     other = getattr(config, "problem_type", None) in ("regression", "multi_label_classification")
     return not other and len(config.id2label) > 1
 

@@ -19,7 +19,7 @@ Changed = frozenset[tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Changes:
-    """What is changed in the model, counted from 0.
+    """Changes of the model, counted from 0.
 
     off    (stack, layer, head) whose weights are all 0: they add nothing
     even   (stack, layer, head) whose weights are the same for all tokens that a token may see
@@ -60,7 +60,7 @@ class HeadRequest:
 
 
 def read_request(body: bytes) -> ReadRequest:
-    """What was sent; raises InputError for anything that is no such request."""
+    """The parsed request; raises InputError for an invalid one."""
     fields = _object(body)
     changes = fields.get("changes") or {}
     if not isinstance(changes, dict) or not changes.keys() <= {*WIDTHS, "layer"}:
@@ -72,7 +72,7 @@ def read_request(body: bytes) -> ReadRequest:
 
 
 def head_request(body: bytes) -> HeadRequest:
-    """Likewise, with stack, layer and head."""
+    """As `read_request`, with stack, layer and head."""
     fields = _object(body)
     stack, layer, head = (_number(fields.get(name)) for name in ("stack", "layer", "head"))
     return HeadRequest(ReadRequest(*_texts(fields)), (stack, layer, head))

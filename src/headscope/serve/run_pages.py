@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headscope.core.head_labels import run_labels
+from headscope.claims.head_labels import run_labels
 from headscope.core.results import derived_once, naming_layers
 from headscope.errors import HeadscopeError, InputError, RunFolderError
 from headscope.report.cite import cite
@@ -28,7 +28,7 @@ FILE = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; s
 
 @dataclass(frozen=True)
 class RunPage:
-    """What is answered: content, its kind, its policy."""
+    """A page as it is sent: content, media type, content policy."""
 
     content: bytes
     kind: str = HTML
@@ -36,7 +36,7 @@ class RunPage:
 
 
 class RunPages:
-    """The pages of the run in a folder, opened when they are asked for.
+    """The pages of the run in a folder, opened on request.
 
     raises  InputError for a folder that holds no run
     """
@@ -55,7 +55,7 @@ class RunPages:
         return dict((self.folder.manifest() or {}).get("model", {}))
 
     def run(self) -> Run:
-        """The run as it is now; RunFolderError where it is not finished."""
+        """The run in its current state; RunFolderError if it is not finished."""
         files = [self.folder.path / name for name in (MANIFEST, RESULTS)]
         state = [(file.stat().st_mtime_ns, file.stat().st_size) for file in files if file.exists()]
         if self._run is None or self._run[0] != state:
@@ -64,7 +64,7 @@ class RunPages:
         return self._run[1]
 
     def labels(self) -> list[list[str]] | None:
-        """[layer][head] what heads do; None of a run that is not finished."""
+        """[layer][head] labels; None for an unfinished run."""
         try:
             with self._lock:
                 return run_labels(self.run().tree)

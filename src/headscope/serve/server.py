@@ -28,7 +28,7 @@ TURNS_OF_ACCEPTING = 3  # of the event loop, from a new socket to a connection t
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket on the port, or on the next one that is free.
+    """A socket on the port, or on the next free one.
 
     port    0 for any
     raises  InputError for a host that is not here, a port that may not be used, or where none is

@@ -39,7 +39,7 @@ class Ticket:
         self.dropped = False  # nobody waits for the answer any more
 
     def check(self) -> None:
-        """Raises DroppedError where nobody waits any more."""
+        """Raises DroppedError if nobody waits any more."""
         if self.dropped:
             raise DroppedError("a newer request took the place of this one")
 
@@ -105,7 +105,7 @@ class WaitingLine:
         return ticket
 
     def leave(self, ticket: Ticket) -> None:
-        """Its client has gone: a request that waits is dropped, one that runs is told to stop."""
+        """Drop the request of a client that has gone; a running one is told to stop."""
         with self._changed:
             if self._waiting.get(ticket.client, {}).get(ticket.kind) is ticket:
                 self._discard(ticket)

@@ -42,7 +42,7 @@ def main_score(task: Task, labels: Array, outputs: Array) -> float:
 
 
 def chance(task: Task, labels: Array) -> float:
-    """The main score of the best answer that is always the same; 0 for a correlation."""
+    """The main score of the best constant answer; 0 for a correlation."""
     metric = task.metrics[0]
     if metric in OF_REGRESSION:
         return 0.0
@@ -137,7 +137,7 @@ def _ratio(above: Float64, below: Float64) -> Float64:
 
 
 def _moments(labels: Array, predictions: Array) -> Float64:
-    """[example, 6] 1, x, y, x², y², xy; about the mean of all, so that little cancels."""
+    """[example, 6] 1, x, y, x², y², xy; centred, for precision."""
     x, y = labels - labels.mean(), predictions - predictions.mean()
     return np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], -1)  # [example, 6]
 

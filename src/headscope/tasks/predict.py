@@ -36,14 +36,14 @@ class EncodedTask:
 
     @property
     def note(self) -> str | None:
-        """A sentence on the examples that were cut; None if there are none."""
+        """A sentence on truncated examples; None without any."""
         if not self.cut:
             return None
         return f"{self.cut} of {len(self.examples)} examples cut to {self.limit} tokens"
 
 
 def encode(model: TaskModel, data: TaskData, *, max_length: int = MAX_LENGTH) -> EncodedTask:
-    """The rows as the model's own tokenizer frames them, one text or two.
+    """The rows encoded by the model's own tokenizer, one text or two.
 
     max_length  tokens at most, special ones included, and never more than the model takes. The
                 longer text of a pair loses its last tokens first, as in GLUE's own scripts;

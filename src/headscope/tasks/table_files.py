@@ -23,7 +23,7 @@ CELL_LIMIT = 1 << 24  # characters; the csv module's own limit is 128 KiB
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One row at its place, say "line 12": its cells by column, or what is wrong with it."""
+    """One row with its place, say "line 12": its cells by column, or its fault."""
 
     place: str
     cells: dict[str, Any]
@@ -32,7 +32,7 @@ class Record:
 
 @dataclass(frozen=True)
 class TableFile:
-    """Column names, and rows that can be gone through once."""
+    """Column names, and rows that can be iterated once."""
 
     columns: tuple[str, ...]
     records: Iterator[Record]
@@ -158,7 +158,7 @@ ROLES = ("text_a", "text_b", "label", "id")
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of columns; none where there is no such column."""
+    """Names of the columns by role; None for a role without a column."""
 
     text_a: str
     text_b: str | None

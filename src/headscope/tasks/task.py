@@ -56,7 +56,7 @@ GLUE: dict[str, Task] = {task.name: task for task in _TASKS}
 
 
 def plain(name: str) -> str:
-    """A name without case, spaces, '-' and '_': SST-2, sst2 and SST_2 are one; -1 and 1 are not."""
+    """A name without case, spaces, '-' and '_': SST-2 and sst2 are equal; -1 and 1 are not."""
     try:
         return f"{float(name):g}"
     except ValueError:
@@ -101,7 +101,7 @@ class LabelFault(ValueError):
 
 
 def reader_of(task: Task) -> Callable[[Any], int | float]:
-    """What reads a cell: the id of a class (by its name or its id), or a finite number.
+    """A function from a cell to a class id (by name or id), or to a finite number.
 
     It raises LabelFault for a cell that is empty, -1 (the hub's sign for a hidden label), unknown,
     or not finite.

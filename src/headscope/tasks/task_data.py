@@ -71,7 +71,7 @@ class TaskData:
 
     @property
     def rows_sha256(self) -> str:
-        """Hex sha256 of the examples as they are, after any draw."""
+        """Hex sha256 of the examples that are used, after any sampling."""
         return _sha256_of_rows(self.rows)
 
 
@@ -265,7 +265,7 @@ def _commit() -> str | None:
 
 @contextmanager
 def _quiet(datasets: Any, *, offline: bool) -> Iterator[None]:
-    """Without progress bars; offline, only what was fetched before is looked for.
+    """No progress bars; offline, only the local cache is searched.
 
     By itself the library retries an unreachable hub for half a minute, and logs each attempt.
     """

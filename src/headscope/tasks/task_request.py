@@ -90,7 +90,7 @@ class Loading(Options, heading="The model"):
 
 
 def loaded(model: Model | str | Path, loading: Loading) -> Model:
-    """A model by its name, or as it is; InputError for one that is to be loaded otherwise."""
+    """A model loaded by name, or the given one; InputError for loading options with the latter."""
 
     from headscope.model.model import Model, load
 
@@ -161,7 +161,7 @@ def examples_of(
     checkpoint: str | Path | None = None,
     revision: str | None = None,
 ) -> TaskData:
-    """The examples that are asked for; those that are read already stay as they are."""
+    """The requested examples; examples that are read already are returned unchanged."""
     from headscope.tasks.task_data import TaskData, read_task
 
     if isinstance(task, TaskData):

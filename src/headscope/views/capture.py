@@ -90,7 +90,7 @@ def _side(model: Model, example: Example, word: Ints, written: Sequence[str]) ->
 
 
 def _readable(name: str, written: str) -> str:
-    """A token, where bytes or signs for spaces stand for characters: the characters themselves."""
+    """A token with the characters that its bytes or space markers stand for."""
     if name.isascii() or name.startswith("##"):
         return name
     blank = name.translate(SPACES)
@@ -137,7 +137,7 @@ def _words(
 
 
 def _words_by_spaces(reader: TokenizerReader, texts: Sequence[str], ids: Ints) -> Ints:
-    """`_words` by a tokenizer that does not say where its tokens stand in the text."""
+    """As `_words`, for a tokenizer that returns no offsets."""
     read = [reader.running_words(text.split()) for text in texts]
     whole, special, _ = reader.frame.wrap(read[0][0], read[1][0] if len(read) > 1 else None)
     if not np.array_equal(whole, ids):

@@ -52,7 +52,7 @@ class TokenSide:
 
     @property
     def pieces(self) -> tuple[str, ...]:
-        """The tokens as they are shown."""
+        """The tokens as displayed."""
         return pieces(self.tokens, self.special.tolist(), self.written)
 
     @property
@@ -64,7 +64,7 @@ class TokenSide:
         return " ".join(ordinary).replace(" ##", "")
 
     def part(self, window: slice) -> Self:
-        """The tokens of a window alone."""
+        """The tokens of a window only."""
         names = ("tokens", "special", "segment", "word", "cls", "sep", "punctuation", "written")
         return replace(self, **{name: getattr(self, name)[window] for name in names})
 
@@ -173,7 +173,7 @@ class ExampleMaps:
 
     @property
     def sinks(self) -> set[int]:
-        """The places of the sides whose first token, no special one, is a sink."""
+        """The sides whose first token is a sink and not special."""
         return {
             s.keys for s in self.stacks if not self.sides[s.keys].special[0] and s.rests_on_first
         }

@@ -1,6 +1,6 @@
 """Label each head by its attention in one example: `previous token 87 %`.
 
-Targets and thresholds are those of `core.head_attention`, as for labels. As an example
+Targets and thresholds are those of `claims.head_attention`, as for labels. As an example
 is short, two rules differ. Special tokens do not count as queries: they are few of 128 tokens, but
 a fourth of eight. And a label must stand out from uniform attention, as a claim must: among three
 tokens every head gives much to each.
@@ -11,9 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from headscope.core.accumulators import Bools, Float64
-from headscope.core.claim import LEAST_EFFECT
-from headscope.core.head_attention import (
+from headscope.claims.claim import LEAST_EFFECT
+from headscope.claims.head_attention import (
     BROAD_SHARE,
     NEXT,
     PREVIOUS,
@@ -22,6 +21,7 @@ from headscope.core.head_attention import (
     map_entropy,
     map_shares,
 )
+from headscope.core.accumulators import Bools, Float64
 from headscope.core.wording import percent
 from headscope.errors import InputError
 from headscope.views.captured_example import StackMaps, TokenSide

@@ -13,7 +13,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from headscope.core.caption_words import clipped
+from headscope.claims.caption_words import clipped
 from headscope.draw import token_axes
 from headscope.draw.style import DASHES, color, house_style
 from headscope.draw.token_axes import EDGE, SIZE, TYPE, Floats, Sides, fitted, shown_value, width_of
@@ -84,7 +84,7 @@ def attention_lines(
 
 @dataclass(frozen=True, slots=True)
 class _LinesLayout:
-    """Where things stand, in points from the upper left corner.
+    """Positions in points from the upper left corner.
 
     words   [from or to][token] as they are set, in `size` points
     left    where the lines begin; right: where they end

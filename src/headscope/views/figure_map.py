@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from headscope.core.caption_words import clipped
+from headscope.claims.caption_words import clipped
 from headscope.draw import token_axes
 from headscope.draw.marks import KEY_BELOW, cell_key, cells
 from headscope.draw.saving import ShownFigure

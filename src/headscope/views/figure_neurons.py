@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 
-from headscope.core.caption_words import clipped
+from headscope.claims.caption_words import clipped
 from headscope.draw.style import color, house_style
 from headscope.draw.token_axes import EDGE, SIZE, Floats, Sides, fitted, width_of
 from headscope.views import figure_page

@@ -106,7 +106,7 @@ def coded_norms(norms: Floats, *, pack: Pack = packed) -> tuple[Any, Floats]:
 
 
 def levels_for(weights: int) -> float:
-    """Steps of the code for an example of so many weights; fewer where the page would be large."""
+    """Number of code levels for an example of `weights` weights; fewer for large pages."""
     return next(levels for levels, most in LEVELS if most is None or weights <= most)
 
 

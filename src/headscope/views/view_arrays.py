@@ -32,7 +32,7 @@ def view_arrays(
     name: str = "arrays",
     detail: Detail = "auto",
 ) -> View:
-    """The views of maps that were computed elsewhere, with numpy, torch, jax or lists.
+    """Views of attention maps computed elsewhere, with numpy, torch, jax or lists.
 
     tokens      [query] what looks
     attention   [layer, head, query, key], [head, query, key] or [query, key]; or one
@@ -116,7 +116,7 @@ def _attention(value: Any, shape: tuple[int, int]) -> Floats:
 def _maps(
     name: str, values: Any, shape: tuple[int, int], *, like: tuple[int, ...] | None = None
 ) -> Floats:
-    """[layer, head, query, key] of maps given in any of the usual shapes."""
+    """[layer, head, query, key] from maps in any of the usual shapes."""
     layers = [_numpy(name, one) for one in values] if isinstance(values, list | tuple) else None
     if layers and all(one.ndim == 4 for one in layers):
         if any(len(one) != 1 for one in layers):

@@ -168,7 +168,7 @@ def view(
     flow: Sequence[str] | str = (),
     head: Head | str | None = None,
 ) -> View:
-    """The views of what every head of a model does in one text or pair of texts.
+    """Views of what every head of a model attends to in one text or pair of texts.
 
     model         a loaded model, or what `load` takes
     text_pair     the second segment; what the decoder reads, for an encoder-decoder
@@ -236,7 +236,7 @@ def _check_same(run: Run, model: Model) -> None:
 
 
 def _named(run: Run, stack: StackMaps) -> list[list[str]]:
-    from headscope.core.head_labels import run_labels
+    from headscope.claims.head_labels import run_labels
 
     labels = run_labels(run.tree)
     if (len(labels), len(labels[0])) != stack.attention.shape[:2]:

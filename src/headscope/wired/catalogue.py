@@ -144,7 +144,7 @@ def specials(s: float, rests: Rests) -> Iterator[Head]:
 
 
 def first_token(s: float, rests: Rests) -> Iterator[Head]:
-    """The first token, where it is none of the special ones; and where the rest goes."""
+    """Heads that look at the first token, where it is not special; and at it and elsewhere."""
     if rests.first is None:
         return
     first = rests.first

@@ -38,7 +38,7 @@ def previous(s: float, rests: Rests) -> Iterator[Head]:
 
 
 def duplicate(s: float, rests: Rests) -> Iterator[Head]:
-    """The same token before, with or without itself."""
+    """Heads that look at earlier copies of the token, with or without itself."""
     same = (Match(WORD, WORD, 2 * s), Match(SPECIAL, SPECIAL, s))
     said, decoy = (Said("duplicate_token"),), ("induction", "previous_token")
     yield Head("same token", same, said=said, decoy=("copying", *decoy))
@@ -54,7 +54,7 @@ def duplicate(s: float, rests: Rests) -> Iterator[Head]:
 
 
 def induction(s: float, rests: Rests) -> Iterator[Head]:
-    """What came after the same token before: what an earlier head noted is matched."""
+    """Heads that look at the token after an earlier copy, which an earlier head has marked."""
     noted = (Match(WORD, NOTED, 2 * s / NOTES.gain), to(rests.idle, 1.2 * s))
     said, decoy = (Said("induction"),), ("previous_token", "duplicate_token")
     yield Head("induction", noted, said=said, decoy=("copying", *decoy), late=True)
@@ -69,7 +69,7 @@ def induction(s: float, rests: Rests) -> Iterator[Head]:
 
 
 def counting(s: float, rests: Rests) -> Iterator[Head]:
-    """Letters are turned into the next one, or into any other."""
+    """Heads that turn letters into the next one, or into any other."""
     yield Head(
         "next letter",
         reach={0: s},

@@ -39,14 +39,14 @@ class Feature:
 
 
 def flag(name: str, holds: Known) -> Feature:
-    """1 for the word forms of which something holds."""
+    """1 for the word forms with a property."""
     return Feature(
         name, code=lambda _, form, __: np.array([form is not None and holds(form)]) * 1.0
     )
 
 
 def lacks(name: str, holds: Known) -> Feature:
-    """1 for all tokens but those; for special ones, too."""
+    """1 for all tokens without the property, special ones included."""
     return Feature(
         f"not {name}", code=lambda _, form, __: np.array([form is None or not holds(form)]) * 1.0
     )
@@ -58,7 +58,7 @@ def special(text: str) -> Feature:
 
 
 def one_hot(name: str, width: int, of: Callable[[Form], int]) -> Feature:
-    """A unit vector for the number that a form has; nothing for a negative one."""
+    """A one-hot vector for the number of a form; 0 for a negative number."""
 
     def code(_: str, form: Form | None, __: int) -> Float64:
         row, at = np.zeros(width), -1 if form is None else of(form)

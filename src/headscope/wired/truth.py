@@ -10,10 +10,10 @@ import torch
 import xarray as xr
 from scipy import stats
 
+from headscope.claims.claim import Claim
+from headscope.claims.head_labels import head_labels, label_rules
+from headscope.claims.relation_names import arrow
 from headscope.core.accumulators import Float64
-from headscope.core.claim import Claim
-from headscope.core.head_labels import head_labels, label_rules
-from headscope.core.relation_names import arrow
 from headscope.corpus.document import Corpus
 from headscope.wired.features import SPECIALS
 from headscope.wired.heads import Head, Said
@@ -52,7 +52,7 @@ def judge(
     *,
     strict: bool = False,
 ) -> list[Judged]:
-    """Each head of a run's results.
+    """Compare the labels of each head in a run's results with what it was wired to do.
 
     shown   (layer, head) -> kinds that are plainly true of its maps, as `plain_truths`
     strict  what a head is wired to do is missed though noise has left little of it

@@ -24,8 +24,8 @@ from headscope.analyses.coreference.measure import (
     answer,
     mention_questions,
 )
+from headscope.claims.dictionary import terms
 from headscope.core.accumulators import halves
-from headscope.core.dictionary import terms
 from headscope.corpus import CorefCorpus, Encoder
 from headscope.corpus.coref import mentions as mention_kinds
 from headscope.corpus.document import Example, Mention, Word

@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex
 from draw.drawn import frames_of, marks, shades, steps_of, texts, whiskers
 from headscope.analyses.dependency.figure import LONGEST_TITLE, relation_panel, sheets
 from headscope.analyses.dependency.relation_heads import relation_heads
-from headscope.core.caption_words import clipped
+from headscope.claims.caption_words import clipped
 from headscope.draw.figures import draw, pictures
 from headscope.draw.panel import compose
 from headscope.draw.saving import picture_bytes

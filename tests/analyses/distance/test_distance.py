@@ -8,7 +8,7 @@ import xarray as xr
 
 from analyses.running import observe, planted, run
 from headscope.analyses.distance.measure import BINS, QUANTILES
-from headscope.core.head_labels import label_rules
+from headscope.claims.head_labels import label_rules
 from headscope.model.batch import Batch
 from headscope.model.vocabulary import Vocabulary
 from headscope.run.analysis import known_analyses

@@ -9,8 +9,8 @@ import pytest
 
 from heads.test_functions import ABOVE, specific, surpassing
 from headscope.analyses.examples.clearest_input import clearest_inputs
-from headscope.core.head_labels import HeadLabels, all_claims, head_labels
-from headscope.core.relation_names import arrow
+from headscope.claims.head_labels import HeadLabels, all_claims, head_labels
+from headscope.claims.relation_names import arrow
 from headscope.core.stored_maps import StoredInput, stored_inputs
 from recorded import BOTH, PAIR, recorded, with_pair
 

@@ -22,7 +22,7 @@ from analyses.sentences import (
     window,
 )
 from headscope.analyses.features.measure import FEATURES, Features
-from headscope.core.dictionary import terms
+from headscope.claims.dictionary import terms
 from headscope.model.vocabulary import Vocabulary
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import COMMA, STOP, tiny_examples, tiny_network

@@ -21,7 +21,7 @@ from analyses.sentences import (
 )
 from headscope.analyses.features.claims import PAIRS
 from headscope.analyses.features.measure import Pairs
-from headscope.core.dictionary import terms
+from headscope.claims.dictionary import terms
 from headscope.corpus.document import Example
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import tiny_network

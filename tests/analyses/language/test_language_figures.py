@@ -12,7 +12,7 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from draw.drawn import frames_of, marks, shades, steps_of, texts, whiskers
-from headscope.core.caption_words import clipped
+from headscope.claims.caption_words import clipped
 from headscope.draw.figures import draw, pictures, save_figures
 from headscope.draw.saving import picture_bytes
 from headscope.draw.style import COLORS, DOUBLE, ramp

@@ -5,10 +5,10 @@ import pytest
 import xarray as xr
 
 from headscope.analyses.language.specific import specific_heads
-from headscope.core.length_bands import place_of, where_it_holds
-from headscope.core.plan import LabelRule
-from headscope.core.question import Question
-from headscope.core.reading import Reading
+from headscope.claims.length_bands import place_of, where_it_holds
+from headscope.claims.plan import LabelRule
+from headscope.claims.question import Question
+from headscope.claims.reading import Reading
 
 NAMES = ("verbs", "nouns")
 RULE = LabelRule("x", number="x", least=0.0, source="ours", words=True)

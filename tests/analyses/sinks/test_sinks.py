@@ -11,7 +11,7 @@ import torch
 from analyses.running import SPECIAL, flags, observe, planted, run
 from headscope.analyses.sinks.figure import massive_table
 from headscope.analyses.sinks.measure import Sinks
-from headscope.core.head_labels import label_rules
+from headscope.claims.head_labels import label_rules
 from headscope.model.batch import Batch
 from headscope.run.analysis import Scope, known_analyses
 from headscope.run.check_analysis import check_analysis

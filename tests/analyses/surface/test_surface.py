@@ -11,7 +11,7 @@ from analyses.running import flags, planted, run
 from headscope.analyses.surface import query_bands
 from headscope.analyses.surface.measure import TARGETS
 from headscope.analyses.surface.query_bands import CARD, GOALS, by_place
-from headscope.core.length_bands import NAMES
+from headscope.claims.length_bands import NAMES
 from headscope.model.vocabulary import Vocabulary
 from headscope.run.contract_bench import COMMA, STOP, tiny_examples, tiny_network
 from reference import surface

@@ -278,7 +278,7 @@ def test_what_cannot_be_is_refused():
 def test_the_passes_that_are_said_before_are_those_that_are_made(asked):
     told, parts = [], []
     progress = Execution(linears="stock", progress=lambda *at: told.append(at))
-    prune_curves(asked, execution=progress, told=parts.append)
+    prune_curves(asked, execution=progress, begin=parts.append)
     said = asked.passes
     assert parts == list(said)
     assert told[-1] == (sum(said.values()), sum(said.values()))

@@ -9,9 +9,9 @@ import torch
 import headscope as hs
 from experiments.circuits import made
 from experiments.circuits.decoders import decoder
-from headscope.core.control import controls
-from headscope.core.head_labels import head_labels
-from headscope.core.verdict import Outcome, Verdict
+from headscope.claims.control import controls
+from headscope.claims.head_labels import head_labels
+from headscope.claims.verdict import Outcome, Verdict
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits import head_scores, made_inputs
 from headscope.experiments.circuits.head_scores import PatternScores

@@ -8,7 +8,7 @@ import xarray as xr
 
 import headscope as hs
 from experiments.circuits.decoders import english_decoder, saved_english
-from headscope.core.head_labels import head_labels
+from headscope.claims.head_labels import head_labels
 from headscope.errors import CorpusError, InputError
 from headscope.experiments.circuits.written_answers import RULES, findings
 from recorded import claims

@@ -8,8 +8,8 @@ import pytest
 import xarray as xr
 
 import headscope as hs
-from headscope.core.control import BASE, CONTROL, base_run, controls
-from headscope.core.head_labels import head_labels
+from headscope.claims.control import BASE, CONTROL, base_run, controls
+from headscope.claims.head_labels import head_labels
 from headscope.core.results import derived_once
 from headscope.experiments.comparison.compare import compare
 from headscope.experiments.comparison.findings import findings

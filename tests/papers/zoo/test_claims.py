@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from headscope.core.verdict import Outcome, Verdict, known, not_asked
+from headscope.claims.verdict import Outcome, Verdict, known, not_asked
 from headscope.papers.claim_engine import (
     TESTS,
     Bound,

@@ -11,8 +11,8 @@ import torch
 from transformers import GPT2Config, GPT2Model
 
 from counting import counts_from_0
-from headscope.core.control import controls
-from headscope.core.verdict import Outcome
+from headscope.claims.control import controls
+from headscope.claims.verdict import Outcome
 from headscope.corpus import MemoryCorpus, TreebankCorpus
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
 from headscope.model.checkpoint import quietly

@@ -1,8 +1,8 @@
 """The question coreference: which head finds an antecedent?"""
 
 from headscope.analyses.language import MEASURE, PIECES
-from headscope.core.question import Question
-from headscope.core.terms import CLARK, OURS, Term, terms_of
+from headscope.claims.question import Question
+from headscope.claims.terms import CLARK, OURS, Term, terms_of
 
 PAPER = f"{CLARK}, §4.3"
 QUESTION = Question(

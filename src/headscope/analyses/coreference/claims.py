@@ -3,12 +3,12 @@
 import numpy as np
 
 from headscope.analyses.language.specific import SPECIFIC, by_norm, specific_heads
-from headscope.core.claim import Claim
-from headscope.core.dictionary import name as term_name
-from headscope.core.plan import LabelRule
-from headscope.core.reading import Reading
+from headscope.claims.claim import Claim
+from headscope.claims.dictionary import name as term_name
+from headscope.claims.plan import LabelRule
+from headscope.claims.reading import Reading
+from headscope.claims.terms import CLARK, OURS
 from headscope.core.results import printable
-from headscope.core.terms import CLARK, OURS
 from headscope.core.wording import percent
 
 MENTIONS = {

@@ -23,8 +23,8 @@ from headscope.analyses.language.tables import (
     with_ends,
     with_model,
 )
-from headscope.core.caption_words import INTERVALS, by_measure, over
-from headscope.core.dictionary import name as term_name
+from headscope.claims.caption_words import INTERVALS, by_measure, over
+from headscope.claims.dictionary import name as term_name
 from headscope.core.head_names import first
 from headscope.core.intervals import Estimate
 from headscope.core.results import at, best_places, estimate, group, needed, own_name

@@ -204,8 +204,8 @@ class Coreference(Analysis, question=QUESTION):
     equal weights counts, and where no weight is above 0 the answer is wrong. The paper leaves open
     what the candidates are, and cuts documents to 128 tokens; here every window is an input.
 
-    A mention whose type is unknown counts in `all` only. Which mentions are left out:
-    `antecedents.mention_questions`.
+    A mention whose type is unknown counts in `all` only. `mention_questions` says which
+    mentions are left out.
     """
 
     whole_maps: ClassVar[bool] = False

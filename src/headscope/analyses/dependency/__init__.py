@@ -4,8 +4,8 @@ Its words are also those that all linguistic questions share.
 """
 
 from headscope.analyses.language import MEASURE, PIECES
-from headscope.core.question import Option, Question
-from headscope.core.terms import CLARK, OURS, Term, terms_of
+from headscope.claims.question import Option, Question
+from headscope.claims.terms import CLARK, OURS, Term, terms_of
 
 PAPER = f"{CLARK}, §4.2"
 QUESTION = Question(

@@ -9,14 +9,14 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyses.language.specific import SPECIFIC, by_norm, specific_heads
-from headscope.core.card_part import CardPart
-from headscope.core.claim import Claim
-from headscope.core.head_metrics import HeadMetric
-from headscope.core.plan import LabelRule
-from headscope.core.reading import Reading
-from headscope.core.relation_names import LEAST_WORDS, arrow, frequent_relations
+from headscope.claims.card_part import CardPart
+from headscope.claims.claim import Claim
+from headscope.claims.head_metrics import HeadMetric
+from headscope.claims.plan import LabelRule
+from headscope.claims.reading import Reading
+from headscope.claims.relation_names import LEAST_WORDS, arrow, frequent_relations
+from headscope.claims.terms import CLARK, OURS
 from headscope.core.results import at, derived, documents, estimate, group, needed, printable, shape
-from headscope.core.terms import CLARK, OURS
 from headscope.core.wording import percent
 
 RULES = {

@@ -25,9 +25,9 @@ from headscope.analyses.dependency.relation_heads import (
 from headscope.analyses.dependency.tables import syntax_table
 from headscope.analyses.language.held_out import chosen_where
 from headscope.analyses.language.tables import language_section
-from headscope.core.caption_words import INTERVALS, by_measure, clipped
+from headscope.claims.caption_words import INTERVALS, by_measure, clipped
+from headscope.claims.relation_names import LEAST_WORDS, TOTALS, frequent_relations
 from headscope.core.head_names import first
-from headscope.core.relation_names import LEAST_WORDS, TOTALS, frequent_relations
 from headscope.core.results import Floats, estimate, group, needed
 from headscope.draw.head_grid import grid_panel, paint_grid
 from headscope.draw.panel import Panel, Picture, compose

@@ -20,8 +20,8 @@ from headscope.analyses.dependency.relation_heads import (
     parsed_sentences,
 )
 from headscope.analyses.language.held_out import chosen_where
-from headscope.core.caption_words import clipped, quantity
-from headscope.core.relation_names import NO_SYNTAX
+from headscope.claims.caption_words import clipped, quantity
+from headscope.claims.relation_names import NO_SYNTAX
 from headscope.core.results import at, needed
 from headscope.core.wording import percent
 from headscope.draw import arcs

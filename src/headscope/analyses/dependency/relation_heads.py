@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from headscope.claims.relation_names import frequent_relations
 from headscope.core.intervals import Estimate
-from headscope.core.relation_names import frequent_relations
 from headscope.core.results import Floats, best_places, estimate, place_name
 
 DIRECTIONS = {"dependent_to_head": "d→h", "head_to_dependent": "h→d"}

@@ -18,9 +18,9 @@ from headscope.analyses.language.tables import (
     with_ends,
     with_model,
 )
-from headscope.core.caption_words import INTERVALS, over
+from headscope.claims.caption_words import INTERVALS, over
+from headscope.claims.relation_names import LEAST_WORDS, TOTALS, arrow, frequent_relations
 from headscope.core.head_names import first
-from headscope.core.relation_names import LEAST_WORDS, TOTALS, arrow, frequent_relations
 from headscope.core.results import estimate, group, needed, printable, shape
 from headscope.core.wording import MISSING
 from headscope.page.tabulate import Cell, Column, Rows, Table, ends, head_of, points, records, share

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from headscope.core.plan import ClaimPlan, Drawn, Grid, LabelRule, PanelPlan, PicturePlan
-from headscope.core.question import Option, Question
-from headscope.core.terms import OURS, XIAO, XIAO25, Term, terms_of
+from headscope.claims.plan import ClaimPlan, Drawn, Grid, LabelRule, PanelPlan, PicturePlan
+from headscope.claims.question import Option, Question
+from headscope.claims.terms import OURS, XIAO, XIAO25, Term, terms_of
 
 WINDOWS = "4+64,128+256"
 LONG = 10  # ours: inputs with queries that see far more; of fewer no head is said to need no more

@@ -3,8 +3,8 @@
 import numpy as np
 from matplotlib.axes import Axes
 
+from headscope.claims.reading import Reading
 from headscope.core.accumulators import finite_mean
-from headscope.core.reading import Reading
 from headscope.draw.marks import percent_axis
 from headscope.draw.style import color, layer_colors
 

@@ -1,7 +1,7 @@
 """The question divergence: which heads behave alike?"""
 
-from headscope.core.question import Option, Question, some_left
-from headscope.core.terms import CLARK, HENNIG07, HENNIG15, HUBERT, KAUFMAN, OURS, ROUSSEEUW, Term
+from headscope.claims.question import Option, Question, some_left
+from headscope.claims.terms import CLARK, HENNIG07, HENNIG15, HUBERT, KAUFMAN, OURS, ROUSSEEUW, Term
 
 TERMS = {
     "js": Term(

@@ -9,8 +9,8 @@ difference, of 99 %, as networks differ more than heads do.
 import numpy as np
 import xarray as xr
 
+from headscope.claims.control import controls
 from headscope.core.accumulators import generator
-from headscope.core.control import controls
 from headscope.core.results import Floats, derived, group, shape
 
 CLEAR = 0.05  # of p

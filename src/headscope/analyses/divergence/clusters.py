@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from headscope.claims.card_part import CardPart, named_ends
+from headscope.claims.claim import Claim
+from headscope.claims.head_attention import TARGETS, attention_to, has_cls, spread
+from headscope.claims.head_labels import UNLABELLED, head_labels
 from headscope.core.accumulators import Bools
-from headscope.core.card_part import CardPart, named_ends
-from headscope.core.claim import Claim
-from headscope.core.head_attention import TARGETS, attention_to, has_cls, spread
-from headscope.core.head_labels import UNLABELLED, head_labels
 from headscope.core.intervals import Estimate
 from headscope.core.results import (
     Floats,

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 from headscope.analyses.divergence import figure_cluster_checks, figure_clusters, figure_layers
 from headscope.analyses.divergence.clusters import clusters, most
-from headscope.core.caption_words import over
+from headscope.claims.caption_words import over
 from headscope.core.head_names import first
 from headscope.core.results import Floats, group, layer_name, needed, shape
 from headscope.draw.label_kinds import KIND_COLUMNS, plot_kinds

@@ -25,8 +25,8 @@ from headscope.analyses.divergence.figure_clusters import (
     runs,
     spread,
 )
+from headscope.claims.caption_words import over, with_interval
 from headscope.core.accumulators import Ints
-from headscope.core.caption_words import over, with_interval
 from headscope.core.results import Floats, at, estimate, group, needed, shape
 from headscope.core.wording import fixed, p_words, percent, plain
 from headscope.draw.marks import band_line, cell_key, faint_grid

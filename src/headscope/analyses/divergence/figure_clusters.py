@@ -17,8 +17,8 @@ from matplotlib.patches import Rectangle
 
 from headscope.analyses.divergence.clustering import average_tree
 from headscope.analyses.divergence.clusters import Cluster, clusters, divergences, most
+from headscope.claims.caption_words import clipped, over
 from headscope.core.accumulators import Ints
-from headscope.core.caption_words import clipped, over
 from headscope.core.results import Floats, head_name, needed, shape
 from headscope.core.wording import plain
 from headscope.draw.marks import cells

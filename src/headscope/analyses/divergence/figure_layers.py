@@ -15,9 +15,9 @@ from matplotlib.ticker import PercentFormatter
 
 from headscope.analyses.divergence.against_control import CLEAR, layers_of_control
 from headscope.analyses.divergence.head_clusters import PERMUTATIONS
+from headscope.claims.caption_words import over
+from headscope.claims.head_labels import head_labels
 from headscope.core.accumulators import generator
-from headscope.core.caption_words import over
-from headscope.core.head_labels import head_labels
 from headscope.core.results import at, estimate, group, needed
 from headscope.core.wording import p_words, percent, with_ends
 from headscope.draw.marks import band_line, faint_grid, legend

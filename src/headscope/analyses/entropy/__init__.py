@@ -1,8 +1,8 @@
 """The question entropy: how widely does a head spread its attention?"""
 
-from headscope.core.plan import LayerMarks, PicturePlan
-from headscope.core.question import Option, Question, some_left
-from headscope.core.terms import CLARK, terms_of
+from headscope.claims.plan import LayerMarks, PicturePlan
+from headscope.claims.question import Option, Question, some_left
+from headscope.claims.terms import CLARK, terms_of
 
 QUESTION = Question(
     name="entropy",

@@ -2,19 +2,19 @@
 
 import numpy as np
 
-from headscope.core.accumulators import Bools
-from headscope.core.head_attention import (
+from headscope.claims.head_attention import (
     BROAD_SHARE,
     POSITION,
     TARGETS,
     attention_to,
     relative_spread,
 )
+from headscope.claims.plan import ClaimPlan, LabelRule
+from headscope.claims.reading import Reading
+from headscope.claims.terms import CLARK, OURS
+from headscope.core.accumulators import Bools
 from headscope.core.intervals import Estimate
-from headscope.core.plan import ClaimPlan, LabelRule
-from headscope.core.reading import Reading
 from headscope.core.results import shape
-from headscope.core.terms import CLARK, OURS
 
 NARROW_SHARE = 0.5  # ours: of the uniform entropy
 EXPLAINING = (*TARGETS, "special")  # why a head attends to few tokens

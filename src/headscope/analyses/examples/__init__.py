@@ -1,7 +1,7 @@
 """The question examples: what does every head do in a few inputs?"""
 
 from headscope.analyses.language import MEASURE, PIECES
-from headscope.core.question import Question
+from headscope.claims.question import Question
 
 QUESTION = Question(
     name="examples",

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from headscope.core.claim import Claim
-from headscope.core.head_attention import OFFSETS, map_entropy
-from headscope.core.head_labels import head_labels
-from headscope.core.relation_names import FROM_DEPENDENT, arrow
+from headscope.claims.claim import Claim
+from headscope.claims.head_attention import OFFSETS, map_entropy
+from headscope.claims.head_labels import head_labels
+from headscope.claims.relation_names import FROM_DEPENDENT, arrow
 from headscope.core.results import Floats, printable
 from headscope.core.stored_maps import StoredInput
 from headscope.corpus.coref.mentions import PRONOUN, PRONOUNS

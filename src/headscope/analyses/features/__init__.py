@@ -2,8 +2,8 @@
 
 from headscope.analyses.features.word_types import LANGUAGE
 from headscope.analyses.language import MEASURE
-from headscope.core.question import Option, Question
-from headscope.core.terms import KOVALEVA, terms_of
+from headscope.claims.question import Option, Question
+from headscope.claims.terms import KOVALEVA, terms_of
 
 QUESTION = Question(
     name="features",

@@ -6,12 +6,12 @@ weighted norm has no ceiling, so that an effect would be on no common scale: no 
 """
 
 from headscope.analyses.language.specific import SPECIFIC, specific_heads
-from headscope.core.claim import Claim
-from headscope.core.dictionary import name
-from headscope.core.plan import LabelRule
-from headscope.core.reading import Reading
-from headscope.core.relation_names import LEAST_WORDS
-from headscope.core.terms import KOVALEVA, OURS
+from headscope.claims.claim import Claim
+from headscope.claims.dictionary import name
+from headscope.claims.plan import LabelRule
+from headscope.claims.reading import Reading
+from headscope.claims.relation_names import LEAST_WORDS
+from headscope.claims.terms import KOVALEVA, OURS
 from headscope.core.wording import percent
 
 FEATURE_SHARE = 0.1  # ours: of the attention of all tokens

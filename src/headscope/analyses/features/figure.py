@@ -12,9 +12,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.analyses.language.tables import language_section, scale_of
+from headscope.claims.caption_words import INTERVALS, inputs, over, quantity, special
+from headscope.claims.dictionary import name
 from headscope.core.accumulators import finite_mean
-from headscope.core.caption_words import INTERVALS, inputs, over, quantity, special
-from headscope.core.dictionary import name
 from headscope.core.head_names import first, head_number
 from headscope.core.intervals import Estimate
 from headscope.core.results import at, estimate, group, head_name, needed, place_name, shape

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from headscope.claims.question import Option
 from headscope.core.accumulators import Bools
-from headscope.core.question import Option
 from headscope.corpus.document import Word
 
 WORDS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from headscope.core.dictionary import name
-from headscope.core.plan import LayerLines, PanelPlan, PicturePlan
-from headscope.core.question import Option, Question
-from headscope.core.terms import ABNAR, FERRANDO, KOBAYASHI21, MODARRESSI, MOHEBBI, OURS, Term
+from headscope.claims.dictionary import name
+from headscope.claims.plan import LayerLines, PanelPlan, PicturePlan
+from headscope.claims.question import Option, Question
+from headscope.claims.terms import ABNAR, FERRANDO, KOBAYASHI21, MODARRESSI, MOHEBBI, OURS, Term
 from headscope.core.wording import capital, percent
 from headscope.errors import InputError
 

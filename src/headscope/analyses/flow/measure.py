@@ -18,8 +18,8 @@ import xarray as xr
 
 from headscope.analyses.flow import NEEDS, QUESTION, check_methods, why_not
 from headscope.analyses.flow.measure_matrices import layer_matrix
+from headscope.claims.head_attention import OFFSETS
 from headscope.core.accumulators import Sums, ratio
-from headscope.core.head_attention import OFFSETS
 from headscope.core.intervals import POSITIVE, SHARE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import CATEGORIES, Batch, to_float64

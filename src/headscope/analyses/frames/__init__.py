@@ -1,8 +1,8 @@
 """The question frames: which head links a frame element to the word that evokes the frame?"""
 
 from headscope.analyses.language import MEASURE
-from headscope.core.question import Option, Question, some
-from headscope.core.terms import KOVALEVA, OURS, terms_of
+from headscope.claims.question import Option, Question, some
+from headscope.claims.terms import KOVALEVA, OURS, terms_of
 
 QUESTION = Question(
     name="frames",

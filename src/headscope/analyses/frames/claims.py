@@ -3,11 +3,11 @@
 import xarray as xr
 
 from headscope.analyses.language.specific import SPECIFIC, specific_heads
-from headscope.core.claim import Claim
-from headscope.core.head_metrics import HeadMetric
-from headscope.core.plan import LabelRule
-from headscope.core.reading import Reading
-from headscope.core.terms import KOVALEVA, OURS
+from headscope.claims.claim import Claim
+from headscope.claims.head_metrics import HeadMetric
+from headscope.claims.plan import LabelRule
+from headscope.claims.reading import Reading
+from headscope.claims.terms import KOVALEVA, OURS
 from headscope.core.wording import percent
 
 BESIDE = ("distribution", "score_quantile", "chance", "p_value")  # they go with a score

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from headscope.analyses.language.tables import language_section, scale_of, with_ends, with_model
-from headscope.core.caption_words import INTERVALS, quantity
+from headscope.claims.caption_words import INTERVALS, quantity
 from headscope.core.intervals import Estimate
 from headscope.core.results import estimate, group, largest_first, needed, place_name
 from headscope.core.wording import number

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from headscope.claims.claim import LEAST_EFFECT, Claim, effects
+from headscope.claims.reading import Reading
 from headscope.core.accumulators import Bools, Float64, Ints
-from headscope.core.claim import LEAST_EFFECT, Claim, effects
 from headscope.core.intervals import (
     DIFFERENCE,
     ROUNDING,
@@ -25,7 +26,6 @@ from headscope.core.intervals import (
     stretch,
 )
 from headscope.core.intervals import estimate as estimate_mean
-from headscope.core.reading import Reading
 from headscope.core.results import Variable, at, estimate
 from headscope.core.wording import percent
 
@@ -100,7 +100,7 @@ class SpecificHead:
     kind, name  of the claim
     cell    which, by the indices behind layer and head
     ends    its share and the interval, corrected for all that was looked at
-    effect  how far the lower end is above the reference, see `core.claim`
+    effect  how far the lower end is above the reference, see `claims.claim`
     """
 
     layer: int

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.dictionary import name as term_name
+from headscope.claims.dictionary import name as term_name
 from headscope.core.head_names import first
 from headscope.core.intervals import Estimate
 from headscope.core.results import LIMITS, Floats, group, printable

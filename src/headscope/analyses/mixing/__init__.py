@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from headscope.core.plan import LayerLines, PicturePlan
-from headscope.core.question import Question
-from headscope.core.terms import KOBAYASHI21, Term
+from headscope.claims.plan import LayerLines, PicturePlan
+from headscope.claims.question import Question
+from headscope.claims.terms import KOBAYASHI21, Term
 
 # word of the data → its colour and mark; in the order of the lines
 MARKS = {

@@ -29,8 +29,8 @@ import torch
 import xarray as xr
 
 from headscope.analyses.mixing import QUESTION
+from headscope.claims.head_attention import PLACES
 from headscope.core.accumulators import Float64, LogBins, ratio
-from headscope.core.head_attention import PLACES
 from headscope.core.intervals import SHARE, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model import kernels

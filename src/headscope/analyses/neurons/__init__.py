@@ -1,8 +1,8 @@
 """The question neurons: which neurons of query and key make a head's scores?"""
 
-from headscope.core.plan import PicturePlan
-from headscope.core.question import Question
-from headscope.core.terms import OURS, VIG, Term
+from headscope.claims.plan import PicturePlan
+from headscope.claims.question import Question
+from headscope.claims.terms import OURS, VIG, Term
 
 QUESTION = Question(
     name="neurons",

@@ -11,14 +11,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
+from headscope.claims.caption_words import INTERVALS, with_interval
+from headscope.claims.control import controls
+from headscope.claims.head_attention import NEIGHBOURS, TARGETS, attention_to
+from headscope.claims.head_labels import with_label
+from headscope.claims.head_metrics import control_ranges
+from headscope.claims.reading import Reading
 from headscope.core.accumulators import Bools
-from headscope.core.caption_words import INTERVALS, with_interval
-from headscope.core.control import controls
-from headscope.core.head_attention import NEIGHBOURS, TARGETS, attention_to
-from headscope.core.head_labels import with_label
-from headscope.core.head_metrics import control_ranges
 from headscope.core.intervals import Estimate
-from headscope.core.reading import Reading
 from headscope.core.results import Floats, at, largest_first, place_name
 from headscope.core.wording import decimals, fixed, number, percent, plain
 from headscope.draw.head_grid import control_words, grid_panel

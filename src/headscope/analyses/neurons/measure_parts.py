@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from headscope.analyses.neurons.measure_keys import CONTRASTS, OWN, KeysSeen
+from headscope.claims.head_attention import NEIGHBOURS, OFFSETS
 from headscope.core.accumulators import Float64, ratio
-from headscope.core.head_attention import NEIGHBOURS, OFFSETS
 from headscope.core.intervals import estimate, estimate_correlation, spearman_over_units
 from headscope.core.results import Variable
 from headscope.errors import ModelError

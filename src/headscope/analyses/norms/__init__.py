@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from headscope.core.plan import LayerLines, PicturePlan
-from headscope.core.question import Option, Question, some
-from headscope.core.terms import KOBAYASHI20, Term
+from headscope.claims.plan import LayerLines, PicturePlan
+from headscope.claims.question import Option, Question, some
+from headscope.claims.terms import KOBAYASHI20, Term
 
 CATEGORIES = ("cls", "first", "sep", "punctuation", "other")
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headscope.core.claim import Claim
-from headscope.core.head_attention import (
+from headscope.claims.claim import Claim
+from headscope.claims.head_attention import (
     SHARED_PART,
     SPECIALS,
     TARGETS,
@@ -24,11 +24,11 @@ from headscope.core.head_attention import (
     ordinary_attention,
     special_name,
 )
+from headscope.claims.plan import LabelRule
+from headscope.claims.reading import Reading
+from headscope.claims.terms import KOBAYASHI20, OURS
 from headscope.core.intervals import Estimate
-from headscope.core.plan import LabelRule
-from headscope.core.reading import Reading
 from headscope.core.results import Floats, at, surely
-from headscope.core.terms import KOBAYASHI20, OURS
 from headscope.core.wording import number, percent
 
 SINK_SHARE = 0.5  # ours: most of the attention rests there

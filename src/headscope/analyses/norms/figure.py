@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 from matplotlib.axes import Axes
 
-from headscope.core.caption_words import with_interval
-from headscope.core.reading import Reading
+from headscope.claims.caption_words import with_interval
+from headscope.claims.reading import Reading
 from headscope.core.results import Floats, at
 from headscope.core.wording import percent
 from headscope.draw import marks

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from headscope.core.plan import Drawn, PicturePlan
-from headscope.core.question import Option, Question, some
-from headscope.core.terms import KOVALEVA, OURS, Term
+from headscope.claims.plan import Drawn, PicturePlan
+from headscope.claims.question import Option, Question, some
+from headscope.claims.terms import KOVALEVA, OURS, Term
 from headscope.core.wording import percent
 
 

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.analyses.patterns import CLASSES
+from headscope.claims.plan import ClaimPlan, LabelRule
+from headscope.claims.reading import Reading
+from headscope.claims.terms import KOVALEVA, OURS
 from headscope.core.accumulators import Bools
 from headscope.core.intervals import Estimate
-from headscope.core.plan import ClaimPlan, LabelRule
-from headscope.core.reading import Reading
 from headscope.core.results import surely
-from headscope.core.terms import KOVALEVA, OURS
 from headscope.corpus.document import Example
 from headscope.corpus.stored_inputs import segments
 

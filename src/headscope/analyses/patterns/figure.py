@@ -13,9 +13,9 @@ from matplotlib.legend import Legend
 
 from headscope.analyses.patterns import CLASSES
 from headscope.analyses.patterns.classes import NAMES
+from headscope.claims.caption_words import clipped
+from headscope.claims.reading import Reading
 from headscope.core.accumulators import Ints
-from headscope.core.caption_words import clipped
-from headscope.core.reading import Reading
 from headscope.core.results import Floats, layer_name
 from headscope.draw.marks import layer_axis, percent_axis
 from headscope.draw.panel import Panel, compose

@@ -14,8 +14,8 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyses.patterns.classes import NAMED
-from headscope.core.card_part import MAPS, CardPart, HeadMaps, TypicalMap, named_ends
-from headscope.core.head_attention import TARGETS, attention_to, map_entropy, map_shares, spread
+from headscope.claims.card_part import MAPS, CardPart, HeadMaps, TypicalMap, named_ends
+from headscope.claims.head_attention import TARGETS, attention_to, map_entropy, map_shares, spread
 from headscope.core.results import Floats, at, estimate, group, printable
 from headscope.core.stored_maps import StoredInput, stored_inputs
 from headscope.core.wording import percent

@@ -1,8 +1,8 @@
 """The question sinks: in how many inputs does a token draw attention from everywhere?"""
 
-from headscope.core.plan import PicturePlan
-from headscope.core.question import Option, Question, some, some_left
-from headscope.core.terms import GU, SUN, terms_of
+from headscope.claims.plan import PicturePlan
+from headscope.claims.question import Option, Question, some, some_left
+from headscope.claims.terms import GU, SUN, terms_of
 
 QUESTION = Question(
     name="sinks",

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from headscope.core.head_attention import SPECIALS, TARGETS, norm_share, special_name
-from headscope.core.plan import ClaimPlan, LabelRule
-from headscope.core.reading import Reading
-from headscope.core.terms import GU, OURS
+from headscope.claims.head_attention import SPECIALS, TARGETS, norm_share, special_name
+from headscope.claims.plan import ClaimPlan, LabelRule
+from headscope.claims.reading import Reading
+from headscope.claims.terms import GU, OURS
 
 KINDS = ("first", "cls", "sep", "punctuation", "other")
 

@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
 from headscope.analyses.sinks.claims import KINDS, counted, goal_of
-from headscope.core.head_attention import attention_to, norm_share
+from headscope.claims.head_attention import attention_to, norm_share
+from headscope.claims.plan import Drawn, Grid, PanelPlan
+from headscope.claims.reading import Reading
 from headscope.core.intervals import Estimate
-from headscope.core.plan import Drawn, Grid, PanelPlan
-from headscope.core.reading import Reading
 from headscope.core.results import layer_name, printable
 from headscope.core.wording import capital, percent
 from headscope.draw.marks import faint_grid, layer_axis, legend, percent_axis, share_tick

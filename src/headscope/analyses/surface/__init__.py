@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from headscope.core.plan import LayerMarks, PicturePlan
-from headscope.core.question import Option, Question
-from headscope.core.terms import CLARK, VIG, Term, terms_of
+from headscope.claims.plan import LayerMarks, PicturePlan
+from headscope.claims.question import Option, Question
+from headscope.claims.terms import CLARK, VIG, Term, terms_of
 
 NO_TOKEN = "no_token"  # of models with learned sinks: what a row leaves for no token at all
 POSITIONS = ("attention.previous", "attention.next")

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from headscope.core.claim import Claim
-from headscope.core.head_attention import (
+from headscope.claims.claim import Claim
+from headscope.claims.head_attention import (
     OFFSETS,
     POSITION,
     PREVIOUS,
@@ -21,10 +21,10 @@ from headscope.core.head_attention import (
     special_name,
     uniform_share,
 )
-from headscope.core.plan import LabelRule
-from headscope.core.reading import Reading
+from headscope.claims.plan import LabelRule
+from headscope.claims.reading import Reading
+from headscope.claims.terms import OURS
 from headscope.core.results import at, surely
-from headscope.core.terms import OURS
 from headscope.core.wording import percent
 
 KINDS = (*(kind for kind in TARGETS if kind not in SPECIALS), *SPECIALS)

@@ -19,13 +19,13 @@ from headscope.analyses.surface import NO_TOKEN, QUESTION
 from headscope.analyses.surface.claims import REST
 from headscope.analyses.surface.measure_segments import SegmentShares
 from headscope.analyses.surface.query_bands import BY_PLACE, GOALS, WEIGHT
-from headscope.core import head_attention
+from headscope.claims import head_attention
+from headscope.claims.head_attention import OFFSETS, PREVIOUS, SELF, WORD_KINDS
+from headscope.claims.length_bands import LAST_TOKENS, NAMES
+from headscope.claims.terms import OURS
 from headscope.core.accumulators import ratio
-from headscope.core.head_attention import OFFSETS, PREVIOUS, SELF, WORD_KINDS
 from headscope.core.intervals import SHARE
-from headscope.core.length_bands import LAST_TOKENS, NAMES
 from headscope.core.results import Variable, labelled
-from headscope.core.terms import OURS
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from headscope.claims.head_attention import WORD_KINDS
 from headscope.core.accumulators import Float64, Ints, Sums, ratio
-from headscope.core.head_attention import WORD_KINDS
 from headscope.core.intervals import SHARE, estimate
 from headscope.core.results import Variable
 from headscope.model import kernels_of_words

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.core.card_part import CardPart, named_ends
-from headscope.core.head_attention import OFFSETS, TARGETS, has_cls, special_name
-from headscope.core.head_labels import label_rules, with_label
+from headscope.claims.card_part import CardPart, named_ends
+from headscope.claims.head_attention import OFFSETS, TARGETS, has_cls, special_name
+from headscope.claims.head_labels import label_rules, with_label
+from headscope.claims.length_bands import NAMES
+from headscope.claims.reading import Reading
 from headscope.core.intervals import Estimate
-from headscope.core.length_bands import NAMES
-from headscope.core.reading import Reading
 from headscope.core.results import Floats, at, derived, estimate, group, place_name
 from headscope.core.wording import percent
 

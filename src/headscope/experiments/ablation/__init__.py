@@ -4,7 +4,7 @@ variants ─► variant_answers (see `shared_prefix`, or the naive way) ─► e
 `prune` removes heads one after another; `pruned_checkpoint` writes a model without them.
 """
 
-from headscope.core.question import Question
+from headscope.claims.question import Question
 
 ABLATION = Question(
     package=__name__,

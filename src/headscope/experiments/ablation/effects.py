@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr, log_softmax, stdtr
 
+from headscope.claims.verdict import SIGNIFICANT, Outcome, within
 from headscope.core.accumulators import Array, Float64, left_out, ratio
 from headscope.core.intervals import (
     DIFFERENCE,
@@ -27,7 +28,6 @@ from headscope.core.intervals import (
     moves_of,
     standard_error,
 )
-from headscope.core.verdict import SIGNIFICANT, Outcome, within
 from headscope.tasks.metrics import draws_of, predicted
 from headscope.tasks.task import Task
 
@@ -77,7 +77,7 @@ class Effects:
 
     @property
     def loss_verdict(self) -> list[str]:
-        """The same by the loss, which is lower in a better model."""
+        """As `verdict`, by the loss, which is lower in a better model."""
         fall = self.loss_difference.map(np.negative)
         turned = Estimate(fall.value, fall.high, fall.low)
         return verdicts(turned, self.loss_q, self.loss_margin)

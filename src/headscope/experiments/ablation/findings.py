@@ -9,11 +9,11 @@ import math
 import numpy as np
 import xarray as xr
 
+from headscope.claims.question import in_run, parts
+from headscope.claims.verdict import SIGNIFICANT
 from headscope.core.head_names import renamed
 from headscope.core.intervals import Estimate, stretch
-from headscope.core.question import in_run, parts
 from headscope.core.results import Floats, at, estimate, head_name, layer_name, needed, printable
-from headscope.core.verdict import SIGNIFICANT
 from headscope.core.wording import capital, fixed, with_ends
 from headscope.experiments.ablation import terms
 from headscope.experiments.ablation.effects import MARGIN

@@ -158,7 +158,9 @@ def prune(request: PruneRequest) -> Pruned:
         plan = Pruning(loaded, choosing, scoring, settings, values, name)
         plan.check_order(request.by)
         request.begun(plan.passes)
-        run = prune_curves(plan, output=request.run, execution=request.execution, told=request.told)
+        run = prune_curves(
+            plan, output=request.run, execution=request.execution, begin=request.told
+        )
         order, heads = checkpoint.chosen_heads(
             run["pruning"], order=request.by, remove=settings.remove
         )

@@ -22,7 +22,7 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 import headscope
-from headscope.core.card_part import named_ends
+from headscope.claims.card_part import named_ends
 from headscope.core.head_names import counting_from
 from headscope.core.intervals import Estimate
 from headscope.core.results import (

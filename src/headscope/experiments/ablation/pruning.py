@@ -67,14 +67,14 @@ class Pruning:
     @property
     def passes(self) -> dict[str, int]:
         """Part of the work → forward passes of one example that it takes, in their order."""
-        shape, kinds, found = self.model.model.shape, set(self.settings.orders), {}
+        shape, kinds, counted = self.model.model.shape, set(self.settings.orders), {}
         heads = shape.layers * shape.heads
         if {"greedy", "alone"} & kinds:
-            found[ALONE] = (heads + 1) * len(self.choosing)
+            counted[ALONE] = (heads + 1) * len(self.choosing)
         if "greedy" in kinds:
-            found[GREEDY] = removal_curves.greedy_variants(heads, self.step) * len(self.choosing)
+            counted[GREEDY] = removal_curves.greedy_variants(heads, self.step) * len(self.choosing)
         points = len(removal_curves.counts(heads, self.step, also=self.settings.remove))
-        return found | {f"score {name}": points * len(self.scoring) for name in self.names}
+        return counted | {f"score {name}": points * len(self.scoring) for name in self.names}
 
     @property
     def step(self) -> int:
@@ -89,36 +89,36 @@ class Pruning:
 
 
 def prune_curves(
-    asked: Pruning,
+    plan: Pruning,
     *,
     output: str | Path | None = None,
     execution: Execution | None = None,
-    told: Callable[[str], object] = lambda _: None,
+    begin: Callable[[str], object] = lambda _: None,
 ) -> Run:
     """Removes the heads in several orders and scores the model on the way.
 
     output  run folder; an interrupted run of the same spec there goes on. None: in memory
-    told    called with the name of each part of the work (`Pruning.passes`) before it; progress, of
+    begin   called with the name of each part of the work (`Pruning.passes`) before it; progress, of
             the execution, with the passes that are done, and all
     raises  ModelError for a model whose heads cannot be removed one by one; InputError for an
             importance of another size, or more heads to remove than there are
     """
-    model, settings = asked.model.model, asked.settings
+    model, settings = plan.model.model, plan.settings
     checkpoint.projections_of(model.network, layers=model.shape.layers)
-    _check(asked)
+    _check(plan)
     choosing, scoring = (
-        encode(asked.model, data, max_length=settings.max_length)
-        for data in (asked.choosing, asked.scoring)
+        encode(plan.model, data, max_length=settings.max_length)
+        for data in (plan.choosing, plan.scoring)
     )
     spec = {
         **asdict(settings),
-        "chosen_by": asked.choosing.rows_sha256,
-        "importance": None if asked.importance is None else asked.importance.tolist(),
+        "chosen_by": plan.choosing.rows_sha256,
+        "importance": None if plan.importance is None else plan.importance.tolist(),
     }
     request = ExperimentRequest(
         "prune",
         model,
-        corpus=of_task(asked.scoring),
+        corpus=of_task(plan.scoring),
         examples=scoring.examples,
         settings=spec,
         seed=settings.seed,
@@ -127,21 +127,21 @@ def prune_curves(
         batch_tokens=settings.batch_tokens,
     )
     execution = execution or Execution()
-    meter = Meter(sum(asked.passes.values()), execution.progress)
-    work = _PruningRun(asked, choosing, scoring, told, meter)
+    meter = Meter(sum(plan.passes.values()), execution.progress)
+    work = _PruningRun(plan, choosing, scoring, begin, meter)
     return run_experiment(request, work.compute, output=output, execution=execution)
 
 
 @dataclass
 class _PruningRun:
-    asked: Pruning
+    plan: Pruning
     choosing: EncodedTask
     scoring: EncodedTask
-    told: Callable[[str], object]
+    begin: Callable[[str], object]
     meter: Meter
 
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
-        asked, model, settings = self.asked, self.asked.model.model, self.asked.settings
+        plan, model, settings = self.plan, self.plan.model.model, self.plan.settings
         layers, heads = model.shape.layers, model.shape.heads
         variants = single_heads(layers, heads)
         way = choose_way(model, self.choosing.examples, variants, StandIn("zero"))
@@ -149,7 +149,7 @@ class _PruningRun:
         ends = variants[-1] | variants[0]
         checkpoint.check_disabled(model.network, batch, ends, layers=layers, per_layer=heads)
         pruner = Pruner(
-            asked.model,
+            plan.model,
             self.choosing,
             way,
             run.linears,
@@ -157,20 +157,20 @@ class _PruningRun:
             self.meter.advance,
         )
         orders = self._orders(pruner, run)
-        steps = removal_curves.counts(layers * heads, asked.step, also=settings.remove)
+        steps = removal_curves.counts(layers * heads, plan.step, also=settings.remove)
         answers = []
         for number, (name, order) in enumerate(orders.items()):
-            self.told(part := f"score {name}")
+            self.begin(part := f"score {name}")
 
             def make(order: Sequence[Head] = order) -> State:
-                told = [pruner.answers_without(self.scoring, order[:n]) for n in steps]
-                return {"answers": np.stack(told)}  # [removed, example, …]
+                answers = [pruner.answers_without(self.scoring, order[:n]) for n in steps]
+                return {"answers": np.stack(answers)}  # [removed, example, …]
 
-            with self.meter.stage(asked.passes[part]):
+            with self.meter.stage(plan.passes[part]):
                 answers.append(run.part(100 + number, make)["answers"])
         begin("intervals")
         curves = Curves(
-            asked.model.task,
+            plan.model.task,
             self.scoring.labels,
             [e.id for e in self.scoring.examples],
             (layers, heads),
@@ -185,33 +185,33 @@ class _PruningRun:
             seed=settings.seed,
         )
         pruning.attrs |= {
-            "chosen_by": asked.choosing.source,
-            "chosen_by_examples": len(asked.choosing),
-            "same_examples": int(asked.choosing.rows_sha256 == asked.scoring.rows_sha256),
+            "chosen_by": plan.choosing.source,
+            "chosen_by_examples": len(plan.choosing),
+            "same_examples": int(plan.choosing.rows_sha256 == plan.scoring.rows_sha256),
         }
         return {"pruning": pruning}
 
     def _orders(self, pruner: Pruner, run: RunInProgress) -> dict[str, list[Head]]:
-        asked, settings = self.asked, self.asked.settings
+        plan, settings = self.plan, self.plan.settings
         orders: dict[str, list[Head]] = {}
         if {"greedy", "alone"} & set(settings.orders):
-            self.told(ALONE)
-            with self.meter.stage(asked.passes[ALONE]):
+            self.begin(ALONE)
+            with self.meter.stage(plan.passes[ALONE]):
                 first = self._first(pruner, run)
             if "greedy" in settings.orders:
-                self.told(GREEDY)
+                self.begin(GREEDY)
 
                 def make() -> State:
-                    order = removal_curves.greedy(pruner, step=asked.step, start=first)
+                    order = removal_curves.greedy(pruner, step=plan.step, start=first)
                     return {"order": np.array(order, np.int64)}  # [turn, (layer, head)]
 
-                with self.meter.stage(asked.passes[GREEDY]):
+                with self.meter.stage(plan.passes[GREEDY]):
                     kept = run.part(1, make)["order"].tolist()
                 orders["greedy"] = [(layer, head) for layer, head in kept]
             if "alone" in settings.orders:
                 orders["alone"] = list(first)
-        if "given" in settings.orders and asked.importance is not None:
-            orders[asked.importance_name] = removal_curves.given(asked.importance)
+        if "given" in settings.orders and plan.importance is not None:
+            orders[plan.importance_name] = removal_curves.given(plan.importance)
         if "random" in settings.orders:
             for draw in range(settings.draws):
                 order = removal_curves.random(pruner.heads, seed=settings.seed + draw)
@@ -228,14 +228,14 @@ class _PruningRun:
         return dict(zip(heads, kept["rises"].tolist(), strict=True))
 
 
-def _check(asked: Pruning) -> None:
-    layers, heads = asked.model.model.shape.layers, asked.model.model.shape.heads
-    importance = asked.importance
-    if (asked.settings.remove or 0) > layers * heads:
+def _check(plan: Pruning) -> None:
+    layers, heads = plan.model.model.shape.layers, plan.model.model.shape.heads
+    importance = plan.importance
+    if (plan.settings.remove or 0) > layers * heads:
         raise InputError(
-            f"found {asked.settings.remove} heads to remove; the model has {layers * heads}"
+            f"found {plan.settings.remove} heads to remove; the model has {layers * heads}"
         )
-    if "given" in asked.settings.orders and importance is None:
+    if "given" in plan.settings.orders and importance is None:
         raise InputError("the order 'given' needs an importance of every head (--importance RUN)")
     if importance is not None and importance.shape != (layers, heads):
         raise InputError(

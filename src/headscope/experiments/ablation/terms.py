@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from headscope.claims.terms import BENJAMINI, KOVALEVA, MCNEMAR, MICHEL, OURS, Term
 from headscope.core.results import at, estimate, group, printable, shape
-from headscope.core.terms import BENJAMINI, KOVALEVA, MCNEMAR, MICHEL, OURS, Term
 from headscope.core.wording import decimals, fixed, number, percent
 from headscope.tasks.task import GLUE
 

@@ -1,7 +1,7 @@
 """Word alignment by cross-attention: which word translates which (Kobayashi et al. 2020, §5)."""
 
-from headscope.core.question import Question
-from headscope.core.terms import KOBAYASHI20, Term
+from headscope.claims.question import Question
+from headscope.claims.terms import KOBAYASHI20, Term
 
 SOURCE = f"{KOBAYASHI20}, §5"
 TERMS = {

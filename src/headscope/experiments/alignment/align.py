@@ -97,7 +97,7 @@ def align(
 
 
 def _counts(translator: Translator, encoded: Sequence[EncodedPair], kind: str) -> State:
-    """`counts_of` of a part, in batches of like length; in the order of the pairs."""
+    """`counts_of` for a part, in batches of similar length, in the order of the pairs."""
     rows = list(batches(encoded, budget=BATCH_TOKENS))
     with linears(translator.network, kind):
         states = [counts_of(translator, [encoded[row] for row in some]) for some in rows]

@@ -5,7 +5,7 @@ from functools import partial
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.core.caption_words import over, with_interval
+from headscope.claims.caption_words import over, with_interval
 from headscope.core.head_names import first
 from headscope.core.results import at, estimate, needed
 from headscope.core.wording import percent

@@ -5,7 +5,7 @@ weight_maps (W_Q, W_K, W_V, W_O, folded) ──┼─► head_scores ─► resu
 prompts ─► direct_logits, patching (head_swaps) ─────────────────┘
 """
 
-from headscope.core.question import Question
+from headscope.claims.question import Question
 
 CIRCUITS = Question(
     package=__name__, name="circuits", title="On made inputs", place=302,

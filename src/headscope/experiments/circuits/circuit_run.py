@@ -10,8 +10,8 @@ import numpy as np
 import torch
 import xarray as xr
 
+from headscope.claims.control import CONTROL
 from headscope.core.accumulators import Float64
-from headscope.core.control import CONTROL
 from headscope.core.progress import phase
 from headscope.corpus import CorpusLike, corpus_of, demo_corpus
 from headscope.corpus.document import Example
@@ -128,11 +128,11 @@ class CircuitRun:
                 parts.append(run.part(number, partial(self._part, weights, some)))
                 meter.advance(len(some))
             answers = self._answers()
-            found = self._of_weights(weights)
+            numbers = self._of_weights(weights)
             if self.needles is not None:
-                found |= run.part(len(parts), partial(self._of_needles, weights, self.needles))
+                numbers |= run.part(len(parts), partial(self._of_needles, weights, self.needles))
         patterns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
-        of_heads = self._result(patterns, found, weights)
+        of_heads = self._result(patterns, numbers, weights)
         made, settings = self.others, self.settings
         if made is not None and (sets := best_heads(of_heads, settings.switch_off)):
             more = {"seed": settings.seed, "batch_tokens": settings.batch_tokens}
@@ -142,11 +142,11 @@ class CircuitRun:
         return {"circuits": of_heads, **answers, **self._controls()}
 
     def _result(
-        self, patterns: Mapping[str, Float64], found: Mapping[str, Float64], weights: WeightMaps
+        self, patterns: Mapping[str, Float64], numbers: Mapping[str, Float64], weights: WeightMaps
     ) -> xr.Dataset:
         inputs = self.made, self.ordinals, self.needles
         replicates, width = self.settings.replicates, weights.embedding.shape[1]
-        return circuits_result(patterns, found, *inputs, replicates=replicates, width=width)
+        return circuits_result(patterns, numbers, *inputs, replicates=replicates, width=width)
 
     def _answers(self) -> dict[str, xr.Dataset]:
         """The groups `writes`, which heads write and carry the answers, and `prompts`, of some."""
@@ -157,16 +157,16 @@ class CircuitRun:
             "batch_tokens": 2 * settings.batch_tokens,
             "replicates": settings.replicates,
         }
-        found = direct_logits(language, self.asked, **how)
+        numbers = direct_logits(language, self.asked, **how)
         if self.asked.corrupted:
-            found = found.merge(patch_heads(language, self.asked, **how))
+            numbers = numbers.merge(patch_heads(language, self.asked, **how))
         texts = {
             name: ("prompt", [str(getattr(one, name)) for one in self.asked.prompts])
             for name in ("text", "answer", "wrong", "corrupted", "item")
         }
-        groups = {"writes": found.assign_coords(texts)}
+        groups = {"writes": numbers.assign_coords(texts)}
         if settings.views:
-            most = [found[name].values for name in ("direct_share", "effect") if name in found]
+            most = [numbers[name].values for name in ("direct_share", "effect") if name in numbers]
             groups["prompts"] = prompt_views(
                 language,
                 self.asked,
@@ -182,14 +182,14 @@ class CircuitRun:
     def _part(self, weights: WeightMaps, places: list[int]) -> State:
         """[sequence of the part, …] by name."""
         kinds = {"repeated": self.made.repeated, "fresh": self.made.fresh}
-        found: State = {}
+        numbers: State = {}
         for kind, examples in kinds.items():
             rows = [examples[at] for at in places]
             some = in_parts(rows, len, tokens=self.settings.batch_tokens)
             answers = [self._batch(weights, batch, kind=kind) for batch in some]
             for name in answers[0]:
-                found[f"{kind}_{name}"] = np.concatenate([one[name] for one in answers])
-        return found
+                numbers[f"{kind}_{name}"] = np.concatenate([one[name] for one in answers])
+        return numbers
 
     def _batch(self, weights: WeightMaps, examples: list[Example], *, kind: str) -> State:
         repeated = kind == "repeated"
@@ -209,22 +209,22 @@ class CircuitRun:
 
     def _of_weights(self, weights: WeightMaps) -> dict[str, Float64]:
         maps = list(weights.layers())
-        found = {"weight_copying": head_scores.copying(maps, weights)}
+        numbers = {"weight_copying": head_scores.copying(maps, weights)}
         if self.settings.successors and len(self.ordinals.ids) >= FEWEST:
             right = head_scores.successors(maps, weights, self.ordinals)
-            found["successor"] = right.astype(np.float64)
+            numbers["successor"] = right.astype(np.float64)
         if self.settings.composition:
             score, above = head_scores.composition(maps)
-            found |= {"composition": score, "composition_above": above}
-        return found
+            numbers |= {"composition": score, "composition_above": above}
+        return numbers
 
     def _of_needles(self, weights: WeightMaps, hidden: Needles) -> State:
         """[run, …] by name."""
         runs, steps = range(len(hidden.examples)), self.settings.steps
-        found = retrieved(self.model, hidden, runs, weights.unembedding, whole=WHOLE)
+        numbers = retrieved(self.model, hidden, runs, weights.unembedding, whole=WHOLE)
         if steps:
-            found |= written(self.model, hidden, runs, steps=steps, whole=WHOLE)
-        return found
+            numbers |= written(self.model, hidden, runs, steps=steps, whole=WHOLE)
+        return numbers
 
     def _controls(self) -> Mapping[str, xr.Dataset]:
         """The groups of the control: the same of networks that have learned nothing."""
@@ -244,13 +244,13 @@ class CircuitRun:
                 one = replace(self, model=other, made=made, needles=hidden, settings=settings)
                 weights = WeightMaps(other)
                 patterns = one._part(weights, list(range(OF_CONTROL)))
-                found = one._of_weights(weights)
+                numbers = one._of_weights(weights)
                 if hidden is not None:  # all of its runs count: it answers none
-                    found |= one._of_needles(weights, hidden)
-                    found |= {name: np.ones(OF_CONTROL) for name in found if "recall" in name}
+                    numbers |= one._of_needles(weights, hidden)
+                    numbers |= {name: np.ones(OF_CONTROL) for name in numbers if "recall" in name}
                 about = {"model": name, "layers": other.shape.layers, "heads": other.shape.heads}
                 groups[f"{CONTROL}/{name}"] = xr.Dataset(attrs={**about, **counts})
-                groups[f"{CONTROL}/{name}/circuits"] = one._result(patterns, found, weights)
+                groups[f"{CONTROL}/{name}/circuits"] = one._result(patterns, numbers, weights)
                 advance(1)
         return groups
 

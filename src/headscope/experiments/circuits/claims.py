@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from headscope.claims.plan import ClaimPlan, LabelRule
+from headscope.claims.reading import Reading
+from headscope.claims.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WANG, WU, XIAO25, ZHANG, Term
 from headscope.core.accumulators import Bools
 from headscope.core.intervals import Estimate
-from headscope.core.plan import ClaimPlan, LabelRule
-from headscope.core.reading import Reading
 from headscope.core.results import surely
-from headscope.core.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WANG, WU, XIAO25, ZHANG, Term
 
 NAME = "circuits"
 LEAST = 0.25  # ours: of the attention, or of ordinals

@@ -22,7 +22,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from headscope.core.head_labels import with_label
+from headscope.claims.head_labels import with_label
 from headscope.core.whole_file import held, write_whole
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits.claims import RETRIEVED

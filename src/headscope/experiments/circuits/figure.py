@@ -6,8 +6,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from headscope.core.caption_words import over
-from headscope.core.head_metrics import control_ranges
+from headscope.claims.caption_words import over
+from headscope.claims.head_metrics import control_ranges
 from headscope.core.results import estimate, head_name, needed
 from headscope.draw.head_grid import control_words, grid_panel, signed_panel
 from headscope.draw.marks import faint_grid, share_tick

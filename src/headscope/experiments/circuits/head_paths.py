@@ -19,10 +19,10 @@ import numpy as np
 import torch
 import xarray as xr
 
+from headscope.claims.terms import WANG
 from headscope.core.accumulators import REPLICATES, Float64
 from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled, place_name
-from headscope.core.terms import WANG
 from headscope.corpus.document import Example
 from headscope.corpus.packing import BATCH_TOKENS
 from headscope.experiments.circuits.direct_logits import (

@@ -23,6 +23,7 @@ import torch
 import xarray as xr
 from transformers import PreTrainedModel
 
+from headscope.claims.terms import NANDA, WANG
 from headscope.core.accumulators import REPLICATES, Float64, left_out, ratio
 from headscope.core.intervals import (
     estimate_correlation,
@@ -31,7 +32,6 @@ from headscope.core.intervals import (
     standard_error,
 )
 from headscope.core.results import Variable, labelled
-from headscope.core.terms import NANDA, WANG
 from headscope.corpus.document import Example
 from headscope.corpus.packing import BATCH_TOKENS
 from headscope.errors import InputError

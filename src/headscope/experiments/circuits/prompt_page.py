@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.claims.claim import Claim
+from headscope.claims.head_labels import run_labels
+from headscope.claims.verdict import any_of
 from headscope.core import head_names
-from headscope.core.claim import Claim
-from headscope.core.head_labels import run_labels
 from headscope.core.results import (
     derived_once,
     layer_numbers,
@@ -29,7 +30,6 @@ from headscope.core.results import (
     printable,
     shape,
 )
-from headscope.core.verdict import any_of
 from headscope.core.wording import capital, fixed, percent
 from headscope.draw.style import RAMP_STEPS
 from headscope.errors import InputError

@@ -18,10 +18,10 @@ import numpy as np
 import torch
 import xarray as xr
 
+from headscope.claims.terms import OURS, WANG
 from headscope.core.accumulators import Float64, Ints
 from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled, largest_first, printable
-from headscope.core.terms import OURS, WANG
 from headscope.corpus.document import Example
 from headscope.experiments.circuits.direct_logits import SOURCE, written
 from headscope.experiments.circuits.head_paths import VIA, one_by_one, path_changes

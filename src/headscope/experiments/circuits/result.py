@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.claims.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WU, XIAO25, ZHANG
 from headscope.core.accumulators import Float64, left_out, ratio
 from headscope.core.intervals import (
     DIFFERENCE,
@@ -21,7 +22,6 @@ from headscope.core.intervals import (
     stretch,
 )
 from headscope.core.results import Variable, labelled
-from headscope.core.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WU, XIAO25, ZHANG
 from headscope.experiments.circuits.made_inputs import Ordinals, Repeats
 from headscope.experiments.circuits.retrieval import ANSWERED, WINDOWS, Needles
 from headscope.experiments.circuits.settings import FEWEST

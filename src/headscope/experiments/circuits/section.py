@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.claim import Claim
-from headscope.core.head_labels import head_labels
-from headscope.core.headline import headline
+from headscope.claims.claim import Claim
+from headscope.claims.head_labels import head_labels
+from headscope.claims.headline import headline
+from headscope.claims.verdict import above, for_all
 from headscope.core.results import (
     at,
     estimate,
@@ -20,7 +21,6 @@ from headscope.core.results import (
     place_name,
     shape,
 )
-from headscope.core.verdict import above, for_all
 from headscope.core.wording import capital, fixed, number, percent
 from headscope.experiments.circuits import written_answers
 from headscope.experiments.circuits.claims import RULES

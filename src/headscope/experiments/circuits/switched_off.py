@@ -21,11 +21,11 @@ import torch
 import xarray as xr
 from torch.nn import functional
 
+from headscope.claims.terms import OURS
 from headscope.core.accumulators import REPLICATES, Float64, generator
 from headscope.core.head_names import Head
 from headscope.core.progress import one_by_one
 from headscope.core.results import Variable, labelled, largest_first
-from headscope.core.terms import OURS
 from headscope.corpus.packing import BATCH_TOKENS
 from headscope.errors import InputError
 from headscope.experiments.circuits.direct_logits import language_model, mean_over

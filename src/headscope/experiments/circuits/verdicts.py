@@ -11,11 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from headscope.core.claim import Claim
-from headscope.core.head_labels import all_claims, head_labels
-from headscope.core.intervals import Estimate
-from headscope.core.results import at, derived, estimate, group, largest_first, place_name
-from headscope.core.verdict import (
+from headscope.claims.claim import Claim
+from headscope.claims.head_labels import all_claims, head_labels
+from headscope.claims.verdict import (
     MEANINGS,
     Outcome,
     Verdict,
@@ -26,6 +24,8 @@ from headscope.core.verdict import (
     known,
     not_asked,
 )
+from headscope.core.intervals import Estimate
+from headscope.core.results import at, derived, estimate, group, largest_first, place_name
 from headscope.core.wording import MISSING, fixed
 from headscope.experiments.circuits import claims, written_answers
 from headscope.page.sections import Manifest

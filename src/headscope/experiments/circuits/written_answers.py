@@ -5,11 +5,11 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from headscope.core.claim import Claim
-from headscope.core.plan import LabelRule
-from headscope.core.reading import Reading
+from headscope.claims.claim import Claim
+from headscope.claims.plan import LabelRule
+from headscope.claims.reading import Reading
+from headscope.claims.terms import ELHAGE, NANDA, OURS, WANG, Term
 from headscope.core.results import at, estimate, group, head_name, largest_first, needed
-from headscope.core.terms import ELHAGE, NANDA, OURS, WANG, Term
 from headscope.core.wording import capital, fixed, number, percent
 from headscope.draw.head_grid import signed_panel, signed_top
 from headscope.draw.panel import Panel, Picture

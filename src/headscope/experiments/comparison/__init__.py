@@ -1,7 +1,7 @@
 """Comparison of two models of one shape: what fine-tuning changes in their heads."""
 
-from headscope.core.question import Question
-from headscope.core.terms import KOVALEVA, OURS, Term
+from headscope.claims.question import Question
+from headscope.claims.terms import KOVALEVA, OURS, Term
 
 TERMS = {
     "cosine": Term(
@@ -23,7 +23,7 @@ TERMS = {
         OURS,
     ),
     "sure": Term(
-        "rose or fell for sure",
+        "rose or fell significantly",
         "The difference lies outside its interval, widened for looking at all heads of a number "
         "(Bonferroni).",
         OURS,

@@ -15,8 +15,8 @@ import pandas as pd
 import xarray as xr
 from scipy.special import stdtrit
 
+from headscope.claims.head_metrics import HeadMetric, head_metrics
 from headscope.core.accumulators import Float64, finite_mean
-from headscope.core.head_metrics import HeadMetric, head_metrics
 from headscope.core.intervals import (
     ANY,
     DIFFERENCE,
@@ -67,7 +67,7 @@ def change_of(
     before, after  results made inside `labelled.keeping_draws`
     shape          layers and heads
     returns        before, after, difference [quantity, layer, head], simultaneous_low and _high of
-                   the difference, and `sure`: 1 where it lies above 0 for sure, -1 below, else 0
+                   the difference, and `sure`: 1 where it rises significantly, -1 falls, else 0
                    (NaN without an interval); layer_… [quantity, layer] and model_… [quantity],
                    means over heads; rose, fell [quantity], how many heads are sure
     """
@@ -83,10 +83,10 @@ def change_of(
     sure = np.where(np.isnan(low), np.nan, (low > 0) * 1.0 - (high < 0))
     for name, end in (("simultaneous_low", low), ("simultaneous_high", high)):
         variables[name] = _variable(end, "end of the interval that holds for all heads together")
-    variables["sure"] = _variable(sure, "1: rises for sure, -1: falls, 0: neither")
+    variables["sure"] = _variable(sure, "1: rises significantly, -1: falls, 0: neither")
     for name, sign in (("rose", 1), ("fell", -1)):
         count = (sure == sign).sum((1, 2))
-        variables[name] = _variable(count, f"heads that {name} for sure", GRID[:1])
+        variables[name] = _variable(count, f"heads that {name} significantly", GRID[:1])
     metrics = [one.metric for one in compared]
     dataset = labelled(variables, coords={"quantity": [metric.key for metric in metrics]})
     coords = {

@@ -15,9 +15,9 @@ from typing import Any, Unpack
 import xarray as xr
 
 from headscope.analyses.examples.measure import capture_maps
-from headscope.core.control import BASE
+from headscope.claims.control import BASE
+from headscope.claims.question import questions
 from headscope.core.progress import begin
-from headscope.core.question import questions
 from headscope.core.results import keeping_draws, numbering_layers, printable, with_token_names
 from headscope.core.settings_table import documented, keywords, settings_of
 from headscope.corpus import Corpus, CorpusLike, Example, corpus_of

@@ -11,9 +11,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.core.caption_words import INTERVALS, over, with_interval
-from headscope.core.dictionary import unit_label
-from headscope.core.head_metrics import chosen_keys
+from headscope.claims.caption_words import INTERVALS, over, with_interval
+from headscope.claims.dictionary import unit_label
+from headscope.claims.head_metrics import chosen_keys
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, needed
 from headscope.core.wording import capital, fixed, plain
@@ -197,7 +197,7 @@ def _grid_panel(change: xr.Dataset, key: str) -> Panel:
     short = title.replace("attention to ", "to ").replace(", all tokens", "")
     top = signed_top(values)
     if not values.any():
-        low, high = "", "none for sure"
+        low, high = "", "none significant"
     elif unit == "probability":
         text = fixed(100 * top, 1 if top < 0.1 else 0)
         low, high = f"−{text}", f"+{text} points"

@@ -9,9 +9,10 @@ import math
 import numpy as np
 import xarray as xr
 
+from headscope.claims.caption_words import special
+from headscope.claims.head_attention import LOOK, SPREAD
+from headscope.claims.verdict import SIGNIFICANT, differs
 from headscope.core import head_names
-from headscope.core.caption_words import special
-from headscope.core.head_attention import LOOK, SPREAD
 from headscope.core.intervals import Estimate
 from headscope.core.results import (
     Floats,
@@ -28,7 +29,6 @@ from headscope.core.results import (
     title_name,
     token_names,
 )
-from headscope.core.verdict import SIGNIFICANT, differs
 from headscope.core.wording import decimals, fixed, number, with_ends
 from headscope.experiments.comparison.label_changes import both_untrained, labels_finding
 
@@ -157,7 +157,7 @@ def sure_finding(tree: xr.DataTree) -> str:
     if not parts:
         return ""
     return (
-        f"Of {layers * heads} heads, for sure (corrected for looking at all of them): "
+        f"Of {layers * heads} heads, by significant changes alone (corrected for all heads): "
         f"{'; '.join(parts)}."
     )
 

@@ -10,14 +10,14 @@ from collections import Counter
 
 import xarray as xr
 
-from headscope.core.claim import Claim
-from headscope.core.control import base_run, controls
-from headscope.core.head_labels import (
+from headscope.claims.claim import Claim
+from headscope.claims.control import base_run, controls
+from headscope.claims.head_labels import (
     all_claims,
     head_labels,
     label_rules,
 )
-from headscope.core.headline import (
+from headscope.claims.headline import (
     AGAINST,
     asked_for_labels,
     asked_words,

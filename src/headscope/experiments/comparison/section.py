@@ -3,10 +3,10 @@
 import numpy as np
 import xarray as xr
 
-from headscope.core.caption_words import INTERVALS, over
-from headscope.core.dictionary import unit_label
-from headscope.core.head_attention import LOOK
-from headscope.core.question import questions
+from headscope.claims.caption_words import INTERVALS, over
+from headscope.claims.dictionary import unit_label
+from headscope.claims.head_attention import LOOK
+from headscope.claims.question import questions
 from headscope.core.results import at, estimate, group, printable, shape
 from headscope.core.wording import capital
 from headscope.experiments.ablation.section import scores_table
@@ -45,9 +45,9 @@ def numbers_table(tree: xr.DataTree) -> Table | None:
     ]
     caption = (
         f"Means over all {shape(tree)[0] * shape(tree)[1]} heads: attention and classes in per "
-        "cent, their differences in percentage points; and how many heads rose or fell for sure "
-        f"(intervals widened for all heads of a row, not for rows). {INTERVALS}, paired; "
-        f"{over(tree)}. All numbers of all heads: tables/change."
+        "cent, their differences in percentage points; and how many heads rose or fell "
+        f"significantly (intervals widened for all heads of a row, not for rows). {INTERVALS}, "
+        f"paired; {over(tree)}. All numbers of all heads: tables/change."
     )
     return Table("Both models", columns, groups, caption) if groups else None
 

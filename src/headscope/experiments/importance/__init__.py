@@ -5,8 +5,8 @@ examples ─► gradients (∂loss/∂α of every layer, inside backward) ─►
 against what switching a head off does.
 """
 
-from headscope.core.question import Question
-from headscope.core.terms import CLARK, HAO, MICHEL, OURS, Term
+from headscope.claims.question import Question
+from headscope.claims.terms import CLARK, HAO, MICHEL, OURS, Term
 
 TERMS = {
     "magnitude": Term(

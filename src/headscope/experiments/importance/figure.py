@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from headscope.core.caption_words import INTERVALS, over, special, with_interval
+from headscope.claims.caption_words import INTERVALS, over, special, with_interval
 from headscope.core.results import Floats, estimate, head_name, layer_name, needed
 from headscope.core.wording import capital
 from headscope.draw.head_grid import grid_panel, largest, signed_panel

@@ -3,6 +3,7 @@
 import numpy as np
 import xarray as xr
 
+from headscope.claims.verdict import differs
 from headscope.core.intervals import stretch
 from headscope.core.results import (
     Floats,
@@ -17,7 +18,6 @@ from headscope.core.results import (
     shape,
     token_names,
 )
-from headscope.core.verdict import differs
 from headscope.core.wording import capital, fixed, number, percent, with_ends
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.ablation.terms import METRICS

@@ -42,7 +42,7 @@ REPLICATES = 1000
 
 @dataclass(frozen=True)
 class Score:
-    """How well the classes were told.
+    """Scores of a classifier of maps.
 
     predicted   [map] class, each by a classifier that had not seen it
     macro_f1, low, high   mean F1 of the classes, and its 95 % interval over maps

@@ -3,8 +3,8 @@
 `headscope.experiments.probes.probe` is the way in.
 """
 
-from headscope.core.question import Question
-from headscope.core.terms import CLARK, HEWITT, OURS, Term
+from headscope.claims.question import Question
+from headscope.claims.terms import CLARK, HEWITT, OURS, Term
 
 TERMS = {
     "uas": Term(

@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from headscope.core.dictionary import name as plain_name
+from headscope.claims.dictionary import name as plain_name
 from headscope.core.results import at, estimate, layer_name, needed
 from headscope.core.wording import capital, fixed
 from headscope.draw.head_grid import signed_grid, signed_top

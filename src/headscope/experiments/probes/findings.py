@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.dictionary import name as plain_name
+from headscope.claims.dictionary import name as plain_name
+from headscope.claims.verdict import differs
 from headscope.core.results import at, estimate, group, json_number, layer_name, needed, own_name
-from headscope.core.verdict import differs
 from headscope.core.wording import capital, fixed, number, percent
 
 NAMED = 5  # heads that a summary names

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import xarray as xr
 
+from headscope.claims.head_labels import run_labels
 from headscope.core.accumulators import Float64
-from headscope.core.head_labels import run_labels
 from headscope.core.results import layer_number
 from headscope.errors import InputError
 from headscope.experiments.probes import feature_files, probe_plan

@@ -5,9 +5,9 @@ How the number of a claim is read off a run stands in `measures`.
 
 from dataclasses import dataclass
 
-from headscope.core.bibliography import SOURCES
-from headscope.core.terms import CLARK, COHEN, KOBAYASHI20, KOBAYASHI21, OURS, XIAO
-from headscope.core.verdict import SIGNIFICANT
+from headscope.claims.bibliography import SOURCES
+from headscope.claims.terms import CLARK, COHEN, KOBAYASHI20, KOBAYASHI21, OURS, XIAO
+from headscope.claims.verdict import SIGNIFICANT
 from headscope.papers import published
 from headscope.papers.claim_engine import Bound, ClaimGroup, PaperClaim
 from headscope.papers.published import Published

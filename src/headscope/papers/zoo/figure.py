@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 
 from headscope.analyses.dependency.relation_heads import RelationHead
-from headscope.core.caption_words import INTERVALS, clipped
+from headscope.claims.caption_words import INTERVALS, clipped
 from headscope.core.head_names import first
 from headscope.core.intervals import Estimate
 from headscope.core.results import shape

@@ -10,10 +10,10 @@ import math
 import numpy as np
 
 from headscope.analyses.dependency.relation_heads import RelationHead, relation_heads
+from headscope.claims.head_attention import NEIGHBOURS, OFFSETS, POSITION
+from headscope.claims.relation_names import LEAST_WORDS
 from headscope.core.accumulators import Float64, ratio
-from headscope.core.head_attention import NEIGHBOURS, OFFSETS, POSITION
 from headscope.core.intervals import DIFFERENCE, SHARE, Estimate
-from headscope.core.relation_names import LEAST_WORDS
 from headscope.core.results import at, documents, place_name, shape, token_names
 from headscope.core.wording import fixed, p_words, percent
 from headscope.papers.quantities import Measured, PaperRun, Unmeasured, reads
@@ -38,7 +38,7 @@ def middle(layers: int) -> list[int]:
 
 
 def is_decoder(run: PaperRun) -> bool:
-    """Whether a token sees only itself and what stands before it."""
+    """Whether a token attends only to itself and earlier tokens."""
     return str(run.tree.attrs.get("stack", "")) == "decoder"
 
 
@@ -117,7 +117,7 @@ def _middle(by_layer: Float64) -> Float64:
 
 @reads(MODEL_RUN)
 def position_heads(run: PaperRun, offset: int) -> Measured:
-    """How many heads give a neighbour more than half of their attention."""
+    """Number of heads that give a neighbour more than half of their attention."""
     if offset > 0 and is_decoder(run):
         raise Unmeasured("a decoder does not see the next token")
     target = next(name for name, at in OFFSETS.items() if at == offset)

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from headscope.analyses.dependency.tables import best_heads
+from headscope.claims.verdict import Outcome, counts_of
 from headscope.core.intervals import Estimate
 from headscope.core.results import layer_numbers, shape
-from headscope.core.verdict import Outcome, counts_of
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import fixed, percent
 from headscope.papers import claim_engine

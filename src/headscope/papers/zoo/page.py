@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 import headscope
+from headscope.claims.verdict import Outcome
 from headscope.core.results import printable, shape
-from headscope.core.verdict import Outcome
 from headscope.core.wording import fixed, number, percent
 from headscope.page.shell import plain_page
 from headscope.page.svg import Styles, inline_panel

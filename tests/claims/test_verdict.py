@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from headscope.core.intervals import Estimate
-from headscope.core.verdict import (
+from headscope.claims.verdict import (
     SIGNS,
     Outcome,
     Verdict,
@@ -27,6 +26,7 @@ from headscope.core.verdict import (
     some_above,
     within,
 )
+from headscope.core.intervals import Estimate
 
 HOLDS, FAILS, CANNOT_TELL, NOT_ASKED = Outcome
 NAN = math.nan

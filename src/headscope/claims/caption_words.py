@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from headscope.core.dictionary import name
+from headscope.claims.dictionary import name
 from headscope.core.results import counted, documents, printable, token_names
 from headscope.core.wording import with_ends
 

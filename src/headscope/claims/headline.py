@@ -9,12 +9,12 @@ import math
 
 import xarray as xr
 
-from headscope.core.control import controls
-from headscope.core.head_labels import all_claims, head_labels
+from headscope.claims.control import controls
+from headscope.claims.head_labels import all_claims, head_labels
+from headscope.claims.question import Question, in_run, questions
+from headscope.claims.verdict import Verdict, known, not_asked
 from headscope.core.intervals import FEWEST
-from headscope.core.question import Question, in_run, questions
 from headscope.core.results import counted, derived, documents
-from headscope.core.verdict import Verdict, known, not_asked
 
 NEARLY_NOTHING = 0.05  # of all heads: chance alone labels as many
 COMMON = 2  # ours: questions that tell a model without training only together

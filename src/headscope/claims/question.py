@@ -16,9 +16,9 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from headscope.core.plan import LabelRule
+from headscope.claims.plan import LabelRule
+from headscope.claims.terms import Term
 from headscope.core.plug_ins import announced
-from headscope.core.terms import Term
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,14 +74,14 @@ class Question:
     measure   its class, an `Analysis`; None where a command of its own makes the results
     summary, source, needs, options  what the class else says of itself, for who does not import it;
               where `needs` is None, the class says it
-    figures   pictures with their sections (`core.plan.PicturePlan`), or pictures alone
+    figures   pictures with their sections (`claims.plan.PicturePlan`), or pictures alone
               (`draw.panel.Picture`), in their order
     section   further sections of the report's page: one or several `page.sections.SectionPlan`
     terms     word of the data -> `Term`, for glossary, menus and figures
     labels    variable, or (variable, choice) -> words on axes and in menus; `{choice}` is filled in
     marks     word of the data -> (name of a colour of the style, marker of matplotlib); what has
               none gets a spare one
-    claims    what can be said of single heads: `core.plan.ClaimPlan`s, or `Reading` -> claims
+    claims    what can be said of single heads: `claims.plan.ClaimPlan`s, or `Reading` -> claims
     rules     of such a function: kind of a claim -> the `LabelRule` by which it becomes a label
     remarks   tree -> [unit] words on each head beside its labels
     places    tree -> [unit, axis] where heads lie on the map of heads
@@ -89,7 +89,7 @@ class Question:
               a note is one in the layout of a paper
     findings  tree -> sentences with numbers, for the head of a page
     pages     (tree, folder) -> pages written beside the report: their file names and titles
-    card      what it adds to the card of a head, a `core.card_part.CardPart`
+    card      what it adds to the card of a head, a `claims.card_part.CardPart`
     looks     (tree, stored inputs) -> [unit] in which input each head is opened, and at which token
     metrics   tree -> numbers per head, where they are not simply all variables [layer, head, …]
     shown     which numbers per head stand where, "variable.choice", or "a|b" for the first of two

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.core import dictionary
-from headscope.core.control import controls
+from headscope.claims import dictionary
+from headscope.claims.control import controls
+from headscope.claims.question import Question, questions
 from headscope.core.intervals import Estimate
-from headscope.core.question import Question, questions
 from headscope.core.results import Floats, derived, documents, estimate, estimates
 
 SHARES = ("accuracy", "accuracy_strict")  # written as percentages, though their unit is 1

@@ -9,9 +9,9 @@ from headscope.analyses.features.measure import FEATURES
 from headscope.analyses.flow import METHODS as FLOWS
 from headscope.analyses.mixing.measure import METHODS
 from headscope.analyses.surface.measure import TARGETS
-from headscope.core.bibliography import SOURCES
-from headscope.core.dictionary import UNITS, name, terms
-from headscope.core.terms import OURS
+from headscope.claims.bibliography import SOURCES
+from headscope.claims.dictionary import UNITS, name, terms
+from headscope.claims.terms import OURS
 from headscope.model.batch import CATEGORIES
 
 

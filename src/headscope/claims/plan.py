@@ -1,10 +1,10 @@
 """What a question says of a run, as data: its pictures, and its claims about single heads.
 
 Plans import nothing heavy, so that they stand in the question's `__init__.py`. `draw.planned` draws
-pictures of them, `page.sections` makes sections, and `core.reading` makes claims.
+pictures of them, `page.sections` makes sections, and `claims.reading` makes claims.
 
-A plan's words are a template (`core.reading.Reading.words`), or a function of the `Reading`. A part
-that needs heavy imports is named, `module:attribute` below the question's package.
+A plan's words are a template (`claims.reading.Reading.words`), or a function of the `Reading`. A
+part that needs heavy imports is named, `module:attribute` below the question's package.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Reading = Any  # a `core.reading.Reading`
+Reading = Any  # a `claims.reading.Reading`
 Words = str | Callable[[Reading], str]
 Choice = Mapping[str, Any]
 
@@ -162,7 +162,7 @@ class ClaimPlan:
     name      of the claim, without numbers, a template; the title of the rule by default
     label     with numbers, a template
     sentence  without the head's name, likewise, or (Reading, layer, head, **fields) -> one
-    brief, counted, about  as of `core.claim.Claim`
+    brief, counted, about  as of `claims.claim.Claim`
     """
 
     kind: str

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from headscope.claims.terms import CLARK, OURS
 from headscope.core.accumulators import ratio
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, documents, estimate, group, token_names
-from headscope.core.terms import CLARK, OURS
 
 LOOK, SPREAD = "surface", "entropy"
 SPECIALS = ("cls", "sep", "special")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from headscope.core.plan import ClaimPlan, LabelRule
-from headscope.core.question import Question, rules_of
-from headscope.core.reading import Reading, claims_of
+from headscope.claims.plan import ClaimPlan, LabelRule
+from headscope.claims.question import Question, rules_of
+from headscope.claims.reading import Reading, claims_of
 from headscope.errors import InputError
 
 RULE = LabelRule("large", number="its share", least=0.5, source="ours")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from headscope.core import terms
+from headscope.claims import terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from made_models import small_bert
 ROOT = Path(__file__).resolve().parents[2]
 BROKEN = """
 from types import SimpleNamespace
-from headscope.core.plan import LabelRule
-from headscope.core.question import Question
-from headscope.core.terms import Term
+from headscope.claims.plan import LabelRule
+from headscope.claims.question import Question
+from headscope.claims.terms import Term
 import headscope as hs
 
 class Alone(hs.Analysis):
@@ -60,7 +60,7 @@ from click.testing import CliRunner
 site, model, run = sys.argv[1:]
 sys.path.insert(0, site)
 from headscope.cli.main import group
-from headscope.core import question
+from headscope.claims import question
 from headscope.draw import saving
 
 question._announced.cache_clear()  # of the process that this one is forked from

@@ -14,10 +14,10 @@ from itertools import pairwise
 
 import xarray as xr
 
-from headscope.core.claim import Claim
-from headscope.core.plan import LabelRule
+from headscope.claims.claim import Claim
+from headscope.claims.plan import LabelRule
+from headscope.claims.verdict import Outcome, above
 from headscope.core.results import derived
-from headscope.core.verdict import Outcome, above
 
 BANDS = "bands"
 LAST_TOKENS = (16, 32, 64, 128, 512, 2048)  # of the bands; longer inputs are one more

@@ -2,9 +2,9 @@
 
 import pytest
 
-from headscope.core.claim import Claim
-from headscope.core.length_bands import place_of, where_it_holds
-from headscope.core.plan import LabelRule
+from headscope.claims.claim import Claim
+from headscope.claims.length_bands import place_of, where_it_holds
+from headscope.claims.plan import LabelRule
 
 RULE = LabelRule("x", number="x", least=0.5, source="ours")
 WORDS = LabelRule("x", number="x", least=0.0, source="ours", words=True)

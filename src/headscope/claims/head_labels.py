@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import xarray as xr
 
+from headscope.claims.claim import Claim, rank
+from headscope.claims.control import controls, is_fresh
+from headscope.claims.length_bands import bands, place_of, where_it_holds
+from headscope.claims.plan import LabelRule
+from headscope.claims.question import questions, rules_of
+from headscope.claims.reading import claims_of
 from headscope.core.accumulators import Bools
-from headscope.core.claim import Claim, rank
-from headscope.core.control import controls, is_fresh
-from headscope.core.length_bands import bands, place_of, where_it_holds
-from headscope.core.plan import LabelRule
-from headscope.core.question import questions, rules_of
-from headscope.core.reading import claims_of
 from headscope.core.results import derived, shape
 
 UNLABELLED = "unlabelled"
@@ -152,7 +152,7 @@ def telling_heads(tree: xr.DataTree, *, count: int = 20) -> list[Claim]:
     """The `count` most telling labels, most telling first: of every label the head of which it is
     most surprising, each head once, by the label that tells most of it; `alike` gives the others.
 
-    Ordered by surprise (see `core.claim`), labels that say least of a head after the rest, and at
+    Ordered by surprise (see `claims.claim`), labels that say least of a head after the rest, and at
     most OF_A_KIND of a kind before each other kind had one; ties go to the lower layer, then the
     lower head.
     """

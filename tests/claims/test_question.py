@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from headscope.claims import question as module
+from headscope.claims.plan import LabelRule
+from headscope.claims.question import Question, check_question, questions, refused, register
+from headscope.claims.terms import Term
 from headscope.core import plug_ins
-from headscope.core import question as module
-from headscope.core.plan import LabelRule
-from headscope.core.question import Question, check_question, questions, refused, register
-from headscope.core.terms import Term
 from headscope.errors import HeadscopeError, InputError
 
 TERMS = {"weight": Term("weight", "What it gets.", "ours")}

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.claims.caption_words import INTERVALS, over, special
+from headscope.claims.claim import LEAST_EFFECT, Claim, effects
+from headscope.claims.plan import Choice, ClaimPlan, LabelRule
+from headscope.claims.question import Question
 from headscope.core.accumulators import Bools, finite_mean
-from headscope.core.caption_words import INTERVALS, over, special
-from headscope.core.claim import LEAST_EFFECT, Claim, effects
 from headscope.core.intervals import Estimate
-from headscope.core.plan import Choice, ClaimPlan, LabelRule
-from headscope.core.question import Question
 from headscope.core.results import Floats, at, documents, estimate, needed, surely
 from headscope.core.wording import number, percent, plain
 

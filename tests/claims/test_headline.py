@@ -3,9 +3,9 @@
 import pytest
 import xarray as xr
 
-from headscope.core.control import CONTROL
-from headscope.core.headline import headline, is_trained, labelled_heads, looks_untrained
-from headscope.core.verdict import Outcome
+from headscope.claims.control import CONTROL
+from headscope.claims.headline import headline, is_trained, labelled_heads, looks_untrained
+from headscope.claims.verdict import Outcome
 from recorded import recorded
 
 COMMON = ("surface", "entropy")

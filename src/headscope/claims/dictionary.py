@@ -1,12 +1,12 @@
 """The words of results, figures and reports: their meaning, and how they are written.
 
-Terms come from `core.terms` (of attention at large) and from every question (`Question.terms`).
+Terms come from `claims.terms` (of attention at large) and from every question (`Question.terms`).
 """
 
 from collections.abc import Iterable
 
-from headscope.core.question import Question, named, parts
-from headscope.core.terms import TERMS, Term, head_term
+from headscope.claims.question import Question, named, parts
+from headscope.claims.terms import TERMS, Term, head_term
 
 UNITS = {"probability": "share", "nats": "nats", "tokens": "tokens", "1": ""}
 

@@ -1,0 +1,1 @@
+"""What may be said of heads: questions, claims and labels, verdicts, terms, sources."""
