@@ -202,8 +202,7 @@ def test_a_decoder_without_padding_answers_at_the_last_token_of_each_text(tmp_pa
 
 
 def test_asking_for_the_labels_of_a_glue_task_is_refused():
-    from headscope.cli.task_options import TaskOptions, task_request
-    from headscope.tasks.task_request import task_named
+    from headscope.tasks.task_request import TaskRequest, task_named
 
     with pytest.raises(InputError, match="rte is a task of GLUE, whose labels are known"):
-        task_named("rte", task_request(TaskOptions(task="rte", labels="a,b")))
+        task_named("rte", TaskRequest(labels=["a", "b"]))
