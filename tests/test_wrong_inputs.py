@@ -232,7 +232,7 @@ def test_numbers_beyond_what_can_be_kept_are_refused():
 
 @pytest.mark.parametrize("many", [{"threads": 100_000}, {"workers": 100_000}, {"threads": 0}])
 def test_threads_that_no_machine_has_are_refused(many):
-    with pytest.raises(InputError, match="at most 1024|at least 1"):
+    with pytest.raises(InputError, match=r"at most 1024|at least 1"):
         headscope.Execution(**many)
 
 
