@@ -18,10 +18,10 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from benchmarks.inputs import VOCABULARY, Inputs, fixed, twin
 from benchmarks.timing import Row, interleave, options, table
-from headscope.corpus.packing import BATCH_TOKENS
 from headscope.model import linears
 from headscope.model.batch import Batch
 from headscope.model.model import forward
+from headscope.model.request import BATCH_TOKENS
 from headscope.model.variant_answers import (
     Way,
     answering,

@@ -11,8 +11,9 @@ import torch
 from transformers import BertConfig, BertModel
 
 from headscope.corpus import Example, batches
-from headscope.corpus.packing import BATCH_TOKENS, padded_length
+from headscope.corpus.packing import padded_length
 from headscope.model.batch import Batch
+from headscope.model.request import BATCH_TOKENS
 from headscope.model.vocabulary import Vocabulary
 
 CLS, SEP, COMMA, STOP = 101, 102, 1010, 1012

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from headscope.errors import InputError
 
-BATCH_TOKENS = 2048  # of one forward pass, padding and all variants in it included
-
 
 def fill(lengths: Sequence[int], *, capacity: int) -> Iterator[range]:
     """Runs of consecutive sentences that fit into one window, greedily from the first.

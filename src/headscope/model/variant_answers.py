@@ -16,11 +16,12 @@ import torch
 from transformers import PreTrainedModel
 
 from headscope.corpus.document import Example
-from headscope.corpus.packing import BATCH_TOKENS, batches
+from headscope.corpus.packing import batches
 from headscope.errors import ModelError
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.model import Model, evaluating, forward
+from headscope.model.request import BATCH_TOKENS
 from headscope.model.shared_prefix import SharedPrefix
 from headscope.model.variants import StandIn, Variant, lowest_layer
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from headscope.core.options import Options, flag, keyword, option
-from headscope.corpus.packing import BATCH_TOKENS
 from headscope.errors import InputError
+from headscope.model.request import BATCH_TOKENS
 from headscope.run.processes import check_shard
 from headscope.run.worker_processes import check_engine
 

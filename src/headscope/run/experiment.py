@@ -25,8 +25,8 @@ from headscope.core.results import numbering_layers
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
-from headscope.corpus.packing import BATCH_TOKENS
 from headscope.model.model import Model, evaluating
+from headscope.model.request import BATCH_TOKENS
 from headscope.run.atlas import folder_of
 from headscope.run.compute import fastest_linears
 from headscope.run.execution import Execution

@@ -17,7 +17,6 @@ from headscope.core.options import argument, keyword, option, required, takes, w
 from headscope.experiments.ablation.settings import AblationSettings
 from headscope.model.request import model_place
 from headscope.run.execution import Execution
-from headscope.run.store import Run, RunFolder
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -29,6 +28,7 @@ from headscope.tasks.task_request import (
 if TYPE_CHECKING:
     import xarray as xr
 
+    from headscope.run.store import Run
     from headscope.tasks.task import Task
     from headscope.tasks.task_data import TaskData
     from headscope.tasks.task_model import TaskModel
@@ -73,6 +73,8 @@ def ablate(request: AblateRequest) -> Run:
     """
     settings = AblationSettings.of(request)
     if request.output is not None:
+        from headscope.run.store import RunFolder
+
         RunFolder(request.output).check()
     examples, load = TaskRequest.of(request), Loading.of(request)
     model, data = model_and_examples(

@@ -6,8 +6,8 @@ from typing import Literal
 
 from headscope.core.head_names import Head, head_named
 from headscope.core.options import comma_separated, option, several
-from headscope.corpus.packing import BATCH_TOKENS
 from headscope.errors import InputError
+from headscope.model.request import BATCH_TOKENS
 from headscope.run.execution import Intervals
 from headscope.tasks.task_request import ExampleLength
 

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.core.options import argument, keyword, option, takes, whole
-from headscope.corpus import CorpusLike
 from headscope.experiments.circuits.settings import CircuitSettings
 from headscope.model.request import model_place
 from headscope.run.execution import Execution, control_option
-from headscope.run.store import Run, RunFolder
 from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
+    from headscope.corpus import CorpusLike
     from headscope.experiments.circuits.retrieval import Needles
     from headscope.model.language_model import LanguageModel
+    from headscope.run.store import Run
 
 
 class CircuitsRequest(Loading, CircuitSettings, kw_only=False):
@@ -67,6 +67,8 @@ def circuits(request: CircuitsRequest) -> Run:
     """
     settings, model = CircuitSettings.of(request), request.model
     if request.output is not None:
+        from headscope.run.store import RunFolder
+
         RunFolder(request.output).check()
     from headscope.experiments.circuits.circuit_run import circuit_run
     from headscope.model.language_model import LanguageModel, load_language_model

@@ -28,7 +28,7 @@ from headscope.core.accumulators import REPLICATES, Float64, left_out, ratio
 from headscope.core.intervals import Estimate, estimate, without_interval
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
-from headscope.corpus.packing import BATCH_TOKENS, batches
+from headscope.corpus.packing import batches
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits.prompts import (
     FEWEST_ITEMS,
@@ -53,6 +53,7 @@ from headscope.model.language_model import LanguageModel, load_language_model
 from headscope.model.layer import LayerView
 from headscope.model.linears import rounding
 from headscope.model.model import evaluating, forward
+from headscope.model.request import BATCH_TOKENS
 
 SOURCE = "Elhage et al. 2021; Wang et al. 2023"
 TOLERANCE = 1e-3  # of the largest part, in float32: what parts may miss of the whole by rounding

@@ -24,7 +24,6 @@ from headscope.core.accumulators import REPLICATES, Float64
 from headscope.core.head_names import Head
 from headscope.core.results import Variable, labelled, place_name
 from headscope.corpus.document import Example
-from headscope.corpus.packing import BATCH_TOKENS
 from headscope.experiments.circuits.direct_logits import (
     about,
     language_model,
@@ -45,6 +44,7 @@ from headscope.model.attention import AttentionCall, probabilities
 from headscope.model.batch import Batch, to_float64
 from headscope.model.language_model import LanguageModel
 from headscope.model.model import evaluating
+from headscope.model.request import BATCH_TOKENS
 from headscope.model.shared_prefix import CopiedPass, SharedPrefix, WholePass
 from headscope.model.variants import check
 

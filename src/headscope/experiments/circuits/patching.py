@@ -33,7 +33,6 @@ from headscope.core.intervals import (
 )
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
-from headscope.corpus.packing import BATCH_TOKENS
 from headscope.errors import InputError
 from headscope.experiments.ablation.effects import corrected, two_sided
 from headscope.experiments.circuits.direct_logits import (
@@ -59,6 +58,7 @@ from headscope.model.attention import AttentionCall, listening
 from headscope.model.batch import to_float64
 from headscope.model.language_model import LanguageModel, TokenLoss
 from headscope.model.model import evaluating, run_network
+from headscope.model.request import BATCH_TOKENS
 
 WAYS = ("restore", "break")
 

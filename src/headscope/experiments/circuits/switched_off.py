@@ -26,7 +26,6 @@ from headscope.core.accumulators import REPLICATES, Float64, generator
 from headscope.core.head_names import Head
 from headscope.core.progress import one_by_one
 from headscope.core.results import Variable, labelled, largest_first
-from headscope.corpus.packing import BATCH_TOKENS
 from headscope.errors import InputError
 from headscope.experiments.circuits.direct_logits import language_model, mean_over
 from headscope.experiments.circuits.made_inputs import Repeats, repeats
@@ -34,6 +33,7 @@ from headscope.model.attention import AttentionCall, listening
 from headscope.model.batch import to_float64
 from headscope.model.language_model import LanguageModel, TokenLoss
 from headscope.model.model import Model, Shape, evaluating, forward
+from headscope.model.request import BATCH_TOKENS
 from headscope.model.variants import check
 from headscope.run.experiment import in_parts
 

@@ -17,12 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.core.options import argument, keyword, option, takes, whole
-from headscope.corpus import CorpusLike, corpus_of
 from headscope.errors import InputError
 from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.model.request import model_place, refuse_length
 from headscope.run.execution import Execution
-from headscope.run.store import Run, RunFolder, open_run
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -32,7 +30,9 @@ from headscope.tasks.task_request import (
 )
 
 if TYPE_CHECKING:
+    from headscope.corpus import CorpusLike
     from headscope.model.language_model import LanguageModel
+    from headscope.run.store import Run
     from headscope.tasks.task import Task
     from headscope.tasks.task_data import TaskData
     from headscope.tasks.task_model import TaskModel
@@ -86,6 +86,8 @@ def importance(request: ImportanceRequest) -> Run:
         both = "neither a task nor" if request.task is None else "a task and"
         raise InputError(f"found {both} a corpus; wanted importance(model, task) or (corpus=…)")
     if request.output is not None:
+        from headscope.run.store import RunFolder
+
         RunFolder(request.output).check()
     return _of_task(request) if request.corpus is None else _of_text(request)
 
@@ -98,6 +100,8 @@ def _of_text(request: ImportanceRequest) -> Run:
     if of_task:
         raise InputError(f"found a corpus and {', '.join(sorted(of_task))}, which a task has")
     assert request.corpus is not None
+    from headscope.corpus import corpus_of
+
     settings, corpus, model = (
         ImportanceSettings.of(request),
         corpus_of(request.corpus),
@@ -118,6 +122,8 @@ def _of_text(request: ImportanceRequest) -> Run:
 
 
 def _of_task(request: ImportanceRequest) -> Run:
+    from headscope.run.store import open_run
+
     settings, ablation, model = ImportanceSettings.of(request), request.ablation, request.model
     against = open_run(ablation) if isinstance(ablation, str | Path) else ablation
     if not isinstance(model, str | Path):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headscope.core.options import comma_separated, option
-from headscope.corpus.packing import BATCH_TOKENS
 from headscope.errors import InputError
+from headscope.model.request import BATCH_TOKENS
 from headscope.run.execution import Intervals, Lengths
 
 CLARK = "Clark et al. 2019, Figure 3"

@@ -17,11 +17,11 @@ from headscope.core.options import argument, keyword, option, required, several,
 from headscope.experiments.probes.settings import FeaturePlace, ProbeSettings
 from headscope.model.request import model_place
 from headscope.run.execution import Execution
-from headscope.run.store import Run, RunFolder
 from headscope.tasks.task_request import Loading, loaded
 
 if TYPE_CHECKING:
     from headscope.model.model import Model
+    from headscope.run.store import Run
 
 Labels = Sequence[Sequence[str]]
 Files = str | Path | Sequence[str | Path]
@@ -85,6 +85,8 @@ def probe(request: ProbeRequest) -> Run:
     settings = ProbeSettings.of(request)
     settings.run_probes(words=request.words is not None)  # raises for one that lacks them
     if request.output is not None:
+        from headscope.run.store import RunFolder
+
         RunFolder(request.output).check()
     model = loaded(request.model, Loading.of(request))
     from headscope.experiments.probes.probing import probe_run

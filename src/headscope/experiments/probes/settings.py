@@ -7,8 +7,8 @@ from typing import Literal
 
 from headscope.core.head_names import first
 from headscope.core.options import Options, comma_separated, flag, option
-from headscope.corpus.packing import BATCH_TOKENS
 from headscope.errors import InputError
+from headscope.model.request import BATCH_TOKENS
 from headscope.run.execution import Intervals
 
 STRUCTURAL_EPOCHS = 40
