@@ -78,7 +78,7 @@ class LayerLines(PanelPlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn(PanelPlan):
+class DrawnPanel(PanelPlan):
     """Drawn by a function (Reading, axes) that is named in `by`."""
 
     by: str

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import click
 
 from headscope.cli.terminal_output import ProgressBar, complain, tell
-from headscope.cli.typed_command import Read, group
+from headscope.cli.typed_command import ReadParam, group
 from headscope.core.head_names import options as naming
 from headscope.core.options import Options, flag, option, several
 from headscope.errors import CorpusError, InputError
 from headscope.model.request import model_place
-from headscope.run.execution import Execution, Keeping, Linears, Reading, Threads
+from headscope.run.execution import Execution, Keeping, Linears, ReadingOptions, Threads
 from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
-ModelName = Annotated[str, Read(model_place)]
+ModelName = Annotated[str, ReadParam(model_place)]
 Natural = Annotated[int, click.IntRange(0)]
 Positive = Annotated[int, click.IntRange(1)]
 FileName = Annotated[str, click.Path()]  # a path, a folder, a pattern or a URL
@@ -115,7 +115,7 @@ class RunOptions(Keeping, Linears, heading="How to run"):
         return self
 
 
-class CorpusRunOptions(Threads, Reading):
+class CorpusRunOptions(Threads, ReadingOptions):
     """What every command is asked that runs analyses over a corpus."""
 
     corpus: CorpusOptions = group("What to read", before="limit")

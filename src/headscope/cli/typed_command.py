@@ -261,7 +261,7 @@ def _shown(kind: type[Options], name: re.Match[str]) -> str:
     return (how and how.kind == "argument" and how.metavar) or name[1].upper()
 
 
-class Read(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
+class ReadParam(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
     """Reads a value by a function of the text."""
 
     name = "text"
@@ -276,7 +276,7 @@ class Read(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
 
 def _click_type(hint: Any, how: Declared) -> Any:
     if how.reads is not None:
-        return FILE if how.reads is Path else Read(how.reads)
+        return FILE if how.reads is Path else ReadParam(how.reads)
     if get_origin(hint) is Annotated:
         return get_args(hint)[1]
     if get_origin(hint) is Literal:

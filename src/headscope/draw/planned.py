@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.claims.dictionary import name
-from headscope.claims.plan import Drawn, Grid, LayerMarks, PanelPlan, PicturePlan
+from headscope.claims.plan import DrawnPanel, Grid, LayerMarks, PanelPlan, PicturePlan
 from headscope.claims.question import Question
 from headscope.claims.reading import Reading, read_by
 from headscope.core.accumulators import finite_mean
@@ -51,7 +51,7 @@ def _panel(plan: PanelPlan, run: Reading) -> Panel | None:
     if isinstance(plan, Grid):
         values = run(plan.needs).value
         draw, height = partial(draw_grid, values, unit=plan.unit, top=plan.top), grid_height(values)
-    elif isinstance(plan, Drawn):
+    elif isinstance(plan, DrawnPanel):
         draw = partial(run.part(plan.by), run)
     elif isinstance(plan, LayerMarks):
         draw = partial(_marks, plan, run)

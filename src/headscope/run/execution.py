@@ -58,7 +58,7 @@ class Lengths(Options, heading="Lengths"):
     )
 
 
-class Reading(Lengths):
+class ReadingOptions(Lengths):
     """How a corpus is read, and how it is divided into batches and shards."""
 
     limit: int | None = option("Read only the first N documents.", heading="What to read")

@@ -31,7 +31,7 @@ from headscope.corpus.input_sample import InputSample
 from headscope.corpus.partitions import Partition, partitions_of
 from headscope.errors import CorpusError, HeadscopeError, InputError
 from headscope.run.readings import (
-    Reading,
+    CorpusReading,
     general_reading,
     merge_readings,
     reading_with,
@@ -81,7 +81,7 @@ class Plan:
 
     shards: tuple[Shard, ...]
     counts: EncodeCounts
-    readings: Mapping[str, Reading]
+    readings: Mapping[str, CorpusReading]
     listed: Mapping[str, int]
     digest: str
 
@@ -90,7 +90,7 @@ class Plan:
         """The general reading: inputs for all questions that need no annotation."""
         return general_reading(self.readings)
 
-    def reading_with(self, annotations: Collection[str]) -> tuple[str, Reading]:
+    def reading_with(self, annotations: Collection[str]) -> tuple[str, CorpusReading]:
         """The reading for questions that need these annotations."""
         kind = reading_with(self.readings, annotations)
         return kind, self.readings[kind]
@@ -200,7 +200,7 @@ class PlanPart:
     shards: list[Shard]
     counts: EncodeCounts
     replicates: int
-    readings: dict[str, Reading] = field(default_factory=dict)
+    readings: dict[str, CorpusReading] = field(default_factory=dict)
     listed: dict[tuple[str, str], None] = field(default_factory=dict)
     digests: list[str] = field(default_factory=list)
 
@@ -254,7 +254,7 @@ def plan_partition(encoder: Encoder, documents: Iterable[Document], settings: Se
             part.list((examples[0].document, examples[0].content))
         for kind in dict.fromkeys(example.reading for example in examples):
             if kind not in part.readings:
-                part.readings[kind] = Reading.new(vocabulary, seed=settings.seed)
+                part.readings[kind] = CorpusReading.new(vocabulary, seed=settings.seed)
             part.readings[kind].add([one for one in examples if one.reading == kind])
         for example in examples:
             tokens += len(example)

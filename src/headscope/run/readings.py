@@ -29,7 +29,7 @@ MOST_SAMPLED = 16_384  # ours: tokens that each network of a run's control reads
 
 
 @dataclass
-class Reading:
+class CorpusReading:
     """The statistics of the inputs of one kind, for a plan.
 
     token_counts   [vocabulary] how often each token id occurs
@@ -52,7 +52,7 @@ class Reading:
     lengths: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def new(cls, vocabulary: int, *, seed: int) -> Reading:
+    def new(cls, vocabulary: int, *, seed: int) -> CorpusReading:
         """An empty reading."""
         return cls(
             np.zeros(vocabulary, np.int64),
@@ -81,7 +81,7 @@ class Reading:
         lengths = shortest_first(self.lengths)
         return dict(self.counts) | {"documents": units, "lengths": lengths} | copies
 
-    def merge(self, after: Reading) -> None:
+    def merge(self, after: CorpusReading) -> None:
         """Add the statistics of other documents."""
         self.token_counts += after.token_counts
         self.stored_inputs.merge(after.stored_inputs)
@@ -99,7 +99,7 @@ class Reading:
         return bands if len(bands) > 1 else []
 
 
-def merge_readings(into: dict[str, Reading], after: Mapping[str, Reading]) -> None:
+def merge_readings(into: dict[str, CorpusReading], after: Mapping[str, CorpusReading]) -> None:
     """Merge later readings into these, kind by kind."""
     for kind, reading in after.items():
         if kind in into:
@@ -108,7 +108,7 @@ def merge_readings(into: dict[str, Reading], after: Mapping[str, Reading]) -> No
             into[kind] = reading
 
 
-def general_reading(readings: Mapping[str, Reading]) -> str:
+def general_reading(readings: Mapping[str, CorpusReading]) -> str:
     """The kind of inputs for questions that need no annotation."""
     order = list(READINGS)
     return min(
@@ -117,7 +117,7 @@ def general_reading(readings: Mapping[str, Reading]) -> str:
     )
 
 
-def reading_with(readings: Mapping[str, Reading], annotations: Collection[str]) -> str:
+def reading_with(readings: Mapping[str, CorpusReading], annotations: Collection[str]) -> str:
     """The kind of inputs for questions that need these annotations: the one with most of them, the
     general reading first among equals.
     """
@@ -132,7 +132,7 @@ def reading_with(readings: Mapping[str, Reading], annotations: Collection[str]) 
     )
 
 
-def shown_inputs(readings: Mapping[str, Reading]) -> tuple[Example, ...]:
+def shown_inputs(readings: Mapping[str, CorpusReading]) -> tuple[Example, ...]:
     """A few inputs for a report: sentences with trees, and others of the general reading."""
     general = general_reading(readings)
     if SENTENCES in readings and general != SENTENCES:

@@ -9,10 +9,10 @@ from typing import Any, TypedDict
 from headscope.core.options import MOST, option
 from headscope.errors import InputError, did_you_mean
 from headscope.run.analysis import Scope, choose, measured_questions
-from headscope.run.execution import Reading
+from headscope.run.execution import ReadingOptions
 
 
-class Settings(Reading):
+class Settings(ReadingOptions):
     """How a corpus is read and run; everything here may change numbers, or their last bits."""
 
     analyses: tuple[str, ...] | None = option(

@@ -38,7 +38,7 @@ from headscope.run.plan import (
     plan_partition,
 )
 from headscope.run.processes import PLAN, TakingPart
-from headscope.run.readings import Reading
+from headscope.run.readings import CorpusReading
 from headscope.run.settings import Settings, fingerprint
 from headscope.run.shard_files import ShardFiles, State
 from headscope.run.shared_parts import KeptParts, WrittenElsewhereError
@@ -131,7 +131,7 @@ def part_of_state(state: State, settings: Settings) -> PlanPart:
     return PlanPart(shards, counts, settings.replicates, readings, listed, packed["digests"])
 
 
-def _told(reading: Reading) -> dict[str, Any]:
+def _told(reading: CorpusReading) -> dict[str, Any]:
     return {
         "counts": reading.counts,
         "longest": reading.longest,
@@ -145,8 +145,8 @@ def _told(reading: Reading) -> dict[str, Any]:
     }
 
 
-def _reading(packed: dict[str, Any], token_counts: Ints, *, seed: int) -> Reading:
-    reading = Reading.new(0, seed=seed)
+def _reading(packed: dict[str, Any], token_counts: Ints, *, seed: int) -> CorpusReading:
+    reading = CorpusReading.new(0, seed=seed)
     reading.token_counts, reading.sample.below = token_counts, packed["below"]
     for choice, examples in (
         (reading.stored_inputs, packed["stored"]),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from headscope.claims.plan import ClaimPlan, Drawn, Grid, LabelRule, PanelPlan, PicturePlan
+from headscope.claims.plan import ClaimPlan, DrawnPanel, Grid, LabelRule, PanelPlan, PicturePlan
 from headscope.claims.question import Option, Question
 from headscope.claims.terms import OURS, XIAO, XIAO25, Term, terms_of
 
@@ -48,7 +48,9 @@ def _window(name: str) -> dict[str, Any]:
 def panels(run: Any) -> Iterator[PanelPlan]:
     """Distances of heads, profiles of layers, and the smallest window."""
     yield Grid(title="Mean distance (tokens)", needs="mean_distance")
-    yield Drawn(title="Attention within a distance", needs="profile", by="figure:draw_profiles")
+    yield DrawnPanel(
+        title="Attention within a distance", needs="profile", by="figure:draw_profiles"
+    )
     for one in windows(run):
         name = one["window"]
         title, needs = f"First and latest tokens ({name})", f"streaming.{name}"

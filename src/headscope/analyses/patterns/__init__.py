@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from headscope.claims.plan import Drawn, PicturePlan
+from headscope.claims.plan import DrawnPanel, PicturePlan
 from headscope.claims.question import Option, Question, some
 from headscope.claims.terms import KOVALEVA, OURS, Term
 from headscope.core.wording import percent
@@ -101,7 +101,7 @@ QUESTION = Question(
             title="Classes of maps",
             columns=1,
             panels=(
-                Drawn(
+                DrawnPanel(
                     title="Classes of maps, by layer",
                     needs="model_share",
                     by="figure:draw_layers",

@@ -8,7 +8,7 @@ from matplotlib.ticker import NullLocator
 
 from headscope.analyses.sinks.claims import KINDS, counted, goal_of
 from headscope.claims.head_attention import attention_to, norm_share
-from headscope.claims.plan import Drawn, Grid, PanelPlan
+from headscope.claims.plan import DrawnPanel, Grid, PanelPlan
 from headscope.claims.reading import Reading
 from headscope.core.intervals import Estimate
 from headscope.core.results import layer_name, printable
@@ -34,8 +34,8 @@ def panels(run: Reading) -> list[PanelPlan]:
     shares, adds, largest = CAPTIONS
     made = [
         Grid(title=shares, needs="sink_share", unit="probability", top=1.0),
-        Drawn(title=adds, needs="sink_share_of", by="figure:draw_norms"),
-        Drawn(title=largest, needs="largest", by="figure:draw_massive"),
+        DrawnPanel(title=adds, needs="sink_share_of", by="figure:draw_norms"),
+        DrawnPanel(title=largest, needs="largest", by="figure:draw_massive"),
     ]
     return [one for one in made if run.has(one.needs) and (one.title != adds or _weighed(run))]
 
