@@ -80,7 +80,7 @@ def draw(axes: Axes) -> None:
         axes.plot(0, y, "o", color=color, markersize=6, zorder=3)
         axes.text(-0.4, y - 0.03, room, ha="right", va="center", weight="bold", color=LIGHT["ink"])
         axes.text(-2.9, y - 0.03, HOLDS[room], ha="right", va="center", color=LIGHT["muted"])
-    axes.set(xlim=(-8.6, 7.0), ylim=(-0.7, len(order) - 0.3), aspect="equal")
+    axes.set(xlim=(-8.6, 0.45 * len(order) + 0.1), ylim=(-0.7, len(order) - 0.3), aspect="equal")
     axes.axis("off")
 
 
