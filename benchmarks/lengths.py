@@ -21,7 +21,7 @@ from headscope.claims.head_labels import head_labels
 from headscope.core.results import place_name
 from headscope.corpus import Document, Passage, Word
 from headscope.run.compute import threads_of
-from headscope.run.readings import Reading
+from headscope.run.readings import CorpusReading
 
 NAMES = (
     "surface",
@@ -63,7 +63,7 @@ def cost(model: hs.Model, times: int, *, rounds: int) -> None:
         hs.atlas(model, corpus, execution=execution)
 
     def together() -> None:
-        with patch.object(Reading, "bands", []):
+        with patch.object(CorpusReading, "bands", []):
             apart()
 
     rows = Row("together", together, 1), Row("apart", apart, 1)

@@ -43,7 +43,7 @@ from headscope.run import gather_together, processes, shard_files, shared_parts,
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.merge_tree import children
 from headscope.run.plan import Shard
-from headscope.run.readings import MOST_SAMPLED, Reading
+from headscope.run.readings import MOST_SAMPLED, CorpusReading
 from headscope.run.settings import Settings
 from headscope.run.store import RunFolder
 
@@ -272,7 +272,7 @@ def plan_of(shards: int) -> list[shared_plan.PlanPart]:
     draw = np.random.default_rng(0)
     ids = draw.integers(0, 30_000, (MOST_SAMPLED // 128, 128))
     for first in range(0, shards, IN_A_PARTITION):
-        reading = Reading.new(30_522, seed=0)
+        reading = CorpusReading.new(30_522, seed=0)
         part = shared_plan.PlanPart([], EncodeCounts(documents=1), 1000, {"texts": reading})
         for n in range(min(IN_A_PARTITION, shards - first)):
             part.shards.append(Shard(n, n, 1, 32_768, f"{first + n:064x}", 1))
