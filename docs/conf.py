@@ -65,6 +65,8 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
 default_role = "code"
 nitpicky = True
-# Types of other packages; ours must be on a page.
+# Types of other packages, and names of types that are written without their module; ours must be
+# on a page.
 OTHERS = "collections|torch|numpy|xarray|xr|pandas|pd|matplotlib|transformers|pathlib|os"
-nitpick_ignore_regex = [("py:.*", rf"({OTHERS})\..*|Path|Figure")]
+BARE = "Path|Figure|PreTrainedModel|CorpusLike|DeviceMap|Intervention|Observer|Progress"
+nitpick_ignore_regex = [("py:.*", rf"({OTHERS})\..*|{BARE}")]

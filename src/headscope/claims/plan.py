@@ -89,7 +89,7 @@ class PicturePlan:
     """A picture, and the section of the page that it stands in.
 
     name, title  of the figure; the section has the title, too
-    panels       `PanelPlan`s, or Reading -> these, or Reading -> panels that are drawn already
+    panels       each a `PanelPlan`; or Reading -> these, or Reading -> panels drawn already
     caption      how to read it
     text         of the section: what to look for; without one, another section shows the picture
     id           of the section; the question's name by default
