@@ -35,8 +35,8 @@ def desk(tmp_path_factory):
     return folder
 
 
-def run(desk, *more: str, out: str = "out"):
-    words = [
+def words(desk, out: str) -> list[str]:
+    return [
         "reproduce",
         "kobayashi2020",
         "--model",
@@ -51,7 +51,10 @@ def run(desk, *more: str, out: str = "out"):
         "-o",
         str(desk / out),
     ]
-    return CliRunner().invoke(group, [*words, *more])
+
+
+def run(desk, *more: str, out: str = "out"):
+    return CliRunner().invoke(group, [*words(desk, out), *more])
 
 
 @pytest.fixture(scope="module")
@@ -190,22 +193,7 @@ def test_names_on_the_page_count_from_0_if_asked(done, desk):
     """What a paper prints stays as it is; the page is written anew of the finished runs."""
 
     def page(*first: str) -> str:
-        words = [
-            "reproduce",
-            "kobayashi2020",
-            "--model",
-            str(desk / HOSTILE),
-            "--data",
-            f"text={desk / HOSTILE}.txt",
-            "--replicates",
-            "10",
-            "--threads",
-            "1",
-            "--no-report",
-            "-o",
-            str(desk / "out"),
-        ]
-        result = CliRunner().invoke(group, [*first, *words])
+        result = CliRunner().invoke(group, [*first, *words(desk, "out")])
         assert result.exit_code == 0, result.output
         return (desk / "out/report.html").read_text("utf-8")
 

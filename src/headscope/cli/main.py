@@ -8,7 +8,7 @@ import gc
 import signal
 import sys
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import click
@@ -17,7 +17,7 @@ from headscope import __version__
 from headscope.cli.terminal_output import complain, prepare
 from headscope.cli.typed_command import SuggestingGroup
 from headscope.core.head_names import counting_from
-from headscope.core.plug_ins import is_ours, not_installed
+from headscope.core.plug_ins import entries_of
 from headscope.errors import HeadscopeError, InputError, one_line
 
 GROUP = "headscope.commands"  # of entry points: ours, and those of other packages
@@ -56,10 +56,8 @@ def announced_commands() -> dict[str, EntryPoint]:
 
     raises  HeadscopeError where headscope is not installed
     """
-    entries = sorted(entry_points(group=GROUP), key=lambda entry: (not is_ours(entry), entry.name))
+    entries = entries_of(GROUP, "command", COMMANDS)
     first = {entry.name: entry for entry in reversed(entries)}  # a name that ours has stays ours
-    if not first.keys() >= COMMANDS.keys():
-        raise not_installed("command")
     return {name: first[name] for name in (*COMMANDS, *sorted(first.keys() - COMMANDS.keys()))}
 
 

@@ -7,7 +7,7 @@ is left out with a warning, and the rest goes on.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol, TypeVar
 
@@ -38,11 +38,8 @@ def announced(
     raises  HeadscopeError where headscope itself is not installed, what `check` says of ours
     """
     known, left_out = dict[str, Kind](), list[str]()
-    entries = sorted(entry_points(group=group), key=lambda entry: not is_ours(entry))
-    if not any(map(is_ours, entries)):
-        raise not_installed(what)
-    for entry in entries:
-        ours = is_ours(entry)
+    for entry in entries_of(group, what):
+        ours = _is_ours(entry)
         try:
             one = check(entry.load(), ours)
             if one.name in known:
@@ -58,16 +55,23 @@ def announced(
     return known, left_out
 
 
-def not_installed(what: str) -> HeadscopeError:
-    """What is said where none of ours is announced, or not all that are ours."""
-    return HeadscopeError(
-        f"headscope is on the path but not installed, so its own {what}s are unknown; install "
-        "it: pip install -e . in the checkout"
-    )
+def entries_of(group: str, what: str, ours: Collection[str] = ()) -> list[EntryPoint]:
+    """The entry points of a group, by name, ours first; nothing is loaded.
+
+    ours    names that are among them
+    raises  HeadscopeError where headscope itself is not installed, or was before it had all of ours
+    """
+    entries = sorted(entry_points(group=group), key=lambda one: (not _is_ours(one), one.name))
+    own = {entry.name for entry in entries if _is_ours(entry)}
+    if not own or not own.issuperset(ours):
+        raise HeadscopeError(
+            f"headscope is on the path but not installed, so its own {what}s are unknown; install "
+            "it: pip install -e . in the checkout"
+        )
+    return entries
 
 
-def is_ours(entry: EntryPoint) -> bool:
-    """Whether headscope itself announces it."""
+def _is_ours(entry: EntryPoint) -> bool:
     return _package(entry) == OURS
 
 

@@ -338,6 +338,13 @@ def draws_kept() -> bool:
     return _KEEP.get()
 
 
+def tabled(
+    values: Mapping[str, Any], table: Mapping[str, tuple[str, str, str, str]]
+) -> dict[str, Variable]:
+    """The values as variables; table: name -> its dimensions, long name, units and source."""
+    return {n: Variable(one, table[n][0].split(), *table[n][1:]) for n, one in values.items()}
+
+
 def labelled(
     variables: Mapping[str, Variable], *, coords: Mapping[str, Sequence[Any]] | None = None
 ) -> xr.Dataset:

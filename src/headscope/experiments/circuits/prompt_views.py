@@ -21,7 +21,7 @@ import xarray as xr
 from headscope.claims.terms import OURS, WANG
 from headscope.core.accumulators import Float64, Ints
 from headscope.core.head_names import Head
-from headscope.core.results import Variable, labelled, largest_first, printable
+from headscope.core.results import labelled, largest_first, printable, tabled
 from headscope.corpus.document import Example
 from headscope.experiments.circuits.direct_logits import SOURCE, written
 from headscope.experiments.circuits.head_paths import VIA, one_by_one, path_changes
@@ -131,12 +131,7 @@ def _labelled(values: dict[str, Any]) -> xr.Dataset:
         "via": VIA,
         "part": ("mlps", "embedding", "bias"),
     }
-    variables = {
-        name: Variable(value, dims.split(), words, unit, source)
-        for name, value in values.items()
-        for dims, words, unit, source in [VARIABLES[name]]
-    }
-    dataset = labelled(variables, coords=coords)
+    dataset = labelled(tabled(values, VARIABLES), coords=coords)
     for variable in dataset.data_vars.values():
         variable.attrs["tidy"] = 0
     return dataset

@@ -1,6 +1,7 @@
 """Assembles the group `circuits` from scores of attention and of weights."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from headscope.core.intervals import (
     spearman_over_units,
     stretch,
 )
-from headscope.core.results import Variable, labelled
+from headscope.core.results import Variable, labelled, tabled
 from headscope.experiments.circuits.made_inputs import Ordinals, Repeats
 from headscope.experiments.circuits.retrieval import ANSWERED, WINDOWS, Needles
 from headscope.experiments.circuits.settings import FEWEST
@@ -187,11 +188,8 @@ def circuits_result(
 
 
 def _variables(values: Mapping[str, Any]) -> dict[str, Variable]:
-    return {
-        name: Variable(value, dims.split(), words, unit, source, OVER.get(name, ""))
-        for name, value in values.items()
-        for dims, words, unit, source in [VARIABLES[name]]
-    }
+    variables = tabled(values, VARIABLES)
+    return {name: replace(one, over=OVER.get(name, "")) for name, one in variables.items()}
 
 
 def _of_patterns(
