@@ -91,6 +91,16 @@ def test_plain_maps_know_the_threshold_from_both_sides() -> None:
     assert {"broad", "no sep", "no narrow"} <= true[0, 1]
 
 
+def test_a_sink_has_to_be_said_only_of_as_many_inputs_as_can_tell() -> None:
+    network = wire("bert", [[Head("rests", (Match(ONE, special("[SEP]"), SHARP),))]])
+    few, many = (
+        plain_truths(network, annotated_corpus(documents, each=3))[0, 0] for documents in (4, 60)
+    )
+    assert few >= {"threshold_sink", "no threshold_sink"}
+    assert "threshold_sink" in many
+    assert "no threshold_sink" not in many
+
+
 @pytest.mark.parametrize("order", [0, 1])
 def test_what_is_said_of_known_heads_is_true_in_any_order(order: int) -> None:
     names = (

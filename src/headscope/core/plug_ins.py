@@ -59,7 +59,7 @@ def entries_of(group: str, what: str, ours: Collection[str] = ()) -> list[EntryP
     """The entry points of a group, by name, ours first; nothing is loaded.
 
     ours    names that are among them
-    raises  HeadscopeError where headscope itself is not installed, or was before it had all of ours
+    raises  HeadscopeError where headscope is not installed, or was before some of ours were added
     """
     entries = sorted(entry_points(group=group), key=lambda one: (not _is_ours(one), one.name))
     own = {entry.name for entry in entries if _is_ours(entry)}
