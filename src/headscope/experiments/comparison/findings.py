@@ -10,7 +10,6 @@ import numpy as np
 import xarray as xr
 
 from headscope.claims.caption_words import special
-from headscope.claims.head_attention import LOOK, SPREAD
 from headscope.claims.verdict import SIGNIFICANT, differs
 from headscope.core import head_names
 from headscope.core.intervals import Estimate
@@ -144,9 +143,9 @@ def sure_finding(tree: xr.DataTree) -> str:
         return ""
     names = token_names(tree)
     kinds = {
-        f"{LOOK}.attention.sep": f"attention to {names['sep'] or 'separators'}",
-        f"{LOOK}.attention.cls": f"attention to {names['cls'] or 'the first token'}",
-        f"{SPREAD}.{SPREAD}.all": "the entropy of attention",
+        "surface.attention.sep": f"attention to {names['sep'] or 'separators'}",
+        "surface.attention.cls": f"attention to {names['cls'] or 'the first token'}",
+        "entropy.entropy.all": "the entropy of attention",
     }
     layers, heads = shape(tree)
     parts = []
