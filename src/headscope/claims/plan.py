@@ -15,6 +15,7 @@ from typing import Any
 
 Reading = Any  # a `claims.reading.Reading`
 Words = str | Callable[[Reading], str]
+NOT_RUN = "Not part of this run."
 Choice = Mapping[str, Any]
 
 
@@ -86,26 +87,32 @@ class DrawnPanel(PanelPlan):
 
 @dataclass(frozen=True, kw_only=True)
 class PicturePlan:
-    """A picture, and the section of the page that it stands in.
+    """A picture, and the section of the page that it stands in; or, without panels, a section.
 
-    name, title  of the figure; the section has the title, too
+    name, title  of the figure
     panels       each a `PanelPlan`; or Reading -> these, or Reading -> panels drawn already
     caption      how to read it
     text         of the section: what to look for; without one, another section shows the picture
     id           of the section; the question's name by default
+    heading      of the section; the title by default
+    chapter      of the section, as of `page.sections.SectionPlan`
     finding      what it shows, in a sentence; "" for nothing
     tables       names of functions (Reading -> table, or None)
+    absent       what stands in place of the section where the run has nothing for it
     columns      panels side by side
     """
 
-    name: str
     title: str
-    panels: Any
-    caption: Words
+    name: str = ""
+    panels: Any = ()
+    caption: Words = ""
     text: str = ""
     id: str = ""
+    heading: str = ""
+    chapter: str = ""
     finding: Words = ""
     tables: tuple[str, ...] = ()
+    absent: str = NOT_RUN
     columns: int = 2
 
 

@@ -28,6 +28,7 @@ def pictures_of(question: Question) -> list[Picture]:
     return [
         _picture(one, question) if isinstance(one, PicturePlan) else one
         for one in question.part("figures", ())
+        if one.panels
     ]
 
 

@@ -1,7 +1,7 @@
 """Tables of a page: columns, groups of rows, and cells with their intervals."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,18 @@ class Table:
     groups: list[Rows]
     caption: str = ""
     inline: bool = True
+
+
+def rows_table(
+    name: str,
+    columns: Iterable[Column | str],
+    rows: Iterable[Sequence[Cell | str]],
+    caption: str = "",
+) -> Table | None:
+    """A table of one group of rows, columns and cells perhaps as mere texts; None without rows."""
+    cells = [[Cell(one) if isinstance(one, str) else one for one in row] for row in rows]
+    heads = [Column(one) if isinstance(one, str) else one for one in columns]
+    return Table(name, heads, [Rows(cells)], caption) if cells else None
 
 
 def share(value: float, low: float = math.nan, high: float = math.nan) -> Cell:
