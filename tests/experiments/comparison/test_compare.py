@@ -13,7 +13,6 @@ import torch
 import headscope as hs
 from experiments.comparison.pairs_made import TEXTS, base, compared, corpus, perturbed
 from headscope.core.intervals import DIFFERENCE, estimate
-from headscope.core.results import keeping_draws
 from headscope.corpus import Document, Passage
 from headscope.errors import InputError, ModelError, RunStopped
 from headscope.experiments.comparison.compare import compare
@@ -175,11 +174,11 @@ def test_differences_know_how_much_each_document_weighs(tmp_path: Path) -> None:
             for at, count in enumerate(weights)
         ]
     )
-    with keeping_draws():
-        before, after = (
-            hs.atlas(model, unequal, settings=QUICK, execution=STOCK)["surface"]
-            for model in (one, other)
-        )
+    with_draws = replace(STOCK, keep_draws=True)
+    before, after = (
+        hs.atlas(model, unequal, settings=QUICK, execution=with_draws)["surface"]
+        for model in (one, other)
+    )
     sizes = before["attention_sizes"].sel(target="sep").values
     assert (sizes[0] - sizes[1:]).tolist() == weights
     draws = (after["attention_draws"].values - before["attention_draws"].values)[..., 0]
