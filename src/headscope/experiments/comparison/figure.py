@@ -11,15 +11,16 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.claims.caption_words import INTERVALS, over, with_interval
+from headscope.claims.caption_words import INTERVALS, with_interval
 from headscope.claims.dictionary import unit_label
 from headscope.claims.head_metrics import chosen_keys
+from headscope.claims.reading import Reading
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, at, estimate, needed
+from headscope.core.results import Floats, at, estimate
 from headscope.core.wording import capital, fixed, plain
 from headscope.draw import marks
 from headscope.draw.head_grid import grid_height, grid_panel, signed_panel, signed_top
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.panel import Panel
 from headscope.draw.style import color, marker
 from headscope.experiments.comparison import findings
 
@@ -34,8 +35,9 @@ OWN_SCALE = ("punctuation", "cls", "sep")  # they draw far more than words
 # --- maps -----------------------------------------------------------------------------------
 
 
-def _panels(tree: xr.DataTree) -> list[Panel]:
-    similarity = needed(tree, "similarity")
+def panels(run: Reading) -> list[Panel]:
+    """Heads by the change of their maps, and layers."""
+    similarity = run.data
     js, by_layer = estimate(similarity, "js").value, partial(_by_layer, similarity, heads=True)
     made = [
         grid_panel("Change of maps, 1 − cosine", 1 - similarity["cosine"].values),
@@ -47,25 +49,27 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     return made
 
 
-def _caption(tree: xr.DataTree) -> str:
+def caption(run: Reading) -> str:
+    """How to read the change of maps."""
     more = (
         " (d) The same of maps padded to one length, with the rows of padding, as in the authors’ "
         "notebook."
-        if "cosine_padded" in needed(tree, "similarity")
+        if "cosine_padded" in run.data
         else ""
     )
     return (
-        f"What differs between the maps of {findings.base_name(tree)} and "
-        f"{findings.tuned_name(tree)} on the same inputs. (a) 1 − the cosine of the flattened maps "
+        f"What differs between the maps of {findings.base_name(run)} and "
+        f"{findings.tuned_name(run)} on the same inputs. (a) 1 − the cosine of the flattened maps "
         "and (b) their Jensen–Shannon divergence, mean over queries; each cell is one head, from 0 "
         "(page: no change) to the value at the end of each key. (c) 1 − cosine, heads as marks, "
-        f"their mean as a line.{more} Whiskers and band are {INTERVALS}; {over(tree)}. "
-        f"{findings.depth_finding(tree)} After Kovaleva et al. (2019), Figure 5."
+        f"their mean as a line.{more} Whiskers and band are {INTERVALS}; {run.over()}. "
+        f"{findings.depth_finding(run)} After Kovaleva et al. (2019), Figure 5."
     )
 
 
-def _training_panels(tree: xr.DataTree) -> list[Panel]:
-    similarity = needed(tree, "similarity")
+def training_panels(run: Reading) -> list[Panel]:
+    """Layers by their change, and by how much they learned."""
+    similarity = run.data
     learned = [
         Panel(title, partial(_measure, similarity, name, label), height=0.8)
         for name, title, label in MEASURES
@@ -75,14 +79,15 @@ def _training_panels(tree: xr.DataTree) -> list[Panel]:
     return [first, *learned] if learned else []
 
 
-def _training_caption(tree: xr.DataTree) -> str:
+def training_caption(run: Reading) -> str:
+    """How to read what training did."""
     return (
         "(a) How much attention changed in each layer, 1 − cosine of the maps, mean over heads; "
         f"band, {INTERVALS}. (b, c) What the training did to the layer: the norm of its gradient, "
         "mean over steps, and how far its weights moved, ‖θ′ − θ‖ of ‖θ‖. ρ: Spearman’s rank "
         f"correlation with (a) over layers, of at least 10 with its interval over them; p: layers "
-        f"dealt out anew. {over(tree)}. "
-        f"{findings.training_finding(tree)} A layer is also given what the layers below it "
+        f"dealt out anew. {run.over()}. "
+        f"{findings.training_finding(run)} A layer is also given what the layers below it "
         "changed, which none of these numbers takes out."
     )
 
@@ -140,25 +145,28 @@ def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
 # --- numbers of heads -----------------------------------------------------------------------
 
 
-def _change_panels(tree: xr.DataTree) -> list[Panel]:
-    change = needed(tree, "change")
+def change_panels(run: Reading) -> list[Panel]:
+    """A grid for each number that is shown."""
+    change = findings.changes(run)
     known = set(change["quantity"].values.tolist())
     return [_grid_panel(change, key) for key in chosen_keys(known, "change")]
 
 
-def _change_caption(tree: xr.DataTree) -> str:
+def change_caption(run: Reading) -> str:
+    """How to read the grids."""
     return (
-        f"How numbers of heads change from {findings.base_name(tree)} to "
-        f"{findings.tuned_name(tree)}: each cell is one head; blue rises, vermillion falls, up to "
+        f"How numbers of heads change from {findings.base_name(run)} to "
+        f"{findings.tuned_name(run)}: each cell is one head; blue rises, vermillion falls, up to "
         "the value at the end of each key; shares of attention and of maps differ by percentage "
         "points. A head is coloured only if its change is sure: outside its interval, widened for "
         "looking at all heads of the grid (Bonferroni); over documents, the same "
-        f"for both models; {over(tree)}. {findings.sure_finding(tree)}"
+        f"for both models; {run.over()}. {findings.sure_finding(run)}"
     )
 
 
-def _words_panels(tree: xr.DataTree) -> list[Panel]:
-    change = needed(tree, "change")
+def words_panels(run: Reading) -> list[Panel]:
+    """Layers by the attention that each kind of token receives, before and after."""
+    change = findings.changes(run)
     lines = {
         kind: {
             side: estimate(change, f"layer_{side}", quantity=f"features.attention.{kind}")
@@ -172,18 +180,19 @@ def _words_panels(tree: xr.DataTree) -> list[Panel]:
         top = WORDS_HEADROOM * max(_top(*lines[k].values()) for k in alike)
         points = findings.points(findings.kind_change(change, kind))
         drawn = partial(_before_and_after, both, points, top=top)
-        made.append(Panel(f"To {findings.kind_name(tree, kind)}", drawn, height=0.8))
+        made.append(Panel(f"To {findings.kind_name(run, kind)}", drawn, height=0.8))
     return made
 
 
-def _words_caption(tree: xr.DataTree) -> str:
+def words_caption(run: Reading) -> str:
+    """How to read the attention to kinds of tokens."""
     return (
         "The attention that a token of each kind receives from all tokens of the input, mean over "
         "them, the largest of its kind, mean over the inputs that contain the kind and over the "
-        f"heads of each layer: {findings.base_name(tree)} before, {findings.tuned_name(tree)} "
+        f"heads of each layer: {findings.base_name(run)} before, {findings.tuned_name(run)} "
         f"after. Bands are {INTERVALS}; numbers are differences in percentage points, mean over "
         "all heads, paired over documents; punctuation and special tokens on a scale of their own; "
-        f"{over(tree)}. {findings.words_finding(tree)} After Kovaleva et al. (2019), §4.4."
+        f"{run.over()}. {findings.words_finding(run)} After Kovaleva et al. (2019), §4.4."
     )
 
 
@@ -197,13 +206,14 @@ def _grid_panel(change: xr.Dataset, key: str) -> Panel:
     short = title.replace("attention to ", "to ").replace(", all tokens", "")
     top = signed_top(values)
     if not values.any():
-        low, high = "", "none significant"
+        text, high = "", "none significant"
     elif unit == "probability":
         text = fixed(100 * top, 1 if top < 0.1 else 0)
-        low, high = f"−{text}", f"+{text} points"
+        high = f"+{text} points"
     else:
-        low, high = f"−{plain(top, unit)}", f"+{plain(top, unit)}"
-    return signed_panel(capital(short), values, top=top, low_text=low, high_text=high)
+        text = plain(top, unit)
+        high = f"+{text}"
+    return signed_panel(capital(short), values, top=top, text=text, high_text=high)
 
 
 def _before_and_after(both: dict[str, Estimate], points: str, axes: Axes, *, top: float) -> None:
@@ -222,36 +232,3 @@ def _before_and_after(both: dict[str, Estimate], points: str, axes: Axes, *, top
         color=color("muted"),
     )
     marks.legend(axes, [(side, side) for side in both])
-
-
-SIMILARITY_FIGURES = (
-    Picture(
-        "similarity",
-        "How alike the heads of both models are",
-        ("similarity",),
-        _panels,
-        _caption,
-        columns=3,
-    ),
-    Picture(
-        "training",
-        "Did the layers change that learned most?",
-        ("similarity",),
-        _training_panels,
-        _training_caption,
-        columns=3,
-    ),
-)
-CHANGE_FIGURES = (
-    Picture(
-        "change", "What heads do otherwise", ("change",), _change_panels, _change_caption, columns=3
-    ),
-    Picture(
-        "words_change",
-        "Do heads look at other words?",
-        ("change",),
-        _words_panels,
-        _words_caption,
-        columns=3,
-    ),
-)

@@ -26,6 +26,7 @@ from headscope.claims.headline import (
     looks_untrained,
     unclaimed_words,
 )
+from headscope.claims.reading import Reading
 from headscope.core.results import derived, shape, title_name
 
 
@@ -48,10 +49,10 @@ def remarks(tree: xr.DataTree) -> list[list[str]]:
     return words
 
 
-def labels_finding(tree: xr.DataTree) -> str:
+def labels_finding(run: Reading) -> str:
     """Labels that are lost and gained, by number of heads; '' where the data allow no sentence."""
     parts = []
-    for claims in label_changes(tree).values() if not unclaimed_words(tree) else ():
+    for claims in label_changes(run.tree).values() if not unclaimed_words(run.tree) else ():
         names = Counter(one.name for one in claims).most_common()
         counts = "; ".join(f"{name}, {many} head{'s' * (many > 1)}" for name, many in names)
         parts.append(f"{len(claims)}{f' ({counts})' * bool(counts)}")

@@ -3,27 +3,26 @@
 import numpy as np
 import xarray as xr
 
-from headscope.claims.caption_words import INTERVALS, over
+from headscope.claims.caption_words import INTERVALS
 from headscope.claims.dictionary import unit_label
 from headscope.claims.head_attention import LOOK
 from headscope.claims.question import questions
-from headscope.core.results import at, estimate, group, printable, shape
+from headscope.claims.reading import Reading
+from headscope.core.results import at, estimate, printable, shape
 from headscope.core.wording import capital
 from headscope.experiments.ablation.section import scores_table
-from headscope.experiments.comparison import findings
+from headscope.experiments.comparison import SIMILARITY, findings
 from headscope.experiments.comparison.findings import base_name, points, tuned_name
 from headscope.experiments.comparison.label_changes import control_words
-from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
-from headscope.page.tabulate import Cell, Column, Rows, Table, measured, share
+from headscope.page.sections import OpeningPlan
+from headscope.page.tabulate import Cell, Column, Rows, Table, measured, rows_table, share
 
 LISTED = 10  # examples
 
 
-def numbers_table(tree: xr.DataTree) -> Table | None:
+def numbers_table(run: Reading) -> Table | None:
     """Every number that questions compare: means of both models, and how many heads changed."""
-    change = group(tree, "change")
-    if change is None:
-        return None
+    change = findings.changes(run)
     keys = change["quantity"].values.tolist()
     compared = {one.name: one.compared for one in questions() if one.compared}
     unwanted = [f"{one.name}.{start}" for one in questions() for start in one.withheld]
@@ -44,30 +43,30 @@ def numbers_table(tree: xr.DataTree) -> Table | None:
         Column("Fell", "heads", "sure"),
     ]
     caption = (
-        f"Means over all {shape(tree)[0] * shape(tree)[1]} heads: attention and classes in per "
+        f"Means over all {np.prod(shape(run.tree))} heads: attention and classes in per "
         "cent, their differences in percentage points; and how many heads rose or fell "
         f"significantly (intervals widened for all heads of a row, not for rows). {INTERVALS}, "
-        f"paired; {over(tree)}. All numbers of all heads: tables/change."
+        f"paired; {run.over()}. All numbers of all heads: tables/change."
     )
     return Table("Both models", columns, groups, caption) if groups else None
 
 
-def examples_table(similarity: xr.Dataset) -> Table | None:
+def examples_table(run: Reading) -> Table | None:
     """The inputs whose maps changed most."""
-    if not similarity.sizes.get("rank", 0):
+    if "rank" not in run.data.sizes:
         return None
-    few = similarity.isel(rank=slice(LISTED))
+    few = run.data.isel(rank=slice(LISTED))
     parts = (few[f"example_{name}"].values.tolist() for name in ("text", "tokens", "change"))
     rows = [
-        [Cell(printable(text)), Cell(str(int(tokens))), measured(float(change))]
+        [printable(text), str(int(tokens)), measured(float(change))]
         for text, tokens, change in zip(*parts, strict=True)
     ]
     caption = (
         "1 − cosine, mean over all heads, of the inputs with the largest; of at least 8 tokens. "
         "The first are opened under Heads at work, both models side by side."
     )
-    columns = [Column("Input"), Column("Tokens"), Column("1 − cosine")]
-    return Table("Inputs and their change", columns, [Rows(rows)], caption)
+    columns = "Input", "Tokens", "1 − cosine"
+    return rows_table("Inputs and their change", columns, rows, caption)
 
 
 def _rows(change: xr.Dataset) -> list[list[Cell]]:
@@ -99,12 +98,13 @@ def _rows(change: xr.Dataset) -> list[list[Cell]]:
 
 
 def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
-    names = (tuned_name(tree), True), (base_name(tree), True)
+    run = Reading(tree, SIMILARITY)
+    names = (tuned_name(run), True), (base_name(run), True)
     return [("What ", False), names[0], (" does otherwise than ", False), names[1]]
 
 
 def _lede(tree: xr.DataTree) -> str:
-    base, tuned = base_name(tree), tuned_name(tree)
+    base, tuned = (of(Reading(tree, SIMILARITY)) for of in (base_name, tuned_name))
     which = f"Before: {base}; after: {tuned}. Other chapters are of {tuned} alone."
     return f"{control_words(tree)} {which}".strip()
 
@@ -117,52 +117,4 @@ OPENING = OpeningPlan(
     findings=findings.opening_findings,
     tables=(scores_table,),
     atlas=True,
-)
-SECTIONS = (
-    SectionPlan(
-        id="similarity",
-        title="Which heads changed?",
-        chapter=FINDINGS,
-        text="A map is a vector of weights: the cosine says how much of its direction is left. "
-        "What changes is the model, as both see the same inputs.",
-        pictures=("similarity",),
-        finding=findings.depth_finding,
-    ),
-    SectionPlan(
-        id="training",
-        title="Did those layers change that learned most?",
-        chapter=FINDINGS,
-        text="If the last layers changed most only because they got larger gradients, gradients "
-        "and change should rise together.",
-        pictures=("training",),
-        finding=findings.training_finding,
-        absent="How the second model was trained is not known: it has no finetuned.json, which "
-        "headscope finetune writes.",
-    ),
-    SectionPlan(
-        id="change",
-        title="What do heads do otherwise?",
-        chapter=FINDINGS,
-        text="The numbers of an atlas, for both models on the same documents.",
-        pictures=("change",),
-        tables=(numbers_table,),
-    ),
-    SectionPlan(
-        id="words-change",
-        title="Do heads look at other words?",
-        chapter=FINDINGS,
-        text="Fine-tuning for a task that asks about language might make heads look at what "
-        "matters for it: at nouns, verbs, subjects, negation.",
-        pictures=("words_change",),
-        finding=findings.words_finding,
-        absent="This needs tags: --treebank, or --annotate with --text.",
-    ),
-    SectionPlan(
-        id="changed-examples",
-        title="Inputs whose maps changed most",
-        chapter=FINDINGS,
-        text="",
-        tables=(of_group("similarity", examples_table),),
-        absent="",
-    ),
 )
