@@ -66,6 +66,7 @@ class LayerLines(PanelPlan):
     dashes  choice -> how its line is dashed, an index of `draw.style.DASHES`; lines are then named
             where they end, and not in a legend
     top     of the value axis; None: as high as the lines
+    room    of that height, where the axis is to be higher than the lines and their bands
     percent whether its numbers are shares
     """
 
@@ -75,6 +76,7 @@ class LayerLines(PanelPlan):
     names: Mapping[str, str] = field(default_factory=dict)
     dashes: Mapping[str, int] = field(default_factory=dict)
     top: float | None = 1.0
+    room: float = 0.0
     percent: bool = True
 
 

@@ -79,7 +79,12 @@ class Reading:
         return self.question.named_part(value) if named else value
 
     def words(self, words: Any, place: Place | None = None, **fields: Any) -> Any:
-        """A template with its fields filled in, at a head or of all; or what a function returns.
+        """What a template says, see `text`; or what a function of the reading returns."""
+        words = self.part(words)
+        return self.text(words, place, **fields) if isinstance(words, str) else words(self)
+
+    def text(self, template: str, place: Place | None = None, **fields: Any) -> str:
+        """A template with its fields filled in, at a head or of all.
 
         `{entropy.all:%}` is the number `entropy.all` as a share, at the head with its interval,
         else as the mean of all heads; a number of the whole run has its interval, too. Without a
@@ -88,8 +93,7 @@ class Reading:
         what intervals are, `{cls}` what the token is called; other names are attributes of the
         question's results.
         """
-        words = self.part(words)
-        return _Words(self, place, fields).format(words) if isinstance(words, str) else words(self)
+        return _Words(self, place, fields).format(template)
 
     def wanted(self, sure: Bools, kind: str, name: str) -> Bools:
         """[layer, head] of which heads a claim is made: where it is sure, or of those wanted."""

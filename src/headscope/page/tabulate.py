@@ -1,7 +1,7 @@
 """Tables of a page: columns, groups of rows, and cells with their intervals."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,13 +61,16 @@ class Table:
 
 def rows_table(
     name: str,
-    columns: Iterable[Column | str],
-    rows: Iterable[Sequence[Cell | str]],
+    columns: Iterable[object],
+    rows: Iterable[Iterable[object]],
     caption: str = "",
 ) -> Table | None:
-    """A table of one group of rows, columns and cells perhaps as mere texts; None without rows."""
-    cells = [[Cell(one) if isinstance(one, str) else one for one in row] for row in rows]
-    heads = [Column(one) if isinstance(one, str) else one for one in columns]
+    """A table of one group of rows; None without any.
+
+    columns, rows  made already, or anything else by its text
+    """
+    cells = [[one if isinstance(one, Cell) else Cell(str(one)) for one in row] for row in rows]
+    heads = [one if isinstance(one, Column) else Column(str(one)) for one in columns]
     return Table(name, heads, [Rows(cells)], caption) if cells else None
 
 

@@ -16,9 +16,11 @@ import xarray as xr
 from counting import counts_from_0
 from experiments.probes.made import VECTORS, gold_maps, rows, tiny, treebank
 from forked import forked
+from headscope.claims.reading import Reading
 from headscope.cli.main import main
 from headscope.draw.figures import draw
 from headscope.errors import InputError
+from headscope.experiments import probes
 from headscope.experiments.probes import feature_files, resumable_training
 from headscope.experiments.probes.findings import influential_heads, root_note
 from headscope.experiments.probes.probe import probe
@@ -229,10 +231,11 @@ def test_a_model_without_special_tokens_learns_roots_score(desk) -> None:
         desk,
         settings={"probes": ("attention", "random_words")},
         words=desk / "vectors.txt",
-    )["probes"]
+    )
+    reading, found = Reading(found.tree, probes.PROBES), found["probes"]
     assert found.attrs["root"] == "a learned constant"
     assert found["uas"].notnull().all()
-    assert "one learned number" in root_note(found)
+    assert "one learned number" in root_note(reading)
 
 
 KILLED = """
@@ -307,7 +310,7 @@ def test_the_heads_leaned_on_are_named_with_their_labels_and_sign() -> None:
         },
         coords={"direction": ["dependent_to_head", "head_to_dependent"]},
     ).assign(head_label=(("layer", "head"), np.array([["[CLS] 76 %", ""]], object)))
-    told = influential_heads(xr.DataTree.from_dict({"probes": found}))
+    told = influential_heads(Reading(xr.DataTree.from_dict({"probes": found}), probes.PROBES))
     assert told == ("L1·H1 h→d (against; [CLS] 76 %), L1·H2 d→h, L1·H1 d→h ([CLS] 76 %), L1·H2 h→d")
 
 

@@ -46,7 +46,7 @@ def scores_table(tree: xr.DataTree, manifest: Mapping[str, Any]) -> Table | None
     history, ablation = manifest.get("history"), group(tree, "ablation")
     if not isinstance(history, Mapping):
         return None
-    rows = list[list[Cell | str]]()
+    rows: list[list[object]] = []
     if ablation is not None and (frequent := most_frequent(ablation)) is not None:
         rows.append([f"always “{frequent[0]}”", frequent[1].removesuffix(" %")])
     base, begun = title_name(printable(history["base"])), BEGUN.get(str(history["start"]), "")
@@ -122,7 +122,7 @@ def answers_table(run: Reading) -> Table | None:
             printable(texts[place]),
             answer(ablation["label"].values[place]),
             answer(ablation["baseline_prediction"].values[place]),
-            str(int(size[place])) if classes else measured(float(size[place])),
+            int(size[place]) if classes else measured(float(size[place])),
             _who(ablation, place),
         ]
         for place in most_moved(ablation)[:LISTED]
@@ -143,8 +143,8 @@ def orders_table(run: Reading) -> Table | None:
     rows = [
         [
             capital(terms.order_name(str(row["order"].values))),
-            str(int(row["can_go"])),
-            str(int(row["can_go_half"])),
+            int(row["can_go"]),
+            int(row["can_go_half"]),
             _change(pruning, *at(estimate(row, "held_out"))),
         ]
         for place in np.argsort(terms.by_chance(pruning), kind="stable")
@@ -174,7 +174,7 @@ def _largest(values: xr.DataArray) -> list[int]:
     return [int(place) for place in np.argsort(-size, kind="stable")[:LISTED]]
 
 
-def _columns(ablation: xr.Dataset) -> list[Column | str]:
+def _columns(ablation: xr.Dataset) -> list[object]:
     loss = "nats" if str(ablation["loss_difference"].attrs.get("units")) == "nats" else ""
     flips = [Column("Lost", term="lost"), Column("Gained", term="gained")]
     return [
@@ -187,11 +187,11 @@ def _columns(ablation: xr.Dataset) -> list[Column | str]:
     ]
 
 
-def _row(ablation: xr.Dataset, name: str, start: str, place: int) -> list[Cell | str]:
+def _row(ablation: xr.Dataset, name: str, start: str, place: int) -> list[object]:
     def one(name: str) -> tuple[float, float, float]:
         return at(estimate(ablation, f"{start}{name}").map(np.ravel), place)
 
-    flips = [str(int(one(n)[0])) for n in ("lost", "gained") if f"{start}{n}" in ablation]
+    flips = [int(one(n)[0]) for n in ("lost", "gained") if f"{start}{n}" in ablation]
     return [
         name,
         _change(ablation, *one("difference")),

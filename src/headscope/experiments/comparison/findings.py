@@ -125,7 +125,7 @@ def depth_finding(run: Reading) -> str:
         beginning += f": the last two layers{sure}"
     else:
         beginning += ": not the last two layers"
-    return f"{beginning}. " + run.words(
+    return f"{beginning}. " + run.text(
         "1 − cosine is {last_change} in the last two, {other_change} in those before; difference "
         "{last_minus_other}{apart}.",
         apart=_told_apart(run, run("last_minus_other")),

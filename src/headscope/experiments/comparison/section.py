@@ -58,7 +58,7 @@ def examples_table(run: Reading) -> Table | None:
     few = run.data.isel(rank=slice(LISTED))
     parts = (few[f"example_{name}"].values.tolist() for name in ("text", "tokens", "change"))
     rows = [
-        [printable(text), str(int(tokens)), measured(float(change))]
+        [printable(text), int(tokens), measured(float(change))]
         for text, tokens, change in zip(*parts, strict=True)
     ]
     caption = (
