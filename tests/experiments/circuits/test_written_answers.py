@@ -80,7 +80,7 @@ def test_a_head_that_writes_the_answer_is_labelled_so_and_one_that_carries_it_so
         (0, 1): ["carries_answer"],
         (1, 2): ["writes_answer"],
     }
-    told = run_findings(Reading(tree, WRITES))
+    told = findings(Reading(tree, WRITES))
     assert "Patching one head brings most of it: L1·H2 40 % [30, 50], L2·H3 30 % [20, 40]." in told
     assert "Most of it is written by: L2·H3 35 % [25, 45]." in told
 
