@@ -98,6 +98,7 @@ class Question:
               of an experiment (starts of names, "*" for all)
     opening   of an experiment: how its page opens (`page.sections.OpeningPlan`)
     compared  heading of its numbers where two models are compared; "" where they are not
+    shares    its variables that other questions read, each shared by one question alone
     withheld  starts of the names of numbers that do not stand there
     controlled  whether a run's control is asked it too, though it makes no claims of heads
     common    whether nearly every trained model has heads with its labels, so that their want tells
@@ -132,6 +133,7 @@ class Question:
     shown: Any = None
     opening: Any = None
     compared: str = ""
+    shares: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     controlled: bool = False
     common: bool = False

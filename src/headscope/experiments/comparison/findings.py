@@ -10,7 +10,6 @@ from collections.abc import Callable
 import numpy as np
 import xarray as xr
 
-from headscope.claims.head_attention import LOOK, SPREAD
 from headscope.claims.reading import Reading, run_findings
 from headscope.claims.verdict import SIGNIFICANT, differs
 from headscope.core import head_names
@@ -141,9 +140,9 @@ def sure_finding(run: Reading) -> str:
     """In how many heads attention to special tokens, or its spread, changed significantly."""
     change, names = changes(run), token_names(run.tree)
     kinds = {
-        f"{LOOK}.attention.sep": f"attention to {names['sep'] or 'separators'}",
-        f"{LOOK}.attention.cls": f"attention to {names['cls'] or 'the first token'}",
-        f"{SPREAD}.{SPREAD}.all": "the entropy of attention",
+        "surface.attention.sep": f"attention to {names['sep'] or 'separators'}",
+        "surface.attention.cls": f"attention to {names['cls'] or 'the first token'}",
+        "entropy.entropy.all": "the entropy of attention",
     }
     layers, heads = shape(run.tree)
     parts = []

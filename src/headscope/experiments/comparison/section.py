@@ -5,7 +5,6 @@ import xarray as xr
 
 from headscope.claims.caption_words import INTERVALS
 from headscope.claims.dictionary import unit_label
-from headscope.claims.head_attention import LOOK
 from headscope.claims.question import questions
 from headscope.claims.reading import Reading
 from headscope.core.results import at, estimate, printable, shape
@@ -26,8 +25,8 @@ def numbers_table(run: Reading) -> Table | None:
     keys = change["quantity"].values.tolist()
     compared = {one.name: one.compared for one in questions() if one.compared}
     unwanted = [f"{one.name}.{start}" for one in questions() for start in one.withheld]
-    if f"{LOOK}.attention.cls" in keys:  # it is the first token
-        unwanted.append(f"{LOOK}.attention.first")
+    if "surface.attention.cls" in keys:  # it is the first token
+        unwanted.append("surface.attention.first")
     wanted = np.array([not key.startswith(tuple(unwanted)) for key in keys])
     groups = [
         Rows(_rows(change.isel(quantity=there)), title)
