@@ -14,13 +14,12 @@ import pytest
 
 import headscope as hs
 from headscope.errors import InputError, ModelError
-from headscope.experiments.ablation.ablate import AblationSettings
-from headscope.experiments.ablation.prune import PruningSettings
-from headscope.experiments.circuits.circuits import CircuitSettings
+from headscope.experiments.ablation.settings import AblationSettings, PruningSettings
+from headscope.experiments.circuits.settings import CircuitSettings
 from headscope.experiments.comparison.compare import CompareFields
-from headscope.experiments.finetune.finetune import TrainingSchedule
-from headscope.experiments.importance.importance import ImportanceSettings
-from headscope.experiments.probes.probe import ProbeSettings
+from headscope.experiments.finetune.settings import TrainingSchedule
+from headscope.experiments.importance.settings import ImportanceSettings
+from headscope.experiments.probes.settings import ProbeSettings
 from headscope.run.settings import SettingsFields
 from headscope.tasks.task_request import Loading, TaskRequest
 

@@ -9,7 +9,7 @@ import pytest
 
 from headscope.cli.main import group
 from headscope.errors import InputError
-from headscope.experiments.ablation.ablate import group_named
+from headscope.experiments.ablation.settings import group_named
 from headscope.run.netcdf import tree_as_netcdf, tree_of_netcdf
 from headscope.run.store import RunFolder
 from tasks.made import AMOUNT, MOOD, checkpoint, rows, write_tsv

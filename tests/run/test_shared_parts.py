@@ -14,8 +14,10 @@ import headscope as hs
 from forked import forked
 from headscope.corpus.document import Example
 from headscope.errors import InputError, RunStopped
-from headscope.experiments.ablation.ablate import AblationSettings, ablate
-from headscope.experiments.importance.importance import ImportanceSettings, importance
+from headscope.experiments.ablation.ablate import ablate
+from headscope.experiments.ablation.settings import AblationSettings
+from headscope.experiments.importance.importance import importance
+from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.processes import TakingPart, read_record, records
 from headscope.run.run_status import run_status

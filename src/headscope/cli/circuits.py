@@ -16,7 +16,8 @@ from headscope.cli.terminal_output import ProgressBar, size_of
 from headscope.cli.typed_command import run_command
 from headscope.core.options import several
 from headscope.errors import InputError
-from headscope.experiments.circuits.circuits import CircuitSettings, CircuitsRequest, circuits
+from headscope.experiments.circuits.circuits import CircuitsRequest, circuits
+from headscope.experiments.circuits.settings import CircuitSettings
 from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from headscope.cli.terminal_output import ProgressBar, annotate, size_of
 from headscope.cli.typed_command import group, run_command
 from headscope.core.options import option
 from headscope.errors import InputError
-from headscope.experiments.ablation.ablate import AblationSettings, ablate
+from headscope.experiments.ablation.ablate import ablate
+from headscope.experiments.ablation.settings import AblationSettings
 from headscope.experiments.importance.importance import ImportanceRequest, importance
 from headscope.run.processes import noting_failure
 from headscope.tasks.task_request import Loading, TaskRequest, model_and_examples

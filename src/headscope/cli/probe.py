@@ -9,7 +9,8 @@ from headscope.cli import options as shared
 from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.terminal_output import ProgressBar, complain, size_of
 from headscope.cli.typed_command import group, run_command
-from headscope.experiments.probes.probe import FeaturePlace, ProbeRequest, probe
+from headscope.experiments.probes.probe import ProbeRequest, probe
+from headscope.experiments.probes.settings import FeaturePlace
 from headscope.run.processes import noting_failure
 
 if TYPE_CHECKING:

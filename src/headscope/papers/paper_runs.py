@@ -18,16 +18,18 @@ from headscope import corpus as corpora
 from headscope.corpus.plain_text import title_of_heading
 from headscope.corpus.treebank import HeadLabelCorpus, is_head_label
 from headscope.errors import CorpusError, ModelError
-from headscope.experiments.ablation.ablate import AblationSettings, ablate
+from headscope.experiments.ablation.ablate import ablate
+from headscope.experiments.ablation.settings import AblationSettings
 from headscope.experiments.alignment.align import align
 from headscope.experiments.alignment.gold_alignments import read_gold
 from headscope.experiments.alignment.translator import load_translator
 from headscope.experiments.comparison.compare import compare
 from headscope.experiments.comparison.paired_inputs import TaskCorpus
 from headscope.experiments.finetune.teaching import teach
-from headscope.experiments.importance.importance import ImportanceSettings
 from headscope.experiments.importance.measuring import importance_to_text
-from headscope.experiments.probes.probe import ProbeSettings, probe
+from headscope.experiments.importance.settings import ImportanceSettings
+from headscope.experiments.probes.probe import probe
+from headscope.experiments.probes.settings import ProbeSettings
 from headscope.model.language_model import load_language_model
 from headscope.model.model import Model, load
 from headscope.papers.paper_data import DataSource

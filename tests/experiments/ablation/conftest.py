@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.experiments.ablation.ablate import AblationSettings, ablate
+from headscope.experiments.ablation.ablate import ablate
+from headscope.experiments.ablation.settings import AblationSettings
 from headscope.run.execution import Execution
 from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, checkpoint, data

@@ -12,9 +12,10 @@ from sklearn.metrics import accuracy_score
 
 from headscope.errors import InputError, ModelError, RunFolderError, RunStopped
 from headscope.experiments.ablation import ablating as module
-from headscope.experiments.ablation.ablate import AblationSettings, ablate, note_of
+from headscope.experiments.ablation.ablate import ablate, note_of
 from headscope.experiments.ablation.pruning import Pruning, prune_curves
 from headscope.experiments.ablation.result import variant_name
+from headscope.experiments.ablation.settings import AblationSettings
 from headscope.model.variant_answers import Way, naive
 from headscope.model.variants import (
     StandIn,

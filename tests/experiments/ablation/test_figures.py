@@ -11,8 +11,8 @@ from headscope.draw.figures import draw, pictures
 from headscope.draw.head_grid import STEPS
 from headscope.draw.saving import picture_bytes
 from headscope.draw.style import LIGHT
-from headscope.experiments.ablation.prune import PruningSettings
 from headscope.experiments.ablation.pruning import Pruning, prune_curves
+from headscope.experiments.ablation.settings import PruningSettings
 from headscope.experiments.ablation.terms import best_order, verdict_counts
 from headscope.page.svg import Styles, inline_panel
 from headscope.run.execution import Execution

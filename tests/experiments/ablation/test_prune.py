@@ -15,7 +15,6 @@ from experiments.ablation.test_ablate import one_by_one
 from headscope.core.intervals import estimate
 from headscope.errors import InputError, RunFolderError, RunStopped
 from headscope.experiments.ablation import pruning as module
-from headscope.experiments.ablation.prune import PruningSettings
 from headscope.experiments.ablation.pruned_checkpoint import (
     chosen_heads,
     note_of,
@@ -30,6 +29,7 @@ from headscope.experiments.ablation.removal_curves import (
     pruning_result,
     random,
 )
+from headscope.experiments.ablation.settings import PruningSettings
 from headscope.experiments.ablation.terms import best_order
 from headscope.model.variants import StandIn
 from headscope.run.execution import Execution

@@ -23,10 +23,10 @@ from headscope.experiments.ablation.findings import (
     smallest_told,
     verdict_finding,
 )
-from headscope.experiments.ablation.prune import PruningSettings
 from headscope.experiments.ablation.pruning import Pruning, prune_curves
 from headscope.experiments.ablation.result import tables
 from headscope.experiments.ablation.section import answers_table, scores_table
+from headscope.experiments.ablation.settings import PruningSettings
 from headscope.experiments.ablation.terms import remarks
 from headscope.report import heads
 from headscope.report.build import render

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.experiments.ablation.ablate import AblationSettings, ablate
-from headscope.experiments.importance.importance import ImportanceSettings, importance
+from headscope.experiments.ablation.ablate import ablate
+from headscope.experiments.ablation.settings import AblationSettings
+from headscope.experiments.importance.importance import importance
+from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.run.execution import Execution
 from headscope.tasks.task_model import load_for_task
 from tasks.made import MOOD, checkpoint, data

@@ -11,13 +11,13 @@ from draw.drawn import texts
 from headscope.claims.reading import Reading, run_findings
 from headscope.draw.figures import draw, pictures
 from headscope.experiments.importance import GRADIENTS, IMPORTANCE
-from headscope.experiments.importance.importance import METHODS
 from headscope.experiments.importance.section import (
     difference_finding,
     gradient_finding,
     importance_table,
     named_units,
 )
+from headscope.experiments.importance.settings import METHODS
 
 
 def test_each_head_is_a_mark_at_its_importance_and_effect(found):

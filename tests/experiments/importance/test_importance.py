@@ -16,7 +16,8 @@ from headscope.errors import HeadscopeError, InputError, ModelError, RunFolderEr
 from headscope.experiments.importance import gradients as stream
 from headscope.experiments.importance import measuring as module
 from headscope.experiments.importance.correlation import EFFECTS, correlations, effect_of
-from headscope.experiments.importance.importance import METHODS, ImportanceSettings, importance
+from headscope.experiments.importance.importance import importance
+from headscope.experiments.importance.settings import METHODS, ImportanceSettings
 from headscope.model.batch import CATEGORIES
 from headscope.model.instrument import Instrument
 from headscope.report.build import render

@@ -14,9 +14,9 @@ from headscope.claims.reading import Reading
 from headscope.corpus import TextCorpus
 from headscope.errors import CorpusError, ModelError
 from headscope.experiments.importance import IMPORTANCE
-from headscope.experiments.importance.importance import QUICK, ImportanceSettings
 from headscope.experiments.importance.measuring import importance_to_text
 from headscope.experiments.importance.section import integral_note
+from headscope.experiments.importance.settings import QUICK, ImportanceSettings
 from headscope.model.language_model import causal, load_language_model, masked
 from headscope.model.model import Model, run_network
 from headscope.run.execution import Execution

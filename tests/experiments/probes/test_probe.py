@@ -23,7 +23,8 @@ from headscope.errors import InputError
 from headscope.experiments import probes
 from headscope.experiments.probes import feature_files, resumable_training
 from headscope.experiments.probes.findings import influential_heads, root_note
-from headscope.experiments.probes.probe import PROBES, FeaturePlace, ProbeSettings, probe
+from headscope.experiments.probes.probe import probe
+from headscope.experiments.probes.settings import PROBES, FeaturePlace, ProbeSettings
 from headscope.model.model import load
 from headscope.report.build import render
 from headscope.run.execution import Execution

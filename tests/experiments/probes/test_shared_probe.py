@@ -8,7 +8,8 @@ from experiments.probes.made import VECTORS, tiny, treebank
 from headscope.errors import RunStopped
 from headscope.experiments.probes import feature_files
 from headscope.experiments.probes.feature_files import FeatureFile
-from headscope.experiments.probes.probe import ProbeSettings, probe
+from headscope.experiments.probes.probe import probe
+from headscope.experiments.probes.settings import ProbeSettings
 from headscope.run.execution import Execution
 from headscope.run.processes import TakingPart
 

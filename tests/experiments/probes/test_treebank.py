@@ -8,8 +8,8 @@ import pytest
 
 from experiments.probes.made import encoder, rows, split_of, tiny, treebank
 from headscope.errors import CorpusError, InputError
-from headscope.experiments.probes.probe import ProbeSettings
 from headscope.experiments.probes.probe_plan import read_splits
+from headscope.experiments.probes.settings import ProbeSettings
 
 
 @pytest.fixture(scope="module")

@@ -11,25 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from headscope.core.head_names import Head, head_named
-from headscope.core.options import (
-    argument,
-    keyword,
-    option,
-    required,
-    several,
-    takes,
-    whole,
-)
-from headscope.errors import InputError
-from headscope.model.request import BATCH_TOKENS, model_place
-from headscope.run.execution import Execution, Intervals
+from headscope.core.options import argument, keyword, option, required, takes, whole
+from headscope.experiments.ablation.settings import AblationSettings
+from headscope.model.request import model_place
+from headscope.run.execution import Execution
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
-    ExampleLength,
     Loading,
     TaskRequest,
     model_and_examples,
@@ -42,48 +32,6 @@ if TYPE_CHECKING:
     from headscope.tasks.task import Task
     from headscope.tasks.task_data import TaskData
     from headscope.tasks.task_model import TaskModel
-
-
-def group_named(text: str) -> tuple[Head, ...]:
-    """`4-1+2-12` as ((3, 0), (1, 11)); InputError for what is no head."""
-    return tuple(map(head_named, text.split("+")))
-
-
-class AblationSettings(Intervals, ExampleLength, heading="What is switched off"):
-    """Settings of an ablation."""
-
-    replacement: Literal["uniform", "zero", "mean"] = option(
-        "What a head gives instead: even attention, nothing, or its mean output.", "uniform"
-    )
-    groups: tuple[tuple[Head | str, ...], ...] = several(
-        "A group of heads to be off together, say 4-1+2-12 or, from 0, 3.0+1.11; repeatable.",
-        names="--together",
-        reads=group_named,
-        metavar="HEADS",
-        python="Each is ((layer, head), …) from 0, by the model's own numbers of layers, or "
-        'names: ("L4H1", "1.11").',
-    )
-    pairs: int = option(
-        "Also every two of the N heads that matter most alone.",
-        0,
-        least=0,
-        metavar="N",
-        shown=False,
-    )
-    batch_tokens: int = option(
-        "Tokens of a forward pass at most, all variants included.",
-        BATCH_TOKENS,
-        least=1,
-        heading="How to run",
-    )
-
-    def __post_init__(self) -> None:
-        """Raise InputError for one pair, or a group without heads."""
-        super().__post_init__()
-        if self.pairs == 1:
-            raise InputError("found pairs=1; wanted 0 or at least 2 pairs")
-        if any(not group for group in self.groups):
-            raise InputError("found a group without heads; wanted one head or more in each")
 
 
 class AblateRequest(AblationSettings, Loading, TaskRequest, kw_only=False, heading="The task"):

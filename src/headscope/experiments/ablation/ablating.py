@@ -12,10 +12,10 @@ from headscope.core.head_names import head_named
 from headscope.core.progress import begin
 from headscope.core.results import layer_place, printable
 from headscope.corpus.packing import batches
-from headscope.experiments.ablation.ablate import AblationSettings
 from headscope.experiments.ablation.effects import Answers, effects
 from headscope.experiments.ablation.findings import most_moved
 from headscope.experiments.ablation.result import ablation_result
+from headscope.experiments.ablation.settings import AblationSettings
 from headscope.model import variants
 from headscope.model.linears import linears
 from headscope.model.request import BATCH_TOKENS

@@ -13,12 +13,9 @@ from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headscope.core.accumulators import Float64
 from headscope.core.display import Displayed
-from headscope.core.head_names import Head, first
 from headscope.core.options import (
     argument,
-    comma_separated,
     keyword,
     option,
     required,
@@ -26,13 +23,12 @@ from headscope.core.options import (
     whole,
 )
 from headscope.core.whole_file import held
-from headscope.errors import CorpusError, InputError
-from headscope.model.request import BATCH_TOKENS, model_place
-from headscope.run.execution import Execution, Intervals
+from headscope.experiments.ablation.settings import PruningSettings
+from headscope.model.request import model_place
+from headscope.run.execution import Execution
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
-    ExampleLength,
     Loading,
     TaskRequest,
     examples_of,
@@ -40,117 +36,10 @@ from headscope.tasks.task_request import (
 )
 
 if TYPE_CHECKING:
-    import xarray as xr
-
-    from headscope.model.model import Shape
     from headscope.model.variants import Head
     from headscope.run.store import Run
     from headscope.tasks.task import Task
     from headscope.tasks.task_data import TaskData
-
-
-ORDERS = ("greedy", "alone", "given", "random")
-
-
-class PruningSettings(Intervals, ExampleLength, heading="Which heads go"):
-    """Settings of a pruning."""
-
-    orders: tuple[str, ...] = option(
-        "Orders of removal, comma-separated.",
-        ("greedy", "alone", "random"),
-        reads=comma_separated,
-        python="Some of greedy, alone, given and random.",
-    )
-    allowance: float = option("Points of the score that may be lost.", 0.5)
-    remove: int | None = option("Remove N heads, whatever it costs.", least=0, metavar="N")
-    step: int | None = option("Heads from one point of a curve to the next.", least=1)
-    draws: int = option(
-        "Number of random orders.", 3, least=1, heading="How sure", before="replicates"
-    )
-    batch_tokens: int = option(
-        "Tokens of a forward pass at most.", BATCH_TOKENS, least=1, heading="How to run"
-    )
-
-    def __post_init__(self) -> None:
-        """Raise InputError for orders or numbers that cannot be."""
-        super().__post_init__()
-        unknown = [name for name in self.orders if name not in ORDERS]
-        if unknown or not set(self.orders) - {"random"}:
-            raise InputError(
-                f"orders are {', '.join(self.orders) or 'none'}; wanted some of "
-                f"{', '.join(ORDERS)}, and not random alone"
-            )
-        if self.allowance < 0:
-            raise InputError(f"found allowance={self.allowance}; wanted at least 0")
-
-
-CHOOSE = 256  # examples
-
-
-def chosen_by(
-    scoring: TaskData,
-    request: TaskRequest,
-    *,
-    choose: int | None,
-    split: str | None,
-    file: str | Path | None,
-    seed: int,
-    here: bool,
-) -> tuple[TaskData, tuple[str, ...]]:
-    """The examples by which heads are chosen; the scored examples if no others are named.
-
-    choose  how many at most; None: CHOOSE, at most the limit of those that are scored
-    here    the scored ones were read before: nobody knows where there are others
-    """
-    most = choose or max(2, min(CHOOSE, request.limit or CHOOSE))
-    same = "heads were chosen by the examples that are scored"
-    if here and file is None:
-        return scoring, (same,)
-    where = TaskRequest(
-        data=file or request.data, split=split or "train", columns=request.columns, limit=most
-    )
-    try:
-        choosing = examples_of(scoring.task, where, seed=seed)
-    except (InputError, CorpusError):
-        if split is not None or file is not None:
-            raise
-        return scoring, (f"no train split: {same}",)
-    if choosing.rows_sha256 == scoring.rows_sha256:
-        return scoring, (same,)
-    return choosing, choosing.notes
-
-
-def importance_of(
-    source: Run | str | Path | None, variant: str | None
-) -> tuple[xr.DataArray | None, str]:
-    """Importance [layer, head] from a run of `importance`, and its name."""
-    if source is None:
-        return None, "given"
-    from headscope.run.store import Run, open_run
-
-    run = source if isinstance(source, Run) else open_run(source)
-    if "importance" not in run:
-        raise InputError(f"{source} holds {', '.join(run)}; wanted a run of `headscope importance`")
-    values = run["importance"]["head_importance"]
-    names = [str(name) for name in values["variant"].values]
-    name = variant or names[0]
-    if name not in names:
-        raise InputError(f"no importance {name!r} in that run; there are {', '.join(names)}")
-    return values.sel(variant=name).transpose("layer", "head"), name
-
-
-def checked_layers(importance: xr.DataArray | None, shape: Shape) -> Float64 | None:
-    """The importance [layer, head]; InputError if its layers are not the model's."""
-    if importance is None:
-        return None
-    layers = importance["layer"].values.tolist()
-    own = [shape.number(place) for place in range(shape.layers)]
-    if len(layers) == len(own) and layers != own:
-        theirs, ours = (", ".join(str(n + first()) for n in some) for some in (layers, own))
-        raise InputError(
-            f"the importance is of the layers {theirs}; wanted {ours}: that of the same model"
-        )
-    return importance.values
 
 
 class PruneRequest(Loading, PruningSettings, TaskRequest, kw_only=False, heading="The task"):
@@ -236,6 +125,7 @@ def prune(request: PruneRequest) -> Pruned:
 
     Raises InputError and its kinds before anything is computed.
     """
+    from headscope.experiments.ablation.choosing import checked_layers, chosen_by, importance_of
     from headscope.run.store import RunFolder
 
     settings, load = PruningSettings.of(request), Loading.of(request)

@@ -20,8 +20,8 @@ from headscope.core.progress import begin
 from headscope.errors import InputError
 from headscope.experiments.ablation import pruned_checkpoint as checkpoint
 from headscope.experiments.ablation import removal_curves
-from headscope.experiments.ablation.prune import ORDERS, PruningSettings
 from headscope.experiments.ablation.removal_curves import Curves, Pruner
+from headscope.experiments.ablation.settings import ORDERS, PruningSettings
 from headscope.experiments.ablation.terms import RANDOM
 from headscope.model.variant_answers import choose_way
 from headscope.model.variants import Head, StandIn, single_heads

@@ -16,7 +16,6 @@ from headscope.core.progress import phase
 from headscope.corpus import CorpusLike, corpus_of, demo_corpus
 from headscope.corpus.document import Example
 from headscope.experiments.circuits import head_scores
-from headscope.experiments.circuits.circuits import FEWEST, CircuitSettings
 from headscope.experiments.circuits.direct_logits import direct_logits, prompt_set
 from headscope.experiments.circuits.head_scores import PatternScores
 from headscope.experiments.circuits.made_inputs import (
@@ -31,6 +30,7 @@ from headscope.experiments.circuits.prompts import PromptSet
 from headscope.experiments.circuits.readout import decoder_of
 from headscope.experiments.circuits.result import circuits_result
 from headscope.experiments.circuits.retrieval import Needles, needles, retrieved, written
+from headscope.experiments.circuits.settings import FEWEST, CircuitSettings
 from headscope.experiments.circuits.switched_off import (
     SEQUENCES,
     best_heads,

@@ -25,8 +25,8 @@ from torch import nn
 from headscope.claims.head_labels import with_label
 from headscope.core.whole_file import held, write_whole
 from headscope.errors import InputError, ModelError
-from headscope.experiments.circuits.circuits import FEWEST
 from headscope.experiments.circuits.claims import RETRIEVED
+from headscope.experiments.circuits.settings import FEWEST
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.families.sites import find_sites
 from headscope.model.model import Model, evaluating, forward

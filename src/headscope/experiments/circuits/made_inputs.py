@@ -20,7 +20,7 @@ from headscope.core.accumulators import Ints, generator
 from headscope.corpus.document import Example
 from headscope.corpus.packing import padded_length
 from headscope.errors import InputError
-from headscope.experiments.circuits.circuits import check_size
+from headscope.experiments.circuits.settings import check_size
 from headscope.model.model import Model
 
 

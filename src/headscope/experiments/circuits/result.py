@@ -23,9 +23,9 @@ from headscope.core.intervals import (
     stretch,
 )
 from headscope.core.results import Variable, labelled, tabled
-from headscope.experiments.circuits.circuits import FEWEST
 from headscope.experiments.circuits.made_inputs import Ordinals, Repeats
 from headscope.experiments.circuits.retrieval import ANSWERED, WINDOWS, Needles
+from headscope.experiments.circuits.settings import FEWEST
 
 PATTERNS, WAYS = ("previous_token", "duplicate_token", "induction"), ("query", "key", "value")
 OF_RUNS = ("hits", "attention", "qr_score", "locos", "streaming", "step_hits")

@@ -24,12 +24,12 @@ from headscope.corpus import Corpus
 from headscope.corpus.document import Example
 from headscope.corpus.packing import padded_length
 from headscope.errors import InputError
-from headscope.experiments.circuits.circuits import FEWEST
 from headscope.experiments.circuits.made_inputs import (
     example_of,
     opening_token,
     plain_tokens,
 )
+from headscope.experiments.circuits.settings import FEWEST
 from headscope.model.batch import to_float64
 from headscope.model.checkpoint import quietly
 from headscope.model.instrument import Instrument, Observer

@@ -26,8 +26,8 @@ from headscope.core.results import json_number
 from headscope.core.whole_file import held, put_folder, replaceable, told
 from headscope.errors import InputError, RunFolderError, RunStopped
 from headscope.experiments.finetune import training
-from headscope.experiments.finetune.finetune import Progress, TrainingSchedule
 from headscope.experiments.finetune.optimization import norm, parts_of, rates, relative_change
+from headscope.experiments.finetune.settings import Progress, TrainingSchedule
 from headscope.experiments.finetune.training import last_state
 from headscope.model.checkpoint import quietly
 from headscope.model.placement import refuse_spread

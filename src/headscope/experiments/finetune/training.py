@@ -23,7 +23,7 @@ from headscope.core.accumulators import Float64
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError
 from headscope.experiments.finetune import optimization
-from headscope.experiments.finetune.finetune import Progress, TrainingSchedule
+from headscope.experiments.finetune.settings import Progress, TrainingSchedule
 from headscope.model.batch import Batch
 from headscope.model.checkpoint import quietly
 from headscope.tasks.predict import EncodedTask

@@ -19,7 +19,7 @@ from headscope.experiments.importance import result
 from headscope.experiments.importance.attribution import Grown, attributions
 from headscope.experiments.importance.correlation import Effect, correlations, effect_of
 from headscope.experiments.importance.gradients import following, frozen
-from headscope.experiments.importance.importance import METHODS, QUICK, ImportanceSettings
+from headscope.experiments.importance.settings import METHODS, QUICK, ImportanceSettings
 from headscope.experiments.importance.task_loss import Objective, TaskLoss
 from headscope.model import language_model as objectives
 from headscope.model.batch import Batch, to_float64

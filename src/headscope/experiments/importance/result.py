@@ -17,7 +17,7 @@ from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
 from headscope.experiments.importance.gradients import LayerGradient, Streaming, frozen
-from headscope.experiments.importance.importance import CLARK, HAO, OURS, SOURCES
+from headscope.experiments.importance.settings import CLARK, HAO, OURS, SOURCES
 from headscope.experiments.importance.task_loss import Objective
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import CATEGORIES, Batch, to_float64

@@ -24,8 +24,8 @@ from headscope.core.whole_file import held, write_whole
 from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
 from headscope.experiments.probes import word_features
-from headscope.experiments.probes.probe import FeaturePlace
 from headscope.experiments.probes.probe_plan import ProbePlan
+from headscope.experiments.probes.settings import FeaturePlace
 from headscope.experiments.probes.trees import TreebankSplit
 from headscope.experiments.probes.word_features import Features, Shape
 from headscope.model.linears import linears

@@ -18,9 +18,9 @@ from torch import nn
 from headscope.core.accumulators import Ints, generator
 from headscope.experiments.probes import trees
 from headscope.experiments.probes.feature_files import FeatureFolder
-from headscope.experiments.probes.probe import NEED_WORDS
 from headscope.experiments.probes.probe_plan import NETWORK, ProbePlan, ProbeTraining
 from headscope.experiments.probes.resumable_training import ProbeSchedule, drawn_with, train
+from headscope.experiments.probes.settings import NEED_WORDS
 from headscope.run.shard_files import State
 
 HIDDEN = 256  # of the probe on distances

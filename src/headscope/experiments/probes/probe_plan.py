@@ -12,7 +12,7 @@ from headscope.core.results import layer_place
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.encoder import Encoder
 from headscope.errors import CorpusError, InputError
-from headscope.experiments.probes.probe import TRAINED, ProbeSettings
+from headscope.experiments.probes.settings import TRAINED, ProbeSettings
 from headscope.experiments.probes.trees import TreebankSplit, read_split
 from headscope.experiments.probes.word_vectors import WordVectors
 from headscope.model.model import Model, file_sha256

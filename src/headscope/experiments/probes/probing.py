@@ -18,9 +18,9 @@ from headscope.errors import InputError
 from headscope.experiments.probes import feature_files, probe_plan
 from headscope.experiments.probes.feature_files import FeatureFolder
 from headscope.experiments.probes.pair_probes import head_spread, right_branching, trial
-from headscope.experiments.probes.probe import FeaturePlace, ProbeSettings
 from headscope.experiments.probes.probe_plan import ProbePlan, ProbeTraining
 from headscope.experiments.probes.result import probe_result
+from headscope.experiments.probes.settings import FeaturePlace, ProbeSettings
 from headscope.experiments.probes.structural import HiddenStates, structural_scores
 from headscope.experiments.probes.word_vectors import read_vectors
 from headscope.model.model import Model

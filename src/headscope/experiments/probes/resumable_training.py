@@ -20,7 +20,7 @@ from torch import nn
 from headscope.core.accumulators import generator
 from headscope.core.whole_file import write_whole
 from headscope.errors import HeadscopeError
-from headscope.experiments.probes.probe import PATIENCE
+from headscope.experiments.probes.settings import PATIENCE
 
 SAVE_SECONDS = 30.0
 BETTER = 1e-4  # the loss on dev must fall by so much to count (Hewitt and Manning's code)

@@ -1,0 +1,74 @@
+"""Settings of circuits."""
+
+from __future__ import annotations
+
+from headscope.core.options import flag, option
+from headscope.errors import InputError
+from headscope.run.execution import Intervals
+
+FEWEST = 10  # inputs, or ordinals: of fewer nothing is said of a head
+LEAST_LENGTH = 4  # tokens that come twice
+
+
+def check_size(sequences: int, length: int) -> None:
+    """Raises InputError for too few sequences, or too short a half, to say anything."""
+    if sequences < FEWEST or length < LEAST_LENGTH:
+        raise InputError(
+            f"found {sequences} sequences with halves of {length} tokens; wanted {FEWEST} or more, "
+            f"of {LEAST_LENGTH} or more"
+        )
+
+
+class CircuitSettings(Intervals):
+    """Settings of a run of circuits."""
+
+    sequences: int = option(
+        "Made inputs of random tokens, with a repeat and without.",
+        100,
+        least=1,
+        heading="What to compute",
+    )
+    length: int = option("Tokens that come twice.", 50, least=1)
+    needles: int = option("Haystacks with a needle.", 20, least=1)
+    haystack: int | None = option(
+        "Tokens of each, 512 by default; 0 for none.",
+        least=0,
+        python="None where the model takes less.",
+    )
+    steps: int = option(
+        "Also let the model write an answer of so many tokens at most, and count its steps as Wu "
+        "et al. do; 50 there, 0 for none.",
+        0,
+        least=0,
+    )
+    successors: bool = flag("Which heads count on.", True, off="Leave out which heads count on.")
+    composition: bool = flag(
+        "Which heads read which: slow in models of thousands of heads.",
+        True,
+        off="Leave out which heads read which.",
+    )
+    prompts: str = option(
+        "Which heads write and carry the answers of prompts: ioi, greater-than, antonyms, "
+        "capitals, or a table with the columns prompt, answer, wrong, corrupted.",
+        "",
+        metavar="NAME|FILE",
+    )
+    pairs: int = option("Prompts of a made set at most.", 32, least=1)
+    views: int = option("Prompts that a page shows head by head, at most; 0 for none.", 4, least=0)
+    switch_off: int = option(
+        "Switch so many heads off, the best of each kind, beside as many random ones: what it "
+        "costs on random tokens that come again.",
+        0,
+        least=0,
+        metavar="N",
+    )
+    batch_tokens: int = option(
+        "Tokens of a forward pass, about.", 1024, least=1, heading="How to run"
+    )
+    replicates: int = option("Groups of sequences at most, for intervals.", 200, least=0)
+    seed: int = option("Seed of all that is made.", 0, least=0)
+
+    def __post_init__(self) -> None:
+        """Raise InputError for numbers that cannot be."""
+        super().__post_init__()
+        check_size(self.sequences, self.length)
