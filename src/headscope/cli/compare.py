@@ -129,7 +129,7 @@ def _summary(run: Run) -> dict[str, Any]:
 def _compared(run: Run, progress: ProgressBar, notes: list[str]) -> Iterator[str]:
     from headscope.claims.reading import run_findings
     from headscope.core.results import counted
-    from headscope.experiments.comparison.label_changes import control_words
+    from headscope.experiments.comparison.findings import control_words
 
     base, model, counts = (run.manifest[key] for key in ("base", "model", "counts"))
     yield (

@@ -14,7 +14,7 @@ from headscope.claims.reading import Reading, run_findings
 from headscope.core.results import derived_once
 from headscope.experiments.comparison import SIMILARITY
 from headscope.experiments.comparison.compare import compare
-from headscope.experiments.comparison.label_changes import (
+from headscope.experiments.comparison.findings import (
     control_words,
     label_changes,
     labels_finding,

@@ -56,8 +56,8 @@ SIMILARITY = Question(
         PicturePlan(
             name="similarity",
             title="How alike the heads of both models are",
-            panels="figure:panels",
-            caption="figure:caption",
+            panels="section:panels",
+            caption="section:caption",
             heading="Which heads changed?",
             chapter="findings",
             text="A map is a vector of weights: the cosine says how much of its direction is left. "
@@ -68,8 +68,8 @@ SIMILARITY = Question(
         PicturePlan(
             name="training",
             title="Did the layers change that learned most?",
-            panels="figure:training_panels",
-            caption="figure:training_caption",
+            panels="section:training_panels",
+            caption="section:training_caption",
             id="training",
             heading="Did those layers change that learned most?",
             chapter="findings",
@@ -83,8 +83,8 @@ SIMILARITY = Question(
         PicturePlan(
             name="change",
             title="What heads do otherwise",
-            panels="figure:change_panels",
-            caption="figure:change_caption",
+            panels="section:change_panels",
+            caption="section:change_caption",
             id="change",
             heading="What do heads do otherwise?",
             chapter="findings",
@@ -95,8 +95,8 @@ SIMILARITY = Question(
         PicturePlan(
             name="words_change",
             title="Do heads look at other words?",
-            panels="figure:words_panels",
-            caption="figure:words_caption",
+            panels="section:words_panels",
+            caption="section:words_caption",
             id="words-change",
             chapter="findings",
             text="Fine-tuning for a task that asks about language might make heads look at what "
@@ -118,7 +118,7 @@ SIMILARITY = Question(
     labels=SIMILARITY_LABELS,
     tables="change:comparison_tables",
     findings=("findings:findings",),
-    remarks="label_changes:remarks",
+    remarks="findings:remarks",
     shown={"first": ("map_change",)},
 )
 

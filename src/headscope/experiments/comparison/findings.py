@@ -1,15 +1,32 @@
 """Sentences on what differs between two models, with numbers.
 
 Do the last layers change most; is it those that learned most; do heads look at other words
-afterwards?
+afterwards; which labels do they gain or lose?
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
 
+from headscope.claims.claim import Claim
+from headscope.claims.control import base_run, controls
+from headscope.claims.head_labels import (
+    all_claims,
+    head_labels,
+    label_rules,
+)
+from headscope.claims.headline import (
+    AGAINST,
+    asked_for_labels,
+    asked_words,
+    headline,
+    labelled_heads,
+    looks_untrained,
+    unclaimed_words,
+)
 from headscope.claims.reading import Reading, run_findings
 from headscope.claims.verdict import SIGNIFICANT, differs
 from headscope.core import head_names
@@ -17,6 +34,7 @@ from headscope.core.intervals import Estimate
 from headscope.core.results import (
     at,
     counted,
+    derived,
     documents,
     estimate,
     group,
@@ -30,7 +48,6 @@ from headscope.core.results import (
 )
 from headscope.core.wording import decimals, fixed, number, with_ends
 from headscope.experiments.comparison import SIMILARITY
-from headscope.experiments.comparison.label_changes import both_untrained, labels_finding
 
 LAST = 2
 WORDS = {
@@ -184,6 +201,84 @@ def words_finding(run: Reading) -> str:
         "Attention to kinds of words, change in percentage points, mean over all heads: "
         f"{'; '.join(sentences)}.{tail}"
     )
+
+
+# --- labels that heads gain or lose from the first model to the second -----------------------
+
+
+@derived
+def label_changes(tree: xr.DataTree) -> dict[str, list[Claim]]:
+    """Labels that are lost, and labels that are gained; none without a control.
+
+    Labels of both are held against the same networks without training. A label that one model lacks
+    is gained or lost only if that model's interval lies wholly below: numbers on both sides of a
+    threshold may be the same. Where no such claim is made its number is ordinary, unless claims of
+    the kind ask for more (`LabelRule.asks`): then nothing is said.
+    """
+    if not controls(tree):
+        return {}
+    base = base_run(tree)
+    return {"lost": _lacking(tree, base), "gained": _lacking(base, tree)}
+
+
+def remarks(tree: xr.DataTree) -> list[list[str]]:
+    """[unit] the labels that each head loses and gains, in words."""
+    layers, heads = shape(tree)
+    words: list[list[str]] = [[] for _ in range(layers * heads)]
+    for how, claims in label_changes(tree).items():
+        for one in claims:
+            words[one.layer * heads + one.head].append(f"{how}: {one.label}")
+    return words
+
+
+def labels_finding(run: Reading) -> str:
+    """Labels that are lost and gained, by number of heads; '' where the data allow no sentence."""
+    parts = []
+    for claims in label_changes(run.tree).values() if not unclaimed_words(run.tree) else ():
+        names = Counter(one.name for one in claims).most_common()
+        counts = "; ".join(f"{name}, {many} head{'s' * (many > 1)}" for name, many in names)
+        parts.append(f"{len(claims)}{f' ({counts})' * bool(counts)}")
+    return f"Labels that heads surely lose: {'; that they gain: '.join(parts)}." if parts else ""
+
+
+def both_untrained(tree: xr.DataTree) -> bool:
+    """Whether hardly any head of either model stands out, by questions that could show it."""
+    return looks_untrained(tree) and looks_untrained(base_run(tree))
+
+
+def control_words(tree: xr.DataTree) -> str:
+    """The `headline` of both models; '' where no labels were asked for."""
+    if not asked_for_labels(tree):
+        return ""
+    if not controls(tree) or unclaimed_words(tree):
+        return headline(tree)
+    one, other = (
+        f"{labelled_heads(run)[0]} of {title_name(str(run.attrs['model']))}"
+        for run in (base_run(tree), tree)
+    )
+    silent = " Both look untrained: nothing is said of how they differ." * both_untrained(tree)
+    return (
+        f"Of {labelled_heads(tree)[1]} heads each, by {asked_words(tree)}, {one} and {other} "
+        f"stand out {AGAINST}.{silent}"
+    )
+
+
+def _lacking(run: xr.DataTree, other: xr.DataTree) -> list[Claim]:
+    """Labels of another run whose claims clearly fail in this run, in the order of heads."""
+    own = {_said(claim): claim for claim in all_claims(run)}
+    has = {_said(label) for one in head_labels(run).values() for label in one.labels}
+    rules = label_rules()
+
+    def lacks(label: Claim) -> bool:
+        same = own.get(_said(label))
+        below = not rules[label.kind].asks if same is None else same.high < label.low
+        return below and _said(label) not in has
+
+    return [label for one in head_labels(other).values() for label in one.labels if lacks(label)]
+
+
+def _said(claim: Claim) -> tuple[int, int, str, str]:
+    return claim.layer, claim.head, claim.kind, claim.name
 
 
 # --- words of figures and tables --------------------------------------------------------------
