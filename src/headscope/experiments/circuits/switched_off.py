@@ -68,7 +68,12 @@ def switch_off(
     own = language_model(model).model
     made = repeats(own, sequences=sequences, length=length, seed=seed, held_out=True)
     sets = {name: sorted(set(heads)) for name, heads in sets.items()}
-    check(map(frozenset, sets.values()), layers=own.shape.layers, heads=own.shape.heads)
+    check(
+        map(frozenset, sets.values()),
+        own.shape.names,
+        layers=own.shape.layers,
+        heads=own.shape.heads,
+    )
     for heads in sets.values():
         refuse_many(len(heads), own.shape, least=1)
     losses = losses_off(own, made, sets, seed=seed, batch_tokens=batch_tokens)

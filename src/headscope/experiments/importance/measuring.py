@@ -204,7 +204,8 @@ class ImportanceRun:
     def _gradients(self, batch: Batch, places: Sequence[int]) -> State:
         shape, network = self.model.shape, self.model.network
         gather = result.GradientSums(batch, layers=shape.layers, heads=shape.heads)
-        with following(network, gather) as stream, self.objective.asking(network, places):
+        reading = following(network, gather, shape.names)
+        with reading as stream, self.objective.asking(network, places):
             answer: Any = run_network(network, *batch.inputs)
             losses = self.objective.losses(answer.logits, places)
             bad = np.flatnonzero(~np.isfinite(to_float64(losses)))
