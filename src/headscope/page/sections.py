@@ -158,7 +158,7 @@ def sections_of(question: Question) -> list[SectionPlan]:
             text=one.text,
             pictures=(one.name,) * bool(one.panels),
             tables=tuple(read_by(question, table) for table in one.tables),
-            chapter=one.chapter,
+            chapter=FINDINGS if question.opening else "",
             absent=one.absent,
             finding=read_by(question, one.finding) if one.finding else None,
         )
