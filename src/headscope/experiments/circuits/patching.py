@@ -247,37 +247,26 @@ def _attribution(
     other: AskedBatch,
 ) -> Float64:
     """[example, layer, head] (z_clean - z_other) · ∂m/∂z at the other prompt: one backward pass."""
-    kept = []
+    kept: list[list[torch.Tensor]] = []  # of each prompt, by layer: [example, head, query, dim]
+
+    def keep(call: AttentionCall) -> None:
+        call.mixed = call.mix()
+        if torch.is_grad_enabled() and not call.mixed.requires_grad:
+            call.mixed.requires_grad_()
+        kept[-1].append(call.mixed)
+
     for one, mode in ((clean, torch.no_grad()), (other, torch.enable_grad())):
-        mixtures = _KeptMixtures()
+        kept.append(list[torch.Tensor]())
         with (
             mode,
             frozen(network),
-            listening(network, mixtures, alone=True),
+            listening(network, keep, alone=True),
             objective.asking(network, one.places),
         ):
             logits = run_network(network, *one.batch.inputs).logits
-        kept.append(mixtures.kept)
     with torch.enable_grad():
         total = differences(prompts, other.places, logits[None]).sum()
         slopes = torch.autograd.grad(total, kept[1])
     with torch.no_grad():
         worth = [((a - b) * g).sum((2, 3)) for a, b, g in zip(*kept, slopes, strict=True)]
     return to_float64(torch.stack(worth, 1))
-
-
-class _KeptMixtures:
-    """A listener that keeps every layer's mixtures as part of the graph of gradients."""
-
-    def __init__(self) -> None:
-        self.kept: list[torch.Tensor] = []  # [example, head, query, dim]
-
-    def before(self, call: AttentionCall) -> None:
-        """Keep the layer's mixtures."""
-        call.mixed = call.mix()
-        if torch.is_grad_enabled() and not call.mixed.requires_grad:
-            call.mixed.requires_grad_()
-        self.kept.append(call.mixed)
-
-    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
-        """Does nothing."""
