@@ -24,12 +24,10 @@ import xarray as xr
 from transformers import PreTrainedModel
 
 from headscope.claims.terms import NANDA, WANG
-from headscope.core.accumulators import REPLICATES, Float64, left_out, ratio
+from headscope.core.accumulators import REPLICATES, Float64, left_out, means_over
 from headscope.core.intervals import (
     estimate_correlation,
-    moves_of,
     spearman_over_units,
-    standard_error,
 )
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
@@ -156,11 +154,10 @@ def _variables(
 
 def q_of(items: Sequence[str], changes: Float64, *, replicates: int = REPLICATES) -> Float64:
     """[layer, head] adjusted p-values of a mean change [prompt, layer, head]; NaN for few items."""
-    kept = left_out(items, replicates=replicates)
-    draws = ratio(np.tensordot(kept, changes, (0, 0)), kept.sum(0)[:, None, None])
+    draws = means_over(left_out(items, replicates=replicates), changes)
     if len(set(items)) < FEWEST_ITEMS:
         return np.full(draws[0].shape, np.nan)
-    p = two_sided(draws[0], *standard_error(moves_of(draws), twice=True))
+    p = two_sided(draws)
     return corrected(p.ravel()).reshape(p.shape)
 
 
