@@ -26,7 +26,7 @@ from headscope.core.whole_file import held
 from headscope.errors import CorpusError, InputError
 from headscope.experiments.ablation.settings import PruningSettings
 from headscope.model.request import model_place
-from headscope.run.execution import Execution
+from headscope.run.execution import Execution, check_run_folder
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -200,15 +200,12 @@ def prune(request: PruneRequest) -> Pruned:
 
     Raises InputError and its kinds before anything is computed.
     """
-    from headscope.run.store import RunFolder
-
     settings, load = PruningSettings.of(request), Loading.of(request)
     if request.importance is not None and "given" not in settings.orders:
         settings = replace(settings, orders=(*settings.orders, "given"))
     folder, seed = Path(request.output), settings.seed
     importance, name = importance_of(request.importance, request.variant)
-    if request.run is not None:
-        RunFolder(request.run).check()
+    check_run_folder(request.run)
     examples = TaskRequest.of(request)
     scoring = examples_of(
         request.task, examples, seed=seed, checkpoint=request.model, revision=load.revision

@@ -67,7 +67,7 @@ class Streaming(Reversible):
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(torch.enable_grad())
         stack.enter_context(frozen(self.network))
-        stack.enter_context(listening(self.network, self, alone=True))
+        stack.enter_context(listening(self.network, self.before, alone=True))
 
     def _forget(self) -> None:
         self._first = None
@@ -126,9 +126,6 @@ class Streaming(Reversible):
             call.mixed = call.mix()
         call.mixed.requires_grad_()
         self._first = call
-
-    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
-        """Does nothing."""
 
 
 class _Attend(torch.autograd.Function):
