@@ -201,11 +201,11 @@ def check_question(question: Question) -> None:
             raise InputError(f"{who}: its rule {kind!r} is {rule!r:.60}; wanted a LabelRule")
         if rule.variable and rule.variable not in terms:
             raise InputError(
-                f"{who}: its claim {kind!r} rests on a variable {rule.variable!r} that is none of "
-                f"its own ({', '.join(terms) or 'it explains no variable in its terms'})"
+                f"{who}: its claim {kind!r} rests on a variable {rule.variable!r}, which it does "
+                f"not have ({', '.join(terms) or 'it explains no variable in its terms'})"
             )
     if question.part("claims") and not rules:
-        raise InputError(f"{who}: it makes claims and has no rule by which they become labels")
+        raise InputError(f"{who}: it makes claims but has no rule for labels")
 
 
 _REGISTERED: dict[str, Question] = {}  # in this process, by hand

@@ -113,7 +113,8 @@ def _asked(options: _CompareOptions) -> tuple[Corpus | None, TaskData | None]:
         raise InputError(f"found --data {options.task.data} and no task; give --task NAME too")
     if not options.corpus.named:
         raise CorpusError(
-            "nothing to compare them on; give the examples of a task (--task rte --data FOLDER), "
+            "no inputs to compare the models on; give the examples of a task (--task rte --data "
+            "FOLDER), "
             "or one or more of --text, --treebank, --coref, --segments FILE, --frames DIR, --demo"
         )
     return asked_corpus(options), None

@@ -64,7 +64,7 @@ def train_command(options: _TrainOptions) -> None:
     from headscope.experiments.map_classifier.annotation_session import Session
 
     if options.without_bundled and not options.sessions:
-        raise click.UsageError("--without-bundled leaves nothing to learn from; give --labels")
+        raise click.UsageError("--without-bundled leaves no maps to train on; give --labels")
     sessions = [Session(folder) for folder in options.sessions]
     from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
 

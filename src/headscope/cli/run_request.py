@@ -70,7 +70,7 @@ def analysis_options(
         takers = [asked.name for asked in measured_questions() if name in asked.options]
         if not set(takers) & set(names):
             raise InputError(
-                f"found --{name} {value}, and no analysis that has it is run; add "
+                f"found --{name} {value}, but no requested analysis has this option; add "
                 f"{' or '.join(takers)} to --analyses"
             )
         for analysis in filter(takers.__contains__, names):

@@ -116,13 +116,13 @@ def _check(command: Sequence[str], tasks: int) -> None:
         found = repr(command[0]) if command else "no command"
         raise InputError(f"found {found}; wanted headscope slurm {'|'.join(DIVIDED)} MODEL ...")
     if strange := [word for word in command if not word.isprintable()]:
-        raise InputError(f"found {strange[0]!r}; wanted arguments of one line that can be printed")
+        raise InputError(f"found {strange[0]!r}; wanted printable arguments without line breaks")
     module = import_module(f"headscope.cli.{command[0]}")
     asked_command: click.Command = getattr(module, f"{command[0]}_command")
     with asked_command.make_context(command[0], [*command[1:]]) as context:
         asked = context.params
     if asked["shard"] is not None:
-        raise InputError("found --shard; leave it out: each task is given its own")
+        raise InputError("found --shard; leave it out: each task gets its own")
     check_shard((1, tasks), workers=asked.get("workers", 1), overwrite=asked["overwrite"])
 
 

@@ -92,7 +92,7 @@ class TokenLoss:
         right = torch.from_numpy(np.concatenate([self.right[at] for at in places]))
         if logits.shape[:-1] != right.shape:
             raise ModelError(
-                f"the language-model head gave {tuple(logits.shape)} for {len(right)} asked "
+                f"the language-model head gave {tuple(logits.shape)} for {len(right)} requested "
                 "places; please report this model"
             )
         rows = torch.split(logits, ROWS), torch.split(right.to(logits.device), ROWS)
@@ -230,6 +230,6 @@ def _told(
 ) -> AskedTokens:
     if not shown:
         raise CorpusError(
-            f"found {len(examples)} inputs, in none of which a token can be asked; wanted text"
+            f"found {len(examples)} inputs, none with a token to predict; wanted text"
         )
     return AskedTokens(shown, TokenLoss(name, places_of, right), len(examples) - len(shown))

@@ -34,7 +34,7 @@ def run_again(view: LayerView, *, example: int, values: torch.Tensor) -> torch.T
     inputs = view.given
     if inputs is None:
         raise ModelError(
-            f"{view.site.path} cannot be run again: what its layer was given is not known for this "
+            f"{view.site.path} cannot be run again: the inputs of its layer are unknown for this "
             "family; wanted a family on transformers' attention registry"
         )
     copies, examples = len(values), len(view.attention)

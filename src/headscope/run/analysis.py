@@ -213,15 +213,16 @@ class Analysis:
         """Replace the state by a saved one; raises HeadscopeError for a state of another run."""
         if unknown := sorted(set(state) - set(self.accumulators)):
             raise HeadscopeError(
-                f"{self.name} keeps no {', '.join(unknown)}; the saved state is of another run"
+                f"{self.name} has no sums {', '.join(unknown)}; the saved state belongs to "
+                "another run"
             )
         for name, accumulator in self.accumulators.items():
             array = accumulator.array
             if name not in state or state[name].shape != array.shape:
                 shape = state[name].shape if name in state else "nothing"
                 raise HeadscopeError(
-                    f"{self.name}.{name}: found {shape}, wanted {array.shape}; "
-                    "the saved state is of another run"
+                    f"{self.name}.{name}: found {shape}, wanted {array.shape}; the saved state "
+                    "belongs to another run"
                 )
             array[...] = state[name]
 

@@ -144,8 +144,8 @@ class Reader:
         behind = f", from {where} on," if len(self.partitions) > 1 else ""
         return CorpusError(
             f"the corpus has changed since this run was planned: documents {shard.first + 1} to "
-            f"{shard.first + shard.documents}{behind} are not what they were; nothing of them is "
-            "kept\nput the old files back and give the same command again, or choose another "
+            f"{shard.first + shard.documents}{behind} are different; their results are "
+            "dropped\nput the old files back and run the same command again, or choose another "
             "folder with -o"
         )
 

@@ -187,8 +187,8 @@ def _in_words(shard: Shard) -> Iterator[None]:
         ) from error
     except (OSError, distributed.client.FutureCancelledError) as error:
         raise HeadscopeError(
-            "the Dask cluster is gone (its scheduler ended?); finished shards are kept: the same "
-            "command goes on from here"
+            "the Dask cluster is gone (its scheduler ended?); finished shards are kept: run the "
+            "same command again to continue"
         ) from error
 
 

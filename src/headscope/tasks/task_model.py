@@ -134,7 +134,7 @@ def _checked_head(name: str, config: Any, task: Task) -> Iterator[str]:
         raise ModelError(
             f"{name!r} has the classes {', '.join(classes)} (id2label in config.json), and "
             f"{task.name} has {', '.join(task.labels)}, in this order\n"
-            "every answer would be counted as another: give the order of the checkpoint, "
+            "every answer would count as another class: give the order of the checkpoint, "
             f"--task NAME --labels {','.join(classes)}, or correct id2label if only words differ"
         )
 

@@ -199,7 +199,8 @@ def train_and_dev(
     )
     if learned.source == scored.source:
         raise InputError(
-            f"{learned.source} would be learned from and scored on; wanted two: --data FOLDER with "
+            f"{learned.source} is both training and test data; wanted two files: --data FOLDER "
+            "with "
             "train.tsv and dev.tsv, or --train FILE --dev FILE"
         )
     return learned, scored

@@ -101,8 +101,7 @@ def _check_whole(layer: LayerView, batch: Batch, queries: torch.Tensor) -> None:
     if float(apart.norm()) > TOLERANCE * float(whole.norm()):
         raise ModelError(
             f"the embeddings before {layer.site.path} do not add up to its queries: this model "
-            "puts them together in a way that headscope does not know; please report it, and "
-            "leave out the analysis neurons"
+            "combines them in an unknown way; please report it, and leave out the analysis neurons"
         )
 
 

@@ -259,8 +259,7 @@ class StanzaAnnotator:
         library = _needed_version("stanza", "stanza", STANZA)
         if tuple(map(int, re.findall(r"\d+", library)[:3])) < OLDEST:
             raise InputError(
-                f"stanza {library} may run code that is in a model's file; install a later one: "
-                f"{STANZA}"
+                f"stanza {library} may run code from a model's file; install a later one: {STANZA}"
             )
         return cls(language, f"{library} ({_models_digest(language)})")
 

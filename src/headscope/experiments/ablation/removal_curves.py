@@ -211,8 +211,8 @@ def _most(differences: Float64, removed: Sequence[int], allowance: float) -> Flo
     within = np.nan_to_num(differences, nan=-np.inf) >= -allowance - 1e-12
     if not within.any(1).all():  # not even with every head in its place
         raise InputError(
-            "found a score that is undefined on these examples, wanted a number: it cannot be said "
-            "which heads can go; take more examples, or such as differ in their labels"
+            "found a score that is undefined on these examples, wanted a number, to decide which "
+            "heads can go: give more examples, with different labels"
         )
     return np.asarray(np.where(within, np.array(removed, np.float64), 0).max(1))
 

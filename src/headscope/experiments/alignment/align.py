@@ -63,8 +63,8 @@ def align(
     fitting = [one for one in encoded if len(one) <= translator.limit]
     if not fitting:
         raise CorpusError(
-            f"found no pair of sentences of at most {translator.limit} tokens, which is what "
-            f"{translator.name!r} takes; wanted sentences with their translations"
+            f"found no pair of sentences of at most {translator.limit} tokens, the limit of "
+            f"{translator.name!r}; wanted sentences with their translations"
         )
     request = ExperimentRequest(
         "reproduce",

@@ -146,9 +146,9 @@ def encode(
     written = np.flatnonzero(target.word >= 0) + 1
     if (written >= len(decoder)).any() or (decoder[written] != target.ids[written - 1]).any():
         raise ModelError(
-            f"{translator.name!r}: the decoder of {translator.architecture} does not read the "
-            "tokens of its target one place after it generates them; wanted a target that ends in "
-            "a special token, as Marian, BART and T5 have it"
+            f"{translator.name!r}: the decoder of {translator.architecture} does not read each "
+            "target token one place after it generates it; wanted a target that ends in a special "
+            "token, as in Marian, BART and T5"
         )
     return EncodedPair(pair, source, target, decoder)
 
@@ -196,7 +196,7 @@ def _tell_languages(tokenizer: Any, languages: tuple[str, str] | None, name: str
         matching.append([code for code in codes if code.split("_")[0] in meant])
     if [len(some) for some in matching] != [1, 1]:
         raise ModelError(
-            f"{name!r} reads many languages and has to be told which (found "
+            f"{name!r} reads many languages and needs the names of two (found "
             f"{languages or 'no names of languages in the names of the files'}); wanted files that "
             "are named for languages it knows, as de, en and alignmentDeEn.talp"
         )

@@ -125,8 +125,8 @@ def needles(
     words = np.setdiff1d(plain_tokens(model), [*text, *asking, *_ids(model, ".")])
     if len(words) < STEPS:
         raise InputError(
-            f"of the tokens of {model.name!r} {len(words)} are not in the text, and a needle wants "
-            f"{STEPS}; give a shorter text, or --haystack 0"
+            f"of the tokens of {model.name!r} {len(words)} are not in the text, and a needle "
+            f"needs {STEPS}; give a shorter text, or --haystack 0"
         )
     start = [] if first is None else [first]
     made = Needles([], [], [], [], [], np.arange(runs) / max(runs - 1, 1))

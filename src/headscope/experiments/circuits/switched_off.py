@@ -80,8 +80,8 @@ def refuse_many(count: int, shape: Shape, *, least: int = 0) -> None:
     most = shape.layers * shape.heads // 2
     if not least <= count <= most:
         raise InputError(
-            f"found {count} heads to switch off; wanted {least} to {most}, as of {shape.size} as "
-            "many others are off instead"
+            f"found {count} heads to switch off; wanted {least} to {most}, so that as many of "
+            f"{shape.size} others can be off for comparison"
         )
 
 

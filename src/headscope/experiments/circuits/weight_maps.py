@@ -75,8 +75,8 @@ class WeightMaps:
         matrix, _ = used_matrix(output_head(self.network)) or (None, None)
         if matrix is None:
             raise ModelError(
-                f"the language-model head of {type(self.network).__name__} is no linear map: what "
-                "tokens speak for is not known for this model"
+                f"the language-model head of {type(self.network).__name__} is no linear map: the "
+                "tokens that a token raises are unknown for this model"
             )
         rows = _host(matrix.T)
         rows = rows - rows.mean(0)

@@ -239,7 +239,7 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
     allowed = first & second
     if settings.analyses is not None and (missing := sorted(asked - allowed)):
         raise InputError(
-            f"{missing[0]} needs what cannot be read from {base.architecture} and "
+            f"{missing[0]} needs numbers that cannot be read from {base.architecture} and "
             f"{tuned.architecture}; leave it out of --analyses"
         )
     return sorted(asked & allowed)

@@ -63,7 +63,8 @@ def effect_of(run: Run, model: Model, *, task: str, inputs: str) -> Effect:
         )
     if ablation.attrs["task"] != task:
         raise InputError(
-            f"{place} is of the task {ablation.attrs['task']}, and asked is {task}; wanted the same"
+            f"{place} is of the task {ablation.attrs['task']}, and the request of {task}; wanted "
+            "the same"
         )
     same = run.manifest["spec"]["corpus"]["inputs_sha256"] == inputs
     note = "" if same else f"the ablation is of {ablation.sizes['example']} examples, not the same"

@@ -211,8 +211,8 @@ class ImportanceRun:
             if len(bad):
                 raise HeadscopeError(
                     f"the loss of {self.examples[places[bad[0]]].id!r} is not finite (NaN or "
-                    "infinite); wanted a number: the training may have diverged, or the numbers "
-                    "are too small a type: try --dtype float32"
+                    "infinite); wanted a number: the training may have diverged, or the dtype is "
+                    "too narrow: try --dtype float32"
                 )
             stream.backward(losses.sum())
         return {**gather.state(), "queries": batch.lengths * 1.0, "loss": to_float64(losses)}

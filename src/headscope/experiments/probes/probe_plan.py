@@ -178,7 +178,7 @@ def _check_distinct(files: Mapping[str, Sequence[Path]]) -> None:
         if digest in seen:
             raise InputError(
                 f"{seen[digest]} and --{name} {path} are the same file; wanted different "
-                "sentences to learn from and to be tested on"
+                "sentences for training and testing"
             )
         seen[digest] = f"--{name} {path}"
 

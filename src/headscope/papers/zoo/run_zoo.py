@@ -176,8 +176,8 @@ def allowed_analyses(
             kept.append(name)
     if not kept:
         raise InputError(
-            f"none of {', '.join(asked)} can be asked of {model.architecture} on this corpus; "
-            "wanted --analyses that need less (`headscope analyses`), or annotated text"
+            f"none of {', '.join(asked)} can run on {model.architecture} with this corpus; wanted "
+            "--analyses that need less (`headscope analyses`), or annotated text"
         )
     return tuple(sorted(kept))
 
