@@ -270,17 +270,17 @@ def _announced() -> tuple[dict[str, Question], list[str]]:
     return announced(GROUP, "question", _checked)
 
 
-def _checked(found: object, ours: bool) -> Question:
-    question = _as_question(found)
+def _checked(announced: object, ours: bool) -> Question:
+    question = _as_question(announced)
     if not ours:
         check_question(question)
     return question
 
 
-def _as_question(found: object) -> Question:
-    name = getattr(found, "name", None)
-    if isinstance(found, type) and isinstance(name, str):
-        return Question(name=name, measure=found)
-    if not isinstance(found, Question):
-        raise InputError(f"found {found!r:.80}; wanted a Question, or an Analysis class")
-    return found
+def _as_question(announced: object) -> Question:
+    name = getattr(announced, "name", None)
+    if isinstance(announced, type) and isinstance(name, str):
+        return Question(name=name, measure=announced)
+    if not isinstance(announced, Question):
+        raise InputError(f"found {announced!r:.80}; wanted a Question, or an Analysis class")
+    return announced

@@ -135,9 +135,9 @@ def split_caption(text: str, most: int = MOST_WORDS) -> tuple[str, str]:
 def linked(text: str, ids: Collection[str]) -> Markup:
     """The text, escaped and `unbroken`, with links on the heads that the page has by these ids."""
 
-    def link(found: re.Match[str]) -> str:
-        goal = found[0].replace("·", "")
-        return f'<a class="head" href="#{goal}">{found[0]}</a>' if goal in ids else found[0]
+    def link(match: re.Match[str]) -> str:
+        goal = match[0].replace("·", "")
+        return f'<a class="head" href="#{goal}">{match[0]}</a>' if goal in ids else match[0]
 
     return Markup(_HEAD.sub(link, str(escape(unbroken(text)))))
 

@@ -84,11 +84,11 @@ def findings(tree: xr.DataTree, sections: list[Section]) -> list[Finding]:
     kinds = [kind for kind in heads.kinds_of(tree) if kind.claims]
     few = NEARLY_NOTHING * math.prod(shape(tree))
     kinds.sort(key=lambda kind: (kind.look != STRONG, kind.count <= few))  # stable
-    told = [kind for kind in kinds if kind.look != FAINT][:MOST]
+    shown = [kind for kind in kinds if kind.look != FAINT][:MOST]
     general = [Finding("", one.finding) for one in sections if one.opens and one.finding]
-    room = max(FEWEST - len(told) - len(general), 0)
-    told += [kind for kind in kinds if kind.look == FAINT][:room]
-    return [*(_of_kind(kind, per_layer) for kind in told), *general]
+    room = max(FEWEST - len(shown) - len(general), 0)
+    shown += [kind for kind in kinds if kind.look == FAINT][:room]
+    return [*(_of_kind(kind, per_layer) for kind in shown), *general]
 
 
 def _of_kind(kind: LabelKind, per_layer: int) -> Finding:
@@ -208,7 +208,7 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore, beside: B
     opening = _opening(tree, manifest, plans, made)
     examples = example_views(tree, model=model_name(tree))
     whole = opening is None or opening.plan.atlas
-    told = (
+    summary = (
         findings(tree, list(made.values()))
         if opening is None
         else [Finding("", words) for words in opening.findings]
@@ -221,7 +221,7 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore, beside: B
         **_content(tree, manifest),
         opening=opening,
         whole=whole,
-        findings=told,
+        findings=summary,
         beside=beside,
         sections=_by_themselves(plans, made, whole=whole),
         language=_language(plans, made, manifest),

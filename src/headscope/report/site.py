@@ -84,8 +84,8 @@ def index_page(run: Run, views: Sequence[tuple[str, str]], place: Path) -> str:
 def cards_page(run: Run) -> str:
     """The page of the cards of all heads; opens with the most informative one."""
     with derived_once(), naming_layers(run.tree):
-        told = heads.telling(run.tree, count=OPENED)
-        first = divmod(told[0]["unit"] if told else 0, shape(run.tree)[1])
+        telling = heads.telling(run.tree, count=OPENED)
+        first = divmod(telling[0]["unit"] if telling else 0, shape(run.tree)[1])
         return render_card(run.tree, head_card(run.tree, *first))
 
 

@@ -288,12 +288,12 @@ def by_gap(divergence: Float64, layer: Ints) -> tuple[Float64, Float64]:
     gap = np.abs(layer[:, None] - layer)
     chosen = (gap[..., None] == np.arange(layer.max() + 1)).astype(np.float64)
     chosen[np.diag_indices(len(layer))] = 0  # [unit, unit, gap]
-    found = []
+    pairs = []
     for weights in (divergence, np.ones_like(divergence)):
         of_unit = np.einsum("ij,ijg->ig", weights, chosen)
         whole = of_unit.sum(0) / 2
-        found.append(np.concatenate([whole[None], whole - of_unit]))
-    return found[0], found[1]
+        pairs.append(np.concatenate([whole[None], whole - of_unit]))
+    return pairs[0], pairs[1]
 
 
 def nearest_unit(divergence: Float64) -> Ints:

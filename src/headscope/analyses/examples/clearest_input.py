@@ -65,7 +65,7 @@ def _back(
     pronoun, the weight that its first token gives to such a mention, else to any word before it,
     and minus the number of that token.
     """
-    found = []
+    candidates = []
     starts = np.diff(kept.word, prepend=-1) != 0
     for token in np.flatnonzero(kept.ordinary & starts).tolist():
         before = kept.ordinary & ~kept.punctuation & (np.arange(len(maps)) < token)
@@ -76,8 +76,8 @@ def _back(
             to_mine = float(maps[token, mine].max(initial=0))
             right = to_mine > 0 and to_mine >= float(maps[token, before].max())
             weight = to_mine if right else float(maps[token, before].max())
-            found.append((right, pronoun, weight, -token))
-    return found
+            candidates.append((right, pronoun, weight, -token))
+    return candidates
 
 
 def _pairs(

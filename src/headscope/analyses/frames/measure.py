@@ -370,7 +370,7 @@ def family_wise(score: Float64, moved: Float64, *, statistic: str) -> Float64:
         mean, spread = draws.mean(-1, keepdims=True), draws.std(-1, keepdims=True)
         moves = spread > TIE * np.abs(mean)
         draws = (draws - mean) * moves / np.where(moves, spread, 1)
-    found, highest = draws[..., :1], draws[..., 1:].max((0, 1))
-    reached = highest >= found - TIE * np.abs(found)  # [layer, head, permutation]
+    observed, highest = draws[..., :1], draws[..., 1:].max((0, 1))
+    reached = highest >= observed - TIE * np.abs(observed)  # [layer, head, permutation]
     p = (1 + reached.sum(-1)) / (1 + len(highest))
     return np.where(np.isnan(score), np.nan, p)

@@ -43,7 +43,7 @@ def against_rivals(
     dims: Sequence[str],
     words: str,
     *,
-    asked: Float64 | None = None,
+    questions: Float64 | None = None,
     sizes: Float64 | None = None,
     end: str = "",
 ) -> dict[str, Variable]:
@@ -52,15 +52,15 @@ def against_rivals(
     share   [replicate + 1, *cell] draws
     rivals  likewise, broadcast to them
     words   what the reference is
-    asked   draws of how many questions a share is of; None: the number is a mean, and
+    questions  draws of how many questions a share is of; None: the number is a mean, and
     sizes   draws of what it is a mean over
     end     of the names
     """
     reference, beyond = _beyond(share, rivals)
     above = (
         estimate_mean(beyond, bounds=DIFFERENCE, sizes=sizes)
-        if asked is None
-        else estimate_difference(beyond, asked)
+        if questions is None
+        else estimate_difference(beyond, questions)
     )
     long_name = f"share less the reference, {words}"
     return {

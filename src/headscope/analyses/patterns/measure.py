@@ -66,7 +66,7 @@ class Teller(Protocol):
     sha256: str
     threshold: float
 
-    def told(
+    def classify(
         self, maps: list[torch.Tensor], examples: Sequence[Example], marks: frozenset[int]
     ) -> tuple[Float64, Bools]:
         """[example, head, class] probabilities; [example, head] more on punctuation than special.
@@ -113,10 +113,10 @@ class Patterns(Analysis, question=QUESTION):
             return
         lengths = batch.lengths[rows]
         maps = [layer.attention[row, :, :n, :n] for row, n in zip(rows, lengths, strict=True)]
-        told, of_punctuation = self.teller.told(
+        probabilities, of_punctuation = self.teller.classify(
             maps, [batch.examples[row] for row in rows], batch.vocabulary.marks
         )
-        label, largest = told.argmax(-1), told.max(-1)  # [example, head]
+        label, largest = probabilities.argmax(-1), probabilities.max(-1)  # [example, head]
         sure = largest >= self.teller.threshold
         is_label = (np.arange(len(NAMES)) == label[..., None]) & sure[..., None]
         of_punctuation &= is_label[..., COLUMNED].any(-1)
@@ -127,7 +127,7 @@ class Patterns(Analysis, question=QUESTION):
         if layer.index == 0:
             self.count.add(np.ones(len(rows)), groups)
         for place, row in enumerate([] if self.scope.control else rows.tolist()):
-            scores = told[place] * is_label[place]
+            scores = probabilities[place] * is_label[place]
             self.typical.add(layer.index, batch.examples[row], scores, maps[place])
 
     def result(self) -> xr.Dataset:
@@ -139,12 +139,12 @@ class Patterns(Analysis, question=QUESTION):
         by_layer = estimate_share(draws.mean(2), maps[:, None, None])
         whole = estimate_share(draws.mean((1, 2)), maps[:, None] * self.scope.layers)
         sure = self.mean(self.sure, self.count, bounds=SHARE)
-        told = "share of maps that are of the class"
+        of_class = "share of maps that are of the class"
         of_head = ("layer", "head")
         rows = {
-            "share": (share, (*of_head, "pattern"), told),
-            "layer_share": (by_layer, ("layer", "pattern"), f"{told}, mean over heads"),
-            "model_share": (whole, ("pattern",), f"{told}, mean over all heads"),
+            "share": (share, (*of_head, "pattern"), of_class),
+            "layer_share": (by_layer, ("layer", "pattern"), f"{of_class}, mean over heads"),
+            "model_share": (whole, ("pattern",), f"{of_class}, mean over all heads"),
             "confidence": (sure, of_head, "mean probability of the likeliest class"),
         }
         if self.columns == "special":
@@ -183,7 +183,7 @@ class MarkedColumns:
         self.network, self.sha256 = read_marked(classifier)
         self.threshold = float(self.network.threshold)
 
-    def told(
+    def classify(
         self, maps: list[torch.Tensor], examples: Sequence[Example], marks: frozenset[int]
     ) -> tuple[Float64, Bools]:
         """Probabilities, and where punctuation holds more than special tokens; as `Teller`."""
@@ -197,8 +197,8 @@ class MarkedColumns:
             columns = here.sum(1)  # [head, key]
             marked = (columns[:, kinds == kind].sum(1) for kind in (PUNCTUATION, SPECIAL))
             more[at] = np.greater(*marked)
-        told = self.network.told(known.reshape(-1, COUNT))
-        return told.reshape(len(maps), heads, -1), more
+        probabilities = self.network.classify(known.reshape(-1, COUNT))
+        return probabilities.reshape(len(maps), heads, -1), more
 
 
 class AnyColumns:
@@ -208,7 +208,7 @@ class AnyColumns:
         self.network, self.sha256 = read_classifier(classifier)
         self.threshold = 0.0
 
-    def told(
+    def classify(
         self, maps: list[torch.Tensor], examples: Sequence[Example], marks: frozenset[int]
     ) -> tuple[Float64, Bools]:
         """Probabilities, as `Teller`; of punctuation nothing is known."""
@@ -220,9 +220,9 @@ class AnyColumns:
         with torch.inference_mode():
             parts = pictures.flatten(0, 1).split(AT_ONCE)  # type: ignore[no-untyped-call]
             logits = torch.cat([self.network(part) for part in parts])
-        probabilities = logits.double().softmax(-1).view(len(maps), -1, len(NAMES))
-        told = to_float64(probabilities)  # [example, head, class]
-        return told, np.zeros(told.shape[:2], bool)
+        shares = logits.double().softmax(-1).view(len(maps), -1, len(NAMES))
+        probabilities = to_float64(shares)  # [example, head, class]
+        return probabilities, np.zeros(probabilities.shape[:2], bool)
 
 
 class TypicalMapRecords(AnalysisPart):

@@ -65,7 +65,7 @@ class MarkedClassifier(nn.Module):
         mean: torch.Tensor = each.mean(0).clamp_min(1e-9).log() / self.temperature
         return mean.softmax(-1)
 
-    def told(self, features: Features) -> Float64:
+    def classify(self, features: Features) -> Float64:
         """[map, class] probabilities."""
         with torch.inference_mode():
             return np.asarray(self(torch.from_numpy(features)).numpy(), np.float64)

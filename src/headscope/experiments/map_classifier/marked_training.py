@@ -200,7 +200,7 @@ def held_out(
     sure = np.zeros(len(labels), bool)
     for fitted, out in folds:
         network = train(features[:, fitted], labels[fitted], seed=seed, steps=steps)
-        probabilities[out] = network.told(features[0][out])
+        probabilities[out] = network.classify(features[0][out])
         sure[out] = probabilities[out].max(-1) >= float(network.threshold)
     return probabilities, sure
 

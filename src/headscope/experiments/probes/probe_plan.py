@@ -95,12 +95,12 @@ class ProbePlan:
     @property
     def layers(self) -> tuple[int, ...]:
         """Layers of the structural probe, as places among those that attend."""
-        asked, shape = self.settings.structural_layers, self.model.shape
+        requested, shape = self.settings.structural_layers, self.model.shape
         if "structural" not in self.names:
             return ()
-        if asked is None:
+        if requested is None:
             return tuple(range(shape.layers))
-        return tuple(layer_place(layer, shape.numbers) for layer in asked)
+        return tuple(layer_place(layer, shape.numbers) for layer in requested)
 
     @property
     def kinds(self) -> list[str]:
