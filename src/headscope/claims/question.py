@@ -1,4 +1,4 @@
-"""A question asked of every head, announced by one object: the plug-in point.
+"""A question about every head, announced by one object: the plug-in point.
 
 Our analyses and a stranger's are announced in the same way: a `Question`, named as an entry point
 of the group `headscope.analyses` (docs/your-own-analysis.md shows one).
@@ -52,13 +52,13 @@ class Option:
 
 
 def some(name: str, value: float) -> None:
-    """Of an option that counts something: raises ValueError for less than one."""
+    """Check an option that counts something: raises ValueError for less than one."""
     if value < 1:
         raise ValueError(f"{name} is {value!r}; wanted 1 or more")
 
 
 def some_left(name: str, share: float) -> None:
-    """Of a share that is mixed in: raises ValueError unless it leaves some of the rest."""
+    """Check a share that is mixed in: raises ValueError unless it is below one."""
     if not 0 <= share < 1:
         raise ValueError(f"{name} is {share!r}; wanted 0 ≤ {name} < 1")
 
@@ -100,7 +100,7 @@ class Question:
     compared  heading of its numbers where two models are compared; "" where they are not
     shares    its variables that other questions read, each shared by one question alone
     withheld  starts of the names of numbers that do not stand there
-    controlled  whether a run's control is asked it too, though it makes no claims of heads
+    controlled  whether a run's control computes it too, though it makes no claims of heads
     common    whether nearly every trained model has heads with its labels, so that their want tells
               of a model without training
     slow      whether a comparison of two models leaves it out unless it is named

@@ -39,7 +39,7 @@ class _CompareOptions(shared.CorpusRunOptions):
     output: Path = shared.output_option("Run folder; re-running resumes.", "compare-{base}-{tuned}")
     asked: _QuickAnalysisOptions = group("What to compute", before="whole_maps")
     padded_to: int | None = option(
-        "Also compare maps padded to so many tokens; Kovaleva et al.: 200.",
+        "Also compare maps padded to this number of tokens; Kovaleva et al.: 200.",
         type=click.IntRange(4),
         metavar="TOKENS",
         before="seed",

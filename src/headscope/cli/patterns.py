@@ -64,7 +64,7 @@ class _AnnotateOptions(Options):
         heading="A new session: which maps",
     )
     limit: Positive = option("Documents of each file that are read at most.", 500)
-    max_length: int = option("Tokens of an input at most, if the model takes so many.", 128)
+    max_length: int = option("Largest number of tokens of an input, if the model allows it.", 128)
     seed: Natural = option("Seed of all random draws.", 0)
     quiet: bool = flag("No progress bar.")
     corpus: CorpusOptions = group("A new session: what to read")

@@ -1,4 +1,5 @@
-"""`headscope report`: write the page of a finished run anew; finish one whose shards are there."""
+"""`headscope report`: write the page of a finished run again; finish one whose shards are
+complete."""
 
 from __future__ import annotations
 

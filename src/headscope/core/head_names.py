@@ -3,8 +3,8 @@
 Papers that print `L8·H10` or 8-10 count from 1, and so do we. TransformerLens and papers on
 circuits count from 0: `L7H9` or 7.9. So a name with a dot counts from 0 always, and with
 `options.zero_based` every name does: those that are read, and those on pages, in tables, figures
-and messages. Code and the numbers in files count from 0 in any case. `results.head_name` and its
-kin write names.
+and messages. Code and the numbers in files count from 0 in any case. `results.head_name` and the
+like write names.
 """
 
 import re

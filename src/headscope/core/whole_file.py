@@ -30,9 +30,9 @@ _NOTED: ContextVar[set[Path] | None] = ContextVar("noted", default=None)
 def write_whole(path: Path, write: Callable[[str], object] | bytes, *, anew: bool = False) -> Path:
     """Write a file atomically: `write` fills a draft beside `path`, which is synced and renamed.
 
-    write    gets the draft's path, which has no suffix: nobody takes it for a finished file; or
-             the content
-    anew     write no file that is there already, not even if it came to be meanwhile
+    write    gets the draft's path, which has no suffix: nobody takes it for a finished file; or a
+             function that writes the content     write no file that is there already, not even if
+             it came to be meanwhile
     returns  `path`
     raises   FileExistsError for such a file; UnwrittenError, and what else `write` raises; then no
              draft is left and `path` is as before

@@ -39,10 +39,10 @@ class TokenLoss:
     """A language model's loss: cross-entropy in nats, the mean over an example's predicted
     positions.
 
-    The right answer is told by the mean probability of the right tokens.
+    The right answer is scored by the mean probability of the right tokens.
 
     name    "masked-language-model loss" or "causal language-model loss"
-    asked   by example, the places [place] at which a token is to be told
+    asked   by example, the places [place] at which a token is predicted
     right   by example, the ids [place] of the right ones
     """
 
@@ -104,7 +104,7 @@ class TokenLoss:
         return torch.stack([part.mean() for part in parts])  # [row]
 
 
-# --- language models, and the tokens that they are asked for ----------------------------------
+# --- language models, and the tokens that they predict ----------------------------------------
 
 MASKED, CAUSAL = ("MaskedLM", "PreTraining"), ("CausalLM", "LMHead")
 HEADS: dict[str, Any] = {

@@ -107,5 +107,5 @@ def _lengths(padding: torch.Tensor | None, examples: int, keys: int) -> tuple[in
 
 
 def blocks(count: int, most: int) -> Iterator[range]:
-    """Consecutive ranges of at most so many that cover 0 … count."""
+    """Consecutive ranges of limited length that cover 0 … count."""
     return (range(start, min(start + most, count)) for start in range(0, count, most))

@@ -72,7 +72,7 @@ class _Swap:
 
 
 def _copied(value: Any, example: int, copies: int, examples: int) -> Any:
-    """One example of the batch, so many times; what it has in common with the others stays.
+    """One example of the batch, repeated; what it has in common with the others stays.
 
     Caches of keys and values are left out: the layer reads its whole input.
     """

@@ -111,7 +111,7 @@ def unbroken(text: str) -> str:
 
 
 def split_caption(text: str, most: int = MOST_WORDS) -> tuple[str, str]:
-    """What of a caption is shown, so many words at most, and the rest, behind “how to read”.
+    """The shown part of a caption, of limited length, and the rest, behind “how to read”.
 
     It is cut after a sentence, else after a part of one, outside brackets; where none of the cuts
     fits, after the first.

@@ -1,10 +1,10 @@
-"""Run a paper: compute its runs, hold its claims against them, write one folder.
+"""Run a paper: compute its runs, test its claims on them, write one folder.
 
 OUT/report.html   the page, in the paper's order
 OUT/lines.csv, lines.json
 OUT/figures/      RUN-FIGURE.svg and .png
 OUT/runs/RUN/     a run folder each; `headscope report` works on them
-OUT/manifest.json what was asked, and what came of it
+OUT/manifest.json the request and the outcome
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ from headscope.report.example_views import example_views
 from headscope.report.run_facts import Manifest
 from headscope.run.store import Run, RunFolder
 
-MOST, FEWEST = 6, 5  # sentences on kinds of labels; sentences below which maps are told of, too
+MOST, FEWEST = 6, 5  # sentences on kinds of labels; with fewer sentences maps are described, too
 AT_ONCE = 2  # heads of a kind that say different things
 SHORT = 130  # characters of what is said of them
 

@@ -132,7 +132,7 @@ class Analysis:
     needs    what the instrument and the corpus must provide: a subset of NEEDS
     summary  one line for `headscope analyses`
     source   the paper and section
-    costly   whether networks without training are asked it of some of their inputs alone
+    costly   whether untrained networks compute it on some of their inputs alone
     every_reading  whether it is shown inputs of every kind, as it makes no mean of them
     whole_maps  whether it looks at whole maps; of inputs that are read without, it is then shown
                 the first LEADING tokens alone. False: it asks a layer for sums, rows and pairs

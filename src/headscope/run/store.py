@@ -267,7 +267,7 @@ class Run:
     """The results of a run, one xarray Dataset per analysis.
 
     tree      the whole, an xarray DataTree; with its control, if it has one
-    manifest  what was asked and found; empty if only atlas.nc was left of the folder
+    manifest  request and results; empty if only atlas.nc was left of the folder
     path      the run folder, or None if the run was in memory
     elsewhere whether another process wrote the results, of several that filled the folder together
     """

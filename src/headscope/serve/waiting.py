@@ -50,7 +50,7 @@ class Ticket:
         try:
             self.check()
             answer = self.work(self)
-        except BaseException as error:  # whatever it is, its client is told
+        except BaseException as error:  # whatever it is, its client gets it
             self.answer.set_exception(error)
         else:
             self.answer.set_result(answer)
@@ -105,7 +105,7 @@ class WaitingLine:
         return ticket
 
     def leave(self, ticket: Ticket) -> None:
-        """Drop the request of a client that has gone; a running one is told to stop."""
+        """Drop the request of a client that has gone; a running one is stopped."""
         with self._changed:
             if self._waiting.get(ticket.client, {}).get(ticket.kind) is ticket:
                 self._discard(ticket)

@@ -1,4 +1,4 @@
-"""Which task a model is asked, and by which examples: as names, files and columns."""
+"""Which task a model has, and with which examples: as names, files and columns."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def model_and_examples(
     *,
     seed: int,
 ) -> tuple[TaskModel, TaskData]:
-    """A checkpoint with its head for a task, and the examples that it is asked.
+    """A checkpoint with its head for a task, and the examples that it answers.
 
     raises  InputError, CorpusError or ModelError: as `read_task` and `load_for_task`
     """

@@ -4,7 +4,7 @@ Of the words before it that are head words of mentions, the one that a mention's
 to most is taken as its antecedent; the share of mentions for which that is a mention of the same
 entity is the head's accuracy (Clark et al. 2019, §4.3). Beside it stand three rule systems, and the
 accuracy of a head that was chosen on other documents. Does it find it because the word is a
-mention? The nearest word outside that heads none is asked the same, among the same candidates.
+mention? The nearest word that heads no mention is tested in the same way, with the same candidates.
 """
 
 from collections import Counter
@@ -144,7 +144,7 @@ def mention_questions(
 
 
 def _outside(mention: Mention, words: Ints) -> int:
-    """Of some words the nearest to a mention's head word that is not in the mention, else that."""
+    """The given word nearest to a mention's head word that is not in the mention, else that."""
     around = words[(words < mention.first) | (words > mention.last)]
     if not len(around):
         return mention.head
@@ -199,7 +199,7 @@ class Coreference(Analysis, question=QUESTION):
     pieces   attention from a word of several tokens: their "mean", that of the "first", or "max"
     measure  "attention" or "weighted_norm"
 
-    A mention is asked about if a mention of its entity comes before it in the same input; one comes
+    A mention counts if a mention of its entity comes before it in the same input; one comes
     before another if its head word does. Any antecedent is right, not only the nearest. `accuracy`
     looks at the head words of all mentions before it (singletons too), `accuracy_strict` at all
     words of the input but its own head word; special tokens are passed over in both. The first of

@@ -5,9 +5,9 @@ to it most (head to dependent), is taken as its syntactic head; the share of wor
 right is the head's accuracy on their relation (Clark et al. 2019, §4.2). Beside it stand the best
 fixed offset, and the accuracy of a head that was chosen on other documents.
 
-And does the head find it because the two words stand in the relation? The words beside are asked
-the same: how often do they find the syntactic head of their neighbour? So are the words of all
-other relations: how often do they find their own?"""
+And does the head find it because the two words stand in the relation? The words beside are tested
+in the same way: how often do they find the syntactic head of their neighbour? So are the words of
+all other relations: how often do they find their own?"""
 
 import math
 from collections.abc import Sequence, Set

@@ -1,4 +1,4 @@
-"""Do clusters of heads, and layers of like heads, depart from networks without training?
+"""Do clusters of heads, and layers of similar heads, differ from untrained networks?
 
 Networks of a few steps of training differ widely in how clear their clusters are. So clusters tell
 of learning only where no network of the run's control has any. Likeness of layers is compared with

@@ -240,7 +240,7 @@ def by_kind(
 def beyond(
     total: Sums, count: Sums, dims: tuple[str, ...], words: tuple[str, str], *, measure: str
 ) -> dict[str, Variable]:
-    """`mass`, and what it is held against, of sums [layer, head, one of three, kind].
+    """`mass`, and what it is compared with, of sums [layer, head, one of three, kind].
 
     words    what the first of the three is, and the largest of the others
     measure  nothing of any but attention: norms are on no common scale

@@ -48,7 +48,7 @@ def flow(
     method     what a layer's matrix is: "rollout" (mean attention and oneself, half and half),
                "weighted_norm", "weighted_norm_residual", "globenc", "alti", "value_zeroing"; see
                `headscope.analyses.flow.measure_matrices`
-    paths      what becomes of the layers up to and including one: "product" (rollout), "max_flow"
+    paths      how the layers up to and including one are combined: "product" (rollout), "max_flow"
                (at most 64 tokens), "none" (each layer by itself)
     layers     from 0; None: all, but for max_flow the last
     returns    [layer, query, key], 0 … 1, counted from 0, with the tokens as coordinates

@@ -27,7 +27,7 @@ WORDS = {
 class HeldOutChoice:
     """The best candidate of each column, as the data choose it.
 
-    Which one is best on a half hangs on the documents, too: for `held_out` it is chosen anew in
+    The best one on a half depends on the documents, too: for `held_out` it is chosen again in
     every replicate. Else the choices are those of the data in all of them.
 
     unit      [column] index of the candidate that is best on all data; -1 where none is ever right

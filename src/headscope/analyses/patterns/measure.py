@@ -1,4 +1,5 @@
-"""Of which class are the maps of each head: vertical, diagonal, both, block, or none of these?
+"""To which class do the maps of each head belong: vertical, diagonal, both, block, or none of
+these?
 
 Kovaleva et al. (2019), section 4.1: a network that learned from maps labelled by eye tells every
 map's class. Theirs was not published; ours are `patterns.measure_marked`, in which only columns of
@@ -57,10 +58,10 @@ RECORD = np.dtype(
 
 
 class Teller(Protocol):
-    """Tells the classes of maps.
+    """Classifies maps.
 
     sha256     of its weights
-    threshold  probability below which no class is told
+    threshold  probability below which a map gets no class
     """
 
     sha256: str
@@ -100,7 +101,7 @@ class Patterns(Analysis, question=QUESTION):
         self.least_tokens = least_tokens
         self.columns = columns
         self.teller: Teller = (AnyColumns if columns == "any" else MarkedColumns)(classifier)
-        # Of the classes; then maps of which none is told; then columns on punctuation.
+        # Of the classes; then maps without one; then columns on punctuation.
         self.maps = self.sums(scope.layers, scope.heads, len(NAMES) + 2)
         self.sure = self.sums(scope.layers, scope.heads)
         self.count = self.sums()
@@ -202,7 +203,7 @@ class MarkedColumns:
 
 
 class AnyColumns:
-    """Tells classes in which any column makes a map vertical."""
+    """Classifies maps; any column makes one vertical."""
 
     def __init__(self, classifier: str) -> None:
         self.network, self.sha256 = read_classifier(classifier)

@@ -188,7 +188,7 @@ Places = tuple[torch.Tensor, list[torch.Tensor]]
 
 
 def long_places(batch: Batch) -> list[Places | None]:
-    """Of each input the tokens that are no words, and those of equal ids; None: read row by row.
+    """The tokens of each input that are no words, and those of equal ids; None: read row by row.
 
     Once for all layers, because the host waits for the device.
     """

@@ -33,7 +33,7 @@ from headscope.tasks.predict import EncodedTask, outputs
 from headscope.tasks.task import Task
 from headscope.tasks.task_model import TaskModel
 
-LOOKED_AT = 3  # ours: greedy looks at so many times the heads of a step
+LOOKED_AT = 3  # ours: greedy tries this many times the heads of a step
 OURS = "headscope"
 
 
@@ -44,7 +44,7 @@ class Pruner:
     way           how single heads are switched off, see `variant_answers.choose_way`
     kind          linear maps, "onednn" or "stock"
     batch_tokens  of one forward pass
-    advance       is told how many forward passes of one example are done
+    advance       gets the number of finished forward passes of one example
     """
 
     model: TaskModel

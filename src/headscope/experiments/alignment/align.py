@@ -55,7 +55,7 @@ def align(
     """Computes a run with the group `alignment`, see `result.alignment_result`.
 
     output  run folder; an interrupted run of the same spec there goes on. None: in memory
-    limit   the first so many pairs
+    limit   the largest number of pairs
     raises  CorpusError where no pair fits the model; ModelError as `translator.encode`
     """
     pairs = gold.pairs[:limit]

@@ -79,7 +79,7 @@ class Translator(Model):
 
     @cached_property
     def readers(self) -> tuple[TokenizerReader, TokenizerReader]:
-        """Of sources and of targets; of languages that the tokenizer has been told before."""
+        """Readers of sources and of targets, in languages that the tokenizer knows."""
         return TokenizerReader(self.tokenizer), TokenizerReader(self.tokenizer, target=True)
 
     def run(self, ids: torch.Tensor, mask: torch.Tensor, decoder_ids: torch.Tensor) -> None:
@@ -105,7 +105,7 @@ def load_translator(
 ) -> Translator:
     """An encoder-decoder checkpoint, in evaluation mode.
 
-    languages  of source and target, for models that have to be told: "de" and "en"
+    languages  of source and target, for multilingual models: "de" and "en"
     raises     ModelError as `headscope.load`; for a model that is no encoder-decoder, whose
                values cannot be read, or that does not know the languages
     """

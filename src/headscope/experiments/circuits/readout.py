@@ -3,8 +3,8 @@
 A logit is u · norm(x) + b, x being the residual stream after the last layer. LayerNorm and RMSNorm
 are γ ⊙ (x - mean(x)) / s + β, or the same without mean and β: given the scale s that the whole of x
 had, they are linear, so each part of x has its own share of a logit (Elhage et al. 2021). What a
-norm multiplies by and whether it centres is asked of it with a few vectors, so that (1 + w) of
-Gemma and others need no table; it is then held against what it gave.
+norm multiplies by and whether it centres is measured with a few vectors, so that (1 + w) of
+Gemma and others need no table; it is then compared with its outputs.
 """
 
 from __future__ import annotations

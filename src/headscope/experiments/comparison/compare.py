@@ -88,8 +88,9 @@ def compare(
     settings     as for `atlas`; without `analyses`, all that are not slow: those that compare the
                  heads of one model with each other, have no number per head, or take very long
     execution    as for `atlas`, in one process
-    padded_to    also the cosine of maps padded to so many tokens, of inputs no longer than that
-    control      as for `atlas`: networks without training that labels of both are held against
+    padded_to    also the cosine of maps padded to this number of tokens, of inputs no longer than
+                 that
+    control      as for `atlas`: untrained networks that labels of both are compared with
     raises       InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
     own, task_options, loading = keywords(more, Settings, TaskRequest, Loading)

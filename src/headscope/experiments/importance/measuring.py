@@ -110,7 +110,7 @@ def importance_to_text(
 class ImportanceRun:
     """The computation behind `importance`.
 
-    effect  what the importances are held against; None: nothing
+    effect  what the importances are compared with; None: nothing
     notes   counts of what was left out, for the reader
     """
 
@@ -124,7 +124,7 @@ class ImportanceRun:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Of METHODS, those asked for."""
+        """The requested ones of METHODS."""
         return self.settings.methods or METHODS
 
     def run(

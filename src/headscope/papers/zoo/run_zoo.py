@@ -79,7 +79,7 @@ def zoo(
     begin: Callable[[str], None] = lambda label: None,
     **more: Unpack[SettingsFields],
 ) -> Zoo:
-    """Runs the analyses on every model and holds the claims against each.
+    """Runs the analyses on every model and tests the claims on each.
 
     models     hub ids, local folders, "demo", or loaded models; one is in memory at a time
     corpus     what all of them read, as for `atlas`; with trees, relations are asked for too
