@@ -56,8 +56,8 @@ def _tell(run: Run, layer: int, place: int, options: _HeadOptions) -> None:
     written = _write_card(run, card, options)
     if options.as_json:
         files = {kind: str(path) for kind, path in written.items()}
-        told = {"run": str(options.run), **card_json(run.tree, card), **files}
-        tell((), told, ensure_ascii=False, allow_nan=False)
+        content = {"run": str(options.run), **card_json(run.tree, card), **files}
+        tell((), content, ensure_ascii=False, allow_nan=False)
     elif written:
         named = names.both(names.number(card.layer), card.head)
         tell([f"head: {named}", *(f"{kind}: {path}" for kind, path in written.items())])

@@ -109,7 +109,7 @@ class AnalysisOptions(Options):
 
 
 class RunOptions(Keeping, Linears, heading="How to run"):
-    """What every command that fills a run folder is asked."""
+    """Options of every command that fills a run folder."""
 
     no_report: bool = flag("Results only; `headscope report` makes the rest.")
     quiet: bool = flag("No progress bar.")
@@ -121,7 +121,7 @@ class RunOptions(Keeping, Linears, heading="How to run"):
 
 
 class CorpusRunOptions(Threads, ReadingOptions):
-    """What every command is asked that runs analyses over a corpus."""
+    """Options of every command that runs analyses over a corpus."""
 
     corpus: CorpusOptions = group("What to read", before="limit")
     asked: AnalysisOptions = group("What to compute", before="whole_maps")

@@ -75,7 +75,7 @@ def heads_given(option: str, *names: Head | str) -> tuple[Head, ...]:
 
 
 class ProgressBar(AbstractContextManager["ProgressBar"]):
-    """A phase of which it is told how far it is; without a unit it is only noted, not shown."""
+    """A phase whose progress is reported; without a unit it is only noted, not shown."""
 
     def __init__(self, *, quiet: bool, unit: str = "", title: str = "compute") -> None:
         self.unit, self.title = "" if quiet else unit, title

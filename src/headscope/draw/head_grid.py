@@ -22,7 +22,7 @@ from headscope.draw.marks import KEY_SIZE, box_path, cell_key, cells, shade_key
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
 
-FEW = 4  # up to so many rows or columns are all numbered
+FEW = 4  # up to this number of rows or columns all are numbered
 STEPS = 12  # shades of each sign
 HUES = {1: "blue", -1: "vermillion"}
 GAP = 0.08  # empty share between neighbours

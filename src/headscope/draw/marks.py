@@ -199,7 +199,7 @@ def legend(
 def legend_of(
     axes: Axes, handles: list[Line2D], *, columns: int = LEGEND_COLUMNS, start: float = LEGEND_START
 ) -> None:
-    """The same of marks of one's own, so many side by side."""
+    """The same for other marks, side by side."""
     columns = min(len(handles), columns)
     row = axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns)
     shift = ScaledTranslation(start / 72, 0, axes.figure.dpi_scale_trans)
@@ -214,7 +214,7 @@ def cells(
 
     values  [y, x]; 0 and NaN stay page
     top     the value of the last shade
-    gap     empty share between neighbours, for maps whose cells are to be told apart
+    gap     empty share between neighbours, for maps whose cells must be distinguishable
     """
     steps = ramp()
     shade = np.ceil(np.nan_to_num(np.clip(values / top, 0, 1)) * (RAMP_STEPS - 1)).astype(int)

@@ -79,7 +79,7 @@ def find_heads(tree: xr.DataTree, what: str) -> pd.DataFrame:
     if not matches:
         words = [word for some in said.values() for word in some if word]
         near = _near(what, dict.fromkeys(claim.name for claim in claims), words)
-        raise InputError(f"no head of this run is said to do {what!r}; {near}")
+        raise InputError(f"no head of this run has the label or claim {what!r}; {near}")
     labels = {_same(label): label for one in head_labels(tree).values() for label in one.labels}
     matches = [labels.get(_same(claim), claim) for claim in matches]
     matches.sort(key=lambda claim: (_same(claim) not in labels, rank(claim)))

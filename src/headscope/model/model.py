@@ -246,7 +246,7 @@ class Model:
 def _learned_positions(network: PreTrainedModel) -> int | None:
     for name, module in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            # RoBERTa's kin count from padding_idx + 1: the rows before it cannot be used.
+            # Models like RoBERTa count from padding_idx + 1: the rows before it cannot be used.
             before = 0 if module.padding_idx is None else module.padding_idx + 1
             return module.num_embeddings - before
     return None

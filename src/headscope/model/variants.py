@@ -82,7 +82,9 @@ class StandIn:
         if self.how not in WAYS:
             raise InputError(f"no replacement called {self.how!r}; there are {', '.join(WAYS)}")
         if (self.how == "mean") != (self.means is not None):
-            raise InputError("the replacement 'mean' needs mean mixtures, and the others none")
+            raise InputError(
+                "the replacement 'mean' needs mean mixtures, and other replacements take none"
+            )
 
     def mixture(
         self, layer: int, heads: Sequence[int] | slice, values: torch.Tensor, mask: torch.Tensor

@@ -106,7 +106,7 @@ def unbroken(text: str) -> str:
 
 
 def split_caption(text: str, most: int = MOST_WORDS) -> tuple[str, str]:
-    """What of a caption is shown, so many words at most, and the rest, behind “how to read”.
+    """The shown part of a caption, of limited length, and the rest, behind “how to read”.
 
     It is cut after a sentence, else after a part of one, outside brackets; where none of the cuts
     fits, after the first.
@@ -130,9 +130,9 @@ def split_caption(text: str, most: int = MOST_WORDS) -> tuple[str, str]:
 def linked(text: str, ids: Collection[str]) -> Markup:
     """The text, escaped and `unbroken`, with links on the heads that the page has by these ids."""
 
-    def link(found: re.Match[str]) -> str:
-        goal = found[0].replace("·", "")
-        return f'<a class="head" href="#{goal}">{found[0]}</a>' if goal in ids else found[0]
+    def link(match: re.Match[str]) -> str:
+        goal = match[0].replace("·", "")
+        return f'<a class="head" href="#{goal}">{match[0]}</a>' if goal in ids else match[0]
 
     return Markup(_HEAD.sub(link, str(escape(unbroken(text)))))
 

@@ -222,7 +222,7 @@ def _mean_head(run: PaperRun, task: str) -> Measured:
 
 
 def _mean_interval(results: xr.Dataset, task: str) -> tuple[float, float]:
-    """Of the mean over heads: all heads answer the same examples."""
+    """Interval of the mean over heads: all heads answer the same examples."""
     of, labels = GLUE[task], results["label"].values
     answers = results["prediction"].values.reshape(-1, len(labels))  # [unit, example]
 

@@ -31,12 +31,12 @@ from headscope.run.store import Run
 ALSO = "also in an untrained network"
 COUNTS = ("", "heads")  # units of numbers that may be counts
 FINEST = 4  # decimals, where fewer show no width of an interval
-OFTEN = 3  # a direction that so many claims share is stated once, above them
+OFTEN = 3  # a direction that at least this number of claims share is stated once, above them
 
 
 @dataclass(frozen=True)
 class PaperOutcome:
-    """A paper whose claims were held against runs of one model.
+    """A paper whose claims were compared with runs of one model.
 
     model    name, revision, sha256, architecture, layers, heads; empty where none could be loaded
     own      whether the model is the paper's own

@@ -48,8 +48,8 @@ class Measured:
     n                 over how many of what: "60 documents"
     verdict           on the direction of the claim; None where it states none
     detail            what stands beside the number: heads by name, depth, other numbers
-    elsewhere         which other data these are, if not of the paper's kind: then no number is held
-                      against the published one
+    elsewhere         which other data these are, if not of the paper's kind: then no number is
+                      compared with the published one
     count             documents, or words of a relation, behind it
     head              (layer, head) from 0, of a number of one head
     p                 against chance, where the claim asks for that
@@ -198,7 +198,7 @@ class PaperRun(Run):
     def jumping(
         self, draws: Float64, statistic: Callable[[Float64], Float64], **more: Any
     ) -> Measured:
-        """A statistic that jumps, such as a count: its interval is over corpora drawn anew.
+        """A statistic that jumps, such as a count: its interval is over resampled corpora.
 
         draws      [replicate + 1, …]
         statistic  of [draw, …], [draw]
@@ -364,9 +364,8 @@ def layer_at(number: int, layers: int) -> int:
 def paper_head(
     run: PaperRun, values: Float64, head: tuple[int, int], *, rank: int = 0
 ) -> tuple[int, int]:
-    """The paper's head (from 0) in the paper's model; in another, the one of the largest value, or
-    the next after so many.
-    """
+    """The paper's head (from 0) in the paper's model; in another, the one with the largest value,
+    or a later one in that order."""
     if run.beside.own and head[0] < values.shape[0] and head[1] < values.shape[1]:
         return head
     heads = largest_first(values)

@@ -57,7 +57,7 @@ from headscope.report.example_views import example_views
 from headscope.report.run_facts import Manifest
 from headscope.run.store import Run, RunFolder
 
-MOST, FEWEST = 6, 5  # sentences on kinds of labels; sentences below which maps are told of, too
+MOST, FEWEST = 6, 5  # sentences on kinds of labels; with fewer sentences maps are described, too
 AT_ONCE = 2  # heads of a kind that say different things
 SHORT = 130  # characters of what is said of them
 
@@ -83,11 +83,11 @@ def findings(tree: xr.DataTree, sections: list[Section]) -> list[Finding]:
     kinds = [kind for kind in heads.kinds_of(tree) if kind.claims]
     few = NEARLY_NOTHING * math.prod(shape(tree))
     kinds.sort(key=lambda kind: (kind.look != STRONG, kind.count <= few))  # stable
-    told = [kind for kind in kinds if kind.look != FAINT][:MOST]
+    shown = [kind for kind in kinds if kind.look != FAINT][:MOST]
     general = [Finding("", one.finding) for one in sections if one.opens and one.finding]
-    room = max(FEWEST - len(told) - len(general), 0)
-    told += [kind for kind in kinds if kind.look == FAINT][:room]
-    return [*(_of_kind(kind, names) for kind in told), *general]
+    room = max(FEWEST - len(shown) - len(general), 0)
+    shown += [kind for kind in kinds if kind.look == FAINT][:room]
+    return [*(_of_kind(kind, names) for kind in shown), *general]
 
 
 def _of_kind(kind: LabelKind, names: HeadNames) -> Finding:
@@ -207,7 +207,7 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore, beside: B
     opening = _opening(tree, manifest, plans, made)
     examples = example_views(tree, model=model_name(tree))
     whole = opening is None or opening.plan.atlas
-    told = (
+    summary = (
         findings(tree, list(made.values()))
         if opening is None
         else [Finding("", words) for words in opening.findings]
@@ -221,7 +221,7 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore, beside: B
         names=names_of(tree),
         opening=opening,
         whole=whole,
-        findings=told,
+        findings=summary,
         beside=beside,
         sections=_by_themselves(plans, made, whole=whole),
         language=_language(plans, made, manifest),

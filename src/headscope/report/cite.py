@@ -138,8 +138,8 @@ def _sentences(run: Run, sources: Mapping[str, list[str]]) -> Iterator[str]:
     digest = manifest_part(spec, "corpus").get("inputs_sha256")
     yield _told(f"It read {known.get('Corpus')}", known.get("Read"), _hashed("inputs", digest))
     yield f"Left out: {known['Left out']}."
-    asked = {name: f"({'; '.join(cited)})" * bool(cited) for name, cited in sources.items()}
-    yield _listed("Analyses", asked)
+    citations = {name: f"({'; '.join(cited)})" * bool(cited) for name, cited in sources.items()}
+    yield _listed("Analyses", citations)
     settings = _flat(manifest_part(spec, "settings"))
     yield _listed("Settings", {name: value for name, value in settings if name != "analyses"})
     yield f"Control: {known['Control']}." if "Control" in known else ""

@@ -136,7 +136,7 @@ def kind_of(tree: xr.DataTree) -> list[int]:
 
 
 def cells(tree: xr.DataTree) -> list[list[dict[str, str]]]:
-    """[layer][head] a cell of the grid: the head's id and name, its kind and what it is told of."""
+    """[layer][head] a cell of the grid: the head's id and name, its kind and its words."""
     names = names_of(tree)
     heads, kinds, remarked = shape(tree)[1], kinds_of(tree), remarks(tree)
     of, labelled = kind_of(tree), list(head_labels(tree).values())

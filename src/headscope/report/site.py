@@ -84,8 +84,8 @@ def index_page(run: Run, views: Sequence[tuple[str, str]], place: Path) -> str:
 def cards_page(run: Run) -> str:
     """The page of the cards of all heads; opens with the most informative one."""
     with derived_once():
-        told = heads.telling(run.tree, count=OPENED)
-        first = divmod(told[0]["unit"] if told else 0, shape(run.tree)[1])
+        telling = heads.telling(run.tree, count=OPENED)
+        first = divmod(telling[0]["unit"] if telling else 0, shape(run.tree)[1])
         return render_card(run.tree, head_card(run.tree, *first))
 
 
@@ -97,13 +97,16 @@ def site_views(run: Run) -> Iterator[tuple[str, str, bytes]]:
 
 
 def _clear(place: Path, *, overwrite: bool) -> None:
-    """Remove an earlier export, if that is asked; raise for a folder that holds anything else."""
+    """Remove an earlier export, if requested; raise for a folder that holds anything else."""
     if place.is_file():
         raise InputError(f"{place} is a file; wanted a folder with -o")
     written = RunFolder(place).listed()
     ours = {LIST, *(Path(name).parts[0] for name in written)}
     if foreign := set(names_in(place)) - ours:
-        raise InputError(f"{place} holds {min(foreign)!r}, of no export; choose another with -o")
+        raise InputError(
+            f"{place} holds {min(foreign)!r}, which is not part of an export; choose another "
+            "folder with -o"
+        )
     if written and not overwrite:
         raise InputError(f"{place} holds an export already; wanted a new folder, or --overwrite")
     for name in [*written, LIST]:

@@ -119,5 +119,5 @@ def head_answer(shown: ExampleMaps, request: HeadRequest) -> bytes:
     at, *place = request.place
     size = shown.stacks[at].attention.shape[:2] if at < len(shown.stacks) else (0, 0)
     if place[0] >= size[0] or place[1] >= size[1]:
-        raise InputError(f"found the head {request.place}, from 0; it is not there")
+        raise InputError(f"found the head {request.place}, counted from 0, which does not exist")
     return bytes(block_of(shown.stacks[at], (place[0], place[1]), bits=BITS, pack=joined))

@@ -1,7 +1,7 @@
 """Gives the pages of a run: its report and files from the folder, index, cards and views in memory.
 
-They are those of `headscope export`. A run that is not finished is told so on each of its pages,
-until it is; nothing is written.
+They are those of `headscope export`. The pages of an unfinished run say so until it is finished;
+nothing is written.
 """
 
 from __future__ import annotations

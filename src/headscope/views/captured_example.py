@@ -225,8 +225,8 @@ def beside_text(shown: ExampleMaps, other: ExampleMaps) -> ExampleMaps:
     if any(mine != theirs for mine, theirs in lengths):
         counts = ", ".join(f"{mine} and {theirs}" for mine, theirs in lengths)
         raise InputError(
-            f"the two texts have {counts} tokens; wanted equally many: only then each weight of "
-            "one stands beside one of the other"
+            f"the two texts have {counts} tokens; wanted the same number, so that each weight has "
+            "its counterpart"
         )
     sides = tuple(_joined(a, b) for a, b in zip(shown.sides, other.sides, strict=True))
     return replace(_with(shown, other, "attention, other text"), sides=sides)

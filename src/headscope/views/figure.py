@@ -85,5 +85,5 @@ def _maps(stack: StackMaps, measure: str) -> Floats:
     maps = known.get(measure)
     if maps is None:
         there = ", ".join(name for name, m in known.items() if m is not None)
-        raise InputError(f"found the measure {measure!r}; this example has {there}")
+        raise InputError(f"no measure {measure!r}; this example has {there}")
     return maps

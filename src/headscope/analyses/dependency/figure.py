@@ -145,7 +145,7 @@ def sheets(tree: xr.DataTree) -> Iterator[tuple[str, Figure]]:
     for at, best in enumerate(relation_heads(dependency), start=1):
         if figure is None:
             figure = compose([relation_panel(dependency, names, best)], columns=1)
-        else:  # half the time of composing anew
+        else:  # half the time of composing again
             with house_style():
                 paint_grid(figure.axes[0], _accuracy(dependency, best), top=1.0, best=best.place)
                 figure.axes[0].set_title(_title(best))

@@ -11,7 +11,7 @@ from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, best_places, estimate
 
 DIRECTIONS = {"dependent_to_head": "d→h", "head_to_dependent": "h→d"}
-RELATIONS = 6  # as many as there are hues that can be told apart
+RELATIONS = 6  # the number of distinguishable hues
 SENTENCES = 4
 WEAKEST = 0.1  # share of the scale: weaker attention is not drawn, unless it is a word's largest
 

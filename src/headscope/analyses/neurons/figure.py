@@ -111,7 +111,8 @@ def verdict(run: Reading) -> str:
 
 
 def correlation(run: Reading, quantity: str, target: str) -> tuple[float, float, float]:
-    """Of a quantity of neurons with the attention to a target, over heads, and its interval."""
+    """Correlation over heads of a quantity of neurons with the attention to a target, and its
+    interval."""
     return at(run("rank_correlation", quantity=quantity, target=target))
 
 

@@ -44,7 +44,8 @@ def bars_of_runs(runs: Sequence[tuple[str, str]], shares: Floats) -> Figure:
 
 
 def confusion_figure(confusions: Sequence[tuple[str, Ints]]) -> Figure:
-    """What was told of maps of each class; [label, told] counts, one panel each, with its title."""
+    """Predicted classes of the maps of each class; [label, predicted] counts, one panel each, with
+    its title."""
     made = [
         Panel(title, partial(_draw_confusion, counts, first=at == 0), height=1.0)
         for at, (title, counts) in enumerate(confusions)

@@ -55,7 +55,7 @@ def _apart(parts: Estimate) -> Floats:
 
 
 def finding(run: Reading) -> str:
-    """What the mean head gives most of its attention, and what hangs on the place of a token."""
+    """What the mean head attends to most, and what depends on the place of a token."""
     means = {
         target: run.mean(f"attention.{target}")
         for target in TARGETS

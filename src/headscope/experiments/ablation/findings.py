@@ -109,7 +109,7 @@ def smallest_told(ablation: xr.Dataset) -> float:
     """The smallest effect of one head that these examples could have shown, adjusted for all heads.
 
     Of an accuracy, exactly: as many answers, all changed in one direction, as McNemar's test needs.
-    Else about: the median head's interval, stretched to so many tests (Bonferroni). NaN where
+    Else about: the median head's interval, widened for the number of tests (Bonferroni). NaN where
     nothing is known of it, or where all examples together are too few.
     """
     heads, n = ablation["verdict"].size, ablation.sizes["example"]

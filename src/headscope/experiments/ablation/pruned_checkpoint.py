@@ -58,7 +58,7 @@ def projections_of(network: PreTrainedModel, *, layers: int) -> list[nn.Linear |
     shares = 0 < len(sites) < layers
     why = "shares weights between layers" if shares else "has output projections of its own kind"
     raise ModelError(
-        f"{type(network).__name__} {why}: its heads cannot be switched off for good; `headscope "
+        f"{type(network).__name__} {why}: its heads cannot be removed; `headscope "
         "ablate` can switch them off while the model runs"
     )
 
@@ -102,9 +102,8 @@ def check_disabled(
     gap = float((logits - wanted).abs().max())
     if not gap <= TOLERANCE * max(float(wanted.abs().max()), 1.0):
         raise ModelError(
-            f"{type(network).__name__} without these heads answers differently by {gap:.1e} from "
-            "one whose heads add nothing: its output projection is not what headscope takes for "
-            "it; please report this model"
+            f"{type(network).__name__} without these heads differs by {gap:.1e} from one whose "
+            "heads add nothing: headscope misreads its output projection; please report this model"
         )
 
 
@@ -122,9 +121,7 @@ def refuse_strangers(
     if run is not None and Path(run).resolve() == folder.resolve():
         raise InputError(f"found -o {folder} and --run {run}; wanted two folders")
     if folder.exists() and Path(checkpoint).exists() and folder.samefile(checkpoint):
-        raise InputError(
-            f"{folder} is the checkpoint that is to be pruned; choose another folder with -o"
-        )
+        raise InputError(f"{folder} is the checkpoint to prune; choose another folder with -o")
     replaceable(folder, marks=(NOTE,))
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SOURCE = "Kovaleva et al. 2019, §4.6"
 OURS = "headscope"
 WHAT = {"": "head", "layer_": "layer", "group_": "group"}  # by the start of a variable's name
-MOVED = 0.1  # ours: of a regression, a change by this share of the labels' range is told
+MOVED = 0.1  # ours: of a regression, a change by this share of the labels' range counts
 
 
 def variant_name(variant: Variant, heads: int, names: HeadNames) -> str:

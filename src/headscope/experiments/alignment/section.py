@@ -21,7 +21,7 @@ LOOK = {"weight": "mean", "norm": "strongest"}  # whose colours and marks they g
 
 
 def findings(run: Reading) -> list[str]:
-    """Of each setting: the best layer by weights and by norms."""
+    """For each setting: the best layer by weights and by norms."""
     lines = []
     for setting, words in WORDS.items():
         rates = []

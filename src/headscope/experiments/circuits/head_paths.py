@@ -1,7 +1,7 @@
 """Path patching between heads, function vectors, and the effect of even attention.
 
 `path_patch` follows one path (Wang et al. 2023): the sender's mixture is that of the clean prompt,
-all other heads keep what they gave in the corrupted one and only MLPs run anew; what the receiver
+all other heads keep what they gave in the corrupted one and only MLPs run again; what the receiver
 then makes of its queries, keys or values alone goes into a run in which all else is free.
 `function_vectors` (Todd et al. 2024) puts a head's mean over a task's prompts at the last token of
 prompts whose examples have shuffled answers. `knockouts` makes a head's attention even.

@@ -81,7 +81,7 @@ def view_prompts(run: Run | str | Path) -> PromptView:
     finished = run if isinstance(run, Run) else open_run(run)
     if "prompts" not in finished:
         raise InputError(
-            f"{finished.path or 'this run'} shows no prompts head by head; wanted a run of "
+            f"{finished.path or 'this run'} has no prompts head by head; wanted a run of "
             "circuits with --prompts (prompts=), and --views above 0"
         )
     return PromptView(finished.tree)

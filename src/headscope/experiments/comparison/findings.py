@@ -206,7 +206,7 @@ def words_finding(run: Reading) -> str:
 def label_changes(tree: xr.DataTree) -> dict[str, list[Claim]]:
     """Labels that are lost, and labels that are gained; none without a control.
 
-    Labels of both are held against the same networks without training. A label that one model lacks
+    Labels of both are compared with the same untrained networks. A label that one model lacks
     is gained or lost only if that model's interval lies wholly below: numbers on both sides of a
     threshold may be the same. Where no such claim is made its number is ordinary, unless claims of
     the kind ask for more (`LabelRule.asks`): then nothing is said.

@@ -98,7 +98,7 @@ class PairReader:
     def read(self, number: int, examples: Sequence[Example], advance: Advance = unheard) -> State:
         """The state after one shard; the arrays are overwritten by the next.
 
-        advance  is told how many inputs are done
+        advance  gets the number of finished inputs
         """
         parts = self.sides.parts
         for part in parts.values():

@@ -261,7 +261,7 @@ def read_training(
         return None
     if sorted(known) != list(range(layers)):
         raise ModelError(
-            f"{file} tells of {len(known)} layers, and the checkpoint has {layers}; wanted the "
+            f"{file} lists {len(known)} layers, and the checkpoint has {layers}; wanted the "
             "record of this checkpoint: delete the file if it is of another"
         )
     return arrays

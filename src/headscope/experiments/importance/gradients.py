@@ -107,7 +107,7 @@ class Streaming(Reversible):
         layer, self.layers = self.layers, self.layers + 1
         if any(isinstance(o, torch.Tensor) and o.requires_grad for o in call.options.values()):
             raise ModelError(
-                f"{type(call.module).__name__} adds to its scores what depends on the layers "
+                f"{type(call.module).__name__} adds terms to its scores that depend on the layers "
                 "below: gradients of its attention cannot be taken; please report this model"
             )
         inputs = (call.query, call.key, call.value)

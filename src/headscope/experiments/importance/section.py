@@ -37,7 +37,7 @@ def method_name(method: str) -> str:
 
 
 def effect_name(run: Reading, effect: str) -> str:
-    """What becomes of the task without a head: `rise of the loss`, `change of accuracy`, …"""
+    """How the task suffers without a head: `rise of the loss`, `change of accuracy`, …"""
     metric = str(run.data.attrs["metric"])
     words = METRICS.get(metric, metric)
     return {

@@ -142,7 +142,7 @@ def labels_of(session: Session) -> LabelledMaps:
     agreed = [number for number, labels in said.items() if len(labels) == 1]
     if not agreed:
         raise InputError(
-            f"{session.folder}: found no map with a label that nobody disputes; wanted some: "
+            f"{session.folder}: found no map on whose label all annotators agree; wanted some: "
             f"headscope patterns annotate -o {session.folder}"
         )
     maps = [

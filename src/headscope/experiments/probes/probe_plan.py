@@ -94,12 +94,12 @@ class ProbePlan:
     @property
     def layers(self) -> tuple[int, ...]:
         """Layers of the structural probe, as places among those that attend."""
-        asked, shape = self.settings.structural_layers, self.model.shape
+        requested, shape = self.settings.structural_layers, self.model.shape
         if "structural" not in self.names:
             return ()
-        if asked is None:
+        if requested is None:
             return tuple(range(shape.layers))
-        return tuple(map(shape.names.place, asked))
+        return tuple(map(shape.names.place, requested))
 
     @property
     def kinds(self) -> list[str]:
@@ -177,7 +177,7 @@ def _check_distinct(files: Mapping[str, Sequence[Path]]) -> None:
         if digest in seen:
             raise InputError(
                 f"{seen[digest]} and --{name} {path} are the same file; wanted different "
-                "sentences to learn from and to be tested on"
+                "sentences for training and testing"
             )
         seen[digest] = f"--{name} {path}"
 

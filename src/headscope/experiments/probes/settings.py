@@ -74,7 +74,7 @@ class ProbeSettings(Intervals):
     rate: float = option("Learning rate of Adam.", 0.002)
     seeds: int = option("Trainings of each probe, from different first weights.", 1, least=1)
     curve: tuple[int, ...] = option(
-        "Learning curve: also train on so many sentences.",
+        "Learning curve: also train on these numbers of sentences.",
         (),
         reads=read_sizes,
         metavar="N,N,…",

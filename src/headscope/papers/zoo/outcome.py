@@ -1,4 +1,4 @@
-"""The outcome of a zoo: its runs, the claims held against each, in sentences and as tables."""
+"""The outcome of a zoo: its runs, the claims tested on each, in sentences and as tables."""
 
 import json
 import math
@@ -127,7 +127,7 @@ def value_words(claim: PaperClaim, value: float) -> str:
 
 
 def _exceptions(claim: PaperClaim, answers: Answers) -> str:
-    """In brackets the models for which it does not hold, cannot be told, holds without training
+    """In brackets the models for which it does not hold, has no verdict, holds without training
     too, or was not asked.
     """
     parts = []
