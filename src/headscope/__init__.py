@@ -85,7 +85,7 @@ _WHERE = {
     "view_arrays": "headscope.views.view_arrays",
     "view_prompts": "headscope.experiments.circuits.prompt_page",
     "write_report": "headscope.report.build",
-    "zoo": "headscope.papers.zoo.run_zoo",
+    "zoo": "headscope.papers.zoo.zoo",
 }
 __all__ = sorted(_WHERE)  # noqa: PLE0605
 

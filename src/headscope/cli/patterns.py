@@ -45,9 +45,10 @@ def patterns_command() -> None:
 
 class _AnnotateOptions(Options):
     models: tuple[str, ...] = argument(default=(), metavar="[MODEL]...")
-    output: Path = shared.output_option(
+    output: Path = option(
         "Folder of the session; one that exists is resumed.",
-        "session",
+        names="-o --output",
+        usual="session",
         metavar="SESSION",
         heading="The session",
     )

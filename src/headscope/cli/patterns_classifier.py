@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 class _TrainOptions(Options):
-    output: Path = shared.output_option(
+    output: Path = option(
         "Where weights, card and the confusion figure are written.",
-        "classifier",
+        names="-o --output",
+        usual="classifier",
         metavar="FOLDER",
-        heading="",
     )
     sessions: tuple[Path, ...] = option(
         "Labels of a session of yours, beside the bundled; repeatable.",
@@ -141,9 +141,10 @@ def _lines(scores: Scores) -> Iterator[str]:
 
 class _ApplyOptions(Options):
     models: tuple[shared.ModelName, ...] = argument(metavar="MODEL...")
-    output: Path = shared.output_option(
+    output: Path = option(
         "A run folder for each model and file, a table and a figure.",
-        "classes",
+        names="-o --output",
+        usual="classes",
         metavar="FOLDER",
         heading="The result",
     )

@@ -20,7 +20,7 @@ from headscope.core.options import argument, keyword, option, takes, whole
 from headscope.errors import InputError
 from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.model.request import model_place, refuse_length
-from headscope.run.execution import Execution
+from headscope.run.execution import Execution, run_option
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -53,16 +53,7 @@ class ImportanceRequest(ImportanceSettings, Loading, TaskRequest, kw_only=False)
     corpus: CorpusLike | None = keyword(
         "Instead: texts, files, a column of a table, or a corpus, see `corpus_of`."
     )
-    output: str | Path | None = option(
-        "Run folder; re-running resumes.",
-        names="-o --output",
-        reads=Path,
-        usual="importance-{model}",
-        metavar="RUN",
-        python="None: in memory.",
-        heading="How to run",
-        before="batch_tokens",
-    )
+    output: str | Path | None = run_option("importance-{model}", before="batch_tokens")
     ablation: Run | str | Path | None = option(
         "A run of `headscope ablate` to compare the importances with.",
         reads=Path,
