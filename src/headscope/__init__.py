@@ -81,7 +81,7 @@ _WHERE = {
     "run_figure": "headscope.draw.figures",
     "run_summary": "headscope.report.run_facts",
     "switch_off": "headscope.experiments.circuits.switched_off",
-    "view": "headscope.views.view_text",
+    "view": "headscope.views.view",
     "view_arrays": "headscope.views.view_arrays",
     "view_prompts": "headscope.experiments.circuits.prompt_page",
     "write_report": "headscope.report.build",

@@ -64,7 +64,7 @@ from headscope.run.execution import Execution as Execution
 from headscope.run.settings import Settings as Settings
 from headscope.run.store import Run as Run
 from headscope.run.store import open_run as open_run
+from headscope.views.view import view as view
 from headscope.views.view_arrays import view_arrays as view_arrays
-from headscope.views.view_text import view as view
 
 __version__: str

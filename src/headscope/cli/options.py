@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import click
 
 from headscope.cli.terminal_output import ProgressBar, complain, tell
-from headscope.cli.typed_command import ReadParam
 from headscope.core.head_names import options as naming
 from headscope.core.options import Options, flag, option, several
 from headscope.errors import CorpusError, InputError
-from headscope.model.request import model_place
 from headscope.run.execution import Execution, Keeping, Linears, Sharing
 
 if TYPE_CHECKING:
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
-ModelName = Annotated[str, ReadParam(model_place)]
-Natural = Annotated[int, click.IntRange(0)]
-Positive = Annotated[int, click.IntRange(1)]
 FileName = Annotated[str, click.Path()]  # a path, a folder, a pattern or a URL
 CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments", "dataset")
 

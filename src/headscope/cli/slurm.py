@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import click
 
-from headscope.cli.options import Positive
 from headscope.cli.terminal_output import say
 from headscope.cli.typed_command import typed_command
 from headscope.core.options import Options, argument, flag, option
@@ -43,10 +42,10 @@ class _SlurmOptions(Options):
     command: tuple[str, ...] = argument(
         default=(), many=True, metavar="COMMAND MODEL ...", type=click.UNPROCESSED
     )
-    tasks: Positive = option("Tasks of the array.", 16)
+    tasks: int = option("Tasks of the array.", 16, least=1)
     time: Plain | None = option("Time limit of a task, say 4:00:00.")
     mem: Plain | None = option("Memory of a task, say 16G.")
-    cpus: Positive | None = option("Processors of a task.")
+    cpus: int | None = option("Processors of a task.", least=1)
     gpus: Plain | None = option("GPUs of a task, say 1 or a100:1; give --device too.")
     partition: Plain | None = option("Partition of the cluster.")
     submit: bool = flag("Hand the script to sbatch instead of printing it.")

@@ -95,7 +95,7 @@ def typed_command(
 @contextmanager
 def _progress(options: Options) -> Iterator[None]:
     """Phases are shown, unless --quiet; a command that can be quiet begins to load."""
-    quiet = getattr(options, "quiet", getattr(getattr(options, "how", None), "quiet", None))
+    quiet = getattr(options, "quiet", None)
     with showing(None if quiet else Phases()):
         if quiet is False:
             begin("load")
