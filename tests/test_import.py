@@ -42,6 +42,7 @@ for name, words, more in (
     ("atlas", ("m", "text"), {"analyses": ["gaze"]}),
     ("atlas", ("m", "missing.conllu"), {}),
     ("compare", ("m", "n"), {}),
+    ("view", ("m", "text"), {"flow": "gaze"}),
     ("zoo", (["m"], "text"), {"output": "o", "measure": "weighted_norm", "analyses": ["entropy"]}),
     ("ablate", ("m", "rte"), {"pairs": 1}),
     ("circuits", ("m",), {"length": 1}),
@@ -62,7 +63,7 @@ def test_experiments_refuse_a_wrong_request_before_torch_is_imported():
     done = subprocess.run(
         [sys.executable, "-c", WRONG], env=environment(), capture_output=True, text=True, check=True
     )
-    names = ["atlas", "atlas", "compare", "zoo"]
+    names = ["atlas", "atlas", "compare", "view", "zoo"]
     names += ["ablate", "circuits", "finetune", "importance", "probe", "prune", "reproduce"]
     assert done.stdout.splitlines() == names
 

@@ -64,6 +64,7 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
         (hs.finetune, [TrainingSchedule, TaskRequest, Loading]),
         (hs.prune, [PruningSettings, TaskRequest, Loading]),
         (hs.reproduce, [Loading]),
+        (hs.view, [Loading]),
         (hs.ablate, [AblationSettings, TaskRequest, Loading]),
         (hs.importance, [ImportanceSettings, TaskRequest, Loading]),
         (hs.probe, [ProbeSettings, Loading]),

@@ -83,10 +83,9 @@ class ViewRequest(Loading, kw_only=False):
         metavar="HEAD",
         python="With another model or text the page opens on the difference.",
     )
-    flow: Sequence[str] | str = option(
+    flow: Sequence[str] | str | None = option(
         "Show what layers take from the input, by rollout, globenc, alti, "
         "weighted_norm_residual, value_zeroing, max_flow; comma-separated.",
-        (),
         reads=str,
         metavar="METHODS",
         python="In Python also several; of methods see `hs.flow`.",
