@@ -45,7 +45,9 @@ class CorpusOptions(Options):
     """What to read: one corpus or more, each option any number of times."""
 
     demo: bool = flag("The bundled corpus, 14 documents.")
-    text: tuple[FileName, ...] = several("Plain text, UTF-8; with --column, Parquet, JSON lines.")
+    text: tuple[FileName, ...] = several(
+        "Plain text, UTF-8, or a format of a plug-in; with --column, Parquet, JSON lines."
+    )
     treebank: tuple[FileName, ...] = several("CoNLL-U or CoNLL-X.")
     coref: tuple[FileName, ...] = several("Coreference: CoNLL-2012, LitBank, CorefUD or GAP.")
     frames: tuple[Path, ...] = several("FrameNet 1.5 or 1.7, as it is shipped.", metavar="DIR")
@@ -56,7 +58,7 @@ class CorpusOptions(Options):
     column: str | None = option("The texts of --dataset ('text' by default), or of --text.")
     annotate: str | None = option(
         "Split --text and --segments into sentences, tag and parse them with spacy:MODEL or "
-        "stanza:LANG; kept beside the file.",
+        "stanza:LANG; kept in the user's cache.",
         metavar="PARSER",
     )
     documents: Literal["blank-line", "file", "heading"] = option(
@@ -69,6 +71,9 @@ class CorpusOptions(Options):
     )
     on_error: Literal["stop", "skip"] = option(
         "What to do with a malformed part; skip counts and names it.", "stop"
+    )
+    format: Literal["auto", "text"] = option(
+        "text: files of --text are plain text, whatever they look like.", "auto"
     )
 
     @property
@@ -141,6 +146,7 @@ def read_corpus(options: CorpusOptions, *, limit: int | None = None) -> Corpus:
 
 def _corpora(options: CorpusOptions, limit: int | None) -> Iterator[Corpus]:
     from headscope import corpus as kinds
+    from headscope.corpus.places import is_of_another_package
 
     def plain(corpus: Corpus) -> Corpus:
         parser = options.annotate
@@ -149,16 +155,22 @@ def _corpora(options: CorpusOptions, limit: int | None) -> Iterator[Corpus]:
     on_error = options.on_error
     if options.demo:
         yield kinds.demo_corpus()
-    if options.text and options.column is not None:
+    others = [name for name in options.text if is_of_another_package(name)]
+    text = [name for name in options.text if name not in others]
+    if others:
+        yield plain(kinds.corpus_of(others))
+    if text and options.column is not None:
         column, passages = options.column, options.passages
-        yield plain(
-            kinds.ColumnCorpus(options.text, column=column, passages=passages, on_error=on_error)
-        )
-    elif options.text:
+        yield plain(kinds.ColumnCorpus(text, column=column, passages=passages, on_error=on_error))
+    elif text:
         documents = "blank_line" if options.documents == "blank-line" else options.documents
         yield plain(
             kinds.TextCorpus(
-                options.text, documents=documents, passages=options.passages, on_error=on_error
+                text,
+                documents=documents,
+                passages=options.passages,
+                on_error=on_error,
+                format=options.format,
             )
         )
     if options.treebank:

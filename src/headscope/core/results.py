@@ -293,9 +293,8 @@ def title_name(model: str) -> str:
     return re.split(r"[/\\]", model.rstrip("/\\"))[-1] or model if local else model
 
 
-DRAWS, SIZES = "_draws", "_sizes"
+DRAWS, SIZES, REPLICATE = "_draws", "_sizes", "replicate_"
 SEL = {"indexers", "method", "tolerance", "drop"}
-_KEEP: ContextVar[bool] = ContextVar("headscope_keeps_draws", default=False)
 
 
 @dataclass(frozen=True)
@@ -320,22 +319,9 @@ class Variable:
     tidy: bool = True
 
 
-@contextmanager
-def keeping_draws() -> Iterator[None]:
-    """Inside the context results store `x_draws[replicate, …]` beside an estimate `x`.
-
-    And `x_sizes[replicate, …]` where documents' sizes are known, without axes of one size.
-    """
-    token = _KEEP.set(True)
-    try:
-        yield
-    finally:
-        _KEEP.reset(token)
-
-
-def draws_kept() -> bool:
-    """Whether results store draws now."""
-    return _KEEP.get()
+def without_draws(dataset: xr.Dataset) -> xr.Dataset:
+    """The dataset without the draws of its estimates."""
+    return dataset.drop_dims(dim for dim in dataset.dims if str(dim).startswith(REPLICATE))
 
 
 def tabled(
@@ -349,6 +335,10 @@ def labelled(
     variables: Mapping[str, Variable], *, coords: Mapping[str, Sequence[Any]] | None = None
 ) -> xr.Dataset:
     """A Dataset of variables; dims without a given coordinate are numbered from 0.
+
+    Beside an estimate `x` stand its draws, where it has them: `x_draws[replicate, …]`, and
+    `x_sizes[replicate, …]` where documents' sizes are known, without axes of one size. A run drops
+    them (`without_draws`) unless its `Execution` keeps them.
 
     raises  ValueError for an axis named as an argument of xarray's `sel`, which would swallow it
     """
@@ -364,12 +354,14 @@ def labelled(
                 words = attrs | {"long_name": f"{v.long_name}, {end} end of the 95 % interval"}
                 words |= {"interval_over": v.over} if v.over else {}
                 arrays[f"{name}_ci_{end}"] = xr.Variable(v.dims, array, words)
-            if _KEEP.get() and v.value.draws is not None:
-                dims = (f"replicate_{name}", *v.dims)  # there may be fewer than of others
-                arrays[name + DRAWS] = xr.Variable(dims, v.value.draws, {"tidy": 0})
+            if v.value.draws is not None:
+                dims = (REPLICATE + name, *v.dims)  # there may be fewer than of others
+                words = attrs | {"long_name": f"{v.long_name}, without each group", "tidy": 0}
+                arrays[name + DRAWS] = xr.Variable(dims, v.value.draws, words)
                 if (sizes := v.value.sizes) is not None:
                     there = [dim for dim, count in zip(dims, sizes.shape, strict=True) if count > 1]
-                    arrays[name + SIZES] = xr.Variable(there, sizes.squeeze(), {"tidy": 0})
+                    words |= {"long_name": f"{v.long_name}: size, without each group", "units": "1"}
+                    arrays[name + SIZES] = xr.Variable(there, sizes.squeeze(), words)
         else:
             arrays[name] = xr.Variable(v.dims, v.value, attrs)
     length = {dim: n for array in arrays.values() for dim, n in array.sizes.items()}

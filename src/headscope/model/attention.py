@@ -123,8 +123,9 @@ class Listener(Protocol):
         """Called with the mixed values: [example, query, head, dim]."""
 
 
-_LISTENERS: ContextVar[tuple[Listener, ...]] = ContextVar("headscope_listeners", default=())
-_WHOLE: ContextVar[int | None] = ContextVar("headscope_whole", default=None)
+# Who listens, and the most tokens of which a whole map is made: None, any.
+Listening = tuple[tuple[Listener, ...], int | None]
+_LISTENING: ContextVar[Listening] = ContextVar("headscope_listening", default=((), None))
 
 
 @contextmanager
@@ -142,15 +143,14 @@ def listening(
     transformers.AttentionInterface.register(NAME, _attention)
     transformers.AttentionMaskInterface.register(NAME, _mask)  # else padding would be attended
     before = [(c, c._attn_implementation_internal) for c in configurations(model)]
-    token = _LISTENERS.set((*(() if alone else _LISTENERS.get()), listener))
-    limit = _WHOLE.set(whole)
+    others = () if alone else _LISTENING.get()[0]
+    token = _LISTENING.set(((*others, listener), whole))
     try:
         for config, _ in before:
             config._attn_implementation_internal = NAME
         yield
     finally:
-        _WHOLE.reset(limit)
-        _LISTENERS.reset(token)
+        _LISTENING.reset(token)
         for config, implementation in before:
             config._attn_implementation_internal = implementation
 
@@ -177,7 +177,7 @@ def _attention(
         dropout=dropout,
         options=known_options(module, other),
     )
-    listeners = _LISTENERS.get()
+    listeners, _ = _LISTENING.get()
     for listener in listeners:
         listener.before(call)
     mixed = call.mix() if call.mixed is None else call.mixed
@@ -189,7 +189,7 @@ def _attention(
 
 def _mask(batch_size: int, q_length: int, kv_length: int, **options: Any) -> Any:
     """What transformers asks for a mask: a tensor, or of a long input a `LongMask`."""
-    whole = _WHOLE.get()
+    _, whole = _LISTENING.get()
     if whole is None or max(q_length, kv_length) <= whole:
         from transformers.masking_utils import eager_mask
 
@@ -199,9 +199,10 @@ def _mask(batch_size: int, q_length: int, kv_length: int, **options: Any) -> Any
 
 def refused_whole(tokens: int) -> ModelError:
     """What asks for the whole map of an input that is read without."""
+    _, whole = _LISTENING.get()
     return ModelError(
         f"an input of {tokens} tokens is read without whole maps; wanted one that has them: "
-        f"--max-length {_WHOLE.get()} for shorter inputs, or --whole-maps {tokens}"
+        f"--max-length {whole} for shorter inputs, or --whole-maps {tokens}"
     )
 
 

@@ -44,6 +44,7 @@ class ShardJob:
     long     some inputs are read without whole maps, those of more tokens than the settings say
     reads    by analysis, the kind of inputs that it is shown; all of one that is not there
     bands    by kind of inputs, the bands of lengths of which sums are kept apart
+    draws    whether results keep the draws of their intervals
     """
 
     corpus: Corpus
@@ -57,6 +58,7 @@ class ShardJob:
     long: bool = False
     reads: Mapping[str, str] = field(default_factory=dict)
     bands: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    draws: bool = False
 
     def new_analyses(self) -> list[Analysis]:
         """New analyses with empty sums."""

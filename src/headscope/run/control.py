@@ -35,7 +35,7 @@ from torch import nn
 from headscope.claims.control import CONTROL
 from headscope.claims.question import questions
 from headscope.core.progress import Advance, unheard
-from headscope.core.results import LIMITS, draws_kept, with_token_names
+from headscope.core.results import LIMITS, with_token_names
 from headscope.corpus.document import Example
 from headscope.corpus.equal_documents import unit_names
 from headscope.errors import InputError, ModelError
@@ -123,7 +123,7 @@ def controlled(names: list[str]) -> list[str]:
 
 def control_names(job: ShardJob) -> list[str]:
     """The analyses of the control's networks: all of them if draws are kept."""
-    return list(job.names) if draws_kept() else controlled(list(job.names))
+    return list(job.names) if job.draws else controlled(list(job.names))
 
 
 def control_results(
@@ -139,7 +139,7 @@ def control_results(
 
     samples  of each kind of inputs
     """
-    whole = draws_kept()
+    whole = job.draws
     examples = [example for sample in samples for example in sample]
     job = _job(job, examples, whole=whole)
     counts = {

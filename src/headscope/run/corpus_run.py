@@ -10,7 +10,7 @@ import xarray as xr
 
 from headscope.claims.length_bands import BANDS
 from headscope.core.progress import one_by_one, phase
-from headscope.core.results import with_token_names
+from headscope.core.results import with_token_names, without_draws
 from headscope.corpus import Corpus, Example, batches
 from headscope.corpus.tokenizer import TokenizerReader
 from headscope.model.model import Model, evaluating
@@ -94,7 +94,12 @@ def corpus_run(
         run_in_progress(folder, spec, manifest, overwrite=execution.overwrite, own=own) as run,
     ):
         job = _job(model, corpus, plan, settings, scope=scope, names=names)
-        job = replace(job, linears=run.linears, threads=execution.threads_each)
+        job = replace(
+            job,
+            linears=run.linears,
+            threads=execution.threads_each,
+            draws=execution.keep_draws,
+        )
         try:
             return _computed(run, model, job, plan, execution, engine=engine, control=held_against)
         except WrittenElsewhereError:
@@ -184,8 +189,9 @@ def _computed(
         merged = gather(run, model, job, plan, meter, workers=execution.workers, engine=engine)
     else:
         merged = gather_together(run, model, job, plan, meter)
+    kept = (lambda result: result) if job.draws else without_draws
     results = {
-        name: with_token_names(with_n(merged[name], plan, name), model.tokens)
+        name: with_token_names(kept(with_n(merged[name], plan, name)), model.tokens)
         for name in one_by_one(merged, "intervals", "analyses", len(merged))
     }
     if len(results) > len(job.names):

@@ -176,6 +176,7 @@ class Execution(Workers, Sharing, Keeping, Threads, Linears):
 
     progress: Progress | None = keyword("Called as progress(shards_done, shards).")
     command: Sequence[str] = keyword("The command line, for the report.", ())
+    keep_draws: bool = keyword("Whether results keep the draws of their intervals.", False)
 
     def __post_init__(self) -> None:
         """Raise InputError for what cannot be run so."""

@@ -21,7 +21,7 @@ import xarray as xr
 from headscope.claims.control import CONTROL
 from headscope.claims.length_bands import band_of, shortest_first
 from headscope.core.accumulators import REPLICATES
-from headscope.core.results import numbering_layers
+from headscope.core.results import numbering_layers, without_draws
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
@@ -105,6 +105,8 @@ def run_experiment(
                 results = compute(run)
             names = sorted(name for name in results if not name.startswith(CONTROL))
             run.manifest["analyses"] = names
+            if not execution.keep_draws:
+                results = {name: without_draws(result) for name, result in results.items()}
             return run.finish(results, title=f"headscope {request.command}")
         except WrittenElsewhereError:
             return run.elsewhere()

@@ -106,9 +106,11 @@ class ViewRequest(Loading, kw_only=False):
 def view(request: ViewRequest) -> View:
     """Views of what every head of a model attends to in one text or pair of texts.
 
-    Raises InputError for empty text, texts or models that do not fit, a head that is not there, a
-    run of another model; what `load` and `open_run` raise.
+    Raises InputError for empty text or the name of a file, texts or models that do not fit, a head
+    that is not there, a run of another model; what `load` and `open_run` raise.
     """
+    from headscope.corpus.given_corpus import refuse_file_name
+
     if request.versus_model is not None and request.versus_text is not None:
         raise InputError("found another model and another text; wanted one of the two")
     if not request.text.strip():
@@ -116,6 +118,8 @@ def view(request: ViewRequest) -> View:
     for model in (request.model, request.versus_model):
         if isinstance(model, str | Path):
             model_place(str(model))
+    for each in filter(None, (request.text, request.text_pair, request.versus_text)):
+        refuse_file_name(each)
     request.methods  # noqa: B018  # checked before anything is loaded
     from headscope.views.view_text import view_of
 

@@ -64,7 +64,7 @@ def change_of(
 ) -> xr.Dataset | None:
     """Changes from one model's results to the other's; None where no head has a number.
 
-    before, after  results made inside `labelled.keeping_draws`
+    before, after  results with draws
     shape          layers and heads
     returns        before, after, difference [quantity, layer, head], simultaneous_low and _high of
                    the difference, and `sure`: 1 where it rises significantly, -1 falls, else 0

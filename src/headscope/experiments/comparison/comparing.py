@@ -11,7 +11,7 @@ from headscope.analyses.examples.measure import capture_maps
 from headscope.claims.control import BASE
 from headscope.claims.question import questions
 from headscope.core.progress import begin
-from headscope.core.results import keeping_draws, numbering_layers, printable, with_token_names
+from headscope.core.results import numbering_layers, printable, with_token_names, without_draws
 from headscope.corpus import Corpus, Example
 from headscope.errors import InputError
 from headscope.experiments.comparison import paired_inputs
@@ -238,20 +238,20 @@ def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
 def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
     scope = job.scope
     begin("intervals")
-    with keeping_draws():
-        before, after = (
-            {a.name: corpus_run.with_n(a, job.plan) for a in merged.analyses[side]}
-            for side in (BEFORE, AFTER)
-        )
+    before, after = (
+        {a.name: corpus_run.with_n(a, job.plan) for a in merged.analyses[side]}
+        for side in (BEFORE, AFTER)
+    )
     changed = change_of(
         before,
         after,
         shape=(scope.layers, scope.heads),
         documents=scope.documents,
     )
-    results = {name: _as_in_atlas(found, job.tuned) for name, found in after.items()}
+    results = {n: with_token_names(one, job.tuned.tokens) for n, one in after.items()}
     results[BASE] = xr.Dataset(attrs={"tidy": 0})
-    results |= {f"{BASE}/{name}": _as_in_atlas(one, job.base) for name, one in before.items()}
+    for name, one in before.items():
+        results[f"{BASE}/{name}"] = with_token_names(one, job.base.tokens)
     records = merged.similarity.most.records
     most = paired_inputs.find_changed(records, job.reader, job.corpus, job.settings, job.plan)
     similar = merged.similarity.result(job.training)
@@ -259,13 +259,8 @@ def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
         [similar, paired_inputs.listed(most, records["score"], job.reader)]
     )
     more = {"change": changed, "examples": _stored_inputs(job, most)}
-    return results | {name: found for name, found in more.items() if found is not None}
-
-
-def _as_in_atlas(dataset: xr.Dataset, model: Model) -> xr.Dataset:
-    """A result as an atlas has it: without replicates, tokens by name."""
-    drawn = [dim for dim in dataset.dims if str(dim).startswith("replicate_")]
-    return with_token_names(dataset.drop_dims(drawn), model.tokens)
+    results |= {name: found for name, found in more.items() if found is not None}
+    return {name: without_draws(result) for name, result in results.items()}
 
 
 def _stored_inputs(job: ComparisonJob, changed: Sequence[Example]) -> xr.Dataset | None:

@@ -76,7 +76,7 @@ class Site:
             return None
         by_input, bias = used  # [head·dim, model]
         cut = by_input.reshape(self.heads, -1, by_input.shape[1])  # [head, dim, model]
-        return OutputProjection(cut.contiguous(), bias)
+        return OutputProjection(cut.contiguous(), bias, module)
 
     @property
     def heads(self) -> int:

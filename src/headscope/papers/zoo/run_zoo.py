@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from headscope.core.results import keeping_draws
 from headscope.core.whole_file import held
 from headscope.corpus import Corpus
 from headscope.corpus.contents import annotations_of
@@ -190,15 +189,14 @@ def _one(entry: ListedModel, job: ZooJob, runs: Mapping[str, Run]) -> Run:
     names = allowed_analyses(model, job.settings, job.annotated)
     options = {name: given for name, given in job.settings.options.items() if name in names}
     settings = replace(job.settings, analyses=names, options=options)
-    with keeping_draws():
-        run = atlas(
-            model,
-            job.corpus,
-            output=job.folder / MODELS / entry.folder,
-            settings=settings,
-            execution=job.execution,
-            control=job.control,
-        )
+    run = atlas(
+        model,
+        job.corpus,
+        output=job.folder / MODELS / entry.folder,
+        settings=settings,
+        execution=replace(job.execution, keep_draws=True),
+        control=job.control,
+    )
     if job.reports and not run.has_report:
         run.report()
     return run
