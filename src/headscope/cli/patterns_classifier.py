@@ -179,7 +179,7 @@ def apply_command(options: _ApplyOptions) -> None:
         for note in annotate(corpus, quiet=options.quiet):
             meanwhile(note)
     shared.hold(options.output)
-    own = {"columns": options.columns}
+    own: dict[str, Any] = {"columns": options.columns}
     if options.classifier:
         own["classifier"] = str(options.classifier)
     from headscope.experiments.map_classifier.applied import classes_of, write_classes

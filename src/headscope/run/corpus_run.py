@@ -52,11 +52,7 @@ def corpus_run(
     control: str | Path | None,
     own: TakingPart | None,
 ) -> Run:
-    """The run of a request of `atlas` that is known to be right.
-
-    folder  None: in memory
-    own     this process, where several fill the folder
-    """
+    """The run of a request of `atlas` that is known to be right."""
     engine = engine_of(execution, model)
     possible, held_against = possible_analyses(model, settings), control_of(model, control)
     plan = (

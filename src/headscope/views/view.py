@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from headscope.core.head_names import Head
 from headscope.core.options import argument, comma_separated, option, takes
 from headscope.errors import InputError
 from headscope.model.request import model_place
-from headscope.tasks.task_request import Loading
+from headscope.tasks.task_request import Loading, loaded
 
 if TYPE_CHECKING:
     from headscope.model.model import Model
@@ -120,7 +121,21 @@ def view(request: ViewRequest) -> View:
             model_place(str(model))
     for each in filter(None, (request.text, request.text_pair, request.versus_text)):
         refuse_file_name(each)
-    request.methods  # noqa: B018  # checked before anything is loaded
+    methods = request.methods  # checked before anything is loaded
+    from headscope.run.store import open_run
     from headscope.views.view_text import view_of
 
-    return view_of(request)
+    atlas, other, loading = request.atlas, request.versus_model, Loading.of(request)
+    names = open_run(atlas) if isinstance(atlas, str | Path) else atlas
+    return view_of(
+        loaded(request.model, loading),
+        request.text,
+        request.text_pair,
+        names=names,
+        versus_model=None if other is None else partial(loaded, other, loading),
+        versus_text=request.versus_text,
+        window=request.window,
+        detail=request.detail,
+        head=request.head,
+        flow=methods,
+    )

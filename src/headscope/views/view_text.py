@@ -16,8 +16,7 @@ from headscope.core.head_names import Head, head_named, in_both
 from headscope.core.results import layer_place, numbering_layers
 from headscope.errors import InputError
 from headscope.page.shell import write_page
-from headscope.run.store import Run, open_run
-from headscope.tasks.task_request import Loading, loaded
+from headscope.run.store import Run
 from headscope.views.captured_example import ExampleMaps, StackMaps
 from headscope.views.example_labels import stack_labels
 from headscope.views.packed_arrays import Detail, plainest
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from headscope.model.model import Model
-    from headscope.views.view import ViewRequest
 
 HEIGHT = 760  # pixels of the frame in a notebook
 Labels = Sequence[Sequence[Sequence[str]]]
@@ -157,33 +155,43 @@ class View:
         return f"<headscope.View {self.shown.model}: {sizes}, {tokens} tokens: {text}>"
 
 
-def view_of(request: ViewRequest) -> View:
-    """The view of a request that is known to be right."""
+def view_of(
+    model: Model,
+    text: str,
+    pair: str | None = None,
+    *,
+    names: Run | None,
+    versus_model: Callable[[], Model] | None,
+    versus_text: str | None,
+    window: tuple[int, int] | None,
+    detail: str | Sequence[Head | str],
+    head: Head | str | None,
+    flow: Sequence[str],
+) -> View:
+    """The view of a request that is known to be right; arguments as of `view`.
+
+    names         a finished run of the model
+    versus_model  loads the other model
+    """
     from headscope.views.capture import capture_example
     from headscope.views.captured_example import beside_model, beside_text
 
-    text, pair, window = request.text, request.text_pair, request.window
-    atlas, loading = request.atlas, Loading.of(request)
-    names = None if atlas is None else atlas if isinstance(atlas, Run) else open_run(atlas)
-    model = loaded(request.model, loading)
     if names is not None:
         _check_same(names, model)
-    detail = request.detail
     exact = detail if isinstance(detail, str) else [_place(each, model) for each in detail]
-    opened = None if request.head is None else _place(request.head, model)
-    shown = capture_example(model, text, pair, window=window, flow=request.methods)
+    opened = None if head is None else _place(head, model)
+    shown = capture_example(model, text, pair, window=window, flow=flow)
     labels = [stack_labels(stack, shown.sides) for stack in shown.stacks]
     if names is not None:
         first = shown.stacks[0]
         labels[0] = _named(names, first)
         first = replace(first, importance=_importance(names, first))
         shown = replace(shown, stacks=(first, *shown.stacks[1:]))
-    if request.versus_model is not None:
-        second = loaded(request.versus_model, loading)
-        shown = beside_model(shown, capture_example(second, text, pair, window=window))
-    if request.versus_text is not None:
-        other = capture_example(model, request.versus_text, pair, window=window)
-        shown = beside_text(shown, other)
+    if versus_model is not None:
+        other = capture_example(versus_model(), text, pair, window=window)
+        shown = beside_model(shown, other)
+    if versus_text is not None:
+        shown = beside_text(shown, capture_example(model, versus_text, pair, window=window))
     return View(shown, labels, exact, opened)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headscope.core.options import argument, keyword, option, takes
 from headscope.errors import InputError
@@ -124,8 +124,7 @@ def compare(request: CompareRequest) -> Run:
 def _examples(request: CompareRequest) -> TaskData | None:
     if request.task is None:
         return None
-    tuned, revision = request.tuned, request.revision
-    if not isinstance(tuned, str | Path):
-        tuned, revision = tuned.name, tuned.revision or None
-    examples, seed = TaskRequest.of(request), request.seed
-    return examples_of(request.task, examples, seed=seed, checkpoint=tuned, revision=revision)
+    place: dict[str, Any] = {"checkpoint": request.tuned, "revision": request.revision}
+    if not isinstance(request.tuned, str | Path):
+        place = {"checkpoint": request.tuned.name, "revision": request.tuned.revision or None}
+    return examples_of(request.task, TaskRequest.of(request), seed=request.seed, **place)
