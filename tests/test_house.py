@@ -137,7 +137,6 @@ LATER_MODULES = {
     "report/build.py",
     "report/cite.py",
     "report/site.py",
-    "run/settings.py",
 }
 PUBLIC_NAMES = {("corpus/given_corpus.py", "corpus_of", "given")}  # keywords that users pass
 UNCLEAR_PHRASES = (

@@ -72,10 +72,10 @@ def _plain(name: str) -> str:
 
 def _sentence(model: str, corpus: str, run: Run) -> str:
     shares = run["patterns"]["model_share"]
-    told = ", ".join(
+    words = ", ".join(
         f"{str(name).replace('_', ' + ')} {100 * float(share):.0f} %"
         for name, share in zip(shares["pattern"].values, shares.values, strict=True)
     )
     unsure = 1 - float(shares.sum())
-    told += f", unsure {100 * unsure:.0f} %" if "unsure" in run["patterns"] else ""
-    return f"{model} on {corpus}: {told}"
+    words += f", unsure {100 * unsure:.0f} %" if "unsure" in run["patterns"] else ""
+    return f"{model} on {corpus}: {words}"
