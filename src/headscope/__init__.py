@@ -92,7 +92,9 @@ __all__ = sorted(_WHERE)  # noqa: PLE0605
 
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
-        raise AttributeError(f"headscope has no {name!r}; public are {', '.join(__all__)}")
+        raise AttributeError(
+            f"headscope has no {name!r}; its public names are {', '.join(__all__)}"
+        )
     with warnings.catch_warnings():  # without widgets bars are of text
         warnings.filterwarnings("ignore", "IProgress not found")
         if "ipykernel" in sys.modules:  # once imported it warns no more

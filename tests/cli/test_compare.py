@@ -110,7 +110,10 @@ def test_strange_texts_and_names_are_compared_and_reported(headscope, desk):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ((), ["nothing to compare them on; give the examples of a task (--task rte --data"]),
+        (
+            (),
+            ["no inputs to compare the models on; give the examples of a task (--task rte --data"],
+        ),
         (("--data", "mood"), ["found --data mood and no task; give --task NAME too"]),
         (
             ("--task", "mood", "--data", "mood", "--text", "text.txt"),

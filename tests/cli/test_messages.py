@@ -182,7 +182,7 @@ def test_malformed_ranks_are_refused_before_the_model(headscope, file):
 
 def test_a_corpus_of_nothing_readable_is_refused(atlas, file):
     file("empty", '{"text_a": ""}\n{"text_a": "\\ud800"}\n')
-    refused(atlas("--segments", "empty"), "2 documents were read, none gave an input")
+    refused(atlas("--segments", "empty"), "2 documents were read, none with an input")
 
 
 STRANGE = [
@@ -246,7 +246,7 @@ def test_a_full_disk_is_one_and_the_run_goes_on_later(atlas, tmp_path):
         pytest.skip("needs the right to mount a small tmpfs (root)")
     try:
         given = ["--demo", "--shard-tokens", 800, "-o", "disk/run"]
-        refused(atlas(*given), "no space left", "what is finished in a run folder is kept", code=1)
+        refused(atlas(*given), "no space left", "finished parts of a run folder are kept", code=1)
         kept = len(list(disk.glob("run/shards/*/*.shard")))
         assert kept
         subprocess.run(["mount", "-o", "remount,size=9m", str(disk)], check=True)

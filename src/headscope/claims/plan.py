@@ -159,7 +159,7 @@ class LabelRule:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimPlan:
-    """A kind of claim about heads: `share` is held against `usual`, and against the rule.
+    """A kind of claim about heads: `share` is compared with `usual`, and with the rule.
 
     share     [layer, head] a share of 1: "variable", "variable.choice", or (Reading, **choice) ->
               one, or None where the run lacks it

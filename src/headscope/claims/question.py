@@ -1,4 +1,4 @@
-"""A question asked of every head, announced by one object: the plug-in point.
+"""A question about every head, announced by one object: the plug-in point.
 
 Our analyses and a stranger's are announced in the same way: a `Question`, named as an entry point
 of the group `headscope.analyses` (docs/your-own-analysis.md shows one).
@@ -52,13 +52,13 @@ class Option:
 
 
 def some(name: str, value: float) -> None:
-    """Of an option that counts something: raises ValueError for less than one."""
+    """Check an option that counts something: raises ValueError for less than one."""
     if value < 1:
         raise ValueError(f"{name} is {value!r}; wanted 1 or more")
 
 
 def some_left(name: str, share: float) -> None:
-    """Of a share that is mixed in: raises ValueError unless it leaves some of the rest."""
+    """Check a share that is mixed in: raises ValueError unless it is below one."""
     if not 0 <= share < 1:
         raise ValueError(f"{name} is {share!r}; wanted 0 ≤ {name} < 1")
 
@@ -100,7 +100,7 @@ class Question:
     compared  heading of its numbers where two models are compared; "" where they are not
     shares    its variables that other questions read, each shared by one question alone
     withheld  starts of the names of numbers that do not stand there
-    controlled  whether a run's control is asked it too, though it makes no claims of heads
+    controlled  whether a run's control computes it too, though it makes no claims of heads
     common    whether nearly every trained model has heads with its labels, so that their want tells
               of a model without training
     slow      whether a comparison of two models leaves it out unless it is named
@@ -201,11 +201,11 @@ def check_question(question: Question) -> None:
             raise InputError(f"{who}: its rule {kind!r} is {rule!r:.60}; wanted a LabelRule")
         if rule.variable and rule.variable not in terms:
             raise InputError(
-                f"{who}: its claim {kind!r} rests on a variable {rule.variable!r} that is none of "
-                f"its own ({', '.join(terms) or 'it explains no variable in its terms'})"
+                f"{who}: its claim {kind!r} rests on a variable {rule.variable!r}, which it does "
+                f"not have ({', '.join(terms) or 'it explains no variable in its terms'})"
             )
     if question.part("claims") and not rules:
-        raise InputError(f"{who}: it makes claims and has no rule by which they become labels")
+        raise InputError(f"{who}: it makes claims but has no rule for labels")
 
 
 _REGISTERED: dict[str, Question] = {}  # in this process, by hand
@@ -270,17 +270,17 @@ def _announced() -> tuple[dict[str, Question], list[str]]:
     return announced(GROUP, "question", _checked)
 
 
-def _checked(found: object, ours: bool) -> Question:
-    question = _as_question(found)
+def _checked(announced: object, ours: bool) -> Question:
+    question = _as_question(announced)
     if not ours:
         check_question(question)
     return question
 
 
-def _as_question(found: object) -> Question:
-    name = getattr(found, "name", None)
-    if isinstance(found, type) and isinstance(name, str):
-        return Question(name=name, measure=found)
-    if not isinstance(found, Question):
-        raise InputError(f"found {found!r:.80}; wanted a Question, or an Analysis class")
-    return found
+def _as_question(announced: object) -> Question:
+    name = getattr(announced, "name", None)
+    if isinstance(announced, type) and isinstance(name, str):
+        return Question(name=name, measure=announced)
+    if not isinstance(announced, Question):
+        raise InputError(f"found {announced!r:.80}; wanted a Question, or an Analysis class")
+    return announced

@@ -23,7 +23,7 @@ class _AblateOptions(SharedRunOptions, AblateRequest):
 
 @run_command("ablate", _AblateOptions)
 def ablate_command(options: _AblateOptions) -> None:
-    """Switch off every head and every layer of CHECKPOINT in turn, and see what becomes of a task.
+    """Switch off every head and every layer of CHECKPOINT in turn, and measure how a task suffers.
 
     CHECKPOINT has a head for the task, as `headscope finetune` makes it. Heads count from 1,
     and with a dot from 0: 4-1 and 3.0 are head 1 of layer 4.

@@ -39,7 +39,7 @@ class _CompareOptions(shared.CorpusRunOptions):
     output: Path = shared.output_option("Run folder; re-running resumes.", "compare-{base}-{tuned}")
     asked: _QuickAnalysisOptions = group("What to compute", before="whole_maps")
     padded_to: int | None = option(
-        "Also compare maps padded to so many tokens; Kovaleva et al.: 200.",
+        "Also compare maps padded to this number of tokens; Kovaleva et al.: 200.",
         type=click.IntRange(4),
         metavar="TOKENS",
         before="seed",
@@ -113,7 +113,8 @@ def _asked(options: _CompareOptions) -> tuple[Corpus | None, TaskData | None]:
         raise InputError(f"found --data {options.task.data} and no task; give --task NAME too")
     if not options.corpus.named:
         raise CorpusError(
-            "nothing to compare them on; give the examples of a task (--task rte --data FOLDER), "
+            "no inputs to compare the models on; give the examples of a task (--task rte --data "
+            "FOLDER), "
             "or one or more of --text, --treebank, --coref, --segments FILE, --frames DIR, --demo"
         )
     return asked_corpus(options), None

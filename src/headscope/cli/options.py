@@ -109,7 +109,7 @@ class AnalysisOptions(Options):
 
 
 class RunOptions(Keeping, Linears, heading="How to run"):
-    """What every command that fills a run folder is asked."""
+    """Options of every command that fills a run folder."""
 
     no_report: bool = flag("Results only; `headscope report` makes the rest.")
     quiet: bool = flag("No progress bar.")
@@ -121,7 +121,7 @@ class RunOptions(Keeping, Linears, heading="How to run"):
 
 
 class CorpusRunOptions(Threads, ReadingOptions):
-    """What every command is asked that runs analyses over a corpus."""
+    """Options of every command that runs analyses over a corpus."""
 
     corpus: CorpusOptions = group("What to read", before="limit")
     asked: AnalysisOptions = group("What to compute", before="whole_maps")
@@ -272,15 +272,13 @@ def conclude(
     lines    of text, before the one that says where the run is
     summary  for --json, beside what the summaries of all commands hold
     """
-    from headscope.core.results import naming_layers
 
     how = how.reporting(run)
     if not how.no_report:
         make_report(run)
     report = f"{run.path}/report.html" if run.has_report else None
-    with naming_layers(run.tree):
-        if how.as_json:
-            kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
-            tell((), {"run": str(run.path), "report": report, **kept, **summary(run)})
-            return
-        tell([*lines, f"results: {run.path}/atlas.nc" if report is None else f"report: {report}"])
+    if how.as_json:
+        kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
+        tell((), {"run": str(run.path), "report": report, **kept, **summary(run)})
+        return
+    tell([*lines, f"results: {run.path}/atlas.nc" if report is None else f"report: {report}"])

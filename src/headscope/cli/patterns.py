@@ -64,7 +64,7 @@ class _AnnotateOptions(Options):
         heading="A new session: which maps",
     )
     limit: Positive = option("Documents of each file that are read at most.", 500)
-    max_length: int = option("Tokens of an input at most, if the model takes so many.", 128)
+    max_length: int = option("Largest number of tokens of an input, if the model allows it.", 128)
     seed: Natural = option("Seed of all random draws.", 0)
     quiet: bool = flag("No progress bar.")
     corpus: CorpusOptions = group("A new session: what to read")
@@ -186,7 +186,7 @@ def _drawn(
         documents = islice(corpus, options.limit)
         examples[text] = [one for document in documents for one in encoder.encode(document)]
         if not examples[text]:
-            raise CorpusError(f"{text}: nothing in it can be shown to {name}")
+            raise CorpusError(f"{text}: it has no input for {name}")
     return draw(model, examples, name=name, count=count, seed=options.seed)
 
 
@@ -194,7 +194,7 @@ def _introduce(session: Session, annotator: str, *, told_again: bool) -> None:
     done = len(session.labels(annotator))
     say(f"session: {session.folder}, {done} of {len(session)} maps labelled by {annotator}")
     if told_again:
-        say("it is resumed with the maps that it has; for others, give another folder")
+        say("the session continues with its maps; for other maps, give another folder")
 
 
 def _sheets(session: Session, options: _AnnotateOptions) -> None:

@@ -64,7 +64,7 @@ def train_command(options: _TrainOptions) -> None:
     from headscope.experiments.map_classifier.annotation_session import Session
 
     if options.without_bundled and not options.sessions:
-        raise click.UsageError("--without-bundled leaves nothing to learn from; give --labels")
+        raise click.UsageError("--without-bundled leaves no maps to train on; give --labels")
     sessions = [Session(folder) for folder in options.sessions]
     from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
 
@@ -95,11 +95,11 @@ def _learn_marked(labelled: LabelledMaps, options: _TrainOptions) -> Learned:
     from headscope.core.whole_file import write_whole
     from headscope.experiments.map_classifier.marked_training import HELD_OUT, trained
 
-    network, card, scores, told = trained(labelled, **_how(options))
+    network, card, scores, held_out = trained(labelled, **_how(options))
     FILES.write(network, card, options.output)
-    if told:
+    if held_out:
         arrays: dict[str, Any] = {"labels": labelled.labels}
-        arrays |= {n.lower().replace("-", "_").replace(" ", "_"): p for n, p in told.items()}
+        arrays |= {n.lower().replace("-", "_").replace(" ", "_"): p for n, p in held_out.items()}
 
         def write(path: str) -> None:
             with open(path, "wb") as file:
@@ -220,13 +220,13 @@ def _plain(name: str) -> str:
 
 def _sentence(model: str, corpus: str, run: Run) -> str:
     shares = run["patterns"]["model_share"]
-    told = ", ".join(
+    listed = ", ".join(
         f"{str(name).replace('_', ' + ')} {100 * float(share):.0f} %"
         for name, share in zip(shares["pattern"].values, shares.values, strict=True)
     )
     unsure = 1 - float(shares.sum())
-    told += f", unsure {100 * unsure:.0f} %" if "unsure" in run["patterns"] else ""
-    return f"{model} on {corpus}: {told}"
+    listed += f", unsure {100 * unsure:.0f} %" if "unsure" in run["patterns"] else ""
+    return f"{model} on {corpus}: {listed}"
 
 
 def _written(runs: Mapping[tuple[str, str], Run], output: Path) -> tuple[Path, list[Path]]:

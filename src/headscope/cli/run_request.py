@@ -67,10 +67,10 @@ def analysis_options(
         value = getattr(wanted, name)
         if value is None:
             continue
-        takers = [asked.name for asked in measured_questions() if name in asked.options]
+        takers = [one.name for one in measured_questions() if name in one.options]
         if not set(takers) & set(names):
             raise InputError(
-                f"found --{name} {value}, and no analysis that has it is run; add "
+                f"found --{name} {value}, but no requested analysis has this option; add "
                 f"{' or '.join(takers)} to --analyses"
             )
         for analysis in filter(takers.__contains__, names):

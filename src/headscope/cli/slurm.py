@@ -82,15 +82,18 @@ def slurm_command(options: _SlurmOptions) -> None:
 slurm_command.context_settings = {"ignore_unknown_options": True}
 
 
-def array_script(words: Sequence[str], *, tasks: int, folder: Path, **asked: Any) -> str:
+def array_script(words: Sequence[str], *, tasks: int, folder: Path, **options: Any) -> str:
     """A script for sbatch, whose tasks each give this command of headscope.
 
     folder  where the tasks start
-    asked   options of sbatch; None for those that are left to the cluster
+    options of sbatch; None for those that are left to the cluster
     """
-    options = {name.replace("_", "-"): value for name, value in asked.items() if value is not None}
     wanted = {"job-name": "headscope", "array": f"1-{tasks}", **options}
-    lines = [f"#SBATCH --{name}={value}" for name, value in wanted.items()]
+    lines = [
+        f"#SBATCH --{name.replace('_', '-')}={value}"
+        for name, value in wanted.items()
+        if value is not None
+    ]
     command = shlex.join([sys.executable, "-m", "headscope", words[0], "--quiet"])
     end = list(words).index("--") if "--" in words else len(words)
     before, after = shlex.join(words[1:end]), shlex.join(words[end:])
@@ -113,17 +116,17 @@ def array_script(words: Sequence[str], *, tasks: int, folder: Path, **asked: Any
 def _check(command: Sequence[str], tasks: int) -> None:
     """Raise InputError, or click's error, for what the command would not take."""
     if not command or command[0] not in DIVIDED:
-        found = repr(command[0]) if command else "no command"
-        raise InputError(f"found {found}; wanted headscope slurm {'|'.join(DIVIDED)} MODEL ...")
+        name = repr(command[0]) if command else "no command"
+        raise InputError(f"found {name}; wanted headscope slurm {'|'.join(DIVIDED)} MODEL ...")
     if strange := [word for word in command if not word.isprintable()]:
-        raise InputError(f"found {strange[0]!r}; wanted arguments of one line that can be printed")
+        raise InputError(f"found {strange[0]!r}; wanted printable arguments without line breaks")
     module = import_module(f"headscope.cli.{command[0]}")
-    asked_command: click.Command = getattr(module, f"{command[0]}_command")
-    with asked_command.make_context(command[0], [*command[1:]]) as context:
-        asked = context.params
-    if asked["shard"] is not None:
-        raise InputError("found --shard; leave it out: each task is given its own")
-    check_shard((1, tasks), workers=asked.get("workers", 1), overwrite=asked["overwrite"])
+    of_shards: click.Command = getattr(module, f"{command[0]}_command")
+    with of_shards.make_context(command[0], [*command[1:]]) as context:
+        values = context.params
+    if values["shard"] is not None:
+        raise InputError("found --shard; leave it out: each task gets its own")
+    check_shard((1, tasks), workers=values.get("workers", 1), overwrite=values["overwrite"])
 
 
 def _submitted(script: str) -> str:

@@ -1,4 +1,4 @@
-"""`headscope zoo`: hold what was claimed of one model against several."""
+"""`headscope zoo`: test claims made of one model on several."""
 
 from __future__ import annotations
 

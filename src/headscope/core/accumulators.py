@@ -92,7 +92,9 @@ class Accumulator:
         """Add the sums of another; ValueError for another shape, which numpy would broadcast."""
         mine, theirs = self.array, other.array
         if mine.shape != theirs.shape:
-            raise ValueError(f"cannot merge {theirs.shape} into {mine.shape}: not of the same run")
+            raise ValueError(
+                f"cannot merge {theirs.shape} into {mine.shape}: they belong to different runs"
+            )
         self.join(mine, theirs, out=mine)
 
 

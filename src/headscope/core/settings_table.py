@@ -15,7 +15,7 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def keywords(more: Mapping[str, Any], *kinds: type[Options]) -> list[dict[str, Any]]:
-    """Of keywords those that are fields of each kind; InputError for one that is of none."""
+    """The keywords that are fields of each kind; InputError for one that is of none."""
     known = [[each.name for each in fields(kind)] for kind in kinds]
     every = list(dict.fromkeys(name for names in known for name in names))
     for name in more:

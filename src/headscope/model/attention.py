@@ -290,7 +290,6 @@ def known_options(module: nn.Module, options: Mapping[str, Any]) -> dict[str, An
     if unknown := [name for name in passed if name not in _WITHOUT_EFFECT | _USED]:
         raise ModelError(
             f"{type(module).__name__} passes {', '.join(unknown)} to its attention, which "
-            "headscope does not know: refusing to show numbers that may be wrong; "
-            "please report this model"
+            "headscope does not know: its numbers could be wrong; please report this model"
         )
     return {name: passed[name] for name in _USED if name in passed}

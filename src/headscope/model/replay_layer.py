@@ -34,7 +34,7 @@ def run_again(view: LayerView, *, example: int, values: torch.Tensor) -> torch.T
     inputs = view.given
     if inputs is None:
         raise ModelError(
-            f"{view.site.path} cannot be run again: what its layer was given is not known for this "
+            f"{view.site.path} cannot be run again: the inputs of its layer are unknown for this "
             "family; wanted a family on transformers' attention registry"
         )
     copies, examples = len(values), len(view.attention)
@@ -74,7 +74,7 @@ class _Swap:
 
 
 def _copied(value: Any, example: int, copies: int, examples: int) -> Any:
-    """One example of the batch, so many times; what it has in common with the others stays.
+    """One example of the batch, repeated; what it has in common with the others stays.
 
     Caches of keys and values are left out: the layer reads its whole input.
     """

@@ -15,7 +15,7 @@ from headscope.run.processes import check_shard
 from headscope.run.worker_processes import check_engine
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
-WHOLE_MAPS = 2048  # below about so many tokens whole maps are the fastest way
+WHOLE_MAPS = 2048  # below about this number of tokens whole maps are the fastest way
 SHARD_TOKENS = 32_768
 Progress = Callable[[int, int], None]
 
@@ -29,7 +29,7 @@ def read_shard(text: str) -> tuple[int, int]:
 
 
 def control_option(what: str, **place: Any) -> Any:
-    """The field of `--control`; `what` is held against it."""
+    """The field of `--control`; `what` is compared with it."""
     return option(
         f"What {what} are held against: random, networks that have learned nothing; a folder with "
         "a model of the same shape; none.",
@@ -115,7 +115,7 @@ class Linears(Options, heading="How to run"):
 
 
 class Keeping(Options, heading="How to run"):
-    """What becomes of what stands in the run folder."""
+    """What happens to the content of the run folder."""
 
     overwrite: bool = flag("Replace a run with other settings in the folder.")
     keep_shards: bool = flag("Leave the shards of a finished run beside its results.")

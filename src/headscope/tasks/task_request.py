@@ -1,4 +1,4 @@
-"""Which task a model is asked, and by which examples: as names, files and columns."""
+"""Which task a model has, and with which examples: as names, files and columns."""
 
 from __future__ import annotations
 
@@ -199,7 +199,8 @@ def train_and_dev(
     )
     if learned.source == scored.source:
         raise InputError(
-            f"{learned.source} would be learned from and scored on; wanted two: --data FOLDER with "
+            f"{learned.source} is both training and test data; wanted two files: --data FOLDER "
+            "with "
             "train.tsv and dev.tsv, or --train FILE --dev FILE"
         )
     return learned, scored
@@ -213,7 +214,7 @@ def model_and_examples(
     *,
     seed: int,
 ) -> tuple[TaskModel, TaskData]:
-    """A checkpoint with its head for a task, and the examples that it is asked.
+    """A checkpoint with its head for a task, and the examples that it answers.
 
     raises  InputError, CorpusError or ModelError: as `read_task` and `load_for_task`
     """

@@ -4,8 +4,8 @@ Every variant answers the same examples as the whole model, so differences are p
 over examples. That a difference is none is tested exactly where the score is an accuracy (McNemar
 1947: of the answers that changed in rightness, is one direction rarer than a fair coin would have
 it?), and by Student's t elsewhere; as many heads are looked at, p is corrected by Benjamini and
-Hochberg (1995): of the heads called helpful or harmful, 5 % are expected not to be. Not to be told
-from nothing is not to be nothing: no effect is only said where the whole interval lies within a
+Hochberg (1995): of the heads called helpful or harmful, 5 % are expected not to be. An effect that
+is not significant is not absent: no effect is only said where the whole interval lies within a
 margin about 0.
 """
 

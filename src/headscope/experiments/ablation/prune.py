@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.core.display import Displayed
-from headscope.core.head_names import first
 from headscope.core.options import (
     argument,
     keyword,
@@ -108,9 +107,10 @@ def checked_layers(importance: xr.DataArray | None, shape: Shape) -> Float64 | N
     if importance is None:
         return None
     layers = importance["layer"].values.tolist()
-    own = [shape.number(place) for place in range(shape.layers)]
+    names = shape.names
+    own = [names.number(place) for place in range(shape.layers)]
     if len(layers) == len(own) and layers != own:
-        theirs, ours = (", ".join(str(n + first()) for n in some) for some in (layers, own))
+        theirs, ours = (", ".join(str(n + names.first) for n in some) for some in (layers, own))
         raise InputError(
             f"the importance is of the layers {theirs}; wanted {ours}: that of the same model"
         )

@@ -55,7 +55,7 @@ def align(
     """Computes a run with the group `alignment`, see `result.alignment_result`.
 
     output  run folder; an interrupted run of the same spec there goes on. None: in memory
-    limit   the first so many pairs
+    limit   the largest number of pairs
     raises  CorpusError where no pair fits the model; ModelError as `translator.encode`
     """
     pairs = gold.pairs[:limit]
@@ -63,8 +63,8 @@ def align(
     fitting = [one for one in encoded if len(one) <= translator.limit]
     if not fitting:
         raise CorpusError(
-            f"found no pair of sentences of at most {translator.limit} tokens, which is what "
-            f"{translator.name!r} takes; wanted sentences with their translations"
+            f"found no pair of sentences of at most {translator.limit} tokens, the limit of "
+            f"{translator.name!r}; wanted sentences with their translations"
         )
     request = ExperimentRequest(
         "reproduce",

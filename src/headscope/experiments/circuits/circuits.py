@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class CircuitsRequest(Loading, CircuitSettings, kw_only=False):
-    """Which decoder is asked what."""
+    """Which decoder, and what is measured of it."""
 
     model: LanguageModel | str | Path = argument(
         "A causal language model with its head: a folder, a hub id, or loaded.",

@@ -259,7 +259,8 @@ def written(
         largest, 1e-6
     ):
         raise ModelError(
-            f"what the parts of {type(network).__name__} write misses the logit difference by "
+            f"what the parts of {type(network).__name__} write differs from the logit difference "
+            "by "
             f"{np.abs(result.rest).max():.1e}; wanted their sum: please report this model"
         )
     return result
@@ -374,7 +375,7 @@ def _near(one: torch.Tensor, other: torch.Tensor, *, size: float) -> bool:
 
 def _unlike(view: LayerView, reason: str) -> ModelError:
     return ModelError(
-        f"{view.site.path}: {reason}: what heads write into the logits is not known for this "
+        f"{view.site.path}: {reason}: the writes of heads into the logits are unknown for this "
         "family; wanted a decoder whose layers add attention and an MLP to a residual stream"
     )
 

@@ -60,8 +60,8 @@ def export_heads(run: Run, model: Model, forms: Collection[str]) -> list[Path]:
         raise InputError(NO_HAYSTACK)
     if "retrieval" not in dataset:
         raise InputError(
-            f"of {dataset.sizes['run']} needles the model tells {dataset.attrs['answered']}, and "
-            f"which heads retrieve wants {FEWEST}: give a smaller --haystack or more --needles; "
+            f"of {dataset.sizes['run']} needles the model answers {dataset.attrs['answered']}, "
+            f"and retrieval needs {FEWEST}: give a smaller --haystack or more --needles; "
             "without --export the same command makes the report of this run"
         )
     heads = _heads(run, groups := key_heads(model))
@@ -129,7 +129,8 @@ def _gates(
             raise ModelError(
                 f"{model.name!r} has {model.shape.depth} layers, of which {model.shape.layers} "
                 f"attend, the least with {table.count(axis=1).min()} key-value heads and the most "
-                f"with {table.shape[1]}; gates want as many in each layer: give --export json"
+                f"with {table.shape[1]}; gates need the same number in each layer: give --export "
+                "json"
             )
         config = {**about, **STREAMING, "gate": GATE, "over_query_heads": over}
         rows = partial(np.savetxt, X=table, delimiter="\t")

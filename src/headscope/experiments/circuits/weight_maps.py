@@ -1,6 +1,6 @@
 """The weight matrices of each head (W_Q, W_K, W_V, W_O), with the norms folded in.
 
-The attention module itself is asked with unit vectors, one token each at position 0, so that any
+The attention module itself is run on unit vectors, one token each at position 0, so that any
 family is read alike: one map for all three or one for each, grouped keys, quantised weights; and
 without a rotation, which at position 0 is none. A norm before attention is folded into W_Q, W_K and
 W_V, the last norm into the unembedding: its gains, and that it subtracts the mean, if it does; then
@@ -75,8 +75,8 @@ class WeightMaps:
         matrix, _ = used_matrix(output_head(self.network)) or (None, None)
         if matrix is None:
             raise ModelError(
-                f"the language-model head of {type(self.network).__name__} is no linear map: what "
-                "tokens speak for is not known for this model"
+                f"the language-model head of {type(self.network).__name__} is no linear map: the "
+                "tokens that a token raises are unknown for this model"
             )
         rows = _host(matrix.T)
         rows = rows - rows.mean(0)

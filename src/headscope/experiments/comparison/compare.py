@@ -18,7 +18,7 @@ from headscope.analyses.examples.measure import capture_maps
 from headscope.claims.control import BASE
 from headscope.claims.question import questions
 from headscope.core.progress import begin
-from headscope.core.results import numbering_layers, printable, with_token_names, without_draws
+from headscope.core.results import printable, with_token_names, without_draws
 from headscope.core.settings_table import documented, keywords, settings_of
 from headscope.corpus import Corpus, CorpusLike, Example, corpus_of
 from headscope.errors import InputError
@@ -88,19 +88,20 @@ def compare(
     settings     as for `atlas`; without `analyses`, all that are not slow: those that compare the
                  heads of one model with each other, have no number per head, or take very long
     execution    as for `atlas`, in one process
-    padded_to    also the cosine of maps padded to so many tokens, of inputs no longer than that
-    control      as for `atlas`: networks without training that labels of both are held against
+    padded_to    also the cosine of maps padded to this number of tokens, of inputs no longer than
+                 that
+    control      as for `atlas`: untrained networks that labels of both are compared with
     raises       InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
-    own, asked, loading = keywords(more, Settings, TaskRequest, Loading)
-    if (corpus is None) == (task is None) or (task is None and set(asked) - {"limit"}):
+    own, task_options, loading = keywords(more, Settings, TaskRequest, Loading)
+    if (corpus is None) == (task is None) or (task is None and set(task_options) - {"limit"}):
         raise InputError("wanted a corpus, or task=NAME with its data: one of the two")
     settings, execution = settings_of(Settings, settings, own), execution or Execution()
     texts = None if corpus is None else corpus_of(corpus)
     base, tuned = (loaded(model, Loading(**loading)) for model in (base, tuned))
     paired_inputs.check_comparable(base, tuned)
     if texts is None and task is not None:
-        texts, settings = _of_task(base, tuned, task, TaskRequest(**asked), settings)
+        texts, settings = _of_task(base, tuned, task, TaskRequest(**task_options), settings)
     assert texts is not None
     against = _control(base, tuned, control)
     return _compared(
@@ -155,12 +156,11 @@ def _compared(
         if finished is not None:
             return finished
         job, first = replace(job, linears=run.linears), run.manifest["base"]
-        with numbering_layers(tuned.shape.numbers):  # where an error names one
-            results = _results(job, _merged(run, job, meter))
-            results |= atlas.read_control(control, job, job.plan)
+        results = _results(job, _merged(run, job, meter))
+        results |= atlas.read_control(control, job, job.plan)
         apart = {}
         if base.shape.numbers != tuned.shape.numbers:
-            of_base = [base.shape.number(place) for place in range(base.shape.layers)]
+            of_base = [*map(base.shape.names.number, range(base.shape.layers))]
             apart["base_layer_numbers"] = " ".join(map(str, of_base))
         return run.finish(
             results,
@@ -210,7 +210,7 @@ def _planned(
         scope,
         tuple(names),
         reader.shape.stack,
-        options={name: dict(given) for name, given in settings.options.items()},
+        options={name: dict(options) for name, options in settings.options.items()},
         base=base,
         tuned=tuned,
         reader=reader,
@@ -229,20 +229,20 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
     One whose options are given is asked for; a measure alone is meant for all.
     """
     if settings.analyses is None:
-        named = {name for name, given in settings.options.items() if set(given) - {"measure"}}
-        asked = set(choose(None)) - ({one.name for one in questions() if one.slow} - named)
+        named = {name for name, options in settings.options.items() if set(options) - {"measure"}}
+        requested = set(choose(None)) - ({one.name for one in questions() if one.slow} - named)
     else:
-        asked = set(settings.analyses)
-    asked -= {"examples"}  # which are shown is known only in the end
+        requested = set(settings.analyses)
+    requested -= {"examples"}  # which are shown is known only in the end
     anything = replace(settings, analyses=None)
     first, second = (set(possible_analyses(one, anything)) for one in (base, tuned))
     allowed = first & second
-    if settings.analyses is not None and (missing := sorted(asked - allowed)):
+    if settings.analyses is not None and (missing := sorted(requested - allowed)):
         raise InputError(
-            f"{missing[0]} needs what cannot be read from {base.architecture} and "
+            f"{missing[0]} needs numbers that cannot be read from {base.architecture} and "
             f"{tuned.architecture}; leave it out of --analyses"
         )
-    return sorted(asked & allowed)
+    return sorted(requested & allowed)
 
 
 def _spec(job: ComparisonJob) -> dict[str, Any]:
@@ -323,7 +323,7 @@ def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
         [similar, paired_inputs.listed(most, records["score"], job.reader)]
     )
     more = {"change": changed, "examples": _stored_inputs(job, most)}
-    results |= {name: found for name, found in more.items() if found is not None}
+    results |= {name: result for name, result in more.items() if result is not None}
     return {name: without_draws(result) for name, result in results.items()}
 
 
@@ -335,10 +335,10 @@ def _stored_inputs(job: ComparisonJob, changed: Sequence[Example]) -> xr.Dataset
         few = [example for example in few if len(example) <= job.settings.whole_maps]
     if not few:
         return None
-    found = {}
+    maps = {}
     for side, model in job.models.items():
         with reading([model], job):
-            found[side] = capture_maps(model, few, job.scope)
+            maps[side] = capture_maps(model, few, job.scope)
     title = job.base.name.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
-    versus = found[BEFORE]["token_attention"].assign_attrs(versus=f"attention, {title}")
-    return found[AFTER].assign(versus_attention=versus).assign_attrs(chosen="changed")
+    versus = maps[BEFORE]["token_attention"].assign_attrs(versus=f"attention, {title}")
+    return maps[AFTER].assign(versus_attention=versus).assign_attrs(chosen="changed")

@@ -1,8 +1,8 @@
 """Importance of heads: how much a loss depends on each, by gradients of attention.
 
 examples ─► gradients (∂loss/∂α of every layer, inside backward) ─► result ─► a run
-`attribution` integrates gradients from no attention to all of it; `correlation` holds all of that
-against what switching a head off does.
+`attribution` integrates gradients from no attention to all of it; `correlation` compares all of
+that with switching heads off.
 """
 
 from headscope.claims.plan import PicturePlan

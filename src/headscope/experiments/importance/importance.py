@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class ImportanceRequest(ImportanceSettings, Loading, TaskRequest, kw_only=False):
-    """Whose loss is asked of which model, and how."""
+    """Which model and loss, and how they are measured."""
 
     model: TaskModel | LanguageModel | str | Path = argument(
         "A checkpoint with a head for the task, or with its language-model head: a folder, a hub "

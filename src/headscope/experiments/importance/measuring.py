@@ -110,7 +110,7 @@ def importance_to_text(
 class ImportanceRun:
     """The computation behind `importance`.
 
-    effect  what the importances are held against; None: nothing
+    effect  what the importances are compared with; None: nothing
     notes   counts of what was left out, for the reader
     """
 
@@ -124,7 +124,7 @@ class ImportanceRun:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Of METHODS, those asked for."""
+        """The requested ones of METHODS."""
         return self.settings.methods or METHODS
 
     def run(
@@ -204,15 +204,16 @@ class ImportanceRun:
     def _gradients(self, batch: Batch, places: Sequence[int]) -> State:
         shape, network = self.model.shape, self.model.network
         gather = result.GradientSums(batch, layers=shape.layers, heads=shape.heads)
-        with following(network, gather) as stream, self.objective.asking(network, places):
+        reading = following(network, gather, shape.names)
+        with reading as stream, self.objective.asking(network, places):
             answer: Any = run_network(network, *batch.inputs)
             losses = self.objective.losses(answer.logits, places)
             bad = np.flatnonzero(~np.isfinite(to_float64(losses)))
             if len(bad):
                 raise HeadscopeError(
                     f"the loss of {self.examples[places[bad[0]]].id!r} is not finite (NaN or "
-                    "infinite); wanted a number: the training may have diverged, or the numbers "
-                    "are too small a type: try --dtype float32"
+                    "infinite); wanted a number: the training may have diverged, or the dtype is "
+                    "too narrow: try --dtype float32"
                 )
             stream.backward(losses.sum())
         return {**gather.state(), "queries": batch.lengths * 1.0, "loss": to_float64(losses)}

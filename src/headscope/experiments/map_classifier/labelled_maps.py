@@ -142,7 +142,7 @@ def labels_of(session: Session) -> LabelledMaps:
     agreed = [number for number, labels in said.items() if len(labels) == 1]
     if not agreed:
         raise InputError(
-            f"{session.folder}: found no map with a label that nobody disputes; wanted some: "
+            f"{session.folder}: found no map on whose label all annotators agree; wanted some: "
             f"headscope patterns annotate -o {session.folder}"
         )
     maps = [
@@ -191,7 +191,7 @@ def draw(
         kinds = kinds_of(example, model.vocabulary.marks)
         marked = [tuple(np.flatnonzero(kinds == k).tolist()) for k in (SPECIAL, PUNCTUATION)]
         for layer, head, kept in _maps(model, example, heads):
-            number = model.shape.number(layer)
+            number = model.shape.names.number(layer)
             drawn.append(Drawn(*origin, number, head, boundary, kept, *marked))
     return drawn
 

@@ -79,7 +79,7 @@ def zoo(
     begin: Callable[[str], None] = lambda label: None,
     **more: Unpack[SettingsFields],
 ) -> Zoo:
-    """Runs the analyses on every model and holds the claims against each.
+    """Runs the analyses on every model and tests the claims on each.
 
     models     hub ids, local folders, "demo", or loaded models; one is in memory at a time
     corpus     what all of them read, as for `atlas`; with trees, relations are asked for too
@@ -166,9 +166,9 @@ def allowed_analyses(
 ) -> tuple[str, ...]:
     """The analyses asked for that model and corpus allow; raises InputError where there is none."""
     known, shape = known_analyses(), model.shape
-    asked = choose(settings.analyses or ANALYSES)
+    requested = choose(settings.analyses or ANALYSES)
     kept = []
-    for name in asked:
+    for name in requested:
         needs = known[name].needs_with(settings.options.get(name, {}))
         large = name == "divergence" and shape.layers * shape.heads > MOST_HEADS
         missing = (needs & MODEL_NEEDS) - model.allows | (needs & CORPUS_NEEDS) - annotated
@@ -176,7 +176,7 @@ def allowed_analyses(
             kept.append(name)
     if not kept:
         raise InputError(
-            f"none of {', '.join(asked)} can be asked of {model.architecture} on this corpus; "
+            f"none of {', '.join(requested)} can run on {model.architecture} with this corpus; "
             "wanted --analyses that need less (`headscope analyses`), or annotated text"
         )
     return tuple(sorted(kept))
@@ -214,12 +214,12 @@ def _each(
 
 def _one(entry: ListedModel, job: ZooJob, runs: Mapping[str, Run]) -> Run:
     """The run of one model; it keeps the draws, so that any mean of them has an interval."""
-    given = entry.given
-    model = load(given, **job.loading) if isinstance(given, str) else given
+    source = entry.given
+    model = load(source, **job.loading) if isinstance(source, str) else source
     if same := _same(model.sha256, runs):
         raise same
     names = allowed_analyses(model, job.settings, job.annotated)
-    options = {name: given for name, given in job.settings.options.items() if name in names}
+    options = {name: source for name, source in job.settings.options.items() if name in names}
     settings = replace(job.settings, analyses=names, options=options)
     run = atlas(
         model,
@@ -292,8 +292,8 @@ def _together(
         except RunStopped:
             raise
         except Exception as error:
-            told = one_line(_readable(error)).encode("utf-8", "replace")
-            return {"error": np.frombuffer(told, np.uint8)}
+            reason = one_line(_readable(error)).encode("utf-8", "replace")
+            return {"error": np.frombuffer(reason, np.uint8)}
         return {}
 
     parts, numbers = _ModelParts(progress, listed), range(len(listed))
