@@ -54,19 +54,16 @@ class Reading:
         """
         variable, _, last = key.partition(".")
         if variable not in self.data:
-            raise InputError(
-                f"found the number {key!r}; wanted one of {', '.join(self._numbers())}"
-            )
+            there = ", ".join(n for n in map(str, self.data) if not n.endswith(COMPANIONS))
+            raise InputError(f"found the number {key!r}; wanted one of {there}")
         dims = self.data[variable].dims
         chosen = {dim: value for dim, value in choice.items() if dim in dims}
         if last:
             chosen[str(dims[-1])] = self.data[dims[-1]].dtype.type(last)
-            there = self.data[dims[-1]].values.astype(str)
-            if not self.question.ours and last not in there:
-                raise InputError(
-                    f"found {key!r}; wanted one of "
-                    f"{', '.join(f'{variable}.{one}' for one in there[:12])}"
-                )
+            choices = self.data[dims[-1]].values.astype(str)
+            if not self.question.ours and last not in choices:
+                there = ", ".join(f"{variable}.{one}" for one in choices[:12])
+                raise InputError(f"found {key!r}; wanted one of {there}")
         return estimate(self.data, variable, **chosen)
 
     def mean(self, key: str, **choice: Any) -> float:
