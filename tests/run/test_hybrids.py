@@ -118,7 +118,7 @@ def _names(tree: xr.DataTree) -> dict[str, list[tuple[int, int]]]:
         head_card(tree, 3, 0)
     texts = {
         "claim": " ".join(one.text for one in findings(tree, [])),
-        "card": card_text(tree, head_card(tree, 1, 2)).splitlines()[0],
+        "card": card_text(tree, head_card(tree, 0, 2)).splitlines()[0],
         "heads": " ".join(head_table(tree)["name"]),
         "claimed": " ".join(find_heads(tree, "previous token")["name"]),
         "error": str(refusal.value).partition("; wanted")[2],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import typed_command
-from headscope.core.head_names import head_named, names_of
+from headscope.core.head_names import HeadNames, head_named, names_of
 from headscope.core.options import Options, argument, option
 
 if TYPE_CHECKING:
@@ -40,26 +40,25 @@ def head_command(options: _HeadOptions) -> None:
     """
     head_named(options.head)  # before the run is opened
     from headscope.core.results import derived_once
+    from headscope.heads.head_card import head_card
     from headscope.run.store import open_run
 
     run = open_run(options.run)
-    with derived_once():
-        _tell(run, *names_of(run.tree).read(options.head), options)
-
-
-def _tell(run: Run, layer: int, place: int, options: _HeadOptions) -> None:
-
     names = names_of(run.tree)
-    from headscope.heads.head_card import card_json, card_text, head_card
+    with derived_once():
+        _tell(run, head_card(run.tree, *names.read(options.head)), names, options)
 
-    card = head_card(run.tree, layer, place)
+
+def _tell(run: Run, card: HeadCard, names: HeadNames, options: _HeadOptions) -> None:
+    from headscope.heads.head_card import card_json, card_text
+
     written = _write_card(run, card, options)
     if options.as_json:
         files = {kind: str(path) for kind, path in written.items()}
         content = {"run": str(options.run), **card_json(run.tree, card), **files}
         tell((), content, ensure_ascii=False, allow_nan=False)
     elif written:
-        named = names.both(names.number(card.layer), card.head)
+        named = names.both(card.layer, card.head)
         tell([f"head: {named}", *(f"{kind}: {path}" for kind, path in written.items())])
     else:
         tell([card_text(run.tree, card)])

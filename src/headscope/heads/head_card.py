@@ -194,9 +194,7 @@ def _plain(content: Any) -> Any:
 @derived_once()
 def card_text(tree: xr.DataTree, card: HeadCard) -> str:
     """The card as lines; names from data hold no control characters."""
-    names = names_of(tree)
-    n = card.n
-    name = names.both(names.number(card.layer), card.head)
+    n, name = card.n, names_of(tree).both(card.layer, card.head)
     lines = [f"{name} of {model_name(tree)}: n = {n} document{'' if n == 1 else 's'}", ""]
     labels = [f"{place}. {one.label}" for place, one in enumerate(card.labels.labels, start=1)]
     lines += labels or [UNLABELLED]

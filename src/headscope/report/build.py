@@ -189,15 +189,12 @@ def build_report(
     return write_page(folder / "report.html", page)
 
 
+@derived_once()
 def render(
     tree: xr.DataTree, manifest: Manifest, *, panels: PanelStore | None = None, beside: Beside = ()
 ) -> str:
     """The page as text; `beside` are further pages in its folder, file name and title."""
-    with derived_once():
-        return _render(tree, manifest, panels or PanelStore(tree), beside)
-
-
-def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore, beside: Beside) -> str:
+    panels = panels or PanelStore(tree)
     styles, known, plans = Styles(), pictures(), _plans()
     made = {
         plan.id: sections.section(plan, tree, known, panels, styles)

@@ -58,35 +58,35 @@ def _written(run: Run, place: Path) -> Path:
         return write_page(place / "index.html", index_page(run, views, place))
 
 
+@derived_once()
 def index_page(run: Run, views: Sequence[tuple[str, str]], place: Path) -> str:
     """The first page of a site, which leads to all others.
 
     views  address and text of each page of a stored input
     place  the folder whose figures and tables are listed
     """
-    with derived_once():
-        layers, per_layer = shape(run.tree)
-        return render_page(
-            template("site.html.j2"),
-            style=style_of("report.css", "card.css"),
-            model=model_name(run.tree),
-            n=over(run.tree),
-            layers=layers,
-            heads=per_layer,
-            title=printable(run.tree.attrs.get("title", "headscope atlas")),
-            telling=heads.telling(run.tree, count=OPENED),
-            views=views,
-            lists=[(what.capitalize(), _by_name(place / what)) for what in ("figures", "tables")],
-            methods=cite(run).text,
-        )
+    layers, per_layer = shape(run.tree)
+    return render_page(
+        template("site.html.j2"),
+        style=style_of("report.css", "card.css"),
+        model=model_name(run.tree),
+        n=over(run.tree),
+        layers=layers,
+        heads=per_layer,
+        title=printable(run.tree.attrs.get("title", "headscope atlas")),
+        telling=heads.telling(run.tree, count=OPENED),
+        views=views,
+        lists=[(what.capitalize(), _by_name(place / what)) for what in ("figures", "tables")],
+        methods=cite(run).text,
+    )
 
 
+@derived_once()
 def cards_page(run: Run) -> str:
     """The page of the cards of all heads; opens with the most informative one."""
-    with derived_once():
-        telling = heads.telling(run.tree, count=OPENED)
-        first = divmod(telling[0]["unit"] if telling else 0, shape(run.tree)[1])
-        return render_card(run.tree, head_card(run.tree, *first))
+    telling = heads.telling(run.tree, count=OPENED)
+    first = divmod(telling[0]["unit"] if telling else 0, shape(run.tree)[1])
+    return render_card(run.tree, head_card(run.tree, *first))
 
 
 def site_views(run: Run) -> Iterator[tuple[str, str, bytes]]:

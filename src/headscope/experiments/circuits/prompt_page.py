@@ -98,36 +98,36 @@ def write_prompts(tree: xr.DataTree, folder: Path) -> list[tuple[str, str]]:
     return [(FILE, TITLE)]
 
 
+@derived_once()
 def build_page(tree: xr.DataTree) -> bytes:
     """The page of a run with the group `prompts`: one HTML file that asks for nothing.
 
     returns  UTF-8; tokens stand in it as data only, whatever characters they hold
     """
-    with derived_once():
-        dataset, (layers, heads) = needed(tree, "prompts"), shape(tree)
-        title, lede, named = opening(tree)
-        size = f":root{{--layers:{layers};--heads:{heads}}}"
-        styles = style_of("report.css", "card.css"), asset("prompt.css", PACKAGE), size
-        page = render_page(
-            template("prompt.html.j2", PACKAGE),
-            title=title,
-            lede=lede,
-            layers=layers,
-            style="\n".join(styles),
-            script="\n".join(
-                [
-                    script_of(("page.js",)),
-                    asset("prompt_graph.js", PACKAGE),
-                    asset("prompt.js", PACKAGE),
-                ]
-            ),
-            heads=heads,
-            names=names_of(tree),
-            model=model_name(tree),
-            island=island(payload(tree, dataset, named)),
-            paths=dataset.sizes.get("sender", 0),
-            after=needed(tree, "writes").attrs["logits"],
-        )
+    dataset, (layers, heads) = needed(tree, "prompts"), shape(tree)
+    title, lede, named = opening(tree)
+    size = f":root{{--layers:{layers};--heads:{heads}}}"
+    styles = style_of("report.css", "card.css"), asset("prompt.css", PACKAGE), size
+    page = render_page(
+        template("prompt.html.j2", PACKAGE),
+        title=title,
+        lede=lede,
+        layers=layers,
+        style="\n".join(styles),
+        script="\n".join(
+            [
+                script_of(("page.js",)),
+                asset("prompt_graph.js", PACKAGE),
+                asset("prompt.js", PACKAGE),
+            ]
+        ),
+        heads=heads,
+        names=names_of(tree),
+        model=model_name(tree),
+        island=island(payload(tree, dataset, named)),
+        paths=dataset.sizes.get("sender", 0),
+        after=needed(tree, "writes").attrs["logits"],
+    )
     # Half of a surrogate pair is no text; JSON writes it as an escape.
     return page.encode("utf-8", errors="backslashreplace")
 
