@@ -16,6 +16,7 @@ from headscope.claims.claim import LEAST_EFFECT, Claim, effects
 from headscope.claims.plan import Choice, ClaimPlan, LabelRule
 from headscope.claims.question import Question, in_run
 from headscope.core.accumulators import Bools, finite_mean
+from headscope.core.head_names import HeadNames, names_of
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, documents, estimate, needed, surely
 from headscope.core.wording import number, percent, plain
@@ -39,6 +40,11 @@ class Reading:
     def data(self) -> xr.Dataset:
         """The question's own group."""
         return needed(self.tree, self.question.name)
+
+    @cached_property
+    def names(self) -> HeadNames:
+        """The names of the run's heads and layers."""
+        return names_of(self.tree)
 
     def __call__(self, key: str, **choice: Any) -> Estimate:
         """A number with its interval: "variable", or "variable.choice" of its last dimension.

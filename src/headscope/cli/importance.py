@@ -11,6 +11,7 @@ from headscope.cli import options as shared
 from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.terminal_output import ProgressBar, annotate, size_of
 from headscope.cli.typed_command import group, run_command
+from headscope.core.head_names import names_of
 from headscope.core.options import option
 from headscope.errors import InputError
 from headscope.experiments.ablation.ablate import ablate
@@ -107,7 +108,6 @@ def _lines(run: Run) -> Iterator[str]:
     import numpy as np
 
     from headscope.claims.reading import run_findings
-    from headscope.core.results import head_name
 
     counts = run.manifest["counts"]
     importance, gradients = run["importance"], run["gradients"]
@@ -125,9 +125,10 @@ def _lines(run: Run) -> Iterator[str]:
             yield f"{gradients.attrs[name]} passages {words}"
     yield from run_findings(run.tree)
     values = importance["head_importance"].transpose("variant", "layer", "head").values
+    names = names_of(run.tree)
     for method, of_heads in zip(importance["variant"].values, values, strict=True):
         most = np.argsort(-of_heads.ravel(), kind="stable")[:NAMED]
-        yield f"  {method}: {', '.join(head_name(int(at), values.shape[-1]) for at in most)}"
+        yield f"  {method}: {', '.join(names.unit(int(at), values.shape[-1]) for at in most)}"
     if note := importance.attrs.get("ablation_note"):
         yield note
 

@@ -272,15 +272,13 @@ def conclude(
     lines    of text, before the one that says where the run is
     summary  for --json, beside what the summaries of all commands hold
     """
-    from headscope.core.results import naming_layers
 
     how = how.reporting(run)
     if not how.no_report:
         make_report(run)
     report = f"{run.path}/report.html" if run.has_report else None
-    with naming_layers(run.tree):
-        if how.as_json:
-            kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
-            tell((), {"run": str(run.path), "report": report, **kept, **summary(run)})
-            return
-        tell([*lines, f"results: {run.path}/atlas.nc" if report is None else f"report: {report}"])
+    if how.as_json:
+        kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
+        tell((), {"run": str(run.path), "report": report, **kept, **summary(run)})
+        return
+    tell([*lines, f"results: {run.path}/atlas.nc" if report is None else f"report: {report}"])

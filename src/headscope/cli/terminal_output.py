@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headscope.core import progress
-from headscope.core.head_names import Head, head_named, in_both
+from headscope.core.head_names import Head, HeadNames, head_named
 from headscope.errors import shortened
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def heads_given(option: str, *names: Head | str) -> tuple[Head, ...]:
     """
     heads = tuple(map(head_named, names))
     if heads:
-        complain(f"{option} {', '.join(in_both(*head) for head in heads)}")
+        complain(f"{option} {', '.join(HeadNames(()).both(*head) for head in heads)}")
     return heads
 
 

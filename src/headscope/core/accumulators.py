@@ -246,6 +246,18 @@ def ratio(numerator: Float64, denominator: Float64, *, absent: float = np.nan) -
     return out
 
 
+def means_over(kept: Float64, values: Array, of: Float64 | None = None) -> Float64:
+    """[replicate + 1, …] Σ values / Σ of, over all units, then without each group of them.
+
+    kept    [unit, replicate + 1] see `left_out`
+    values  [unit, …]
+    of      [unit] what their sum is a share of; by default the number of units
+    """
+    whole = kept.sum(0) if of is None else kept.T @ of
+    total = np.tensordot(kept, values, (0, 0))
+    return ratio(total, whole.reshape(-1, *[1] * (values.ndim - 1)))
+
+
 def finite_mean(values: Float64, axes: int | tuple[int, ...] = -1) -> Float64:
     """The mean of the finite values over these axes; NaN without any."""
     there = np.isfinite(values)

@@ -19,6 +19,7 @@ import transformers
 from torch import nn
 
 from headscope.core.display import facts_table
+from headscope.core.head_names import HeadNames
 from headscope.core.progress import phase
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Example
@@ -77,9 +78,10 @@ class Shape:
         """How many layers there are, with those that do not attend."""
         return self.layers + len(self.others)
 
-    def number(self, place: int) -> int:
-        """The model's own number of a layer, by its place among those that attend; both from 0."""
-        return self.numbers[place] if self.numbers else place
+    @property
+    def names(self) -> HeadNames:
+        """The names of its heads."""
+        return HeadNames(self.numbers)
 
     @property
     def size(self) -> str:

@@ -42,7 +42,11 @@ def run_again(view: LayerView, *, example: int, values: torch.Tensor) -> torch.T
     kwargs = _copied(inputs.kwargs, example, copies, examples)
     swap = _Swap(view, view.attention[example : example + 1], values)
     network = cast("PreTrainedModel", inputs.model)
-    with torch.inference_mode(), listening(network, swap, alone=True), _without_hooks(inputs.block):
+    with (
+        torch.inference_mode(),
+        listening(network, swap.before, alone=True),
+        _without_hooks(inputs.block),
+    ):
         output = inputs.block.forward(*args, **kwargs)
     hidden = output[0] if isinstance(output, tuple) else output
     if not swap.used or hidden.shape[:2] != (copies, view.attention.shape[2]):
@@ -67,8 +71,6 @@ class _Swap:
             shape = (examples, heads, queries, call.key.shape[2])
             call.attention = self.attention.to(call.query.dtype).expand(shape)
             call.values = self.values.to(call.value.dtype)
-
-    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None: ...
 
 
 def _copied(value: Any, example: int, copies: int, examples: int) -> Any:

@@ -17,8 +17,6 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from headscope.core import head_names
-from headscope.core.results import own_name
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import capital
 from headscope.draw.style import COLORS, ramp
@@ -73,9 +71,6 @@ def _environment(places: tuple[str, ...]) -> jinja2.Environment:
     # Panels are markup made here from numbers; the XML writer escapes the names drawn in them.
     environment.filters["drawing"] = Markup
     environment.filters |= {"unbroken": unbroken, "linked": linked, "split": split_caption}
-    environment.globals.update(
-        first=head_names.first, counted_words=head_names.counted_words, own_name=own_name
-    )
     return environment
 
 

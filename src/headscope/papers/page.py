@@ -14,6 +14,7 @@ from typing import Any
 
 from headscope.claims.control import controls
 from headscope.claims.verdict import MEANINGS, Outcome
+from headscope.core.head_names import HeadNames
 from headscope.core.results import counted, printable, title_name
 from headscope.core.wording import fixed
 from headscope.draw.figures import pictures
@@ -166,6 +167,7 @@ def render(outcome: PaperOutcome) -> str:
         "headscope.papers",
         styles.css(),
         paper=outcome.paper,
+        names=HeadNames(()),
         source=outcome.paper.source,
         model=title_name(printable(outcome.model["name"])),
         facts=_facts(outcome),

@@ -20,18 +20,9 @@ from headscope.claims.control import controls
 from headscope.claims.verdict import Verdict, above, below, largest_among, maybe_largest
 from headscope.core import intervals
 from headscope.core.accumulators import Float64
+from headscope.core.head_names import HeadNames, names_of
 from headscope.core.intervals import ANY, Bounds, Estimate, drawn_anew, estimate, stretch
-from headscope.core.results import (
-    DRAWS,
-    SIZES,
-    at,
-    counted,
-    documents,
-    largest_first,
-    naming_layers,
-    pick,
-    place_name,
-)
+from headscope.core.results import DRAWS, SIZES, at, counted, documents, largest_first, pick
 from headscope.core.results import estimate as results_estimate
 from headscope.core.wording import fixed
 from headscope.run.store import Run
@@ -140,6 +131,11 @@ class PaperRun(Run):
 
     beside: PaperRuns = field(default_factory=lambda: PaperRuns({}))
 
+    @property
+    def names(self) -> HeadNames:
+        """The names of the run's heads and layers."""
+        return names_of(self.tree)
+
     def results(self, analysis: str) -> xr.Dataset:
         """The results of an analysis; raises Unmeasured where the run is without it."""
         if analysis not in self:
@@ -234,7 +230,7 @@ class PaperRun(Run):
         """
         place = paper_head(self, sign * draws[0], head, rank=rank)
         number = self.measured(
-            draws[(slice(None), *place)], bounds=bounds, detail=place_name(*place), head=place
+            draws[(slice(None), *place)], bounds=bounds, detail=self.names.head(*place), head=place
         )
         far = 1.0 if self.beside.own else stretch(draws[0].size)
         ends = [number.value + far * (end - number.value) for end in number.ends]
@@ -306,8 +302,7 @@ def reads(
 
             def measured(all_runs: PaperRuns) -> Measured:
                 run = all_runs.run(runs[0])
-                with naming_layers(run.tree):
-                    return read(run, *args, **named)
+                return read(run, *args, **named)
 
             return Measure(runs, measured, about)
 

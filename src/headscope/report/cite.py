@@ -17,7 +17,7 @@ import headscope
 from headscope.claims.bibliography import SOURCES
 from headscope.claims.question import named
 from headscope.claims.terms import OURS
-from headscope.core.results import model_name, naming_layers, printable, title_name
+from headscope.core.results import model_name, printable, title_name
 from headscope.heads.tables import tex
 from headscope.report.run_facts import facts, manifest_part
 from headscope.run.store import Run
@@ -60,8 +60,7 @@ def cite(run: Run | str | Path) -> Citation:
         "year": str(run.manifest.get("created", ""))[:4],
     }
     entries = [_entry("software", OURS, own), *map(_paper, sorted(every & SOURCES.keys()))]
-    with naming_layers(run.tree):
-        text = " ".join(filter(None, _sentences(run, sources)))
+    text = " ".join(filter(None, _sentences(run, sources)))
     return Citation(text, "\n".join(entries), tuple(sorted(every - SOURCES.keys())))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from headscope.core.options import Options, flag, keyword, option
@@ -37,6 +38,28 @@ def control_option(what: str, **place: Any) -> Any:
         metavar="random|none|FOLDER",
         **place,
     )
+
+
+def run_folder(command: str, **place: Any) -> Any:
+    """The field of a run folder; by default it is named after the command and the model."""
+    return option(
+        "Run folder; re-running resumes.",
+        names="-o --output",
+        reads=Path,
+        usual=f"{command}-{{model}}",
+        metavar="RUN",
+        python="None: in memory.",
+        heading="How to run",
+        **place,
+    )
+
+
+def check_run_folder(folder: str | Path | None) -> None:
+    """Raise RunFolderError for what cannot hold a run, before anything is computed."""
+    if folder is not None:
+        from headscope.run.store import RunFolder
+
+        RunFolder(folder).check()
 
 
 class Intervals(Options, heading="How sure"):

@@ -21,7 +21,7 @@ import xarray as xr
 from headscope.claims.control import CONTROL
 from headscope.claims.length_bands import band_of, shortest_first
 from headscope.core.accumulators import REPLICATES
-from headscope.core.results import numbering_layers, without_draws
+from headscope.core.results import without_draws
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
@@ -102,8 +102,7 @@ def run_experiment(
         if (finished := run.finished()) is not None:
             return finished
         try:
-            with numbering_layers(request.model.shape.numbers):  # of an error or a result
-                results = compute(run)
+            results = compute(run)
             names = sorted(name for name in results if not name.startswith(CONTROL))
             run.manifest["analyses"] = names
             if not execution.keep_draws:

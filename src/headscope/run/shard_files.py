@@ -35,6 +35,11 @@ _MANY, _RARE = 1 << 16, 8
 _PLACES, _COUNTS, _SHAPE = "#places", "#counts", "#shape"
 
 
+def joined(states: Sequence[State]) -> State:
+    """The arrays of several parts, one behind the other, by name."""
+    return {name: np.concatenate([one[name] for one in states]) for name in states[0]}
+
+
 class LostShardError(HeadscopeError):
     """A file of finished shards is damaged or gone: the shards must be computed again."""
 

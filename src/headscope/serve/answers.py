@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from headscope.core.accumulators import Array
-from headscope.core.results import numbering_layers
 from headscope.errors import InputError
 from headscope.serve.requests import HeadRequest
 from headscope.views.captured_example import ExampleMaps
@@ -95,8 +94,7 @@ def answer(read: Read, labels: Labels | None = None) -> bytes:
     named: list[Labels] = [stack_labels(stack, shown.sides) for stack in shown.stacks]
     if labels and (len(labels), len(labels[0])) == shown.stacks[0].attention.shape[:2]:
         named[0] = labels
-    with numbering_layers(shown.stacks[0].numbers):
-        data = payload(shown, labels=named, detail="none", pack=keep)
+    data = payload(shown, labels=named, detail="none", pack=keep)
     for stack in data["stacks"]:
         _ask_for_all(stack)
         if (last := stack["measures"][-1])["signed"]:  # what came of the change: after less before

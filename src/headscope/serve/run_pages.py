@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.claims.head_labels import run_labels
-from headscope.core.results import derived_once, naming_layers
+from headscope.core.results import derived_once
 from headscope.errors import HeadscopeError, InputError, RunFolderError
 from headscope.report.cite import cite
 from headscope.report.site import cards_page, index_page, site_views
@@ -106,7 +106,7 @@ class RunPages:
 
     def _make_views(self, run: Run) -> None:
         links = []
-        with derived_once(), naming_layers(run.tree):
+        with derived_once():
             for name, text, page in site_views(run):
                 self._made[name] = RunPage(page)
                 links.append((name, text))

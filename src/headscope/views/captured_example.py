@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.accumulators import Bools, Float64, Ints
+from headscope.core.head_names import HeadNames
 from headscope.core.results import pieces
 from headscope.errors import InputError
 
@@ -128,6 +129,11 @@ class StackMaps:
     versus: NamedMaps | None = None
     importance: Float64 | None = None
     numbers: tuple[int, ...] = ()
+
+    @property
+    def names(self) -> HeadNames:
+        """The names of its heads."""
+        return HeadNames(self.numbers)
 
     @property
     def causal(self) -> bool:

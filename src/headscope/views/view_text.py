@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headscope.core.accumulators import Float64
-from headscope.core.head_names import Head, head_named, in_both
-from headscope.core.results import layer_place, numbering_layers
+from headscope.core.head_names import Head
 from headscope.corpus.given_corpus import refuse_file_name
 from headscope.errors import InputError
 from headscope.page.shell import write_page
@@ -59,9 +58,8 @@ class View:
     @cached_property
     def page(self) -> bytes:
         """One self-contained offline HTML page."""
-        with numbering_layers(self.shown.stacks[0].numbers):
-            data = payload(self.shown, labels=self.labels, detail=self.detail, head=self.head)
-            return build_page(data)
+        data = payload(self.shown, labels=self.labels, detail=self.detail, head=self.head)
+        return build_page(data)
 
     def save(self, path: str | Path) -> Path:
         """Writes the page, whole or not at all; returns its path.
@@ -95,19 +93,17 @@ class View:
         from headscope.views.figure import figure_of
 
         place, seen = self._stack(stack)
-        places = map(head_named, heads)
-        chosen = [(layer_place(layer, seen.numbers), head) for layer, head in places]
-        with numbering_layers(seen.numbers):
-            return figure_of(
-                seen,
-                self.shown.sides,
-                chosen or plainest(seen, self.shown.sides)[:1],
-                kind=kind,
-                measure=measure,
-                query=query,
-                columns=columns,
-                labels=self.labels[place],
-            )
+        chosen = [*map(seen.names.read, heads)]
+        return figure_of(
+            seen,
+            self.shown.sides,
+            chosen or plainest(seen, self.shown.sides)[:1],
+            kind=kind,
+            measure=measure,
+            query=query,
+            columns=columns,
+            labels=self.labels[place],
+        )
 
     def _stack(self, name: str | None) -> tuple[int, StackMaps]:
         names = [stack.name for stack in self.shown.stacks]
@@ -219,12 +215,12 @@ def view(
 
 def _place(head: Head | str, model: Model) -> Head:
     """(place of the layer among those that attend, head), both from 0, of a head that is there."""
-    shape, (layer, number) = model.shape, head_named(head)
-    place = layer_place(layer, shape.numbers)
+    shape, names = model.shape, model.shape.names
+    place, number = names.read(head)
     if not (0 <= place < shape.layers and 0 <= number < shape.heads):
-        last = in_both(shape.number(shape.layers - 1), shape.heads - 1)
+        last = names.both(shape.layers - 1, shape.heads - 1)
         raise InputError(
-            f"found no head {in_both(layer, number)}; wanted one of {shape.size}, up to {last}"
+            f"found no head {names.both(place, number)}; wanted one of {shape.size}, up to {last}"
         )
     return place, number
 

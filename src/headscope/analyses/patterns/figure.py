@@ -16,7 +16,7 @@ from headscope.analyses.patterns.classes import NAMES
 from headscope.claims.caption_words import clipped
 from headscope.claims.reading import Reading
 from headscope.core.accumulators import Ints
-from headscope.core.results import Floats, layer_name
+from headscope.core.results import Floats
 from headscope.draw.marks import layer_axis, percent_axis
 from headscope.draw.panel import Panel, compose
 from headscope.draw.style import DOUBLE, SINGLE, color, ramp_map
@@ -59,10 +59,10 @@ def draw_layers(run: Reading, axes: Axes) -> None:
     layers = len(by_layer)
     places = np.array([*range(layers), layers + 0.6])
     _bars(axes, places, np.concatenate([by_layer, whole[None]]), written=layers <= 16)
-    layer_axis(axes, layers)
+    layer_axis(axes, layers, run.names)
     axes.set_xlim(-0.6, layers + 1.1)
     ticks = axes.get_xticks().tolist()
-    axes.set_xticks([*ticks, layers + 0.6], [*(layer_name(int(at)) for at in ticks), "all"])
+    axes.set_xticks([*ticks, layers + 0.6], [*(run.names.layer(int(at)) for at in ticks), "all"])
     _key(axes)
 
 

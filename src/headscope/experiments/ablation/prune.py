@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.core.display import Displayed
-from headscope.core.head_names import first
 from headscope.core.options import (
     argument,
     keyword,
@@ -27,7 +26,7 @@ from headscope.core.whole_file import held
 from headscope.errors import CorpusError, InputError
 from headscope.experiments.ablation.settings import PruningSettings
 from headscope.model.request import model_place
-from headscope.run.execution import Execution
+from headscope.run.execution import Execution, check_run_folder
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -108,9 +107,10 @@ def checked_layers(importance: xr.DataArray | None, shape: Shape) -> Float64 | N
     if importance is None:
         return None
     layers = importance["layer"].values.tolist()
-    own = [shape.number(place) for place in range(shape.layers)]
+    names = shape.names
+    own = [names.number(place) for place in range(shape.layers)]
     if len(layers) == len(own) and layers != own:
-        theirs, ours = (", ".join(str(n + first()) for n in some) for some in (layers, own))
+        theirs, ours = (", ".join(str(n + names.first) for n in some) for some in (layers, own))
         raise InputError(
             f"the importance is of the layers {theirs}; wanted {ours}: that of the same model"
         )
@@ -200,15 +200,12 @@ def prune(request: PruneRequest) -> Pruned:
 
     Raises InputError and its kinds before anything is computed.
     """
-    from headscope.run.store import RunFolder
-
     settings, load = PruningSettings.of(request), Loading.of(request)
     if request.importance is not None and "given" not in settings.orders:
         settings = replace(settings, orders=(*settings.orders, "given"))
     folder, seed = Path(request.output), settings.seed
     importance, name = importance_of(request.importance, request.variant)
-    if request.run is not None:
-        RunFolder(request.run).check()
+    check_run_folder(request.run)
     examples = TaskRequest.of(request)
     scoring = examples_of(
         request.task, examples, seed=seed, checkpoint=request.model, revision=load.revision

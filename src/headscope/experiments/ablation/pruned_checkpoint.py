@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,9 @@ from transformers.pytorch_utils import Conv1D
 
 import headscope
 from headscope.claims.card_part import named_ends
-from headscope.core.head_names import counting_from
+from headscope.core.head_names import names_of
 from headscope.core.intervals import Estimate
-from headscope.core.results import (
-    at,
-    estimate,
-    json_number,
-    layer_number,
-    naming_layers,
-    place_name,
-)
+from headscope.core.results import at, estimate, json_number
 from headscope.core.whole_file import put_folder, replaceable
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.terms import best_order
@@ -153,15 +147,13 @@ def note_of(run: Run, order: str, heads: Sequence[Head]) -> dict[str, Any]:
     """The content of pruned.json."""
     curve, model = run["pruning"], run.manifest["model"]
     scores = curve["score"].sel(order=order).values.astype(float).tolist()
-    with naming_layers(run.tree), counting_from(1):
-        names = [place_name(*head) for head in sorted(heads)]
-        gone = [[layer_number(layer), head] for layer, head in sorted(heads)]
+    names = replace(names_of(run.tree), first=1)  # as in all files
     return {
         "checkpoint": {k: model[k] for k in ("name", "revision", "sha256")},
         "task": curve.attrs["task"],
         "metric": curve.attrs["metric"],
-        "removed": names,
-        "removed_from_0": gone,
+        "removed": [names.head(*head) for head in sorted(heads)],
+        "removed_from_0": [[names.number(layer), head] for layer, head in sorted(heads)],
         "heads": int(curve.attrs["heads"]),
         "order": order,
         "chosen_by": curve.attrs["chosen_by"],
@@ -199,10 +191,9 @@ def write_pruned(model: Model, run: Run, order: str, heads: Sequence[Head], fold
             model.tokenizer.save_pretrained(draft)
         note["sha256"] = weights_sha256(str(draft), model.network)
         (draft / NOTE).write_text(json.dumps(note, indent=2) + "\n", "utf-8")
-        with naming_layers(run.tree):
-            figure = draw(run.tree, "pruning")
-            for kind in ("svg", "png"):
-                save_picture(figure, draft / f"pruned.{kind}")
+        figure = draw(run.tree, "pruning")
+        for kind in ("svg", "png"):
+            save_picture(figure, draft / f"pruned.{kind}")
 
     put_folder(folder, write, marks=(NOTE,))
     return folder

@@ -24,7 +24,7 @@ import torch
 import xarray as xr
 from torch import nn
 
-from headscope.core.accumulators import REPLICATES, Float64, left_out, ratio
+from headscope.core.accumulators import REPLICATES, Float64, left_out, means_over
 from headscope.core.intervals import Estimate, estimate, without_interval
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
@@ -208,8 +208,7 @@ def share_over(
 ) -> Estimate:
     """Σ values [prompt, …] / Σ of [prompt], with its interval over items, where they are enough."""
     kept = left_out(items, replicates=replicates)  # [prompt, replicate + 1]
-    whole = (kept.T @ of).reshape(-1, *[1] * (values.ndim - 1))
-    draws = ratio(np.tensordot(kept, values, (0, 0)), whole)
+    draws = means_over(kept, values, of)
     return estimate(draws) if len(set(items)) >= FEWEST_ITEMS else without_interval(draws[0], draws)
 
 

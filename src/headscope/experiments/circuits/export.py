@@ -92,18 +92,15 @@ def export_heads(run: Run, model: Model, forms: Collection[str]) -> list[Path]:
 
 def key_heads(model: Model) -> list[int]:
     """Number of key-value heads in each layer that attends."""
-    heard, one = _KeyHeads(), torch.zeros((1, 1), dtype=torch.long, device=model.device)
-    with evaluating(model.network), listening(model.network, heard, alone=True):
+    many, one = dict[nn.Module, int](), torch.zeros((1, 1), dtype=torch.long, device=model.device)
+
+    def count(call: AttentionCall) -> None:
+        many[call.module] = call.key.shape[1]
+
+    with evaluating(model.network), listening(model.network, count, alone=True):
         forward(model.network, one, torch.ones_like(one), keep=False)
     sites = [site for site in find_sites(model.network) if site.stack == model.shape.stack]
-    return [heard[site.attention] for site in sites]
-
-
-class _KeyHeads(dict[nn.Module, int]):
-    def before(self, call: AttentionCall) -> None:
-        self[call.module] = call.key.shape[1]
-
-    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None: ...
+    return [many[site.attention] for site in sites]
 
 
 def _heads(run: Run, groups: list[int]) -> pd.DataFrame:

@@ -22,7 +22,7 @@ import xarray as xr
 from headscope.claims.terms import WANG
 from headscope.core.accumulators import REPLICATES, Float64
 from headscope.core.head_names import Head
-from headscope.core.results import Variable, labelled, place_name
+from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.experiments.circuits.direct_logits import (
     about,
@@ -77,19 +77,20 @@ def path_patch(
     """
     language = language_model(model)
     shape = language.model.shape
-    check([frozenset([*senders, *receivers])], layers=shape.layers, heads=shape.heads)
+    names = shape.names
+    check([frozenset([*senders, *receivers])], names, layers=shape.layers, heads=shape.heads)
     encoded = prompt_set(language, prompts, count=count, seed=seed)
     encoded.need_pairs()
     changes, gap = path_changes(language, encoded, senders, receivers, batch_tokens=batch_tokens)
     share = share_over(encoded.items, changes, gap, replicates=replicates)
     told_as = "share of the logit difference that comes back through the path"
     variable = Variable(share, ("sender", "receiver", "via"), told_as, "1", WANG)
-    names = {
-        "sender": [place_name(*one) for one in senders],
-        "receiver": [place_name(*one) for one in receivers],
+    coords = {
+        "sender": [names.head(*one) for one in senders],
+        "receiver": [names.head(*one) for one in receivers],
         "via": VIA,
     }
-    return labelled({"path": variable}, coords=names).assign_attrs(about(encoded))
+    return labelled({"path": variable}, coords=coords).assign_attrs(about(encoded))
 
 
 def path_changes(

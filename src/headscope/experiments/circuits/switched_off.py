@@ -68,7 +68,12 @@ def switch_off(
     own = language_model(model).model
     made = repeats(own, sequences=sequences, length=length, seed=seed, held_out=True)
     sets = {name: sorted(set(heads)) for name, heads in sets.items()}
-    check(map(frozenset, sets.values()), layers=own.shape.layers, heads=own.shape.heads)
+    check(
+        map(frozenset, sets.values()),
+        own.shape.names,
+        layers=own.shape.layers,
+        heads=own.shape.heads,
+    )
     for heads in sets.values():
         refuse_many(len(heads), own.shape, least=1)
     losses = losses_off(own, made, sets, seed=seed, batch_tokens=batch_tokens)
@@ -160,9 +165,6 @@ class _MeanMixtures:
             mixed = torch.where(off, self.means[at][:, None].to(mixed), mixed)
         call.mixed = mixed
 
-    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
-        """Does nothing."""
-
 
 def _losses(model: Model, made: Repeats, rows: Sequence[int], heard: _MeanMixtures) -> Float64:
     """[sequence, half] cross-entropy of the random tokens, without the first of each half."""
@@ -173,7 +175,7 @@ def _losses(model: Model, made: Repeats, rows: Sequence[int], heard: _MeanMixtur
     batch, network = model.batch([made.repeated[row] for row in rows]), model.network
     with (
         torch.inference_mode(),
-        listening(network, heard, alone=True),
+        listening(network, heard.before, alone=True),
         objective.asking(network, range(len(rows))),
     ):
         logits = forward(network, *batch.inputs, keep=False).logits.float()

@@ -134,14 +134,19 @@ class WeightMaps:
         like = args[0] if args else kwargs["hidden_states"]
         units = torch.cat([torch.zeros(1, hidden), torch.eye(hidden), torch.ones(1, hidden)])
         args, kwargs = _with_hidden(args, kwargs, units[:, None].to(like))  # [row, 1, model]
-        heard = _Heard(site.attention)
+        parts = list[torch.Tensor]()
+
+        def keep(call: AttentionCall) -> None:
+            if call.module is site.attention:
+                parts[:] = call.query, call.keys, call.values
+
         with (
             evaluating(self.network),
             torch.inference_mode(),
-            listening(self.network, heard, alone=True),
+            listening(self.network, keep, alone=True),
         ):
             site.attention.forward(*args, **kwargs)
-        return [_linear(part) for part in heard.parts]
+        return [_linear(part) for part in parts]
 
     @cached_property
     def _given(self) -> dict[nn.Module, tuple[Any, Any]]:
@@ -154,20 +159,6 @@ class WeightMaps:
                 stack.enter_context(keeping(module, inputs))
             forward(self.network, one, torch.ones_like(one), keep=False)
         return {module: inputs[-1] for module, inputs in kept.items()}
-
-
-class _Heard:
-    """A listener that keeps queries, keys and values of one attention module."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self.module = module
-        self.parts: tuple[torch.Tensor, ...] = ()
-
-    def before(self, call: AttentionCall) -> None:
-        if call.module is self.module:
-            self.parts = call.query, call.keys, call.values
-
-    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None: ...
 
 
 def folded(norm: nn.Module | None, size: int) -> FrozenNorm | None:

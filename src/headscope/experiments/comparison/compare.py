@@ -18,7 +18,7 @@ from headscope.analyses.examples.measure import capture_maps
 from headscope.claims.control import BASE
 from headscope.claims.question import questions
 from headscope.core.progress import begin
-from headscope.core.results import numbering_layers, printable, with_token_names, without_draws
+from headscope.core.results import printable, with_token_names, without_draws
 from headscope.core.settings_table import documented, keywords, settings_of
 from headscope.corpus import Corpus, CorpusLike, Example, corpus_of
 from headscope.errors import InputError
@@ -156,12 +156,11 @@ def _compared(
         if finished is not None:
             return finished
         job, first = replace(job, linears=run.linears), run.manifest["base"]
-        with numbering_layers(tuned.shape.numbers):  # where an error names one
-            results = _results(job, _merged(run, job, meter))
-            results |= atlas.read_control(control, job, job.plan)
+        results = _results(job, _merged(run, job, meter))
+        results |= atlas.read_control(control, job, job.plan)
         apart = {}
         if base.shape.numbers != tuned.shape.numbers:
-            of_base = [base.shape.number(place) for place in range(base.shape.layers)]
+            of_base = [*map(base.shape.names.number, range(base.shape.layers))]
             apart["base_layer_numbers"] = " ".join(map(str, of_base))
         return run.finish(
             results,

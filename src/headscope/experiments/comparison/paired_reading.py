@@ -70,7 +70,7 @@ class PairState:
     def new(cls, job: ComparisonJob) -> Self:
         """Nothing seen yet."""
         analyses = {side: job.new_analyses() for side in job.models}
-        return cls(Similarity(job.scope, padded_to=job.padded_to), analyses)
+        return cls(Similarity(job.scope, job.tuned.shape.names, padded_to=job.padded_to), analyses)
 
     @property
     def parts(self) -> dict[str, Analysis]:

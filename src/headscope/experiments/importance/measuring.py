@@ -31,7 +31,7 @@ from headscope.run.experiment import ExperimentRequest, digest_of, in_parts, of_
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings as CorpusSettings
-from headscope.run.shard_files import State
+from headscope.run.shard_files import State, joined
 from headscope.run.store import Run
 from headscope.tasks.predict import MAX_LENGTH, encode
 from headscope.tasks.task_data import TaskData
@@ -199,12 +199,13 @@ class ImportanceRun:
             states.append(run(batch, [places[row] for row in rows]))
             order += rows
         back = np.argsort(order)
-        return {name: np.concatenate([one[name] for one in states])[back] for name in states[0]}
+        return {name: values[back] for name, values in joined(states).items()}
 
     def _gradients(self, batch: Batch, places: Sequence[int]) -> State:
         shape, network = self.model.shape, self.model.network
         gather = result.GradientSums(batch, layers=shape.layers, heads=shape.heads)
-        with following(network, gather) as stream, self.objective.asking(network, places):
+        reading = following(network, gather, shape.names)
+        with reading as stream, self.objective.asking(network, places):
             answer: Any = run_network(network, *batch.inputs)
             losses = self.objective.losses(answer.logits, places)
             bad = np.flatnonzero(~np.isfinite(to_float64(losses)))

@@ -118,7 +118,7 @@ def check_gradients(model: Model, examples: Sequence[Example], objective: Object
         maps.append(call.attention)
 
     with objective.asking(network, places):
-        with Streaming(network, gather) as stream:
+        with Streaming(network, gather, shape.names) as stream:
             logits = run_network(network, *batch.inputs).logits
             if stream.layers != shape.layers:
                 raise ModelError(

@@ -191,7 +191,7 @@ def draw(
         kinds = kinds_of(example, model.vocabulary.marks)
         marked = [tuple(np.flatnonzero(kinds == k).tolist()) for k in (SPECIAL, PUNCTUATION)]
         for layer, head, kept in _maps(model, example, heads):
-            number = model.shape.number(layer)
+            number = model.shape.names.number(layer)
             drawn.append(Drawn(*origin, number, head, boundary, kept, *marked))
     return drawn
 

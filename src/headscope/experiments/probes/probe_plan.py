@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from headscope.core.accumulators import generator
-from headscope.core.head_names import first
-from headscope.core.results import layer_place
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.encoder import Encoder
 from headscope.errors import CorpusError, InputError
@@ -57,9 +55,10 @@ class ProbePlan:
                 "below"
             )
         if any(not 0 <= layer < layers for layer in self.layers):
+            names = self.model.shape.names
             raise InputError(
-                f"found layer {max(self.layers) + first()}; {self.model.name} has layers {first()} "
-                f"to {layers - 1 + first()}"
+                f"found layer {names.layer(max(self.layers))}; {self.model.name} has layers "
+                f"{names.layer(0)} to {names.layer(layers - 1)}"
             )
         if self.labels is not None and [len(row) for row in self.labels] != [heads] * layers:
             raise InputError(f"found labels of another shape; wanted {layers} × {heads} heads")
@@ -100,7 +99,7 @@ class ProbePlan:
             return ()
         if requested is None:
             return tuple(range(shape.layers))
-        return tuple(layer_place(layer, shape.numbers) for layer in requested)
+        return tuple(map(shape.names.place, requested))
 
     @property
     def kinds(self) -> list[str]:
@@ -111,7 +110,7 @@ class ProbePlan:
     @property
     def spec(self) -> dict[str, Any]:
         """What decides the numbers beside the model and its inputs, as values that JSON knows."""
-        layers = [self.model.shape.number(place) for place in self.layers]
+        layers = [*map(self.model.shape.names.number, self.layers)]
         return asdict(self.settings) | {
             "probes": self.names,
             "structural_layers": layers,

@@ -14,8 +14,9 @@ import pandas as pd
 
 from headscope.analyses.dependency.tables import best_heads
 from headscope.claims.verdict import Outcome, counts_of
+from headscope.core.head_names import names_of
 from headscope.core.intervals import Estimate
-from headscope.core.results import layer_numbers, shape
+from headscope.core.results import shape
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import fixed, percent
 from headscope.papers import claim_engine
@@ -341,7 +342,7 @@ def _answer(zoo: ZooOutcome, label: str, outcome: ClaimOutcome) -> dict[str, Any
 def _numbers(zoo: ZooOutcome, label: str) -> Sequence[int]:
     """[layer] the model's own numbers of the layers that attend, from 0."""
     tree = zoo.runs[label].tree
-    return layer_numbers(tree) or range(shape(tree)[0])
+    return names_of(tree).numbers or range(shape(tree)[0])
 
 
 def _plain(value: Any) -> Any:
