@@ -1,7 +1,7 @@
 """Check that the files of a run folder are complete and unchanged.
 
-A checksum tells damage, and files of another run. It is no signature: who changes a file can write
-a new checksum too.
+A checksum shows damage, and files of another run. It is no signature: anyone who changes a file can
+write a new checksum.
 """
 
 from __future__ import annotations
