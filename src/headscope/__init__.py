@@ -81,11 +81,11 @@ _WHERE = {
     "run_figure": "headscope.draw.figures",
     "run_summary": "headscope.report.run_facts",
     "switch_off": "headscope.experiments.circuits.switched_off",
-    "view": "headscope.views.view_text",
+    "view": "headscope.views.view",
     "view_arrays": "headscope.views.view_arrays",
     "view_prompts": "headscope.experiments.circuits.prompt_page",
     "write_report": "headscope.report.build",
-    "zoo": "headscope.papers.zoo.run_zoo",
+    "zoo": "headscope.papers.zoo.zoo",
 }
 __all__ = sorted(_WHERE)  # noqa: PLE0605
 

@@ -55,7 +55,7 @@ def file(tmp_path):
         (["atlas", "demo", "--demo", "-o", "x", "--colour"], ["No such option", "--colour"]),
         (["atlas", "demo", "--demo", "-o", "x", "--workers", "0"], ["--workers"]),
         (["atlas", "demo", "--demo", "-o", "x", "--long", "cut"], ["'cut' is not one of"]),
-        (["atlas", "demo", "--demo", "-o", "x", "--limit", "0"], ["limit is 0"]),
+        (["atlas", "demo", "--demo", "-o", "x", "--limit", "0"], ["0 is not in the range x>=1"]),
         (["atlas", "demo", "--demo", "-o", "x", "--max-length", "3"], ["a length of 3 tokens"]),
         (
             ["atlas", "demo", "--demo", "-o", "x", "--max-length", "9999"],

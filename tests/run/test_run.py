@@ -127,7 +127,7 @@ def test_a_finished_run_is_only_opened(tiny, copy, short, monkeypatch):
     def never(*_, **__):
         raise AssertionError("nothing is left to compute or to write")
 
-    monkeypatch.setattr("headscope.run.atlas.gather", never)
+    monkeypatch.setattr("headscope.run.corpus_run.gather", never)
     monkeypatch.setattr("headscope.run.store.write_whole", never)
     calls = []
     run = again(tiny, copy, progress=lambda *done: calls.append(done))

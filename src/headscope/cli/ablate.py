@@ -7,7 +7,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from headscope.cli import options as shared
-from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.terminal_output import ProgressBar, heads_given, size_of
 from headscope.cli.typed_command import run_command
 from headscope.experiments.ablation.ablate import AblateRequest, ablate
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
-class _AblateOptions(SharedRunOptions, AblateRequest):
+class _AblateOptions(shared.SharedRunOptions, AblateRequest):
     pass
 
 

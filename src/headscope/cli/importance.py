@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.cli import options as shared
-from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.terminal_output import ProgressBar, annotate, size_of
 from headscope.cli.typed_command import group, run_command
 from headscope.core.head_names import names_of
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 NAMED = 5  # heads that the summary names of each method
 
 
-class _ImportanceOptions(SharedRunOptions, ImportanceRequest):
+class _ImportanceOptions(shared.SharedRunOptions, ImportanceRequest):
     texts: shared.CorpusOptions = group("Or any text", before="limit")
     ablate: Literal["uniform", "zero", "mean"] | None = option(
         "Make that run first, beside RUN: uniform, zero or mean.",
@@ -66,7 +65,7 @@ def importance_command(options: _ImportanceOptions) -> None:
 def _ablated(options: _ImportanceOptions, notes: list[str]) -> dict[str, Any]:
     """Ablate first; what is read stands in the place of its options."""
     assert options.task is not None
-    shared.check_run_folder(Path(str(options.output)))
+    shared.check_run_folder(options.output)
     model, data = model_and_examples(
         str(options.model),
         options.task,

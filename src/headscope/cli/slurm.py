@@ -9,11 +9,10 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import click
 
-from headscope.cli.options import Positive
 from headscope.cli.terminal_output import say
 from headscope.cli.typed_command import typed_command
 from headscope.core.options import Options, argument, flag, option
@@ -24,31 +23,23 @@ from headscope.run.processes import DIVIDED, check_shard
 _PLAIN = re.compile(r"[\w.,:@%+/=-]+")
 
 
-class _Plain(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
-    name = "text"
-
-    def convert(self, value: str, *_: object) -> str:
-        """The text; InputError for one that a line of #SBATCH cannot hold."""
-        if not _PLAIN.fullmatch(value):
-            raise InputError(
-                f"found {value!r}; wanted letters, digits and any of . , : @ % + / = -"
-            )
-        return value
-
-
-Plain = Annotated[str, _Plain()]
+def _plain(text: str) -> str:
+    """The text; InputError for one that a line of #SBATCH cannot hold."""
+    if not _PLAIN.fullmatch(text):
+        raise InputError(f"found {text!r}; wanted letters, digits and any of . , : @ % + / = -")
+    return text
 
 
 class _SlurmOptions(Options):
     command: tuple[str, ...] = argument(
         default=(), many=True, metavar="COMMAND MODEL ...", type=click.UNPROCESSED
     )
-    tasks: Positive = option("Tasks of the array.", 16)
-    time: Plain | None = option("Time limit of a task, say 4:00:00.")
-    mem: Plain | None = option("Memory of a task, say 16G.")
-    cpus: Positive | None = option("Processors of a task.")
-    gpus: Plain | None = option("GPUs of a task, say 1 or a100:1; give --device too.")
-    partition: Plain | None = option("Partition of the cluster.")
+    tasks: int = option("Tasks of the array.", 16, least=1)
+    time: str | None = option("Time limit of a task, say 4:00:00.", reads=_plain)
+    mem: str | None = option("Memory of a task, say 16G.", reads=_plain)
+    cpus: int | None = option("Processors of a task.", least=1)
+    gpus: str | None = option("GPUs of a task, say 1 or a100:1; give --device too.", reads=_plain)
+    partition: str | None = option("Partition of the cluster.", reads=_plain)
     submit: bool = flag("Hand the script to sbatch instead of printing it.")
 
 

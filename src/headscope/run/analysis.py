@@ -9,7 +9,7 @@ docs/your-own-analysis.md; `run.check_analysis` says whether one keeps the contr
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -326,7 +326,7 @@ def options_of(kind: type[Analysis]) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
-def choose(names: tuple[str, ...] | None) -> list[str]:
+def choose(names: Sequence[str] | None) -> list[str]:
     """The requested names, checked; all known ones for None."""
     known = [one.name for one in measured_questions()]
     for name in names or ():

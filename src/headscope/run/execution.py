@@ -28,6 +28,20 @@ def read_shard(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+def run_option(usual: str, **place: Any) -> Any:
+    """The field of `--output`: a run folder; `usual` makes its name of other fields."""
+    return option(
+        "Run folder; re-running resumes.",
+        names="-o --output",
+        reads=Path,
+        usual=usual,
+        metavar="RUN",
+        python="None: in memory.",
+        heading="How to run",
+        **place,
+    )
+
+
 def control_option(what: str, **place: Any) -> Any:
     """The field of `--control`; `what` is compared with it."""
     return option(
@@ -38,28 +52,6 @@ def control_option(what: str, **place: Any) -> Any:
         metavar="random|none|FOLDER",
         **place,
     )
-
-
-def run_folder(command: str, **place: Any) -> Any:
-    """The field of a run folder; by default it is named after the command and the model."""
-    return option(
-        "Run folder; re-running resumes.",
-        names="-o --output",
-        reads=Path,
-        usual=f"{command}-{{model}}",
-        metavar="RUN",
-        python="None: in memory.",
-        heading="How to run",
-        **place,
-    )
-
-
-def check_run_folder(folder: str | Path | None) -> None:
-    """Raise RunFolderError for what cannot hold a run, before anything is computed."""
-    if folder is not None:
-        from headscope.run.store import RunFolder
-
-        RunFolder(folder).check()
 
 
 class Intervals(Options, heading="How sure"):
@@ -84,7 +76,7 @@ class Lengths(Options, heading="Lengths"):
 class ReadingOptions(Lengths):
     """How a corpus is read, and how it is divided into batches and shards."""
 
-    limit: int | None = option("Read only the first N documents.", heading="What to read")
+    limit: int | None = option("Read only the first N documents.", least=1, heading="What to read")
     word_tokens: Literal["auto", "text", "alone"] = option(
         "Tokens of annotated words: of their running text or of each alone; auto takes the text "
         "where spaces change tokens.",
@@ -96,12 +88,14 @@ class ReadingOptions(Lengths):
         least=1,
         heading="What to compute",
     )
-    seed: int = option("Seed of all random draws.", 0)
-    replicates: int = option("Groups of documents at most, for intervals.", 200)
+    seed: int = option("Seed of all random draws.", 0, least=0)
+    replicates: int = option("Groups of documents at most, for intervals.", 200, least=0)
     batch_tokens: int = option(
-        "Tokens of a batch at most, padding included.", BATCH_TOKENS, heading="How to run"
+        "Tokens of a batch at most, padding included.", BATCH_TOKENS, least=1, heading="How to run"
     )
-    shard_tokens: int = option("Tokens of a shard; finished shards are kept.", SHARD_TOKENS)
+    shard_tokens: int = option(
+        "Tokens of a shard; finished shards are kept.", SHARD_TOKENS, least=1
+    )
 
 
 class Linears(Options, heading="How to run"):

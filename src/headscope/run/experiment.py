@@ -27,7 +27,6 @@ from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
 from headscope.model.model import Model, evaluating
 from headscope.model.request import BATCH_TOKENS
-from headscope.run.atlas import folder_of
 from headscope.run.compute import fastest_linears
 from headscope.run.execution import Execution
 from headscope.run.life_cycle import RunInProgress, run_in_progress
@@ -40,7 +39,7 @@ from headscope.run.manifest import (
 )
 from headscope.run.processes import taking_part
 from headscope.run.shared_parts import WrittenElsewhereError
-from headscope.run.store import Run
+from headscope.run.store import Run, folder_of
 from headscope.tasks.task_data import TaskData
 
 

@@ -31,13 +31,15 @@ from headscope.core.whole_file import (
     write_whole,
 )
 from headscope.errors import InputError, RunFolderError, told_as
-from headscope.run.processes import PROCESSES, drop_all
+from headscope.run.processes import DIVIDED, PROCESSES, drop_all
 from headscope.run.shard_files import SHARDS, ShardFiles
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from matplotlib.figure import Figure
+
+    from headscope.run.execution import Execution
 
 MANIFEST, RESULTS = "manifest.json", "atlas.nc"
 # Of what kind the parts of a manifest are that anything reads; and of a run that has results.
@@ -361,3 +363,28 @@ class Run:
 
     def _repr_html_(self) -> str:
         return str(headscope.run_summary(self.tree, self.manifest))
+
+
+def check_run_folder(folder: str | Path | None) -> None:
+    """Raise RunFolderError for what cannot hold a run, before anything is computed."""
+    if folder is not None:
+        RunFolder(folder).check()
+
+
+def folder_of(
+    output: str | Path | None, execution: Execution, *, divided: bool = False
+) -> RunFolder | None:
+    """The run folder that is named, checked; None for a run in memory.
+
+    divided  whether the work can be divided among processes
+    raises   InputError for a shard of other work, or without a folder
+    """
+    if execution.shard is not None and not divided:
+        raise InputError(f"found a shard; wanted none: it is for {', '.join(DIVIDED)}")
+    if output is None:
+        if execution.shard is not None:
+            raise InputError("found a shard and no run folder; wanted output=FOLDER, one for all")
+        return None
+    folder = RunFolder(output, keep_shards=execution.keep_shards)
+    folder.check()
+    return folder

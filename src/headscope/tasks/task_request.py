@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.core.options import Options, flag, option
 from headscope.errors import InputError
@@ -97,27 +97,6 @@ def loaded(model: Model | str | Path, loading: Loading) -> Model:
     if isinstance(model, Model) and loading != Loading():
         raise InputError(f"found a model that is loaded already, and {loading}; wanted one")
     return load(model, **asdict(loading))
-
-
-class LoadingFields(TypedDict, total=False):
-    """The fields of `Loading`, as keywords."""
-
-    device: str
-    device_map: str | Mapping[str, Any] | None
-    dtype: str
-    revision: str | None
-    trust_remote_code: bool
-
-
-class TaskFields(LoadingFields, total=False):
-    """The fields of `TaskRequest` and `Loading`, as keywords."""
-
-    data: str | Path | None
-    split: str
-    columns: Mapping[str, str] | None
-    labels: Sequence[str] | None
-    regression: bool
-    limit: int | None
 
 
 def task_named(

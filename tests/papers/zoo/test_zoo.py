@@ -20,7 +20,7 @@ from headscope.papers.zoo import run_zoo
 from headscope.papers.zoo.claims import CLAIMS, REFERENCES, RELATIONS
 from headscope.papers.zoo.listed_models import folder_name, listed_models
 from headscope.papers.zoo.page import render
-from headscope.papers.zoo.run_zoo import zoo
+from headscope.papers.zoo.zoo import zoo
 from headscope.run.execution import Execution
 from model.families.tokenizers_made import bytes_bpe
 from tasks.made import checkpoint

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from headscope.core.options import argument, keyword, required, takes, whole
 from headscope.experiments.ablation.settings import AblationSettings
 from headscope.model.request import model_place
-from headscope.run.execution import Execution, check_run_folder, run_folder
+from headscope.run.execution import Execution, run_option
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -46,7 +46,7 @@ class AblateRequest(AblationSettings, Loading, TaskRequest, kw_only=False, headi
         TASK, reads=str, metavar="NAME", before="data", python=TASK_READ
     )
     _: KW_ONLY
-    output: str | Path | None = run_folder("ablate", before="batch_tokens")
+    output: str | Path | None = run_option("ablate-{model}", before="batch_tokens")
     settings: AblationSettings | None = whole(AblationSettings)
     execution: Execution | None = keyword(
         "Its progress is called with examples done, and all; with pairs each is done twice."
@@ -63,6 +63,8 @@ def ablate(request: AblateRequest) -> Run:
     Raises InputError and its kinds before anything is computed.
     """
     settings = AblationSettings.of(request)
+    from headscope.run.store import check_run_folder
+
     check_run_folder(request.output)
     examples, load = TaskRequest.of(request), Loading.of(request)
     model, data = model_and_examples(

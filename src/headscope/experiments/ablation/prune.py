@@ -26,7 +26,7 @@ from headscope.core.whole_file import held
 from headscope.errors import CorpusError, InputError
 from headscope.experiments.ablation.settings import PruningSettings
 from headscope.model.request import model_place
-from headscope.run.execution import Execution, check_run_folder
+from headscope.run.execution import Execution
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -205,6 +205,8 @@ def prune(request: PruneRequest) -> Pruned:
         settings = replace(settings, orders=(*settings.orders, "given"))
     folder, seed = Path(request.output), settings.seed
     importance, name = importance_of(request.importance, request.variant)
+    from headscope.run.store import check_run_folder
+
     check_run_folder(request.run)
     examples = TaskRequest.of(request)
     scoring = examples_of(

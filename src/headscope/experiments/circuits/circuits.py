@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from headscope.core.options import argument, keyword, option, takes, whole
 from headscope.experiments.circuits.settings import CircuitSettings
 from headscope.model.request import model_place
-from headscope.run.execution import Execution, check_run_folder, control_option, run_folder
+from headscope.run.execution import Execution, control_option, run_option
 from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class CircuitsRequest(Loading, CircuitSettings, kw_only=False):
         python="In Python also texts, tables, …, or needles that are made.",
     )
     _: KW_ONLY
-    output: str | Path | None = run_folder("circuits")
+    output: str | Path | None = run_option("circuits-{model}")
     settings: CircuitSettings | None = whole(CircuitSettings)
     control: str | Path | None = control_option(
         "heads", heading="What to compute", before="batch_tokens"
@@ -58,6 +58,8 @@ def circuits(request: CircuitsRequest) -> Run:
     that cannot be made for it.
     """
     settings, model = CircuitSettings.of(request), request.model
+    from headscope.run.store import check_run_folder
+
     check_run_folder(request.output)
     from headscope.experiments.circuits.circuit_run import circuit_run
     from headscope.model.language_model import LanguageModel, load_language_model

@@ -20,7 +20,7 @@ from headscope.core.options import argument, keyword, option, takes, whole
 from headscope.errors import InputError
 from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.model.request import model_place, refuse_length
-from headscope.run.execution import Execution, check_run_folder, run_folder
+from headscope.run.execution import Execution, run_option
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -53,7 +53,7 @@ class ImportanceRequest(ImportanceSettings, Loading, TaskRequest, kw_only=False)
     corpus: CorpusLike | None = keyword(
         "Instead: texts, files, a column of a table, or a corpus, see `corpus_of`."
     )
-    output: str | Path | None = run_folder("importance", before="batch_tokens")
+    output: str | Path | None = run_option("importance-{model}", before="batch_tokens")
     ablation: Run | str | Path | None = option(
         "A run of `headscope ablate` to compare the importances with.",
         reads=Path,
@@ -76,6 +76,8 @@ def importance(request: ImportanceRequest) -> Run:
     if (request.task is None) == (request.corpus is None):
         both = "neither a task nor" if request.task is None else "a task and"
         raise InputError(f"found {both} a corpus; wanted importance(model, task) or (corpus=…)")
+    from headscope.run.store import check_run_folder
+
     check_run_folder(request.output)
     return _of_task(request) if request.corpus is None else _of_text(request)
 
