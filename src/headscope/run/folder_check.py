@@ -79,7 +79,7 @@ def _wrong(folder: RunFolder, manifest: dict[str, Any] | None) -> str:
     if manifest is None:
         return f"{RESULTS} can be read; no hash of it is left"
     if (of := str(run.tree.attrs.get("spec_fingerprint", ""))) != manifest["fingerprint"]:
-        return f"{RESULTS} is of another spec ({of[:12]})"
+        return f"{RESULTS} belongs to another run ({of[:12]})"
     lacking = sorted({str(name) for name in manifest.get("analyses", ())} - set(run))
     return f"{RESULTS} lacks {', '.join(lacking)}" if lacking else ""
 
