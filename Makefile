@@ -14,7 +14,7 @@ LIGHT = $(shell sed -n '/^dependencies/,/^]/p' pyproject.toml | grep -o '"[^"]*"
 	pytest pytest-xdist hypothesis psutil
 # Files of these rooms that import no torch; conftest.py skips what asks for a model.
 LIGHT_TESTS = $(shell grep -rLE '^(import|from) torch' --include='test_*.py' --exclude=test_dictionary.py \
-	--exclude=test_plug_in.py --exclude=test_whole_file.py $(addprefix tests/,core claims heads tasks \
+	--exclude=test_whole_file.py $(addprefix tests/,core claims heads tasks \
 	report/test_cite.py report/test_card_page.py cli/test_head.py))
 
 # Tests of the rooms that no core room knows, of their commands, and of pages and tools beside src.

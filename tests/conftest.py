@@ -118,13 +118,13 @@ def no_control():
     from headscope.cli.compare import compare_command
     from headscope.cli.reproduce import reproduce_command
     from headscope.cli.zoo import zoo_command
-    from headscope.experiments.comparison.compare import compare
-    from headscope.papers.zoo.run_zoo import zoo
-    from headscope.run.atlas import atlas
+    from headscope.experiments.comparison.compare import CompareRequest
+    from headscope.papers.zoo.zoo import ZooRequest
+    from headscope.run.atlas import AtlasRequest
 
     commands = (atlas_command, compare_command, zoo_command, reproduce_command)
     options = [next(p for p in command.params if p.name == "control") for command in commands]
-    calls = [call.__kwdefaults__ for call in (atlas, compare, zoo)]
+    calls = [kind.__init__.__kwdefaults__ for kind in (AtlasRequest, CompareRequest, ZooRequest)]
     usual = {option.default for option in options} | {defaults["control"] for defaults in calls}
     for option in options:
         option.default = "none"

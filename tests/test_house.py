@@ -125,11 +125,10 @@ LATER_MODULES = {
     "claims/claim.py",
     "claims/head_labels.py",
     "claims/question.py",
-    "core/settings_table.py",
     "experiments/ablation/ablate.py",
     "experiments/ablation/prune.py",
     "experiments/circuits/circuits.py",
-    "experiments/comparison/compare.py",
+    "experiments/comparison/comparing.py",
     "experiments/finetune/finetune.py",
     "experiments/importance/importance.py",
     "experiments/probes/probe.py",
@@ -138,7 +137,6 @@ LATER_MODULES = {
     "report/build.py",
     "report/cite.py",
     "report/site.py",
-    "run/settings.py",
 }
 PUBLIC_NAMES = {("corpus/given_corpus.py", "corpus_of", "given")}  # keywords that users pass
 UNCLEAR_PHRASES = (

@@ -197,7 +197,7 @@ def test_prune_takes_the_importance_of_a_run(headscope, desk):
         (("--orders", "best"), "greedy, alone, given, random"),
         (("--by", "hunch"), "the orders are greedy, alone, random 1"),
         (("--remove", "7"), "the model has 6"),
-        (("-o", "model"), "is the checkpoint that is to be pruned"),
+        (("-o", "model"), "is the checkpoint to prune"),
         (("-o", "data"), "pruned.json"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from cli.conftest import refused
 from headscope.claims.head_labels import head_labels
-from headscope.core.head_names import counting_from, head_named, in_both
+from headscope.core.head_names import HeadNames, counting_from, head_named
 from headscope.errors import InputError
 from headscope.heads.head_card import card_text, head_card
 from headscope.run.netcdf import tree_as_netcdf
@@ -81,10 +81,10 @@ def test_a_refusal_where_names_count_from_0_says_so():
 
 def test_both_ways_of_counting_name_one_head():
     """What is echoed reads back as the same head, in either way."""
-    one, other = in_both(7, 9).rstrip(")").split(" (")
+    one, other = HeadNames(()).both(7, 9).rstrip(")").split(" (")
     assert head_named(one) == head_named(other.removesuffix(" from 0")) == (7, 9)
     with counting_from(0):
-        one, other = in_both(7, 9).rstrip(")").split(" (")
+        one, other = HeadNames(()).both(7, 9).rstrip(")").split(" (")
         assert head_named(one.removesuffix(" from 0")) == (7, 9)
     assert head_named(other.removesuffix(" from 1")) == (7, 9)
 

@@ -279,8 +279,8 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(tables, name, c
 
 
 def test_a_table_is_no_text(tables):
-    with pytest.raises(CorpusError, match=r"is a table; wanted plain text, or .* column"):
-        hs.TextCorpus(tables / "a.parquet")
+    with pytest.raises(CorpusError, match=r"is a table; wanted plain text: name the column"):
+        list(hs.TextCorpus(tables / "a.parquet"))
     with pytest.raises(CorpusError, match=r"several formats: JSON lines .*tables"):
         hs.ColumnCorpus([str(tables)])
     (tables / "a.parquet").write_bytes((tables / "a.parquet").read_bytes()[:-20])
@@ -303,7 +303,7 @@ def test_the_shards_of_a_dataset_are_partitions(tmp_path):
     ]
     assert [d.id for d in corpus] == [d.id for d in chain.from_iterable(read)]
     assert len({d.id for d in corpus}) == 12
-    with pytest.raises(CorpusError, match="found no column 'body'; there are text: say --column"):
+    with pytest.raises(CorpusError, match="found no column 'body'; there are text: give --column"):
         list(hs.DatasetCorpus(str(tmp_path), "body"))
     with pytest.raises(CorpusError, match=r"cannot be read .*Bad split: dev. Available splits"):
         list(hs.DatasetCorpus(f"{tmp_path}:dev"))

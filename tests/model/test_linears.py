@@ -119,12 +119,16 @@ def test_other_precisions_stay_with_the_stock_maps(network, inputs, dtype):
         assert not changed(network)
 
 
-def test_a_product_by_a_fixed_matrix_follows_the_context(network):
-    matrix = torch.randn(48, 20)
-    product, rows = Product(matrix), torch.randn(11, 48)
+def test_a_product_by_a_fixed_matrix_is_packed_while_its_linear_map_is(network, monkeypatch):
+    source = next(iter(network))
+    matrix, packed = torch.randn(48, 20), []
+    product, rows = Product(matrix, source), torch.randn(11, 48)
+    multiply = module._multiply
+    monkeypatch.setattr(module, "_multiply", lambda *parts: packed.append(kind) or multiply(*parts))
     for kind in ("stock", "onednn", "stock"):
         with linears(network, kind):
             torch.testing.assert_close(product(rows), rows @ matrix, rtol=1e-5, atol=1e-5)
+    assert packed == ["onednn"]
     with linears(network, "onednn"):
-        wide = Product(matrix.double())(rows.double())
+        wide = Product(matrix.double(), source)(rows.double())
     assert wide.dtype == torch.float64

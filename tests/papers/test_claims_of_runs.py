@@ -11,7 +11,6 @@ import xarray as xr
 import headscope as hs
 from headscope.claims.verdict import Outcome
 from headscope.core.intervals import estimate
-from headscope.core.results import keeping_draws
 from headscope.papers import checkpoints
 from headscope.papers.claim_engine import judge
 from headscope.papers.page import ours_text
@@ -53,9 +52,8 @@ def test_a_claims_interval_knows_how_much_each_document_weighs(demo):
     texts = ["A cat sat.", "Dogs bark at night. " * 60, "He left.", "Why not?", "So be it."]
     settings = hs.Settings(analyses=("entropy",), max_length=16)
     corpus = hs.MemoryCorpus([*texts, "It rained.", "The end."])
-    execution = hs.Execution(linears="stock", threads=1)
-    with keeping_draws():
-        made = hs.atlas(demo, corpus, settings=settings, execution=execution)
+    execution = hs.Execution(linears="stock", threads=1, keep_draws=True)
+    made = hs.atlas(demo, corpus, settings=settings, execution=execution)
     run = PaperRuns({"surface": made}).run("surface")
     draws = run.entropies("all").mean((1, 2))
     inputs = made["entropy"]["entropy_sizes"].values

@@ -339,5 +339,5 @@ def test_a_state_with_sums_of_another_name_is_refused() -> None:
 
 def test_merging_runs_of_other_replicates_raises_instead_of_broadcasting() -> None:
     """`+=` would have added one replicate to all of them."""
-    with pytest.raises(ValueError, match="not of the same run"):
+    with pytest.raises(ValueError, match="they belong to different runs"):
         Largest(Scope(2, 3, replicates=20)).merge(Largest(Scope(2, 3, replicates=0)))

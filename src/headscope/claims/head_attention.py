@@ -1,7 +1,7 @@
 """Where heads attend and how widely, read from the results of a run.
 
-Several questions need these results of `surface` and `entropy`. They are read here, so that no
-analysis needs to know another. Absent results are None, or NaN throughout.
+Several questions need these results, which others share (`Question.shares`). They are read here, so
+that no analysis needs to know another. Absent results are None, or NaN throughout.
 
 The thresholds on mean attention and entropy are those of Clark et al. (2019), section 6. We differ
 in three points: `broad` is relative to uniform attention, because 3.8 nats suppose 128 tokens;
@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from headscope.claims.question import questions
 from headscope.claims.terms import CLARK, OURS
 from headscope.core.accumulators import ratio
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, documents, estimate, group, token_names
 
-LOOK, SPREAD = "surface", "entropy"
 SPECIALS = ("cls", "sep", "special")
 POSITION = 0.5  # Clark's notebook: positions
 SPECIAL = 0.6  # Clark's notebook: [CLS], [SEP], punctuation
@@ -72,20 +72,26 @@ PLACES = {"cls": "the opening token", "sep": "the separator"}
 BROAD_SHARE = 0.9  # ours: of the uniform entropy
 
 
+def shared(tree: xr.DataTree, variable: str) -> xr.Dataset | None:
+    """The results that hold a variable which a question shares; None where the run has none."""
+    owner = next((one.name for one in questions() if variable in one.shares), "")
+    return group(tree, owner)
+
+
 def attention_to(tree: xr.DataTree, target: str) -> Estimate | None:
     """[layer, head] share of attention to a target; None if not measured.
 
     `special` stands for [CLS] and [SEP] together, where they share the attention: NaN elsewhere.
     """
-    surface = group(tree, LOOK)
+    surface = shared(tree, "attention")
     if surface is None:
         return None
     if target != "special":
         return estimate(surface, "attention", target=target)
     cls, sep = (estimate(surface, "attention", target=one) for one in ("cls", "sep"))
     both = added(cls, sep).map(lambda part: np.minimum(part, 1.0))
-    shared = np.minimum(cls.value, sep.value) >= SHARED_PART * both.value
-    return both.map(lambda part: np.where(shared, part, np.nan))
+    divided = np.minimum(cls.value, sep.value) >= SHARED_PART * both.value
+    return both.map(lambda part: np.where(divided, part, np.nan))
 
 
 def norm_share(tree: xr.DataTree, category: str) -> Estimate | None:
@@ -94,7 +100,7 @@ def norm_share(tree: xr.DataTree, category: str) -> Estimate | None:
     returns  None where it was not measured, NaN of a head that adds nothing; the ends of the
              interval are those of the category against the other ends of the rest: never too narrow
     """
-    norms = group(tree, "norms")
+    norms = shared(tree, "weighted_norm")
     if norms is None or category not in norms["category"].values:
         return None
     own = estimate(norms, "weighted_norm", category=category)
@@ -113,13 +119,13 @@ def ordinary_attention(tree: xr.DataTree, target: str) -> float:
 
 def attention_documents(tree: xr.DataTree) -> int:
     """The documents behind `attention_to`."""
-    surface = group(tree, LOOK)
+    surface = shared(tree, "attention")
     return documents(tree, None if surface is None else surface["attention"])
 
 
 def spread(tree: xr.DataTree) -> tuple[Estimate | None, float]:
     """[layer, head] entropy over all queries, and that of uniform attention, in nats."""
-    entropy = group(tree, SPREAD)
+    entropy = shared(tree, "entropy")
     if entropy is None or not float(entropy["uniform"]) > 0:
         return None, float("nan")
     return estimate(entropy, "entropy", query="all"), float(entropy["uniform"])
@@ -127,7 +133,7 @@ def spread(tree: xr.DataTree) -> tuple[Estimate | None, float]:
 
 def relative_spread(tree: xr.DataTree) -> Estimate | None:
     """[layer, head] entropy over that of uniform attention, with the interval of the ratio."""
-    entropy = group(tree, SPREAD)
+    entropy = shared(tree, "entropy")
     if entropy is None or not float(entropy["uniform"]) > 0:
         return None
     if "relative_entropy" not in entropy:  # an old run
@@ -138,7 +144,7 @@ def relative_spread(tree: xr.DataTree) -> Estimate | None:
 
 def uniform_share(tree: xr.DataTree) -> float:
     """The share of one token under uniform attention: about exp(−mean ln n); 0 if unknown."""
-    entropy = group(tree, SPREAD)
+    entropy = shared(tree, "entropy")
     return 0.0 if entropy is None else float(np.exp(-float(entropy["uniform"])))
 
 

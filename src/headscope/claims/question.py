@@ -1,4 +1,4 @@
-"""A question asked of every head, announced by one object: the plug-in point.
+"""A question about every head, announced by one object: the plug-in point.
 
 Our analyses and a stranger's are announced in the same way: a `Question`, named as an entry point
 of the group `headscope.analyses` (docs/your-own-analysis.md shows one).
@@ -52,13 +52,13 @@ class Option:
 
 
 def some(name: str, value: float) -> None:
-    """Of an option that counts something: raises ValueError for less than one."""
+    """Check an option that counts something: raises ValueError for less than one."""
     if value < 1:
         raise ValueError(f"{name} is {value!r}; wanted 1 or more")
 
 
 def some_left(name: str, share: float) -> None:
-    """Of a share that is mixed in: raises ValueError unless it leaves some of the rest."""
+    """Check a share that is mixed in: raises ValueError unless it is below one."""
     if not 0 <= share < 1:
         raise ValueError(f"{name} is {share!r}; wanted 0 ≤ {name} < 1")
 
@@ -87,7 +87,7 @@ class Question:
     places    tree -> [unit, axis] where heads lie on the map of heads
     tables    tree -> further tables by file name, beside the tidy one of its group; a table with
               a note is one in the layout of a paper
-    findings  tree -> sentences with numbers, for the head of a page
+    findings  sentences with numbers for the head of a page: templates, or Reading -> one or several
     pages     (tree, folder) -> pages written beside the report: their file names and titles
     card      what it adds to the card of a head, a `claims.card_part.CardPart`
     looks     (tree, stored inputs) -> [unit] in which input each head is opened, and at which token
@@ -98,8 +98,9 @@ class Question:
               of an experiment (starts of names, "*" for all)
     opening   of an experiment: how its page opens (`page.sections.OpeningPlan`)
     compared  heading of its numbers where two models are compared; "" where they are not
+    shares    its variables that other questions read, each shared by one question alone
     withheld  starts of the names of numbers that do not stand there
-    controlled  whether a run's control is asked it too, though it makes no claims of heads
+    controlled  whether a run's control computes it too, though it makes no claims of heads
     common    whether nearly every trained model has heads with its labels, so that their want tells
               of a model without training
     slow      whether a comparison of two models leaves it out unless it is named
@@ -132,6 +133,7 @@ class Question:
     shown: Any = None
     opening: Any = None
     compared: str = ""
+    shares: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     controlled: bool = False
     common: bool = False
@@ -184,7 +186,10 @@ def check_question(question: Question) -> None:
     if not question.name.isidentifier():
         raise InputError(f"{who}: a name is made of letters, digits and _")
     for figure in question.part("figures", ()):
-        if missing := [part for part in _FIGURE_PARTS if getattr(figure, part, None) in (None, "")]:
+        wanted = (
+            _FIGURE_PARTS if getattr(figure, "panels", None) != () else ("id", "title", "tables")
+        )
+        if missing := [part for part in wanted if not getattr(figure, part, None)]:
             name = getattr(figure, "name", figure)
             raise InputError(f"{who}: its figure {name!r} has no {' and no '.join(missing)}")
     terms, rules = question.part("terms", {}), rules_of(question)
@@ -196,11 +201,11 @@ def check_question(question: Question) -> None:
             raise InputError(f"{who}: its rule {kind!r} is {rule!r:.60}; wanted a LabelRule")
         if rule.variable and rule.variable not in terms:
             raise InputError(
-                f"{who}: its claim {kind!r} rests on a variable {rule.variable!r} that is none of "
-                f"its own ({', '.join(terms) or 'it explains no variable in its terms'})"
+                f"{who}: its claim {kind!r} rests on a variable {rule.variable!r}, which it does "
+                f"not have ({', '.join(terms) or 'it explains no variable in its terms'})"
             )
     if question.part("claims") and not rules:
-        raise InputError(f"{who}: it makes claims and has no rule by which they become labels")
+        raise InputError(f"{who}: it makes claims but has no rule for labels")
 
 
 _REGISTERED: dict[str, Question] = {}  # in this process, by hand
@@ -265,17 +270,17 @@ def _announced() -> tuple[dict[str, Question], list[str]]:
     return announced(GROUP, "question", _checked)
 
 
-def _checked(found: object, ours: bool) -> Question:
-    question = _as_question(found)
+def _checked(announced: object, ours: bool) -> Question:
+    question = _as_question(announced)
     if not ours:
         check_question(question)
     return question
 
 
-def _as_question(found: object) -> Question:
-    name = getattr(found, "name", None)
-    if isinstance(found, type) and isinstance(name, str):
-        return Question(name=name, measure=found)
-    if not isinstance(found, Question):
-        raise InputError(f"found {found!r:.80}; wanted a Question, or an Analysis class")
-    return found
+def _as_question(announced: object) -> Question:
+    name = getattr(announced, "name", None)
+    if isinstance(announced, type) and isinstance(name, str):
+        return Question(name=name, measure=announced)
+    if not isinstance(announced, Question):
+        raise InputError(f"found {announced!r:.80}; wanted a Question, or an Analysis class")
+    return announced

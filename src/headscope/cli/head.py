@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import typed_command
-from headscope.core.head_names import head_named, in_both
+from headscope.core.head_names import head_named, names_of
 from headscope.core.options import Options, argument, option
 
 if TYPE_CHECKING:
@@ -38,27 +38,28 @@ def head_command(options: _HeadOptions) -> None:
     headscope head atlas-demo L3H9
     headscope head atlas-demo 3-9 -o card.html --png card.png
     """
-    layer, place = head_named(options.head)
-    from headscope.core.results import derived_once, layer_numbers, layer_place, naming_layers
+    head_named(options.head)  # before the run is opened
+    from headscope.core.results import derived_once
     from headscope.run.store import open_run
 
     run = open_run(options.run)
-    with derived_once(), naming_layers(run.tree):
-        _tell(run, layer_place(layer, layer_numbers(run.tree)), place, options)
+    with derived_once():
+        _tell(run, *names_of(run.tree).read(options.head), options)
 
 
 def _tell(run: Run, layer: int, place: int, options: _HeadOptions) -> None:
-    from headscope.core.results import layer_number
+
+    names = names_of(run.tree)
     from headscope.heads.head_card import card_json, card_text, head_card
 
     card = head_card(run.tree, layer, place)
     written = _write_card(run, card, options)
     if options.as_json:
         files = {kind: str(path) for kind, path in written.items()}
-        told = {"run": str(options.run), **card_json(run.tree, card), **files}
-        tell((), told, ensure_ascii=False, allow_nan=False)
+        content = {"run": str(options.run), **card_json(run.tree, card), **files}
+        tell((), content, ensure_ascii=False, allow_nan=False)
     elif written:
-        named = in_both(layer_number(card.layer), card.head)
+        named = names.both(names.number(card.layer), card.head)
         tell([f"head: {named}", *(f"{kind}: {path}" for kind, path in written.items())])
     else:
         tell([card_text(run.tree, card)])

@@ -7,13 +7,12 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from headscope.core import progress
-from headscope.core.head_names import Head, head_named, in_both
+from headscope.core.head_names import Head, HeadNames, head_named
 from headscope.errors import shortened
 
 if TYPE_CHECKING:
@@ -71,12 +70,12 @@ def heads_given(option: str, *names: Head | str) -> tuple[Head, ...]:
     """
     heads = tuple(map(head_named, names))
     if heads:
-        complain(f"{option} {', '.join(in_both(*head) for head in heads)}")
+        complain(f"{option} {', '.join(HeadNames(()).both(*head) for head in heads)}")
     return heads
 
 
 class ProgressBar(AbstractContextManager["ProgressBar"]):
-    """A phase of which it is told how far it is; without a unit it is only noted, not shown."""
+    """A phase whose progress is reported; without a unit it is only noted, not shown."""
 
     def __init__(self, *, quiet: bool, unit: str = "", title: str = "compute") -> None:
         self.unit, self.title = "" if quiet else unit, title
@@ -121,13 +120,10 @@ def _annotate(part: AnnotatedCorpus, quiet: bool) -> str:
     with ProgressBar(quiet=quiet, unit="documents", title="annotate") as bar:
         kept = part.prepare(bar)
     by = f"annotated by {part.annotator.name} ({part.annotator.version})"
-    beside = part.source.parent if part.source is not None else Path()
     if kept is not None:
-        if part.source is None or kept.parent != beside:
-            complain(f"{beside} cannot be written: the annotation is kept in {kept}")
         return f"{by}, kept in {kept}"
     complain(
-        f"neither {beside} nor the cache folder can be written: the annotation is kept in memory, "
+        "the cache folder (XDG_CACHE_HOME) cannot be written: the annotation is kept in memory, "
         "and is made again in the next run"
     )
     return f"{by}, not kept"
@@ -142,12 +138,16 @@ def size_of(model: Mapping[str, Any]) -> str:
 def reading_lines(
     counts: Mapping[str, Any], bar: ProgressBar, notes: Sequence[str]
 ) -> Iterator[str]:
-    """What was resumed, cut into windows, and left out and why."""
+    """What was resumed, cut into windows, unknown, and left out and why."""
+    from headscope.corpus.contents import unknown_words
+
     yield from notes
     if bar.done_before:
         yield f"resumed: {bar.done_before} of {bar.total} shards were finished before"
     if counts["windowed"]:
         yield f"windowed: {counts['windowed']} passages were longer than an input"
+    if unknown := unknown_words(counts):
+        yield f"unknown: {unknown}"
     if lost := counts.get("without_token"):
         yield f"words: {lost} share a token with the word before them and are not told of"
     for reason, entry in counts["reasons"].items():

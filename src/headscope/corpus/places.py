@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from glob import glob, has_magic
 from pathlib import Path, PurePosixPath
@@ -30,12 +30,14 @@ class FileFormat:
     suffixes  in lower case, with their dot
     read      names of files -> their corpus
     begins    how the first line begins, of a format that shares its suffixes with another
+    ours      whether headscope brings it; known when it is announced
     """
 
     name: str
     suffixes: tuple[str, ...]
     read: Callable[[Sequence[str]], Any]
     begins: str = ""
+    ours: bool = False
 
 
 @cache
@@ -52,6 +54,12 @@ def format_of(suffix: str) -> str:
     return "tables" if suffix in TABLES else "text"
 
 
+def is_of_another_package(name: str) -> bool:
+    """Whether a file's name has the suffix of a format that another package brings."""
+    known = formats().get(format_of(suffix_of(name)))
+    return known is not None and not known.ours
+
+
 def is_known(suffix: str) -> bool:
     """Whether a name that ends so is that of a file."""
     return suffix in TEXTS or format_of(suffix) != "text"
@@ -63,7 +71,7 @@ def _checked_format(announced: object, ours: bool) -> FileFormat:
     taken = {*TEXTS, *TABLES, *CODECS} & {*announced.suffixes}
     if taken:
         raise InputError(f"its suffix {min(taken)} is taken; wanted one that no format of ours has")
-    return announced
+    return replace(announced, ours=ours)
 
 
 @dataclass(frozen=True, slots=True)

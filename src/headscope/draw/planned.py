@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from headscope.claims.dictionary import name
 from headscope.claims.plan import DrawnPanel, Grid, LayerMarks, PanelPlan, PicturePlan
@@ -28,6 +29,7 @@ def pictures_of(question: Question) -> list[Picture]:
     return [
         _picture(one, question) if isinstance(one, PicturePlan) else one
         for one in question.part("figures", ())
+        if one.panels
     ]
 
 
@@ -50,7 +52,8 @@ def _panel(plan: PanelPlan, run: Reading) -> Panel | None:
     height = plan.height or HEIGHT
     if isinstance(plan, Grid):
         values = run(plan.needs).value
-        draw, height = partial(draw_grid, values, unit=plan.unit, top=plan.top), grid_height(values)
+        draw = partial(draw_grid, values, run.names, unit=plan.unit, top=plan.top)
+        height = grid_height(values)
     elif isinstance(plan, DrawnPanel):
         draw = partial(run.part(plan.by), run)
     elif isinstance(plan, LayerMarks):
@@ -67,8 +70,8 @@ def _marks(plan: LayerMarks, run: Reading, axes: Axes) -> None:
         marks.head_scatter(axes, parts, choice, shift=(at - last) * APART)
         marks.mean_line(axes, parts.value, choice, shift=(at - last) * APART)
     layers = len(parts.value)
+    marks.layer_axis(axes, layers, run.names)
     if not plan.even:
-        marks.layer_axis(axes, layers)
         marks.percent_axis(axes, plan.label, top=1.0)
         marks.legend(axes, [(choice, run.words(text)) for choice, text in plan.series.items()])
         return
@@ -76,13 +79,13 @@ def _marks(plan: LayerMarks, run: Reading, axes: Axes) -> None:
     axes.axhline(even, color=muted, ls=(0, (4, 2)), lw=0.9)
     look: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 6, "color": muted}
     axes.text(layers - 0.5, even * 1.01, f"uniform {even:.2f}", **look)
-    marks.layer_axis(axes, layers)
     marks.value_axis(axes, plan.label, top=even * 1.12)
 
 
 def _lines(plan: Any, run: Reading, axes: Axes) -> None:
-    ends, entries = [], []
+    ends, entries, highest = [], [], 0.0
     for choice, parts in _series(plan, run):
+        highest = max(highest, float(np.nanmax(np.fmax(parts.high, parts.value))))
         layers = np.arange(len(parts.value), dtype=np.float64)
         if not plan.dashes:
             marks.band_line(axes, layers, parts, choice)
@@ -93,8 +96,11 @@ def _lines(plan: Any, run: Reading, axes: Axes) -> None:
         axes.plot(layers, parts.value, ls=dash, color=hue, marker=mark, ms=3.2, mew=0)
         last = float(parts.value[np.isfinite(parts.value)][-1])
         ends.append(marks.LineEnd(last, plan.names.get(choice) or name(choice), choice, mark))
-    marks.layer_axis(axes, run.data.sizes["layer"])
-    (marks.percent_axis if plan.percent else marks.value_axis)(axes, plan.label, top=plan.top)
+    marks.layer_axis(axes, run.data.sizes["layer"], run.names)
+    top = plan.room * highest or 1.0 if plan.room else plan.top
+    (marks.percent_axis if plan.percent else marks.value_axis)(axes, plan.label, top=top)
+    if plan.room:
+        axes.yaxis.set_major_locator(MaxNLocator(5))
     if plan.dashes:
         marks.end_labels(axes, ends, top=plan.top)
     else:

@@ -19,17 +19,8 @@ import xarray as xr
 from headscope.claims.control import controls
 from headscope.claims.head_labels import head_labels
 from headscope.claims.question import parts
-from headscope.core.head_names import first
-from headscope.core.results import (
-    derived_once,
-    documents,
-    estimate,
-    estimates,
-    head_name,
-    layer_numbers,
-    own_name,
-    shape,
-)
+from headscope.core.head_names import HeadNames, names_of
+from headscope.core.results import derived_once, documents, estimate, estimates, shape
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import MISSING
 from headscope.page.tabulate import measured
@@ -130,23 +121,25 @@ def in_print(table: pd.DataFrame) -> pd.DataFrame:
 
     Left out are empty columns, and those of UNPRINTED.
     """
-    shown: dict[str, list[str]] = {}
+    shown, names = dict[str, list[str]](), HeadNames(())  # tables have the model's own numbers
     if {"layer", "head"} <= set(table):
         places = zip(table["layer"], table["head"], strict=True)
-        shown["layer" if table["head"].isna().all() else "head"] = [_place(*at) for at in places]
+        shown["layer" if table["head"].isna().all() else "head"] = [
+            _place(*at, names) for at in places
+        ]
     for name in map(str, table):
         if name in UNPRINTED or name.endswith(("ci_low", "ci_high")):
             continue
         ends = [f"{name}_ci_"[6 * (name == "value") :] + end for end in ("low", "high")]
         limits = [table.get(end, [np.nan] * len(table)) for end in ends]
-        values = table[name] + first() if name.endswith("layer") else table[name]
+        values = table[name] + names.first if name.endswith("layer") else table[name]
         shown[name] = [_printed(*row) for row in zip(values, *limits, strict=True)]
     columns = {name: of for name, of in shown.items() if set(of) - {MISSING, ""}}
     return pd.DataFrame({name.replace("_", " "): of for name, of in columns.items()})
 
 
-def _place(layer: Any, head: Any) -> str:
-    name = MISSING if pd.isna(layer) else own_name(int(layer), 0 if pd.isna(head) else int(head))
+def _place(layer: Any, head: Any, names: HeadNames) -> str:
+    name = MISSING if pd.isna(layer) else names.own(int(layer), 0 if pd.isna(head) else int(head))
     return name.partition("·")[0] if pd.isna(head) else name
 
 
@@ -189,7 +182,7 @@ def head_table(tree: xr.DataTree) -> pd.DataFrame:
             **_model(tree),
             "layer": _own(tree, layer),
             "head": head,
-            "name": head_name(layer * heads + head, heads),
+            "name": names_of(tree).unit(layer * heads + head, heads),
             "labels": one.text,
             "kinds": ";".join(label.kind for label in one.labels),
         }
@@ -226,7 +219,7 @@ def _model(tree: xr.DataTree) -> dict[str, str]:
 
 def _own(tree: xr.DataTree, layer: int) -> int:
     """The model's own number of a layer."""
-    numbers = layer_numbers(tree)
+    numbers = names_of(tree).numbers
     return numbers[layer] if numbers else layer
 
 

@@ -1,7 +1,7 @@
 """Load a checkpoint safely: its configuration, tokenizer and network.
 
-Nothing here runs code that came with a checkpoint: pickled weights are refused unread, and the hub
-is asked once which commit a name stands for.
+Nothing here runs code that came with a checkpoint: pickled weights are refused unread, and one
+request to the hub finds the commit of a name.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def unknown_share(tokenizer: Any) -> float:
 
 
 def check_tokenizer(name: str, tokenizer: Any, rows: int) -> None:
-    """Raises ModelError unless a tokenizer knows text and fits so many tokens."""
+    """Raises ModelError unless a tokenizer knows text and fits the embeddings."""
     if (size := len(tokenizer)) > rows:
         raise ModelError(
             f"{name!r}: the tokenizer has {size} tokens but the model embeds only {rows}; "

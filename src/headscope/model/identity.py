@@ -33,8 +33,8 @@ def identity_errors(
         if not all(bool(one.isfinite().all()) for one in seen):
             raise ModelError(
                 f"{view.site.path} of {type(network).__name__} gives NaN or infinite numbers in "
-                f"{network.dtype}; wanted finite ones: --dtype float32, or bfloat16 in place of "
-                "float16; of quantised weights another kind"
+                f"{network.dtype}; wanted finite ones: use --dtype float32, bfloat16 instead of "
+                "float16, or another quantisation"
             )
         if not {"values", "projection"} <= view.offers or view.output is None:
             return

@@ -101,7 +101,7 @@ class LayerView:
             )
         if not self.plain_projection:
             raise ModelError(
-                f"{type(self.site.attention).__name__} does something more between the values and "
+                f"{type(self.site.attention).__name__} has another module between the values and "
                 f"its output projection ({type(self.site.projection).__name__}), a gate or a norm: "
                 "norms cannot be computed for this family"
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeGuard
@@ -21,27 +20,27 @@ from headscope.model.placement import NUMBERS, held, plain, split
 CHOICES = ("auto", "onednn", "stock")
 TOLERANCE = 1e-4  # of the largest output; float32 rounding through 24 layers stays below it
 _ROUNDS = 2
-_PROBES = 4  # vectors with which a layer is asked what it multiplies by
+_PROBES = 4  # vectors that show what a layer multiplies by
 _HALF = (torch.float16, torch.bfloat16)
 _CLEARLY = 1.1  # packed weights are kept unless stock is this much faster: timings are noisy
-_KIND: ContextVar[str] = ContextVar("headscope_linears", default="stock")
+_PACKED: WeakSet[nn.Module] = WeakSet()  # the maps that run packed now
 
 
 @contextmanager
 def linears(network: nn.Module, kind: str) -> Iterator[None]:
     """Inside the context the network's linear maps run as `kind`: "onednn" or "stock"."""
     packed: list[nn.Linear] = []
-    before = _KIND.set(kind)
     try:
         if kind == "onednn":
             for module in network.modules():
                 if _packable(module):
                     packed.append(module)
+                    _PACKED.add(module)
                     module.forward = _packed_forward(module)  # type: ignore[method-assign, assignment]
         yield
     finally:
-        _KIND.reset(before)
         for module in packed:
+            _PACKED.discard(module)
             del module.forward  # uncovers the class's own
 
 
@@ -86,7 +85,7 @@ def is_map(module: nn.Module | None) -> TypeGuard[nn.Module]:
 def used_matrix(module: nn.Module) -> tuple[torch.Tensor, torch.Tensor | None] | None:
     """What a layer multiplies by [in, out] and what it adds [out]; None if it is no linear map.
 
-    A subclass may store another weight than it uses, as quantised layers do. So it is asked with a
+    A subclass may store another weight than it uses, as quantised layers do. So it is tested with a
     few vectors; where the stored weight does not give its answers, the matrix is what it makes of
     unit vectors. Offloaded weights are read, and those that processes share are gathered.
     """
@@ -250,16 +249,16 @@ class _Packed(torch.autograd.Function):
 
 
 class Product:
-    """Multiplication by a fixed matrix [in, out], by whichever kind the context has switched on."""
+    """Multiplication by a fixed matrix [in, out], packed while a linear map is: `source`."""
 
-    def __init__(self, matrix: torch.Tensor) -> None:
-        self.matrix = matrix
+    def __init__(self, matrix: torch.Tensor, source: nn.Module | None) -> None:
+        self.matrix, self.source = matrix, source
         self._packed: torch.Tensor | None = None
 
     def __call__(self, inputs: torch.Tensor) -> torch.Tensor:
         """[row, in] -> [row, out]."""
         on_host = inputs.device.type == "cpu" and inputs.dtype == torch.float32
-        if _KIND.get() != "onednn" or not on_host:
+        if self.source not in _PACKED or not on_host:
             return inputs @ self.matrix
         if self._packed is None:
             self._packed = _pack(self.matrix.T)
@@ -300,15 +299,19 @@ class OutputProjection:
 
     weight  [head, dim, model]  float; f_h(x) = value_h @ weight[h]
     bias    [model] or None
+    source  the linear map that it was read off
     """
 
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
-        self.weight, self.bias = weight, bias
+    def __init__(
+        self, weight: torch.Tensor, bias: torch.Tensor | None, source: nn.Module | None = None
+    ) -> None:
+        self.weight, self.bias, self.source = weight, bias, source
         self._dtype = torch.promote_types(weight.dtype, torch.float32)
 
     def through(self, norm: Norm) -> OutputProjection:
         """W_O, then what a LayerNorm does to a part of its input; see `Norm.of_part`."""
-        return OutputProjection(norm.of_part(self.weight.double()).to(self._dtype), None)
+        weight = norm.of_part(self.weight.double()).to(self._dtype)
+        return OutputProjection(weight, None, self.source)
 
     @cached_property
     def factor(self) -> torch.Tensor:
@@ -320,13 +323,13 @@ class OutputProjection:
     @cached_property
     def lengths(self) -> list[Product]:
         """For each head, v -> v @ factor: [row, dim] -> [row, dim]."""
-        return [Product(factor) for factor in self.factor]
+        return [Product(factor, self.source) for factor in self.factor]
 
     @cached_property
     def products(self) -> list[Product]:
         """For each head g, v -> v @ [W_g W_0ᵀ, …, W_g W_gᵀ]: [row, dim] -> [row, (g+1)·dim]."""
         blocks = torch.einsum("gdm,hem->ghde", self.weight.double(), self.weight.double())
         return [
-            Product(blocks[g, : g + 1].permute(1, 0, 2).flatten(1).to(self._dtype))  # [dim, h·dim]
-            for g in range(len(blocks))
+            Product(block[: g + 1].permute(1, 0, 2).flatten(1).to(self._dtype), self.source)
+            for g, block in enumerate(blocks)  # [dim, h·dim] each
         ]

@@ -7,17 +7,16 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.claims.plan import PicturePlan
+from headscope.claims.plan import NOT_RUN, PicturePlan
 from headscope.claims.question import Question, parts
-from headscope.claims.reading import read_by
-from headscope.core.results import group, model_name, printable
+from headscope.claims.reading import read_by, run_findings
+from headscope.core.results import model_name, printable
 from headscope.draw.panel import PanelStore, Picture
 from headscope.page.svg import Styles, inline_panels
 from headscope.page.tabulate import Table
 
 Manifest = Mapping[str, Any]
 FINDINGS, LANGUAGE = "findings", "language"  # chapters; other sections stand by themselves
-NOT_RUN = "Not part of this run."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,14 +64,14 @@ class OpeningPlan:
     id, chapter   of the chapter of findings: its place and its heading
     heading       tree -> the page's title in pieces, and which of them are names of models
     lede          tree -> sentences before the findings
-    findings      tree -> sentences with numbers
+    findings      tree -> sentences with numbers; those of all questions of the run by default
     tables        (tree, manifest) -> a table, or None
     nothing       what a head is called that is nothing that has a name
     atlas         whether the rest of the page is that of an atlas, whose absent sections are named
     """
 
     heading: Callable[[xr.DataTree], Sequence[tuple[str, bool]]]
-    findings: Callable[[xr.DataTree], list[str]]
+    findings: Callable[[xr.DataTree], list[str]] = run_findings
     id: str = "task"
     chapter: str = "What was found"
     lede: Callable[[xr.DataTree], str] = lambda tree: ""
@@ -138,31 +137,21 @@ def after_language(plan: SectionPlan) -> bool:
     return plan.place is not None and plan.place >= AFTER_LANGUAGE
 
 
-def of_group(
-    name: str, make: Callable[[xr.Dataset], Table | None]
-) -> Callable[[xr.DataTree], Table | None]:
-    """A table of one group's dataset as a table of a run; none without the group."""
-
-    def table(tree: xr.DataTree) -> Table | None:
-        dataset = group(tree, name)
-        return None if dataset is None else make(dataset)
-
-    return table
-
-
 def sections_of(question: Question) -> list[SectionPlan]:
     """The sections of a question: one for each planned picture with a text, then further ones."""
     planned = [
         SectionPlan(
             id=one.id or question.name,
-            title=one.title,
+            title=one.heading or one.title,
             text=one.text,
-            pictures=(one.name,),
+            pictures=(one.name,) * bool(one.panels),
             tables=tuple(read_by(question, table) for table in one.tables),
+            chapter=FINDINGS if question.opening else "",
+            absent=one.absent,
             finding=read_by(question, one.finding) if one.finding else None,
         )
         for one in question.part("figures", ())
-        if isinstance(one, PicturePlan) and one.text
+        if isinstance(one, PicturePlan) and (one.text or not one.panels)
     ]
     plans = question.part("section", ())
     return [*planned, *(plans if isinstance(plans, Sequence) else (plans,))]

@@ -1,14 +1,14 @@
 """Tables of a page: columns, groups of rows, and cells with their intervals."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 import xarray as xr
 
-from headscope.core.results import own_name
+from headscope.core.head_names import names_of
 from headscope.core.wording import MISSING, decimals, fixed
 
 
@@ -59,6 +59,21 @@ class Table:
     inline: bool = True
 
 
+def rows_table(
+    name: str,
+    columns: Iterable[object],
+    rows: Iterable[Iterable[object]],
+    caption: str = "",
+) -> Table | None:
+    """A table of one group of rows; None without any.
+
+    columns, rows  made already, or anything else by its text
+    """
+    cells = [[one if isinstance(one, Cell) else Cell(str(one)) for one in row] for row in rows]
+    heads = [one if isinstance(one, Column) else Column(str(one)) for one in columns]
+    return Table(name, heads, [Rows(cells)], caption) if cells else None
+
+
 def share(value: float, low: float = math.nan, high: float = math.nan) -> Cell:
     """A share in per cent, one decimal: `86.8`, small `[85.1, 88.2]`."""
     return _cell(100 * value, 100 * low, 100 * high, digits=1)
@@ -94,7 +109,7 @@ def head_of(tree: xr.DataTree, row: Mapping[str, Any]) -> str:
     """The head that a row is about, as papers name it."""
     if pd.isna(row["layer"]) or pd.isna(row["head"]):
         return MISSING
-    return own_name(int(row["layer"]), int(row["head"]))
+    return names_of(tree).own(int(row["layer"]), int(row["head"]))
 
 
 def _cell(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import xarray as xr
 from transformers import GPT2LMHeadModel
 
-from headscope.core.results import keeping_draws
 from headscope.corpus import demo_corpus
 from headscope.errors import InputError
 from headscope.experiments.circuits.circuits import circuits
@@ -111,14 +111,14 @@ def _circuits(workspace: Workspace, name: str, made: Needles | None = None, **se
         **workspace.chance,
         **settings,
     )
-    with keeping_draws(), _unfit():
+    with _unfit():
         return circuits(
             workspace.language,
             made,
             output=workspace.place(name),
             settings=circuit_settings,
             control=workspace.control,
-            execution=workspace.execution,
+            execution=replace(workspace.execution, keep_draws=True),
         )
 
 

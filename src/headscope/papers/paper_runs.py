@@ -15,7 +15,6 @@ import numpy as np
 import xarray as xr
 
 from headscope import corpus as corpora
-from headscope.core.results import keeping_draws
 from headscope.corpus.plain_text import title_of_heading
 from headscope.corpus.treebank import HeadLabelCorpus, is_head_label
 from headscope.errors import CorpusError, ModelError
@@ -147,15 +146,14 @@ def alignment(workspace: Workspace, name: str) -> Run:
     # a revision is one of the model that the rest is about
     loading = {**workspace.loading, "revision": None}
     model = load_translator(str(translator.paths[0]), languages=gold.languages, **loading)
-    with keeping_draws():
-        return align(
-            model,
-            gold,
-            output=workspace.place(name),
-            limit=workspace.limit,
-            execution=workspace.execution,
-            **workspace.chance,
-        )
+    return align(
+        model,
+        gold,
+        output=workspace.place(name),
+        limit=workspace.limit,
+        execution=replace(workspace.execution, keep_draws=True),
+        **workspace.chance,
+    )
 
 
 def split(workspace: Workspace, name: str) -> Run:
@@ -209,11 +207,10 @@ def gradients(workspace: Workspace, name: str) -> Run:
         lacks = str(error).partition("\n")[0]
         raise Unmeasured(f"needs a model with a language-model head: {lacks}") from error
     settings = ImportanceSettings(methods=("gradient",), limit=workspace.limit, **workspace.chance)
-    execution = replace(workspace.execution, threads=None)
-    with keeping_draws():
-        return importance_to_text(
-            model, corpus, output=workspace.place(name), settings=settings, execution=execution
-        )
+    execution = replace(workspace.execution, threads=None, keep_draws=True)
+    return importance_to_text(
+        model, corpus, output=workspace.place(name), settings=settings, execution=execution
+    )
 
 
 def probes(workspace: Workspace, name: str) -> Run:

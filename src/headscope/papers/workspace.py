@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from headscope.core.results import keeping_draws
 from headscope.corpus import Corpus
 from headscope.errors import RunStopped, joined_lines, one_line
 from headscope.model.language_model import LanguageModel, load_language_model
@@ -104,16 +103,15 @@ class Workspace:
     ) -> Run:
         """An atlas of these analyses that keeps the draws of its intervals."""
         settings = replace(self.settings, analyses=analyses, **changes)
-        with keeping_draws():
-            return atlas(
-                self.model,
-                corpus,
-                output=self.place(name),
-                settings=settings,
-                execution=self.execution,
-                frequency=frequency,
-                control=self.control,
-            )
+        return atlas(
+            self.model,
+            corpus,
+            output=self.place(name),
+            settings=settings,
+            execution=replace(self.execution, keep_draws=True),
+            frequency=frequency,
+            control=self.control,
+        )
 
 
 RunMaker = Callable[[Workspace, str], Run]

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import headscope
 from headscope.claims.caption_words import over
 from headscope.claims.head_labels import run_labels
-from headscope.core.results import derived_once, model_name, naming_layers, printable, shape
+from headscope.core.results import derived_once, model_name, printable, shape
 from headscope.core.stored_maps import stored_inputs
 from headscope.core.whole_file import held, names_in, write_whole
 from headscope.draw.figures import pictures
@@ -48,7 +48,7 @@ def export_site(run: Run | str | Path, folder: str | Path, *, overwrite: bool = 
 
 def _written(run: Run, place: Path) -> Path:
     write_report(run, place)
-    with derived_once(), naming_layers(run.tree), RunFolder(place).listing():
+    with derived_once(), RunFolder(place).listing():
         write_page(place / "heads.html", cards_page(run))
         write_whole(place / "sources.bib", cite(run).bibtex.encode())
         views = []
@@ -64,7 +64,7 @@ def index_page(run: Run, views: Sequence[tuple[str, str]], place: Path) -> str:
     views  address and text of each page of a stored input
     place  the folder whose figures and tables are listed
     """
-    with derived_once(), naming_layers(run.tree):
+    with derived_once():
         layers, per_layer = shape(run.tree)
         return render_page(
             template("site.html.j2"),
@@ -83,9 +83,9 @@ def index_page(run: Run, views: Sequence[tuple[str, str]], place: Path) -> str:
 
 def cards_page(run: Run) -> str:
     """The page of the cards of all heads; opens with the most informative one."""
-    with derived_once(), naming_layers(run.tree):
-        told = heads.telling(run.tree, count=OPENED)
-        first = divmod(told[0]["unit"] if told else 0, shape(run.tree)[1])
+    with derived_once():
+        telling = heads.telling(run.tree, count=OPENED)
+        first = divmod(telling[0]["unit"] if telling else 0, shape(run.tree)[1])
         return render_card(run.tree, head_card(run.tree, *first))
 
 
@@ -97,13 +97,16 @@ def site_views(run: Run) -> Iterator[tuple[str, str, bytes]]:
 
 
 def _clear(place: Path, *, overwrite: bool) -> None:
-    """Remove an earlier export, if that is asked; raise for a folder that holds anything else."""
+    """Remove an earlier export, if requested; raise for a folder that holds anything else."""
     if place.is_file():
         raise InputError(f"{place} is a file; wanted a folder with -o")
     written = RunFolder(place).listed()
     ours = {LIST, *(Path(name).parts[0] for name in written)}
     if foreign := set(names_in(place)) - ours:
-        raise InputError(f"{place} holds {min(foreign)!r}, of no export; choose another with -o")
+        raise InputError(
+            f"{place} holds {min(foreign)!r}, which is not part of an export; choose another "
+            "folder with -o"
+        )
     if written and not overwrite:
         raise InputError(f"{place} holds an export already; wanted a new folder, or --overwrite")
     for name in [*written, LIST]:

@@ -42,8 +42,8 @@ def check_engine(
         raise InputError(f"found scheduler {scheduler!r}; wanted the engine dask beside it")
     if scheduler is not None and workers > 1:
         raise InputError(
-            f"found {workers} workers and a scheduler; wanted one of them: a cluster that is there "
-            "has its own workers"
+            f"found {workers} workers and a scheduler; wanted one of them: a running cluster has "
+            "its own workers"
         )
 
 

@@ -224,7 +224,7 @@ def pair_corpus(documents: int = 60, *, seed: int = 0) -> MemoryCorpus:
 
 
 def long_corpus(documents: int = 20, *, length: int = 160, seed: int = 0) -> MemoryCorpus:
-    """Running texts of so many words."""
+    """Running texts of the same length."""
     rng = generator(seed, "wired", "long")
     made = []
     for _ in range(documents):

@@ -8,7 +8,7 @@ import xarray as xr
 
 from headscope.core.accumulators import left_out
 from headscope.core.intervals import estimate
-from headscope.core.results import Variable, keeping_draws, labelled
+from headscope.core.results import Variable, labelled
 from headscope.experiments.comparison.change import change_of, simultaneous
 
 DOCUMENTS, SHAPE = 60, (2, 3)
@@ -25,8 +25,7 @@ def results(values: np.ndarray) -> dict[str, xr.Dataset]:
     """As an analysis gives them; values [document, layer, head]."""
     found = estimate(means(values))
     variable = Variable(found, ("layer", "head"), "made", "probability", "ours")
-    with keeping_draws():
-        return {"made": labelled({"number": variable})}
+    return {"made": labelled({"number": variable})}
 
 
 def change(before: np.ndarray, after: np.ndarray) -> xr.Dataset:

@@ -12,12 +12,11 @@ import torch
 
 import headscope as hs
 from experiments.comparison.pairs_made import TEXTS, base, compared, corpus, perturbed
+from headscope.claims.reading import run_findings
 from headscope.core.intervals import DIFFERENCE, estimate
-from headscope.core.results import keeping_draws
 from headscope.corpus import Document, Passage
 from headscope.errors import InputError, ModelError, RunStopped
 from headscope.experiments.comparison.compare import compare
-from headscope.experiments.comparison.findings import findings
 from headscope.experiments.comparison.paired_inputs import (
     TaskCorpus,
     check_comparable,
@@ -133,7 +132,7 @@ def test_layers_below_the_one_that_was_changed_stay_exactly_the_same(tmp_path: P
     cosine = run["similarity"]["cosine"].values
     assert (cosine[:2] == 1).all()
     assert (cosine[2] < 0.999).all()
-    assert findings(run.tree)[1].startswith("Attention changed most in layer 3 (")
+    assert run_findings(run.tree)[1].startswith("Attention changed most in layer 3 (")
 
 
 def test_before_and_after_are_what_an_atlas_of_each_model_says(tmp_path: Path) -> None:
@@ -175,11 +174,11 @@ def test_differences_know_how_much_each_document_weighs(tmp_path: Path) -> None:
             for at, count in enumerate(weights)
         ]
     )
-    with keeping_draws():
-        before, after = (
-            hs.atlas(model, unequal, settings=QUICK, execution=STOCK)["surface"]
-            for model in (one, other)
-        )
+    with_draws = replace(STOCK, keep_draws=True)
+    before, after = (
+        hs.atlas(model, unequal, settings=QUICK, execution=with_draws)["surface"]
+        for model in (one, other)
+    )
     sizes = before["attention_sizes"].sel(target="sep").values
     assert (sizes[0] - sizes[1:]).tolist() == weights
     draws = (after["attention_draws"].values - before["attention_draws"].values)[..., 0]
@@ -369,7 +368,7 @@ def test_a_stopped_comparison_goes_on_and_ends_in_the_same_bytes(tmp_path: Path)
 def test_a_folder_of_another_pair_is_refused(tmp_path: Path) -> None:
     one, other = base(tmp_path), perturbed(tmp_path)
     compare(one, other, corpus(), output=tmp_path / "r", settings=QUICK, execution=STOCK)
-    with pytest.raises(InputError, match=r"run of another spec \(base.sha256"):
+    with pytest.raises(InputError, match=r"run with other settings \(base.sha256"):
         compare(other, other, corpus(), output=tmp_path / "r", settings=QUICK, execution=STOCK)
     again = compare(one, other, corpus(), output=tmp_path / "r", settings=QUICK, execution=STOCK)
     assert again.tree.attrs["base_model"] == str(tmp_path / "base")

@@ -310,7 +310,7 @@ def test_gradients_that_are_not_autograds_are_refused(mood, monkeypatch):
         return own(*given, **{**options, "scaling": 2 * options["scaling"]})
 
     monkeypatch.setattr(stream, "probabilities", twice)
-    with pytest.raises(ModelError, match=r"away from what autograd gives.*refusing"):
+    with pytest.raises(ModelError, match=r"away from those of autograd.*refusing"):
         importance(load_for_task(mood, MOOD), data(20), settings=FEW, execution=STOCK)
 
 

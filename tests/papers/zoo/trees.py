@@ -11,7 +11,7 @@ import xarray as xr
 
 from headscope.analyses.surface.measure import TARGETS
 from headscope.core.intervals import Estimate, estimate
-from headscope.core.results import Variable, keeping_draws, labelled
+from headscope.core.results import Variable, labelled
 from headscope.run.store import Run
 
 SHIFTS = np.linspace(-1, 1, 200) * 0.00116847055
@@ -76,5 +76,4 @@ def model_run(*, layers=12, heads=2, stack="encoder", cls="[CLS]", sep="[SEP]", 
 
 def _labelled(variables, **coords) -> xr.Dataset:
     made = {k: Variable(value, dims, k, "1", "made") for k, (value, dims) in variables.items()}
-    with keeping_draws():
-        return labelled(made, coords=coords)
+    return labelled(made, coords=coords)

@@ -20,7 +20,7 @@ def windows_of(name: str, text: str) -> list[tuple[int, int]]:
         pairs = []
     if not pairs or min(min(pair) for pair in pairs) < 1:
         raise ValueError(
-            f"{name} is {text!r}; wanted how many first and last keys, as in {WINDOWS!r}"
+            f"{name} is {text!r}; wanted the numbers of first and last keys, as in {WINDOWS!r}"
         )
     return pairs
 

@@ -59,4 +59,5 @@ QUESTION = Question(
     ),
     claims="claims:CLAIMS",
     common=True,
+    shares=("entropy",),
 )

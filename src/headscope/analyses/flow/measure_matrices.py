@@ -117,8 +117,8 @@ def nearness(
     if compiled(weights):
         vectors = projection.transpose(1, 2) @ values.transpose(1, 2)  # [head, model, key]
         out = np.zeros(weights.shape[1:], np.float32)
-        given = (weights.contiguous(), vectors.contiguous(), whole.contiguous())
-        kernels.nearness(*(t.numpy() for t in given), out)
+        tensors = (weights.contiguous(), vectors.contiguous(), whole.contiguous())
+        kernels.nearness(*(t.numpy() for t in tensors), out)
         return torch.from_numpy(out)
     vectors = values @ projection  # [head, key, model]
     rows = []

@@ -15,8 +15,9 @@ from matplotlib.patches import Rectangle
 
 from headscope.analyses.language.tables import language_section, scale_of, with_ends, with_model
 from headscope.claims.caption_words import INTERVALS, quantity
+from headscope.core.head_names import HeadNames, names_of
 from headscope.core.intervals import Estimate
-from headscope.core.results import estimate, group, largest_first, needed, place_name
+from headscope.core.results import estimate, group, largest_first, needed
 from headscope.core.wording import number
 from headscope.draw.head_grid import grid_panel, largest
 from headscope.draw.panel import Panel, Picture
@@ -36,22 +37,22 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     places = largest_first(both[0])[:TOP]
     if not places:
         return []
-    unit = str(frames["score"].attrs.get("units", "1"))
+    names, unit = names_of(tree), str(frames["score"].attrs.get("units", "1"))
     top = max(map(largest, both))
     return [
         row_panel(
             "Top heads",
             COLUMNS,
-            (place_name(*place) for place in places),
-            partial(_draw, frames, places),
+            (names.head(*place) for place in places),
+            partial(_draw, frames, places, names),
             count=len(places),
             height=rows_height(len(places), width=DOUBLE / 3),
             label=quantity(frames),
             entries=[("all", "mean"), ("chance", "chance")],
             percent=unit == "probability",
         ),
-        grid_panel("Frame element to target", both[0], unit=unit, top=top),
-        grid_panel("Target to frame element", both[1], unit=unit, top=top),
+        grid_panel("Frame element to target", both[0], names, unit=unit, top=top),
+        grid_panel("Target to frame element", both[1], names, unit=unit, top=top),
     ]
 
 
@@ -68,11 +69,11 @@ def _caption(tree: xr.DataTree) -> str:
     )
 
 
-def _draw(frames: xr.Dataset, places: list[tuple[int, int]], axes: Axes) -> None:
+def _draw(frames: xr.Dataset, places: list[tuple[int, int]], names: HeadNames, axes: Axes) -> None:
     for row, place in enumerate(places):
         here = frames.isel(layer=place[0], head=place[1])
         p, chance = float(here["p_value"]), float(here["chance"])
-        beside(axes, row, place_name(*place), COLUMNS["head"])
+        beside(axes, row, names.head(*place), COLUMNS["head"])
         written = f"{p:.3f}" if p < 0.01 else number(p)
         beside(axes, row, written, COLUMNS["p"])
         low, lower, median, upper, high = (

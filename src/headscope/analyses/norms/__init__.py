@@ -31,6 +31,7 @@ QUESTION = Question(
     title="Norms",
     place=30,
     measure="measure:Norms",
+    shares=("weighted_norm",),
     summary="vector norms ‖αf(x)‖ beside attention weights",
     source="Kobayashi et al. 2020",
     needs=frozenset({"attention", "values", "projection"}),

@@ -64,6 +64,7 @@ QUESTION = Question(
     title="Attention",
     place=10,
     measure="measure:Surface",
+    shares=("attention",),
     summary="attention to self, neighbours, special tokens and punctuation",
     source="Clark et al. 2019, §3.1-3.2",
     needs=frozenset({"attention"}),

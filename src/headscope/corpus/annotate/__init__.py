@@ -1,4 +1,4 @@
-"""Cut, tag and parse plain text with spaCy or stanza, and keep the result beside the corpus."""
+"""Cut, tag and parse plain text with spaCy or stanza, and keep the result."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -23,7 +23,7 @@ class Annotator(Protocol):
 
     @property
     def version(self) -> str:
-        """Of the model and of the library: whatever changes the answers changes this."""
+        """Versions of model and library: whatever changes the answers changes this."""
         ...
 
     def load(self) -> Parser:

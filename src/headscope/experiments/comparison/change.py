@@ -17,6 +17,7 @@ from scipy.special import stdtrit
 
 from headscope.claims.head_metrics import HeadMetric, head_metrics
 from headscope.core.accumulators import Float64, finite_mean
+from headscope.core.head_names import names_of
 from headscope.core.intervals import (
     ANY,
     DIFFERENCE,
@@ -29,7 +30,7 @@ from headscope.core.intervals import (
     moves_of,
     standard_error,
 )
-from headscope.core.results import DRAWS, LIMITS, SIZES, Variable, group, labelled, own_name, pick
+from headscope.core.results import DRAWS, LIMITS, SIZES, Variable, group, labelled, pick
 from headscope.core.results import estimate as results_estimate
 
 HEAVIER = 3  # ours, tried by benchmarks/coverage.py: far tails are heavier than few documents tell
@@ -64,7 +65,7 @@ def change_of(
 ) -> xr.Dataset | None:
     """Changes from one model's results to the other's; None where no head has a number.
 
-    before, after  results made inside `labelled.keeping_draws`
+    before, after  results with draws
     shape          layers and heads
     returns        before, after, difference [quantity, layer, head], simultaneous_low and _high of
                    the difference, and `sure`: 1 where it rises significantly, -1 falls, else 0
@@ -217,7 +218,7 @@ def comparison_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     if change is not None:
         heads = _rows(change, "", GRID, "simultaneous_low", "simultaneous_high", "sure")
         places = zip(heads["layer"].tolist(), heads["head"].tolist(), strict=True)
-        names = [own_name(*place) for place in places]
+        names = [names_of(tree).own(*place) for place in places]
         heads.insert(list(heads.columns).index("head") + 1, "name", names)
         words = {1: "rose", -1: "fell", 0: "unsure"}
         by_name["change"] = heads.assign(sure=heads["sure"].map(words).fillna("unknown"))

@@ -42,7 +42,7 @@ STEPS, BATCH, RATE, DECAY = 600, 128, 4e-3, 0.02
 DROPPED, NOISE = 0.25, 0.1  # of hidden values; in standard deviations of a feature
 SMOOTHING = 0.05  # of labels: annotators differ on one map in ten
 REAL = 0.5  # share of a batch that is maps as they are; the others are varied
-RIGHT = 0.9  # of the maps whose class is told: as often as two annotators agree
+RIGHT = 0.9  # of the maps that get a class: as often as two annotators agree
 HELD_OUT = "held_out.npz"  # probabilities of maps that were held out, with their labels
 BINS = 10  # of probabilities, for the calibration error
 
@@ -200,7 +200,7 @@ def held_out(
     sure = np.zeros(len(labels), bool)
     for fitted, out in folds:
         network = train(features[:, fitted], labels[fitted], seed=seed, steps=steps)
-        probabilities[out] = network.told(features[0][out])
+        probabilities[out] = network.classify(features[0][out])
         sure[out] = probabilities[out].max(-1) >= float(network.threshold)
     return probabilities, sure
 

@@ -76,7 +76,7 @@ class Site:
             return None
         by_input, bias = used  # [head·dim, model]
         cut = by_input.reshape(self.heads, -1, by_input.shape[1])  # [head, dim, model]
-        return OutputProjection(cut.contiguous(), bias)
+        return OutputProjection(cut.contiguous(), bias, module)
 
     @property
     def heads(self) -> int:
@@ -142,8 +142,8 @@ def find_sites(model: PreTrainedModel) -> list[Site]:
     if not readable:
         family = getattr(model.config, "model_type", "unknown")
         raise ModelError(
-            f"the family {family!r} ({type(model).__name__}) has no attention that headscope "
-            "knows of; wanted a model whose layers attend from token to token"
+            f"the family {family!r} ({type(model).__name__}) has no attention that headscope can "
+            "find; wanted a model whose layers attend from token to token"
         )
     return readable
 

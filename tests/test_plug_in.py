@@ -1,7 +1,7 @@
-"""Is a stranger's question, in a distribution of its own, shown wherever ours are?
+"""Is what a stranger's wheel brings, a question, command, format and paper, used as ours are?
 
-The plug-in is that of `docs/your-own-analysis.md`, word for word but for a threshold that random
-weights can pass. Beside it stand four plug-ins that are impossible, put there by hand.
+The code is that of the docs, word for word but for a threshold that random weights can pass. Beside
+the wheel stand four plug-ins that are impossible, put there by hand.
 """
 
 from __future__ import annotations
@@ -14,10 +14,31 @@ from pathlib import Path
 
 import pytest
 
+import headscope as hs
 from forked import forked
 from made_models import small_bert
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
+COMMAND = '''
+import click
+
+@click.command("most")
+@click.argument("run")
+def most(run):
+    """Name the largest weight of RUN."""
+    import headscope as hs
+    click.echo(f"{float(hs.open_run(run)['largest']['weight'].max()):.6f}")
+'''
+MORE_ENTRIES = """
+[project.entry-points."headscope.commands"]
+most = "largest.command:most"
+
+[project.entry-points."headscope.formats"]
+bars = "largest.bars:BARS"
+
+[project.entry-points."headscope.papers"]
+mine2026 = "largest.paper:PAPER"
+"""
 BROKEN = """
 from types import SimpleNamespace
 from headscope.claims.plan import LabelRule
@@ -65,9 +86,13 @@ from headscope.draw import saving
 
 question._announced.cache_clear()  # of the process that this one is forked from
 saving.RESOLUTION = 60  # as for all tests: see conftest.py
-options = ["--demo", "--limit", "5", "--analyses", "surface,largest", "--replicates", "20"]
+options = ["--text", "corpus.bars", "--analyses", "surface,largest", "--replicates", "20"]
+quick = ["--control", "none", "--quiet"]
 asked = {
-    "atlas": ["atlas", model, *options, "--linears", "stock", "--control", "none", "--output", run],
+    "atlas": ["atlas", model, *options, "--linears", "stock", *quick, "--output", run],
+    "help": ["--help"],
+    "command": ["most", run],
+    "paper": ["reproduce", "mine2026", "--model", model, "--no-report", *quick, "-o", "paper"],
     "analyses": ["analyses"],
     "doctor": ["doctor", model],
     "text": ["head", run, "L1H1"],
@@ -82,11 +107,23 @@ print(json.dumps({"failed": failed, "texts": texts, "warned": [str(w.message) fo
 """
 
 
-def files_of_the_docs() -> dict[str, str]:
-    """Path -> content of every file that the page asks for."""
-    page = (ROOT / "docs/your-own-analysis.md").read_text("utf-8")
-    blocks = re.findall(r"```(?:python|toml)\n# (\S+)\n(.*?)```", page, flags=re.DOTALL)
+def files_of_the_docs(page: str = "your-own-analysis") -> dict[str, str]:
+    """Path -> content of every file that a page asks for."""
+    text = (ROOT / f"docs/{page}.md").read_text("utf-8")
+    blocks = re.findall(r"```(?:python|toml)\n# (\S+)\n(.*?)```", text, flags=re.DOTALL)
     return dict(blocks)
+
+
+def files_of_the_wheel() -> dict[str, str]:
+    """Those of the question, and beside them a format and a paper of the docs, and a command."""
+    files, python = files_of_the_docs(), (ROOT / "docs/python.md").read_text("utf-8")
+    (bars,) = re.findall(r"```python\n(from pathlib[^`]*FileFormat\([^`]*)```", python)
+    return files | {
+        "pyproject.toml": files["pyproject.toml"] + MORE_ENTRIES,
+        "largest/command.py": COMMAND,
+        "largest/bars.py": f"import headscope as hs\n{bars}",
+        "largest/paper.py": files_of_the_docs("reproduce")["mine.py"],
+    }
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +135,7 @@ def installed(tmp_path_factory) -> Path:
         "broken-1.0.dist-info/entry_points.txt": BROKEN_ENTRIES,
         "broken-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n",
     }
-    for name, files in (("largest", files_of_the_docs()), ("site", broken)):
+    for name, files in (("largest", files_of_the_wheel()), ("site", broken)):
         for path, text in files.items():
             file = place / name / path
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -115,6 +152,8 @@ def installed(tmp_path_factory) -> Path:
 def session(installed) -> dict:
     """What the commands said, and the run folder at `run`."""
     model, run = small_bert(installed / "model"), installed / "run"
+    texts = [f"The cat number {number} sat on the mat, and slept." for number in range(6)]
+    (installed / "corpus.bars").write_text("|".join(texts), "utf-8")
     with forked(installed / "site", model, run, cwd=installed, code=SESSION) as process:
         told, complaints = process.communicate()
     assert process.returncode == 0, complaints
@@ -153,6 +192,19 @@ def test_a_strangers_numbers_and_labels_are_on_the_card_of_a_head(session):
     (label,) = (label for label in card["labels"] if label["kind"] == "sure")
     assert label["analysis"] == "largest"
     assert "largest.weight" in {number["key"] for number in card["numbers"]}
+
+
+def test_a_strangers_format_is_read_command_listed_and_run_and_paper_judged(session):
+    run, texts = hs.open_run(session["run"]), session["texts"]
+    assert run.manifest["counts"]["documents"] == 6
+    assert "most     " in texts["help"].partition("doctor ")[2]
+    assert texts["command"] == f"{float(run['largest']['weight'].max()):.6f}\n"
+    paper = session["run"].parent / "paper"
+    (line,) = json.loads((paper / "lines.json").read_text("utf-8"))["lines"]
+    mean = hs.open_run(paper / "runs/sentences")["surface"]["attention"].sel(target="self").mean()
+    assert line["ours"] == pytest.approx(100 * float(mean), abs=1e-4)
+    assert line["status"] == "holds"
+    assert "Heads look at themselves" in (paper / "report.html").read_text("utf-8")
 
 
 def test_an_analysis_class_alone_is_known_too(session):
