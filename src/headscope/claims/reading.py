@@ -18,7 +18,7 @@ from headscope.claims.question import Question, in_run, made_or_left_out
 from headscope.core.accumulators import Bools, finite_mean
 from headscope.core.head_names import HeadNames, names_of
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, at, documents, estimate, needed, surely
+from headscope.core.results import COMPANIONS, Floats, at, documents, estimate, needed, surely
 from headscope.core.wording import number, percent, plain
 from headscope.errors import InputError
 
