@@ -74,7 +74,9 @@ def test_options_that_several_analyses_have_are_given_once():
         Settings.of(both).as_dict()
         == Settings(analyses=("dependency", "entropy"), options=both.options).as_dict()
     )
-    with pytest.raises(InputError, match=r"no analysis that has it is run; add .*dependency"):
+    with pytest.raises(
+        InputError, match=r"no requested analysis has this option; add .*dependency"
+    ):
         CorpusSettings(analyses=["entropy"], measure="weighted_norm")
     with pytest.raises(InputError, match=r"contradicts --set dependency\.measure=attention"):
         CorpusSettings(options={"dependency": {"measure": "attention"}}, measure="weighted_norm")
