@@ -314,7 +314,7 @@ def test_the_same_weights_under_two_names_are_told(desk, tmp_path):
 
 
 def test_what_no_model_allows_is_the_error_itself(desk, tmp_path):
-    with pytest.raises(InputError, match="none of dependency can be asked of"):
+    with pytest.raises(InputError, match="none of dependency can run on"):
         zoo(
             [desk / "bert"],
             MemoryCorpus(["a b ."]),
