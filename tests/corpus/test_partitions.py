@@ -284,7 +284,7 @@ def test_a_table_is_no_text(tables):
     with pytest.raises(CorpusError, match=r"several formats: JSON lines .*tables"):
         hs.ColumnCorpus([str(tables)])
     (tables / "a.parquet").write_bytes((tables / "a.parquet").read_bytes()[:-20])
-    with pytest.raises(CorpusError, match=r"a.parquet is no whole Parquet file"):
+    with pytest.raises(CorpusError, match=r"a.parquet is not a complete Parquet file"):
         list(hs.ColumnCorpus(tables / "a.parquet", column="body"))
 
 

@@ -333,7 +333,7 @@ def test_an_unknown_analysis_is_refused_with_the_names_there_are() -> None:
 
 def test_a_state_with_sums_of_another_name_is_refused() -> None:
     one = Largest(Scope(2, 3))
-    with pytest.raises(HeadscopeError, match="largest keeps no extra"):
+    with pytest.raises(HeadscopeError, match="largest has no sums extra"):
         one.load({**one.state(), "extra": np.zeros(3)})
 
 

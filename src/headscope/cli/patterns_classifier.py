@@ -87,23 +87,13 @@ def train_command(options: _TrainOptions) -> None:
 
 
 def _learn_marked(labelled: LabelledMaps, options: _TrainOptions) -> Learned:
-    import numpy as np
-
     from headscope.analyses.patterns.measure_marked import FILES
-    from headscope.core.whole_file import write_whole
-    from headscope.experiments.map_classifier.marked_training import HELD_OUT, trained
+    from headscope.experiments.map_classifier.marked_training import trained, write_held_out
 
     network, card, scores, held_out = trained(labelled, **_how(options))
     FILES.write(network, card, options.output)
     if held_out:
-        arrays: dict[str, Any] = {"labels": labelled.labels}
-        arrays |= {n.lower().replace("-", "_").replace(" ", "_"): p for n, p in held_out.items()}
-
-        def write(path: str) -> None:
-            with open(path, "wb") as file:
-                np.savez_compressed(file, **arrays)
-
-        write_whole(options.output / HELD_OUT, write)
+        write_held_out(options.output, labelled.labels, held_out)
     return (FILES.weights, FILES.card), card, scores
 
 

@@ -188,7 +188,7 @@ class DatasetCorpus(Displayed):
 
     def _unread(self, said: str) -> CorpusError:
         return CorpusError(
-            f"the dataset {self.name} cannot be read ({said}); wanted NAME[/CONFIG][:SPLIT]of a "
+            f"the dataset {self.name} cannot be read ({said}); wanted NAME[/CONFIG][:SPLIT] of a "
             "dataset on this machine or the hub"
         )
 

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from headscope.claims.dictionary import name
 from headscope.claims.plan import DrawnPanel, Grid, LayerMarks, PanelPlan, PicturePlan
-from headscope.claims.question import Question
+from headscope.claims.question import Question, made_or_left_out
 from headscope.claims.reading import Reading, read_by
 from headscope.core.accumulators import finite_mean
 from headscope.core.intervals import Estimate
@@ -35,10 +35,13 @@ def pictures_of(question: Question) -> list[Picture]:
 
 def _picture(plan: PicturePlan, question: Question) -> Picture:
     def panels(tree: xr.DataTree) -> list[Panel]:
+        return made_or_left_out(question, f"the picture {plan.name!r}", lambda: made(tree), [])
+
+    def made(tree: xr.DataTree) -> list[Panel]:
         run = Reading(tree, question)
         planned = plan.panels if isinstance(plan.panels, tuple) else run.words(plan.panels)
-        made = (one if isinstance(one, Panel) else _panel(one, run) for one in planned)
-        return [panel for panel in made if panel is not None]
+        drawn = (one if isinstance(one, Panel) else _panel(one, run) for one in planned)
+        return [panel for panel in drawn if panel is not None]
 
     caption = read_by(question, plan.caption)
     return Picture(plan.name, plan.title, (question.name,), panels, caption, columns=plan.columns)
@@ -55,12 +58,16 @@ def _panel(plan: PanelPlan, run: Reading) -> Panel | None:
         draw = partial(draw_grid, values, run.names, unit=plan.unit, top=plan.top)
         height = grid_height(values)
     elif isinstance(plan, DrawnPanel):
-        draw = partial(run.part(plan.by), run)
+        draw = partial(_drawn, plan, run.part(plan.by), run)
     elif isinstance(plan, LayerMarks):
         draw = partial(_marks, plan, run)
     else:
         draw = partial(_lines, plan, run)
     return Panel(run.words(plan.title), draw, height)
+
+
+def _drawn(plan: DrawnPanel, by: Callable[..., None], run: Reading, axes: Axes) -> None:
+    made_or_left_out(run.question, f"the panel by {plan.by!r}", lambda: by(run, axes), None)
 
 
 def _marks(plan: LayerMarks, run: Reading, axes: Axes) -> None:

@@ -1,7 +1,7 @@
 """Tidy tables of all results, and the further tables of questions, as files for any tool.
 
-Tidy: one row per number, with layers and heads 0-based, as in the data. Left out is what is no
-number, what names a place (best_layer, …), and what says so (`tidy` = 0).
+Tidy: one row per number, with layers and heads 0-based, as in the data. Left out are values that
+are no numbers, names of places (best_layer, …), and parts marked `tidy` = 0.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class Checkpoint:
 def pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:
     """Options that load one commit of a hub repository; from the cache if the hub is out of reach.
 
-    Asked once and first: the loaders by themselves retry an unreachable hub for half a minute.
+    Requested once and first: the loaders by themselves retry an unreachable hub for half a minute.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import (

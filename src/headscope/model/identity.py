@@ -53,7 +53,8 @@ def identity_errors(
 
 
 def refuse_unlike(errors: Sequence[tuple[LayerView, float, float]]) -> str:
-    """The first layer whose heads add up to something else, in words; these have W_O no more.
+    """Name the first layer whose heads do not add up to its output; refuse norms of all such
+    layers.
 
     errors  as `identity_errors`
     """

@@ -325,7 +325,8 @@ class LayerView:
 
     @cached_property
     def kept(self) -> torch.Tensor:
-        """[example, query, model] x_i + Σ_h α_ii f_h(x_i): what of a token stays with it."""
+        """[example, query, model] x_i + Σ_h α_ii f_h(x_i): the part of a token that stays with
+        it."""
         assert self.residual is not None
         bias = self.projection.bias
         own = self.own if bias is None else self.own - bias.to(self.own.dtype)

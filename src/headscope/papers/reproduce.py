@@ -1,4 +1,4 @@
-"""Holds what a paper published against runs of ours: `headscope reproduce`, `hs.reproduce`.
+"""Compares what a paper published with our runs: `headscope reproduce`, `hs.reproduce`.
 
 Nothing heavy is imported before the data are found; `run_paper` computes.
 """

@@ -84,7 +84,7 @@ def _checked(announced: object, ours: bool) -> Paper:
     unknown = {name.partition(":")[0] for name in announced.runs} - {*MAKERS, *announced.makers}
     if unknown:
         raise InputError(
-            f"its runs have no maker:{', '.join(sorted(unknown))}; wanted makers of them in the "
+            f"its runs have no maker: {', '.join(sorted(unknown))}; wanted makers of them in the "
             f"paper, or one of ours: {', '.join(MAKERS)}"
         )
     return announced

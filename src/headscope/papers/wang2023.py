@@ -1,4 +1,4 @@
-"""Wang et al. (2023): the heads that tell who is given the object, in GPT-2 small."""
+"""Wang et al. (2023): the heads that predict who receives the object, in GPT-2 small."""
 
 from headscope.claims.bibliography import SOURCES
 from headscope.claims.terms import WANG

@@ -1,6 +1,6 @@
 """Makes the live page: the views of `headscope view`, with a field to type in and what is changed.
 
-It holds no text of anybody and no token: what is typed stands behind # in its address, which no
+It contains no user's text and no token: the typed text is kept after # in its address, which no
 browser sends to any server.
 """
 

@@ -1,4 +1,4 @@
-"""What a page may ask: a text, what is changed in the model, one head's exact numbers.
+"""What a page may request: a text, what is changed in the model, one head's exact numbers.
 
 Everything that comes from outside is checked here, once, before anything else sees it.
 """

@@ -192,7 +192,7 @@ class Sentence:
 
 
 def sentences(count: int, *, seed: int = 0, clauses: Sequence[int] = (1, 2, 3)) -> list[Sentence]:
-    """So many sentences, of 3 to about 40 words.
+    """Sentences of 3 to about 40 words.
 
     clauses  how many clauses a sentence may have, drawn evenly
     """

@@ -231,7 +231,7 @@ def test_an_ablation_of_something_else_is_refused(mood, ablated, found, tmp_path
     with pytest.raises(InputError, match="wanted a run of `headscope ablate`"):
         importance(model, rows, ablation=found, execution=STOCK)
     task = replace(MOOD, name="temper")
-    with pytest.raises(InputError, match="is of the task mood, and asked is temper"):
+    with pytest.raises(InputError, match="is of the task mood, and the request of temper"):
         importance(replace(model, task=task), replace(rows, task=task), ablation=ablated)
     run = importance(model, data(30), settings=FEW, ablation=ablated, execution=STOCK)
     assert run["importance"].attrs["ablation_note"] == (

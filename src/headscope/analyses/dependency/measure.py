@@ -299,7 +299,7 @@ class SyntacticHeads:
 
     @classmethod
     def of(cls, batch: Batch, relations: Sequence[str], *, possessive: str) -> Self:
-        """Look up the trees of the examples; those without are not asked about."""
+        """Look up the trees of the examples; those without trees do not count."""
         shape = batch.words.number.shape
         own = np.tile(np.arange(shape[1]), (shape[0], 1))
         heads_of_batch = cls(

@@ -21,7 +21,7 @@ class RelationHead:
     """The best head of one relation.
 
     relation   as the treebank calls it
-    count      words asked about
+    count      words that count
     place      (layer, head), from 0
     direction  a key of DIRECTIONS
     offset     the best fixed offset, in words

@@ -2,7 +2,7 @@
 
 A head that looks at the verb from everywhere finds the verb of a direct object too. So the share of
 a relation, or of any kind, is compared with a reference: the largest share of rules that know
-nothing of it, such as a fixed offset, or the same head asked by words that do not stand in it.
+nothing of it, such as a fixed offset, or the same head on words that do not stand in it.
 
 Each head is judged by itself, whatever other heads do. That many are looked at makes the intervals
 longer: as long as holds for all heads and kinds at once, by Bonferroni, with the distance from the

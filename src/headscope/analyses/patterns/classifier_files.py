@@ -35,7 +35,7 @@ class ClassifierFiles(NamedTuple):
         """A classifier ready to use, and the SHA-256 of its weights.
 
         folder  one that `headscope patterns train` wrote; "" for the bundled one
-        build   gives the network, in its size, of the tensors that will be its own
+        build   makes the network, in its size, from its tensors
         raises  InputError where there is none, or one of another shape
         """
         try:

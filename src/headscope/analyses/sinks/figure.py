@@ -88,7 +88,7 @@ def draw_massive(run: Reading, axes: Axes) -> None:
 
 
 def finding(run: Reading) -> str:
-    """On what a mean head has sinks most often, and how far the stream reaches."""
+    """The token on which the mean head most often has sinks, and the range of the stream."""
     means = {kind: run.mean("sink_share_of", kind=kind) for kind in KINDS}
     if not np.isfinite(list(means.values())).any():
         return ""

@@ -94,8 +94,7 @@ def ablation_result(
         ("group_", {"group": len(groups)}),
     ):
         count = math.prod(sizes.values())
-        places = slice(first, first + count)
-        first += count
+        places, first = slice(first, first + count), first + count
         if not count:
             continue
         variables |= _variables(task, every.of(places), start, sizes)
@@ -108,8 +107,7 @@ def ablation_result(
     if groups:
         beyond = _beyond(every.difference.value, groups, heads)
         variables["group_interaction"] = Variable(beyond, ("group",), BEYOND, "1", OURS)
-    in_files = replace(names, first=1)
-    named = [variant_name(v, heads, in_files) for v in groups]
+    named = [variant_name(v, heads, replace(names, first=1)) for v in groups]
     coords = {"example": [printable(x) for x in ids], "group": named}
     dataset = labelled(variables, coords=coords).assign_coords(text=("example", list(texts)))
     for name, variable in dataset.data_vars.items():

@@ -6,7 +6,7 @@
 
 Every pair is run once, with the reference target (teacher forcing). Subwords become words by sums
 over the tokens of a source word and means over those of a target word; the largest value of a row
-is the link, and there is none where that lies on a token of no word, such as the closing sign
+is the link, and there is none where that lies on a token outside of words, such as the end token
 (Kobayashi et al. 2020, §5 and released code).
 """
 

@@ -74,7 +74,7 @@ class PromptView:
 
 
 def view_prompts(run: Run | str | Path) -> PromptView:
-    """What every head does after single prompts, of a finished run of circuits or its folder.
+    """Show what every head does after single prompts, from a run of circuits or its folder.
 
     raises  InputError for a run without prompts; what `open_run` raises
     """

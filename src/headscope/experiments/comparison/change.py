@@ -1,8 +1,8 @@
 """Tests which numbers of which heads change by more than sampling of documents explains.
 
-Both models were asked the same of the same documents, and draw k of both is without the same ones.
+Both models read the same documents, and draw k of both leaves out the same ones.
 So the difference of their draws is the difference without these documents: its interval is that of
-pairs. Whoever looks at all heads finds some outside any 95 % interval; a head counts as changed
+pairs. Among all heads some lie outside any 95 % interval by chance; a head counts as changed
 only outside one that is widened for all heads of the number (Bonferroni, by Student's t; how often
 that holds all of them stands in docs/intervals.md). Tables of what changes stand below.
 """

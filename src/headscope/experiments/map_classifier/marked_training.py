@@ -7,6 +7,7 @@ else, are chosen without any label of the maps that a score is over.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from headscope.analyses.patterns.classes import NAMES, SPECIAL
 from headscope.analyses.patterns.map_features import Features
 from headscope.analyses.patterns.measure_marked import MarkedClassifier
 from headscope.core.accumulators import Bools, Float64, Ints, generator
+from headscope.core.whole_file import write_whole
 from headscope.experiments.map_classifier.annotation_session import agreement
 from headscope.experiments.map_classifier.classifier_training import (
     Fold,
@@ -206,6 +208,18 @@ def held_out(
 
 
 HeldOut = dict[str, Float64]  # what was held out -> [map, class] probabilities
+
+
+def write_held_out(folder: Path, labels: Ints, held_out: HeldOut) -> None:
+    """Write the labels, and what networks say of maps that they did not learn from, as arrays."""
+    arrays: dict[str, Any] = {"labels": labels}
+    arrays |= {n.lower().replace("-", "_").replace(" ", "_"): p for n, p in held_out.items()}
+
+    def write(path: str) -> None:
+        with open(path, "wb") as file:
+            np.savez_compressed(file, **arrays)
+
+    write_whole(folder / HELD_OUT, write)
 
 
 def trained(
