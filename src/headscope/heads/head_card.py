@@ -89,7 +89,7 @@ def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
     return HeadCard(
         layer=layer,
         head=head,
-        name=names.unit(layer * heads + head, heads),
+        name=names.head(layer, head),
         labels=head_labels(tree)[layer, head],
         numbers=[
             replace(number_of(metric, layer, head), control=untrained.get(metric.key))

@@ -176,13 +176,13 @@ def head_table(tree: xr.DataTree) -> pd.DataFrame:
     labels  with their numbers, strongest first, joined by "; "; "unlabelled" where there are none
     kinds   the same in words of `label_rules.RULES`, joined by ";"; "" where there are none
     """
-    heads = shape(tree)[1]
+    names = names_of(tree)
     rows = [
         {
             **_model(tree),
-            "layer": _own(tree, layer),
+            "layer": names.number(layer),
             "head": head,
-            "name": names_of(tree).unit(layer * heads + head, heads),
+            "name": names.head(layer, head),
             "labels": one.text,
             "kinds": ";".join(label.kind for label in one.labels),
         }
@@ -200,10 +200,10 @@ def label_table(tree: xr.DataTree) -> pd.DataFrame:
              `control`: the largest value of such a claim about a head of it, missing where no claim
              of its heads is made
     """
-    more = ["control"] if controls(tree) else []
+    names, more = names_of(tree), ["control"] if controls(tree) else []
     columns = [*_model(tree), "layer", "head", *LABEL_COLUMNS, *more]
     rows = [
-        {**_model(tree), "layer": _own(tree, layer), "head": head, "rank": place, **label.row}
+        {**_model(tree), "layer": names.number(layer), "head": head, "rank": place, **label.row}
         | dict.fromkeys(more, label.control)
         for (layer, head), one in head_labels(tree).items()
         for place, label in enumerate(one.labels, start=1)
@@ -215,12 +215,6 @@ def label_table(tree: xr.DataTree) -> pd.DataFrame:
 
 def _model(tree: xr.DataTree) -> dict[str, str]:
     return {name: str(tree.attrs.get(name, "")) for name in ("model", "revision")}
-
-
-def _own(tree: xr.DataTree, layer: int) -> int:
-    """The model's own number of a layer."""
-    numbers = names_of(tree).numbers
-    return numbers[layer] if numbers else layer
 
 
 def _group_table(tree: xr.DataTree, name: str) -> pd.DataFrame:
@@ -243,7 +237,7 @@ def _variable_table(tree: xr.DataTree, name: str, variable: str) -> pd.DataFrame
     if "unit" in columns:  # layer · heads + head
         units = np.asarray(columns["unit"], dtype=np.int64)
         layer, head = (part.tolist() for part in divmod(units, shape(tree)[1]))
-        layer = [_own(tree, place) for place in layer]
+        layer = [*map(names_of(tree).number, layer)]
     n = dataset.get(f"{variable}_n")
     table = {
         **_model(tree),

@@ -226,7 +226,7 @@ def _telling(tree: xr.DataTree, claim: Claim) -> dict[str, Any]:
     """
     heads, labels = shape(tree)[1], head_labels(tree)[claim.layer, claim.head].labels
     names, unit = names_of(tree), claim.layer * heads + claim.head
-    name, same = names.unit(unit, heads), _same(alike(tree, claim), names)
+    name, same = names.head(claim.layer, claim.head), _same(alike(tree, claim), names)
     further = [label.sentence for label in labels if label.label != claim.label]
     ends = [end if math.isfinite(end) else claim.value for end in (claim.low, claim.high)]
     parts = {"value": claim.value, "low": ends[0], "high": ends[1], "reference": claim.reference}
