@@ -346,3 +346,25 @@ def test_code_compiled_just_now_and_code_from_the_cache_give_equal_bits(tmp_path
         compiled.append({path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")})
     assert told[0] == told[1] != ""
     assert compiled[0] == compiled[1] != {}
+
+
+def test_where_compiled_code_cannot_be_kept_every_process_compiles(monkeypatch):
+    plain = kernels.njit
+
+    def nowhere(*, cache: bool = False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function '_sum': no locator available")
+        return plain(**options)
+
+    monkeypatch.setattr(kernels, "njit", nowhere)
+    assert kernels.compile_loop(lambda number: number + 1)(1) == 2
+
+
+def test_loops_that_may_not_be_compiled_are_refused_with_what_to_do(tmp_path):
+    code = "import os\nos.environ['NUMBA_DISABLE_JIT'] = '1'\nimport importlib\n"
+    code += "from headscope.model import kernels\nimportlib.reload(kernels)"
+    with forked(cwd=tmp_path, code=code) as process:
+        _, complaint = process.communicate()
+    assert (
+        "found NUMBA_DISABLE_JIT set; headscope's loops run compiled alone: unset it" in complaint
+    )

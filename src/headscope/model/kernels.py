@@ -28,7 +28,19 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from headscope.errors import InputError
+
 Kernel = Callable[..., None]
+if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+    raise InputError("found NUMBA_DISABLE_JIT set; headscope's loops run compiled alone: unset it")
+
+
+def compile_loop(function: Callable[..., Any], *, nogil: bool = False) -> Callable[..., Any]:
+    """The function compiled, and kept for other processes where its place can be written."""
+    try:
+        return njit(nogil=nogil, cache=True)(function)
+    except RuntimeError:  # nowhere: every process compiles again
+        return njit(nogil=nogil)(function)
 
 
 def threaded(steps: Callable[..., int]) -> Callable[[Kernel], Kernel]:
@@ -41,10 +53,7 @@ def threaded(steps: Callable[..., int]) -> Callable[[Kernel], Kernel]:
     """
 
     def compiled_loop(kernel: Kernel) -> Kernel:
-        try:
-            loop = njit(nogil=True, cache=True)(kernel)
-        except RuntimeError:  # nowhere to write the compiled code: every process compiles again
-            loop = njit(nogil=True)(kernel)
+        loop = compile_loop(kernel, nogil=True)
 
         @wraps(kernel)
         def run(*arrays: npt.NDArray[Any] | int) -> None:

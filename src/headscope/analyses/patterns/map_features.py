@@ -7,10 +7,9 @@ tokens and of punctuation; all others are content.
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from headscope.analyses.patterns.classes import CONTENT, PUNCTUATION, SPECIAL, Kinds
-from headscope.model.kernels import threaded
+from headscope.model.kernels import compile_loop, threaded
 
 Features = npt.NDArray[np.float32]
 LAGS = 4  # to either side of the diagonal
@@ -97,7 +96,7 @@ def features(maps: npt.NDArray[np.float32], kinds: Kinds, second: int) -> Featur
 
 
 # Loops that are written out below are calls of numpy that took half of the time to compile.
-@njit(cache=True)
+@compile_loop
 def _sum(values):
     total = 0.0
     for value in values.flat:
@@ -105,12 +104,12 @@ def _sum(values):
     return total
 
 
-@njit(cache=True)
+@compile_loop
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole > 1e-12 else 0.0
 
 
-@njit(cache=True)
+@compile_loop
 def _of_map(weights, kinds, second, rows, out):
     """All numbers of a map but those of its rows [special | marked | largest content, query]."""
     n = len(weights)
@@ -148,7 +147,7 @@ def _of_map(weights, kinds, second, rows, out):
     _segments(n, second, apart, parts, out)
 
 
-@njit(cache=True)
+@compile_loop
 def _add_row(r, weights, ink, kinds, columns, rows, whole, peak_lag, sums):
     """Add what every query tells."""
     n = columns.shape[1]
@@ -177,7 +176,7 @@ def _add_row(r, weights, ink, kinds, columns, rows, whole, peak_lag, sums):
         sums[3] += 1
 
 
-@njit(cache=True)
+@compile_loop
 def _add_content(r, weights, ink, kinds, second, lags, apart, parts):
     """Add what a query that is not special tells of content."""
     n = apart.shape[2]
@@ -199,7 +198,7 @@ def _add_content(r, weights, ink, kinds, second, lags, apart, parts):
             parts[2, side, there] += 1
 
 
-@njit(cache=True)
+@compile_loop
 def _unlikeness(columns, lags, whole, sums, kinds, causal, scale, out):
     """How much columns alone, or lags alone, tell of a map; how sharp its rows are."""
     n = columns.shape[1]
@@ -231,7 +230,7 @@ def _unlikeness(columns, lags, whole, sums, kinds, causal, scale, out):
     out[29] = _ratio(sums[2], sums[3])
 
 
-@njit(cache=True)
+@compile_loop
 def _line(weights, kinds, count, lags, peak, peak_lag, out):
     """How plain the plainest line along the diagonal is."""
     n = len(weights)
@@ -272,13 +271,13 @@ def _line(weights, kinds, count, lags, peak, peak_lag, out):
     out[39] = _ratio(far_ink, far_cells)
 
 
-@njit(cache=True)
+@compile_loop
 def _ink_at(lags, lag, n):
     """Mean ink of the content at a lag; 0 where there is none."""
     return _ratio(lags[1, lag + n - 1], lags[2, lag + n - 1]) if abs(lag) < n else 0.0
 
 
-@njit(cache=True)
+@compile_loop
 def _lags_and_bands(lags, n, count, out):
     """The weight and ink at each near lag, and in bands around the diagonal."""
     for lag in range(-LAGS, LAGS + 1):
@@ -301,7 +300,7 @@ def _lags_and_bands(lags, n, count, out):
         before = edge
 
 
-@njit(cache=True)
+@compile_loop
 def _columns_and_rows(columns, rows, kinds, causal, out):
     """What special, punctuation and content columns hold."""
     n = len(kinds)
@@ -327,14 +326,14 @@ def _columns_and_rows(columns, rows, kinds, causal, out):
     out[3], out[4] = out[10] - out[16], out[12] - out[16]
 
 
-@njit(cache=True)
+@compile_loop
 def _insert(largest, value):
     for k in range(len(largest)):
         if value > largest[k]:
             largest[k], value = value, largest[k]
 
 
-@njit(cache=True)
+@compile_loop
 def _content_columns(weight, ink, kinds, total, out):
     """Mean, largest, third largest and spread of their ink; the largest and three of weight."""
     dark, spread, count = 0.0, 0.0, 0
@@ -357,7 +356,7 @@ def _content_columns(weight, ink, kinds, total, out):
     out[20] = (weights[0] + weights[1] + weights[2]) / total
 
 
-@njit(cache=True)
+@compile_loop
 def _segments(n, second, apart, parts, out):
     """How far the content stays within the own sentence of a pair."""
     if second <= 0:
