@@ -208,9 +208,8 @@ def run_findings(tree: xr.DataTree) -> list[str]:
     """The sentences on what a run found, of all its questions, by their place."""
     sentences = list[str]()
     for question in in_run(tree):
-        run = Reading(tree, question)
         for words in question.part("findings", ()):
-            said = run.words(words)
+            said = read_by(question, words)(tree)
             sentences += [said] if isinstance(said, str) else said
     return [one for one in sentences if one]
 
