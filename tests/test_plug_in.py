@@ -140,11 +140,14 @@ from click.testing import CliRunner
 
 site, model, run = sys.argv[1:]
 sys.path.insert(0, site)
-from headscope.cli.main import group
+from headscope.cli.main import announced_commands, group
 from headscope.claims import question
+from headscope.corpus import places
+from headscope.papers.run_paper import papers
 from headscope.draw import saving
 
-question._announced.cache_clear()  # of the process that this one is forked from
+for known in (question._announced, places.formats, papers, announced_commands):
+    known.cache_clear()  # of the process that this one is forked from
 saving.RESOLUTION = 60  # as for all tests: see conftest.py
 options = ["--text", "corpus.bars", "--analyses", "surface,largest,slips", "--replicates", "20"]
 quick = ["--control", "none", "--quiet"]

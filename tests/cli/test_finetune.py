@@ -157,13 +157,13 @@ def test_without_accelerate_it_says_what_to_install(finetune, monkeypatch):
     refused(finetune("--task", "mood"), "pip install 'headscope[train]'")
 
 
-def test_help_is_there_in_half_a_second():
-    """Timed by Python itself, best of three: the machine may be busy."""
+def test_help_takes_less_than_half_a_second_of_the_processor():
+    """Best of three: a busy machine has cold caches."""
     code = (
-        "import sys, time; start = time.perf_counter()\n"
+        "import sys, time; start = time.process_time()\n"
         "from headscope.cli.main import main\n"
         "sys.argv = ['headscope', 'finetune', '--help']\n"
-        "try:\n    main()\nexcept SystemExit:\n    print(time.perf_counter() - start)"
+        "try:\n    main()\nexcept SystemExit:\n    print(time.process_time() - start)"
     )
     seconds = [
         float(

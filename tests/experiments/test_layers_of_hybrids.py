@@ -217,7 +217,7 @@ def test_the_record_of_a_training_is_read_at_the_layers_that_attend(tmp_path: Pa
     found = read_training(tmp_path, layers=4, numbers=(1, 3))
     assert found is not None
     assert found["gradient_norm"].tolist() == [1, 3]
-    with pytest.raises(ModelError, match="tells of 4 layers, and the checkpoint has 3"):
+    with pytest.raises(ModelError, match="lists 4 layers, and the checkpoint has 3"):
         read_training(tmp_path, layers=3, numbers=(1, 2))
 
 

@@ -88,9 +88,9 @@ def test_what_nothing_is_said_of_is_refused_with_near_names() -> None:
         "previous token",
         0.85,
     )
-    with pytest.raises(InputError, match="to do 'previos token'; did you mean previous token"):
+    with pytest.raises(InputError, match="claim 'previos token'; did you mean previous token"):
         find_heads(tree, "previos token")
-    with pytest.raises(InputError, match="to do ' '; there are: previous token"):
+    with pytest.raises(InputError, match="claim ' '; there are: previous token"):
         find_heads(tree, " ")
 
 

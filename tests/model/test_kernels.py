@@ -11,7 +11,7 @@ import torch
 from scipy.special import xlogy
 
 from forked import forked
-from headscope.model import kernels
+from headscope.model import compiled_loops, kernels
 
 EXAMPLES, HEADS, TOKENS = 3, 4, 37
 LENGTHS = np.array([37, 20, 1], np.int64)
@@ -349,20 +349,20 @@ def test_code_compiled_just_now_and_code_from_the_cache_give_equal_bits(tmp_path
 
 
 def test_where_compiled_code_cannot_be_kept_every_process_compiles(monkeypatch):
-    plain = kernels.njit
+    plain = compiled_loops.njit
 
     def nowhere(*, cache: bool = False, **options):
         if cache:
             raise RuntimeError("cannot cache function '_sum': no locator available")
         return plain(**options)
 
-    monkeypatch.setattr(kernels, "njit", nowhere)
-    assert kernels.compile_loop(lambda number: number + 1)(1) == 2
+    monkeypatch.setattr(compiled_loops, "njit", nowhere)
+    assert compiled_loops.compile_loop(lambda number: number + 1)(1) == 2
 
 
 def test_loops_that_may_not_be_compiled_are_refused_with_what_to_do(tmp_path):
     code = "import os\nos.environ['NUMBA_DISABLE_JIT'] = '1'\nimport importlib\n"
-    code += "from headscope.model import kernels\nimportlib.reload(kernels)"
+    code += "from headscope.model import compiled_loops\nimportlib.reload(compiled_loops)"
     with forked(cwd=tmp_path, code=code) as process:
         _, complaint = process.communicate()
     assert (

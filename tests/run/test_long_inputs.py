@@ -173,7 +173,7 @@ def test_what_needs_whole_maps_is_left_out_of_an_encoder_and_said_so(tiny):
     assert not {"patterns", "flow", "neurons", "examples"} & set(run)
     assert {"surface", "entropy", "norms", "divergence"} <= set(run)
     assert "flow, neurons, patterns: left out" in run.manifest["long"].replace("examples, ", "")
-    with pytest.raises(InputError, match=r"patterns look at whole maps.*--whole-maps 48"):
+    with pytest.raises(InputError, match=r"patterns need whole maps.*--whole-maps 48"):
         made(tiny, whole_maps=8, limit=1, analyses=("entropy", "patterns"))
 
 
@@ -210,7 +210,7 @@ def test_nan_in_half_precision_is_said_and_loses_nothing(decoder, tmp_path, dtyp
     network = copy.deepcopy(decoder.network).to(dtype)
     model = hs.load(network, tokenizer=decoder.tokenizer)
     network.embed_tokens.weight.data[decoder.tokenizer.convert_tokens_to_ids("b")] = np.nan
-    told = rf"of shard 2 holds NaN: the network computed in {dtype} gave no .*shards are kept"
+    told = rf"of shard 2 holds NaN: the network computed in {dtype} gave NaN for .*shards are kept"
     with pytest.raises(HeadscopeError, match=told):
         hs.atlas(
             model,

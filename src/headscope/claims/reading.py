@@ -72,8 +72,10 @@ class Reading:
 
     def has(self, key: str, **choice: Any) -> bool:
         """Whether the run has the number in any cell."""
-        there = key.partition(".")[0] in self.data
-        return there and bool(np.isfinite(self(key, **choice).value).any())
+        try:
+            return bool(np.isfinite(self(key, **choice).value).any())
+        except InputError:
+            return False
 
     def over(self, variable: str = "") -> str:
         """On how much data the run rests, or a variable of it: `n = 26 documents, 4,658 tokens`."""

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from headscope.model.kernels import _bits, _float, _fma, squared_norms, threaded
+from headscope.model.compiled_loops import threaded
+from headscope.model.kernels import _bits, _float, _fma, squared_norms
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]

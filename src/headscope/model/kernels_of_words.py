@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from headscope.model.kernels import LANES, _xlog2x, threaded
+from headscope.model.compiled_loops import threaded
+from headscope.model.kernels import LANES, _xlog2x
 
 
 @threaded(lambda attention, *_: attention.shape[0] * attention.shape[1])

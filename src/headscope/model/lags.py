@@ -7,7 +7,8 @@ from itertools import pairwise
 import torch
 
 from headscope.core.accumulators import Ints
-from headscope.model.kernels import compiled, threaded
+from headscope.model.compiled_loops import threaded
+from headscope.model.kernels import compiled
 
 Diagonals = tuple[tuple[int, ...], int]  # the cuts of `Lags`, and how many first keys
 

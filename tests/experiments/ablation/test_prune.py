@@ -257,7 +257,7 @@ def test_a_folder_that_is_not_ours_is_left_alone(mood, tmp_path):
     (tmp_path / "letters/dear.txt").write_text("you")
     with pytest.raises(RunFolderError, match=r"pruned\.json"):
         refuse_strangers(tmp_path / "letters", checkpoint=mood)
-    with pytest.raises(InputError, match="to be pruned"):
+    with pytest.raises(InputError, match="is the checkpoint to prune"):
         refuse_strangers(mood, checkpoint=mood)
     refuse_strangers(tmp_path / "new", checkpoint=mood)
 

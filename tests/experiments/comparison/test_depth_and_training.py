@@ -114,7 +114,7 @@ def test_a_damaged_record_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_a_record_of_other_layers_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="tells of 2 layers, and the checkpoint has 3"):
+    with pytest.raises(ModelError, match="lists 2 layers, and the checkpoint has 3"):
         read_training(record(tmp_path, 0, 1), layers=3)
 
 

@@ -74,7 +74,7 @@ def test_of_a_word_that_stands_twice_the_first_vector_counts(tmp_path: Path) -> 
         (b"cat 1 2 3\ndog 1 2\n", "v.txt:2: found 2 numbers"),
         (b"cat 1 two 3\n", "v.txt:1:"),
         (b"", "is empty"),
-        (b"cat 1 nan 3\n", "no numbers"),
+        (b"cat 1 nan 3\n", "not finite"),
         (b"dog 1 2 3\n", "none of the"),
         (pickle.dumps({"cat": [1.0]}), "a pickle, which is never opened"),
         (b"2 3\ncat \x00\x00", "ends within word 1 of 2"),

@@ -191,7 +191,7 @@ QUESTION = Question(
             usual="uniform_streaming",
             label="first and latest tokens {share:%}",
             sentence="gives the first {S} and latest {W} tokens {share:%} in {inputs:,} inputs "
-            "that have far more, where {uniform_streaming:%} is uniform",
+            "that have far more, where {uniform_streaming:probability} is uniform",
         ),
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.analyses.patterns.classes import CONTENT, PUNCTUATION, SPECIAL, Kinds
-from headscope.model.kernels import compile_loop, threaded
+from headscope.model.compiled_loops import compile_loop, threaded
 
 Features = npt.NDArray[np.float32]
 LAGS = 4  # to either side of the diagonal

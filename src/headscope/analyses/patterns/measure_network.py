@@ -23,7 +23,8 @@ from torch.nn.functional import adaptive_avg_pool2d, adaptive_max_pool2d, conv2d
 
 from headscope.analyses.patterns.classes import NAMES
 from headscope.analyses.patterns.classifier_files import ClassifierFiles
-from headscope.model.kernels import compiled, threaded
+from headscope.model.compiled_loops import threaded
+from headscope.model.kernels import compiled
 
 SIDE = 64
 Seen = npt.NDArray[np.uint8]
