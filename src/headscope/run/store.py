@@ -14,16 +14,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import headscope
+from headscope.core.inside import (
+    digest_inside,
+    drop_inside,
+    is_inside,
+    names_inside,
+    opened_inside,
+    read_inside,
+)
 from headscope.core.whole_file import (
     DRAFT,
-    file_sha256,
     held,
     names_in,
     noting_written,
@@ -57,7 +65,10 @@ _KINDS_OF_RESULTS: dict[str, Any] = {
     "model": {"name": str, "sha256": str, "layers": int, "heads": int},
     "counts": {**dict.fromkeys(_COUNTS, int), "reasons": dict},
 }
-LIST = ".written"  # names of the tables, figures and pages that the run wrote
+# Names and digests of the tables, figures and pages that the run wrote, as `sha256sum -c` reads
+# them; before them a line with the digest of all lines. Older versions wrote the names alone.
+LIST = ".written"
+_SEAL, _ENTRY = b"# sha256 ", re.compile(r"([0-9a-f]{64})  (.+)")
 CHECKSUM = "checksum"  # in the manifest, of everything else in it
 
 
@@ -74,13 +85,13 @@ class RunFolder(ShardFiles):
     def manifest(self) -> dict[str, Any] | None:
         """The manifest; None without a run; RunFolderError if it is damaged or was changed."""
         file = self.path / MANIFEST
-        if not file.exists():
-            return None
         try:
-            manifest = dict(json.loads(file.read_bytes()))
+            manifest = dict(json.loads(read_inside(self.path, MANIFEST)))
             _ = manifest["fingerprint"], manifest["spec"]
             checksum = manifest.pop(CHECKSUM)
             _check_kinds(manifest, _KINDS)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
         except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
             raise RunFolderError(
                 f"{file} is no manifest of a run of headscope ({str(error)[:200]}); nothing there "
@@ -116,6 +127,12 @@ class RunFolder(ShardFiles):
         if not os.access(place, os.W_OK | os.X_OK):
             raise RunFolderError(f"cannot write to {place}; choose another folder with -o")
         names = names_in(place) if place == self.path else []
+        for name in {SHARDS, self.parts, PROCESSES}.intersection(names):
+            if (place / name).is_symlink():
+                raise RunFolderError(
+                    f"{place / name} is a link; nothing outside a run folder is written; "
+                    "choose another with -o"
+                )
         if MANIFEST not in names:  # in one look: another process may begin the run meanwhile
             strange = [name for name in names if not self._ours_without_manifest(place / name)]
             if strange:
@@ -141,61 +158,77 @@ class RunFolder(ShardFiles):
             inner = self.path if self.parts == SHARDS else self.path / self.parts
             inner.mkdir(parents=True, exist_ok=True)
             stale = [] if (self.path / MANIFEST).exists() else self._shard_files()
-            for file in [*self.drafts(), *stale]:
-                file.unlink(missing_ok=True)
+            for name in [*self.drafts(), *stale]:
+                drop_inside(self.path, name)
         except OSError as error:
             raise why_unwritten(error, self.path) from error
         drop_all(self.path)  # who holds the folder alone knows that they are dead
 
-    def drafts(self) -> list[Path]:
-        """Unfinished files of a killed process."""
+    def drafts(self) -> list[str]:
+        """Names of unfinished files of a killed process."""
         places = ("", "*/", "figures/*/", f"{SHARDS}/*/")
-        return [file for place in places for file in self.path.glob(f"{place}{DRAFT}*")]
+        found = (file for place in places for file in self.path.glob(f"{place}{DRAFT}*"))
+        return [file.relative_to(self.path).as_posix() for file in found]
+
+    def clear_drafts(self) -> None:
+        """Delete them."""
+        for name in self.drafts():
+            drop_inside(self.path, name)
 
     def _remove(self) -> None:
         """Remove the run's files, the manifest last: killed before, the folder is still a run."""
-        for part in (self.path / self.parts).glob(f"*/{MANIFEST}"):
-            with suppress(RunFolderError, OSError):  # what is no run of ours stays
-                run = RunFolder(part.parent)
-                run.manifest()
-                with held(run.path):
-                    run._remove()
-                    run.path.rmdir()
-        names = [*self.listed(), "report.html", RESULTS]
-        files = [*self._shard_files(), *(self.path / name for name in names)]
-        for file in [*files, self.path / LIST, self.path / MANIFEST]:
-            file.unlink(missing_ok=True)
-        emptied = {folder for file in files for folder in file.parents if self._below(folder)}
-        for folder in sorted(emptied, key=lambda folder: len(folder.parts), reverse=True):
+        for place in (f"{self.parts}/{part}" for part in names_in(self.path / self.parts)):
+            if is_inside(self.path, f"{place}/{MANIFEST}"):
+                with suppress(RunFolderError, OSError):  # what is no run of ours stays
+                    run = RunFolder(self.path / place)
+                    run.manifest()
+                    with held(run.path):
+                        run._remove()
+                        drop_inside(self.path, place)
+        names = [*self._shard_files(), *self.listed(), "report.html", RESULTS, LIST, MANIFEST]
+        for name in names:
+            drop_inside(self.path, name)
+        emptied = {str(folder) for name in names for folder in PurePosixPath(name).parents}
+        for name in sorted(emptied - {"."}, key=lambda name: name.count("/"), reverse=True):
             with suppress(OSError):  # something else lies there
-                folder.rmdir()
-
-    def _below(self, path: Path) -> bool:
-        return self.path in path.parents
+                drop_inside(self.path, name)
 
     @contextmanager
     def listing(self) -> Iterator[None]:
         """Inside the context, files written to the folder are listed as the run's own."""
-        with noting_written() as written:
+        with noting_written(self.path) as written:
             try:
                 yield
             finally:
-                own = {
-                    p.relative_to(self.path).as_posix() for p in written if self.path in p.parents
-                }
-                there = {name for name in self.listed() if (self.path / name).is_file()}
-                if own != there:
-                    write_whole(self.path / LIST, "\n".join(sorted(there | own)).encode())
+                before = self.listed()
+                there = {n: d or digest_inside(self.path, n) for n, d in before.items()}
+                new = {n: d for n, d in there.items() if is_inside(self.path, n)} | written
+                if new != before:
+                    lines = "".join(f"{new[name]}  {name}\n" for name in sorted(new)).encode()
+                    write_whole(self.path / LIST, _seal_of(lines) + lines)
 
-    def listed(self) -> list[str]:
-        """Names of the tables, figures and pages that the run wrote, below the folder."""
-        file = self.path / LIST
-        names = file.read_text("utf-8", "replace").splitlines() if file.is_file() else []
-        return [name for name in names if name and ".." not in Path(name).parts and name[0] != "/"]
+    def listed(self) -> dict[str, str]:
+        """The sha256 of tables, figures and pages that the run wrote, by name in the folder."""
+        return self.written()[0]
+
+    def written(self) -> tuple[dict[str, str], bool]:
+        """The same, "" in a list of an older version; whether the list is damaged, and so empty."""
+        try:
+            content = read_inside(self.path, LIST)
+        except OSError:
+            return {}, False
+        except RunFolderError:  # a link
+            return {}, True
+        seal, _, rest = content.partition(b"\n")
+        lines = content.decode("utf-8", "replace").splitlines()
+        entries = [entry for line in lines if (entry := _ENTRY.fullmatch(line))]
+        if seal + b"\n" == _seal_of(rest):
+            return {entry[2]: entry[1] for entry in entries}, False
+        return ({}, True) if entries or b"#" in seal else (dict.fromkeys(lines, ""), False)
 
     def _ours_without_manifest(self, file: Path) -> bool:
         if file.name in (SHARDS, self.parts) and file.is_dir():
-            files = (p for p in file.rglob("*") if not p.is_dir())
+            files = map(PurePosixPath, names_inside(self.path, file.name))
             return all(p.suffix == ".shard" or p.name.startswith(DRAFT) for p in files)
         return file.name.startswith(".") or (file.name == PROCESSES and file.is_dir())
 
@@ -206,8 +239,7 @@ class RunFolder(ShardFiles):
 
     def has_results(self, sha256: str | None) -> bool:
         """Whether atlas.nc exists and has this hash."""
-        file = self.path / RESULTS
-        return sha256 is not None and file.is_file() and file_sha256(file) == sha256
+        return bool(sha256) and digest_inside(self.path, RESULTS) == sha256
 
 
 def _check_kinds(part: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
@@ -224,6 +256,10 @@ def _sealed(manifest: Mapping[str, Any]) -> bytes:
     sealed = {**manifest, CHECKSUM: _checksum(manifest)}
     text = json.dumps(sealed, indent=2, ensure_ascii=False, sort_keys=True)
     return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _seal_of(lines: bytes) -> bytes:
+    return _SEAL + hashlib.sha256(lines).hexdigest().encode() + b"\n"
 
 
 def _checksum(manifest: Mapping[str, Any]) -> str:
@@ -252,13 +288,15 @@ def open_run(path: str | Path) -> Run:
         raise RunFolderError(
             f"{folder.path / MANIFEST} is no manifest of a run with results ({error})"
         ) from error
-    again = "run the run's command again"
-    if digest is not None and not folder.has_results(digest):
-        raise RunFolderError(f"{file} is damaged (its content is not what was written); {again}")
     from headscope.run.netcdf import tree_of_netcdf  # not for who only looks at the folder
 
-    with told_as(lambda said: RunFolderError(f"{file} is damaged ({said[:100]}); {again}")):
-        tree = tree_of_netcdf(file)
+    def damaged(said: str) -> RunFolderError:
+        return RunFolderError(f"{file} is damaged ({said[:150]}); run the run's command again")
+
+    with told_as(damaged), opened_inside(folder.path, RESULTS) as content:
+        if digest and hashlib.file_digest(content, "sha256").hexdigest() != digest:
+            raise damaged("its content is not what was written")
+        tree = tree_of_netcdf(content)
     return Run(tree, manifest or {}, folder.path)
 
 
@@ -332,8 +370,7 @@ class Run:
                 raise RunFolderError(
                     f"{self.path} holds other results than this run's by now; open it again"
                 )
-            for draft in RunFolder(self.path).drafts():
-                draft.unlink(missing_ok=True)
+            RunFolder(self.path).clear_drafts()
             # As it was read or is read later: its parts stand in another order in memory.
             manifest = RunFolder(self.path).manifest() or self.manifest
             return Path(headscope.write_report(Run(self.tree, manifest, self.path), self.path))
@@ -347,7 +384,7 @@ class Run:
         if not page.is_file() or page.stat().st_mtime_ns < results.stat().st_mtime_ns:
             return False
         listed = RunFolder(self.path).listed()
-        return bool(listed) and all((self.path / name).is_file() for name in listed)
+        return bool(listed) and all(is_inside(self.path, name) for name in listed)
 
     def __repr__(self) -> str:
         from headscope.core.results import counted, documents
