@@ -21,6 +21,7 @@ from headscope.corpus import (
     Word,
 )
 from headscope.corpus import encoder as encoding
+from headscope.corpus.contents import unknown_words
 from headscope.errors import CorpusError, InputError
 
 from .conftest import KINDS
@@ -298,6 +299,8 @@ def test_long_passages_can_be_skipped_and_are_named(bert):
         "skipped": 1,
         "windowed": 0,
         "without_token": 0,
+        "content": 14,
+        "unknown": 0,
         "reasons": {"longer than 16 tokens": {"total": 1, "first": ["p"]}},
     }
 
@@ -508,3 +511,15 @@ def test_importing_the_corpus_imports_neither_torch_nor_transformers():
         "import sys, headscope.corpus; sys.exit(bool({'torch', 'transformers'} & {*sys.modules}))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_text_of_which_the_tokenizer_knows_nothing_is_refused_and_of_which_little_is_told(bert):
+    known, strange = "The cat sat on the mat.", "ꙮꙮꙮꙮ 🜨🜨🜨 ꙮꙮ " * 4
+    made = encoder(bert)
+    for text in (known, strange):
+        made.encode(one(text=text))
+    counts = made.counts.as_dict()
+    assert counts["content"] > counts["unknown"] == 12
+    assert unknown_words(counts).startswith(f"12 of {counts['content']} tokens (")
+    assert not unknown_words(counts | {"unknown": 0})
+    assert not unknown_words({"unknown": "<b>", "content": 1})

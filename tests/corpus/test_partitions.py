@@ -279,8 +279,8 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(tables, name, c
 
 
 def test_a_table_is_no_text(tables):
-    with pytest.raises(CorpusError, match=r"is a table; wanted plain text, or .* column"):
-        hs.TextCorpus(tables / "a.parquet")
+    with pytest.raises(CorpusError, match=r"is a table; wanted plain text: name the column"):
+        list(hs.TextCorpus(tables / "a.parquet"))
     with pytest.raises(CorpusError, match=r"several formats: JSON lines .*tables"):
         hs.ColumnCorpus([str(tables)])
     (tables / "a.parquet").write_bytes((tables / "a.parquet").read_bytes()[:-20])

@@ -27,10 +27,10 @@ from transformers import (
 
 import headscope as hs
 from experiments.probes.made import treebank
+from headscope.claims.reading import run_findings
 from headscope.cli.main import group
 from headscope.errors import InputError, ModelError
 from headscope.experiments.alignment.translator import load_translator
-from headscope.experiments.comparison.findings import findings
 from headscope.experiments.comparison.similarity import read_training
 from headscope.model.checkpoint import quietly
 from headscope.run.store import open_run
@@ -201,13 +201,13 @@ def test_a_comparison_says_which_layers_are_held_against_which(folder: Path) -> 
     run = hs.compare(base, tuned, corpus, settings=settings)
     assert run["similarity"]["layer"].values.tolist() == [0, 2]
     assert run.tree.attrs["base_layer_numbers"] == "1 3"
-    assert findings(run.tree)[0] == (
+    assert run_findings(run.tree)[0] == (
         "Attention stands in other layers in both: layer 2 against 1, 4 against 3, of even "
         "against odd; names are those of odd."
     )
     same = hs.compare(base, base, corpus, settings=settings)
     assert "base_layer_numbers" not in same.tree.attrs
-    assert not any("other layers" in line for line in findings(same.tree))
+    assert not any("other layers" in line for line in run_findings(same.tree))
 
 
 def test_the_record_of_a_training_is_read_at_the_layers_that_attend(tmp_path: Path) -> None:

@@ -96,6 +96,12 @@ def test_a_corpus_of_nothing_is_an_error_that_counts_it(demo):
         make_plan(demo, MemoryCorpus(["", "\ud800"]), Settings())
 
 
+def test_a_corpus_that_the_tokenizer_does_not_know_is_refused(demo):
+    with pytest.raises(CorpusError, match=r"knows nothing of this text: all 3 tokens are unknown"):
+        make_plan(demo, MemoryCorpus(["ꙮꙮꙮꙮ", "🜨🜨🜨 ꙮꙮ"]), SMALL)
+    assert make_plan(demo, MemoryCorpus(["ꙮꙮꙮꙮ", "A cat."]), SMALL).counts.unknown == 1
+
+
 def test_the_digest_changes_with_words_and_with_annotations(demo):
     def digest(form="cats", relation="nsubj", name="d"):
         words = (Word(form, head=1, relation=relation), Word("sleep", relation="root"))

@@ -34,6 +34,14 @@ def test_a_view_saves_a_page_and_shows_itself_in_a_frame_of_its_own(demo, tmp_pa
     assert bundle["text/plain"].startswith("<headscope.View demo: 6 layers × 12 heads")
 
 
+def test_the_name_of_a_file_is_no_text(demo, tmp_path):
+    (tmp_path / "cat.story").write_text(CAT)
+    for name in ("cat.txt", str(tmp_path / "cat.story")):
+        for texts in ({"text": name}, {"text": CAT, "text_pair": name}):
+            with pytest.raises(InputError, match=r"which names a file; wanted a text"):
+                hs.view(demo, **texts)
+
+
 # --- comparisons ------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 Reading = Any  # a `claims.reading.Reading`
 Words = str | Callable[[Reading], str]
+NOT_RUN = "Not part of this run."
 Choice = Mapping[str, Any]
 
 
@@ -65,6 +66,7 @@ class LayerLines(PanelPlan):
     dashes  choice -> how its line is dashed, an index of `draw.style.DASHES`; lines are then named
             where they end, and not in a legend
     top     of the value axis; None: as high as the lines
+    room    of that height, where the axis is to be higher than the lines and their bands
     percent whether its numbers are shares
     """
 
@@ -74,6 +76,7 @@ class LayerLines(PanelPlan):
     names: Mapping[str, str] = field(default_factory=dict)
     dashes: Mapping[str, int] = field(default_factory=dict)
     top: float | None = 1.0
+    room: float = 0.0
     percent: bool = True
 
 
@@ -86,26 +89,32 @@ class DrawnPanel(PanelPlan):
 
 @dataclass(frozen=True, kw_only=True)
 class PicturePlan:
-    """A picture, and the section of the page that it stands in.
+    """A picture, and the section of the page that it stands in; or, without panels, a section.
 
-    name, title  of the figure; the section has the title, too
+    name, title  of the figure
     panels       each a `PanelPlan`; or Reading -> these, or Reading -> panels drawn already
     caption      how to read it
     text         of the section: what to look for; without one, another section shows the picture
     id           of the section; the question's name by default
+    heading      of the section; the title by default
+    chapter      of the section, as of `page.sections.SectionPlan`
     finding      what it shows, in a sentence; "" for nothing
     tables       names of functions (Reading -> table, or None)
+    absent       what stands in place of the section where the run has nothing for it
     columns      panels side by side
     """
 
-    name: str
     title: str
-    panels: Any
-    caption: Words
+    name: str = ""
+    panels: Any = ()
+    caption: Words = ""
     text: str = ""
     id: str = ""
+    heading: str = ""
+    chapter: str = ""
     finding: Words = ""
     tables: tuple[str, ...] = ()
+    absent: str = NOT_RUN
     columns: int = 2
 
 

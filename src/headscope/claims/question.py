@@ -87,7 +87,7 @@ class Question:
     places    tree -> [unit, axis] where heads lie on the map of heads
     tables    tree -> further tables by file name, beside the tidy one of its group; a table with
               a note is one in the layout of a paper
-    findings  tree -> sentences with numbers, for the head of a page
+    findings  sentences with numbers for the head of a page: templates, or Reading -> one or several
     pages     (tree, folder) -> pages written beside the report: their file names and titles
     card      what it adds to the card of a head, a `claims.card_part.CardPart`
     looks     (tree, stored inputs) -> [unit] in which input each head is opened, and at which token
@@ -186,7 +186,10 @@ def check_question(question: Question) -> None:
     if not question.name.isidentifier():
         raise InputError(f"{who}: a name is made of letters, digits and _")
     for figure in question.part("figures", ()):
-        if missing := [part for part in _FIGURE_PARTS if getattr(figure, part, None) in (None, "")]:
+        wanted = (
+            _FIGURE_PARTS if getattr(figure, "panels", None) != () else ("id", "title", "tables")
+        )
+        if missing := [part for part in wanted if not getattr(figure, part, None)]:
             name = getattr(figure, "name", figure)
             raise InputError(f"{who}: its figure {name!r} has no {' and no '.join(missing)}")
     terms, rules = question.part("terms", {}), rules_of(question)

@@ -14,7 +14,7 @@ import xarray as xr
 from headscope.claims.caption_words import INTERVALS, over, special
 from headscope.claims.claim import LEAST_EFFECT, Claim, effects
 from headscope.claims.plan import Choice, ClaimPlan, LabelRule
-from headscope.claims.question import Question
+from headscope.claims.question import Question, in_run
 from headscope.core.accumulators import Bools, finite_mean
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, documents, estimate, needed, surely
@@ -79,15 +79,21 @@ class Reading:
         return self.question.named_part(value) if named else value
 
     def words(self, words: Any, place: Place | None = None, **fields: Any) -> Any:
-        """A template with its fields filled in, at a head or of all; or what a function returns.
+        """What a template says, see `text`; or what a function of the reading returns."""
+        words = self.part(words)
+        return self.text(words, place, **fields) if isinstance(words, str) else words(self)
+
+    def text(self, template: str, place: Place | None = None, **fields: Any) -> str:
+        """A template with its fields filled in, at a head or of all.
 
         `{entropy.all:%}` is the number `entropy.all` as a share, at the head with its interval,
-        else as the mean of all heads; without a format it is written as a number, with a unit or
-        a format such as `.2f` it stands alone. `{over:entropy}` says on how much data a variable
-        rests, `{intervals}` of what intervals are, `{cls}` what the token is called.
+        else as the mean of all heads; a number of the whole run has its interval, too. Without a
+        format it is written as a number, with a unit or a format such as `.2f` it stands alone.
+        `{over:entropy}` says on how much data a variable rests, `{over}` the run, `{intervals}` of
+        what intervals are, `{cls}` what the token is called; other names are attributes of the
+        question's results.
         """
-        words = self.part(words)
-        return _Words(self, place, fields).format(words) if isinstance(words, str) else words(self)
+        return _Words(self, place, fields).format(template)
 
     def wanted(self, sure: Bools, kind: str, name: str) -> Bools:
         """[layer, head] of which heads a claim is made: where it is sure, or of those wanted."""
@@ -157,6 +163,8 @@ class _Words(string.Formatter):
             return self.run.special(name), name
         if name in ("over", "intervals"):
             return {"over": self.run, "intervals": INTERVALS}[name], name
+        if name in self.run.data.attrs and name not in self.run.data:
+            return self.run.data.attrs[name], name
         return self.run(name, **self.fields), name
 
     def format_field(self, value: Any, spec: str) -> str:
@@ -165,8 +173,8 @@ class _Words(string.Formatter):
             return value.over(spec)
         if not isinstance(value, Estimate):
             return str(format(value, spec))
-        if value.value.ndim and self.place:
-            parts: tuple[float, ...] = at(value, *self.place)
+        if self.place or not value.value.ndim:
+            parts: tuple[float, ...] = at(value, *(self.place or ())[: value.value.ndim])
         else:
             parts = (float(finite_mean(value.value.ravel())),)
         if spec in ("", "%"):
@@ -177,6 +185,17 @@ class _Words(string.Formatter):
 def read_by(question: Question, words: Any) -> Callable[[xr.DataTree], Any]:
     """Words of a question, or a function of its Reading, as a function of a run."""
     return lambda tree: Reading(tree, question).words(words)
+
+
+def run_findings(tree: xr.DataTree) -> list[str]:
+    """The sentences on what a run found, of all its questions, by their place."""
+    sentences = list[str]()
+    for question in in_run(tree):
+        run = Reading(tree, question)
+        for words in question.part("findings", ()):
+            said = run.words(words)
+            sentences += [said] if isinstance(said, str) else said
+    return [one for one in sentences if one]
 
 
 def claims_of(

@@ -46,8 +46,8 @@ def ablate_command(options: _AblateOptions) -> None:
 
 
 def _lines(run: Run) -> Iterator[str]:
+    from headscope.claims.reading import run_findings
     from headscope.experiments.ablation.ablate import note_of
-    from headscope.experiments.ablation.findings import ablation_findings
 
     ablation, n = run["ablation"], run["ablation"].sizes["example"]
     yield f"{size_of(run.manifest['model'])} on {n} examples of {ablation.attrs['task']}"
@@ -55,7 +55,7 @@ def _lines(run: Run) -> Iterator[str]:
         yield f"{cut} of {n} examples were cut"
     if note := note_of(run):
         yield note
-    yield from ablation_findings(run.tree)
+    yield from run_findings(run.tree)
 
 
 def _summary(run: Run) -> dict[str, Any]:

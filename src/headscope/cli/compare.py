@@ -120,16 +120,16 @@ def _asked(options: _CompareOptions) -> tuple[Corpus | None, TaskData | None]:
 
 
 def _summary(run: Run) -> dict[str, Any]:
-    from headscope.experiments.comparison.findings import findings
+    from headscope.claims.reading import run_findings
 
     kept = {key: run.manifest[key] for key in ("base", "analyses", "shards")}
-    return {"findings": findings(run.tree), **kept}
+    return {"findings": run_findings(run.tree), **kept}
 
 
 def _compared(run: Run, progress: ProgressBar, notes: list[str]) -> Iterator[str]:
+    from headscope.claims.reading import run_findings
     from headscope.core.results import counted
-    from headscope.experiments.comparison.findings import findings
-    from headscope.experiments.comparison.label_changes import control_words
+    from headscope.experiments.comparison.findings import control_words
 
     base, model, counts = (run.manifest[key] for key in ("base", "model", "counts"))
     yield (
@@ -138,5 +138,5 @@ def _compared(run: Run, progress: ProgressBar, notes: list[str]) -> Iterator[str
     )
     yield from reading_lines(counts, progress, notes)
     yield from filter(
-        None, (run.manifest.get("long"), control_words(run.tree), *findings(run.tree))
+        None, (run.manifest.get("long"), control_words(run.tree), *run_findings(run.tree))
     )

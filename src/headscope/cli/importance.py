@@ -106,8 +106,8 @@ def _check(options: _ImportanceOptions) -> None:
 def _lines(run: Run) -> Iterator[str]:
     import numpy as np
 
+    from headscope.claims.reading import run_findings
     from headscope.core.results import head_name
-    from headscope.experiments.importance.section import importance_findings
 
     counts = run.manifest["counts"]
     importance, gradients = run["importance"], run["gradients"]
@@ -123,7 +123,7 @@ def _lines(run: Run) -> Iterator[str]:
     ):
         if gradients.attrs.get(name):
             yield f"{gradients.attrs[name]} passages {words}"
-    yield from importance_findings(run.tree)
+    yield from run_findings(run.tree)
     values = importance["head_importance"].transpose("variant", "layer", "head").values
     for method, of_heads in zip(importance["variant"].values, values, strict=True):
         most = np.argsort(-of_heads.ravel(), kind="stable")[:NAMED]

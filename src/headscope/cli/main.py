@@ -18,7 +18,7 @@ from headscope.cli.terminal_output import complain, prepare
 from headscope.cli.typed_command import SuggestingGroup
 from headscope.core.head_names import counting_from
 from headscope.core.plug_ins import entries_of
-from headscope.errors import HeadscopeError, InputError, one_line
+from headscope.errors import HeadscopeError, InputError, memory_told, one_line
 
 GROUP = "headscope.commands"  # of entry points: ours, and those of other packages
 # What each of ours does, so that help imports nothing of it.
@@ -116,7 +116,8 @@ def main() -> None:
     sys.argv = [name, *(a for a in everywhere if a in words)]
     sys.argv += [a for a in words if a not in everywhere]
     try:
-        code = group(prog_name="headscope", standalone_mode=False)
+        with memory_told("ask for less at once, say --batch-tokens 1024, or free some"):
+            code = group(prog_name="headscope", standalone_mode=False)
     except click.ClickException as error:
         _show(error)
         sys.exit(error.exit_code)

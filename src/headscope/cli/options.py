@@ -68,7 +68,7 @@ class CorpusOptions(Options):
     column: str | None = option("The texts of --dataset ('text' by default), or of --text.")
     annotate: str | None = option(
         "Split --text and --segments into sentences, tag and parse them with spacy:MODEL or "
-        "stanza:LANG; kept beside the file.",
+        "stanza:LANG; kept in the user's cache.",
         metavar="PARSER",
     )
     documents: Literal["blank-line", "file", "heading"] = option(
@@ -81,6 +81,9 @@ class CorpusOptions(Options):
     )
     on_error: Literal["stop", "skip"] = option(
         "What to do with a malformed part; skip counts and names it.", "stop"
+    )
+    format: Literal["auto", "text"] = option(
+        "text: files of --text are plain text, whatever they look like.", "auto"
     )
 
     @property
@@ -190,7 +193,11 @@ def _corpora(options: CorpusOptions, limit: int | None) -> Iterator[Corpus]:
         documents = "blank_line" if options.documents == "blank-line" else options.documents
         yield plain(
             kinds.TextCorpus(
-                text, documents=documents, passages=options.passages, on_error=on_error
+                text,
+                documents=documents,
+                passages=options.passages,
+                on_error=on_error,
+                format=options.format,
             )
         )
     if options.treebank:

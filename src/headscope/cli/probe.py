@@ -46,25 +46,28 @@ def probe_command(options: _ProbeOptions) -> None:
 
 
 def _lines(run: Run) -> Iterator[str]:
-    from headscope.experiments.probes import findings
+    from headscope.claims.reading import Reading
+    from headscope.experiments.probes import PROBES, findings
 
-    probes, counts = run["probes"], run.manifest["counts"]
+    reading, counts = Reading(run.tree, PROBES), run.manifest["counts"]
     yield size_of(run.manifest["model"])
-    yield from findings.data_text(probes)
+    yield from findings.data_text(reading)
     if counts["windowed"]:
         yield f"{counts['windowed']} sentences were longer and read in windows"
     for reason, entry in counts["reasons"].items():
         yield f"{entry['total']} sentences were skipped: {reason}"
-    if lacking := str(probes.attrs["lacking"]).split():
+    if lacking := str(reading.data.attrs["lacking"]).split():
         yield f"not run, as they need --words: {', '.join(lacking)}"
-    yield from findings.probe_lines(probes)
-    yield from filter(None, (findings.structural_text(probes), findings.root_note(probes)))
-    if heads := findings.influential_heads(run.tree):
+    yield from findings.probe_lines(reading)
+    yield from filter(None, (findings.structural_text(reading), findings.root_note(reading)))
+    if heads := findings.influential_heads(reading):
         yield f"the probe on attention leans most on {heads}"
 
 
 def _summary(run: Run) -> dict[str, Any]:
+    from headscope.claims.reading import Reading
+    from headscope.experiments.probes import PROBES
     from headscope.experiments.probes.findings import scores
 
-    probes = run["probes"]
-    return {"not_run": str(probes.attrs["lacking"]).split(), **scores(probes)}
+    lacking = str(run["probes"].attrs["lacking"]).split()
+    return {"not_run": lacking, **scores(Reading(run.tree, PROBES))}

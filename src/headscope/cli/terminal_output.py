@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -121,13 +120,10 @@ def _annotate(part: AnnotatedCorpus, quiet: bool) -> str:
     with ProgressBar(quiet=quiet, unit="documents", title="annotate") as bar:
         kept = part.prepare(bar)
     by = f"annotated by {part.annotator.name} ({part.annotator.version})"
-    beside = part.source.parent if part.source is not None else Path()
     if kept is not None:
-        if part.source is None or kept.parent != beside:
-            complain(f"{beside} cannot be written: the annotation is kept in {kept}")
         return f"{by}, kept in {kept}"
     complain(
-        f"neither {beside} nor the cache folder can be written: the annotation is kept in memory, "
+        "the cache folder (XDG_CACHE_HOME) cannot be written: the annotation is kept in memory, "
         "and is made again in the next run"
     )
     return f"{by}, not kept"
@@ -142,12 +138,16 @@ def size_of(model: Mapping[str, Any]) -> str:
 def reading_lines(
     counts: Mapping[str, Any], bar: ProgressBar, notes: Sequence[str]
 ) -> Iterator[str]:
-    """What was resumed, cut into windows, and left out and why."""
+    """What was resumed, cut into windows, unknown, and left out and why."""
+    from headscope.corpus.contents import unknown_words
+
     yield from notes
     if bar.done_before:
         yield f"resumed: {bar.done_before} of {bar.total} shards were finished before"
     if counts["windowed"]:
         yield f"windowed: {counts['windowed']} passages were longer than an input"
+    if unknown := unknown_words(counts):
+        yield f"unknown: {unknown}"
     if lost := counts.get("without_token"):
         yield f"words: {lost} share a token with the word before them and are not told of"
     for reason, entry in counts["reasons"].items():

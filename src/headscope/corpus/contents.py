@@ -1,14 +1,15 @@
 """Count the inputs of a corpus that were read or skipped, and list its annotations."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from itertools import islice
 from typing import Any, Self
 
 from headscope.corpus.document import Document, Example, Passage
 from headscope.errors import InputError, did_you_mean
 
+FEW = 0.05  # of the tokens: so many unknown ones are no sign of a wrong text
 NAMED = 20  # ids kept for each reason; beyond that only the total grows
 
 
@@ -29,6 +30,8 @@ class EncodeCounts:
     tokens      tokens in them, special ones included
     skipped     passages left out, each under one of `reasons`
     windowed    passages longer than an input, read in consecutive windows
+    content     tokens that are no special ones
+    unknown     of these, tokens that the vocabulary has no name for: [UNK]
     without_token  annotated words that no token begins in: nothing is told of them
     """
 
@@ -38,6 +41,8 @@ class EncodeCounts:
     skipped: int = 0
     windowed: int = 0
     without_token: int = 0
+    content: int = 0
+    unknown: int = 0
     reasons: dict[str, Reason] = field(default_factory=dict)
 
     def skip(self, passage: str, *, reason: str) -> None:
@@ -50,7 +55,7 @@ class EncodeCounts:
 
     def add(self, other: Self) -> None:
         """Adds later counts to these."""
-        for total in ("documents", "examples", "tokens", "skipped", "windowed", "without_token"):
+        for total in (one.name for one in fields(self) if one.name != "reasons"):
             setattr(self, total, getattr(self, total) + getattr(other, total))
         for reason, more in other.reasons.items():
             entry = self.reasons.setdefault(reason, Reason())
@@ -60,6 +65,17 @@ class EncodeCounts:
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, texts and lists, for a manifest."""
         return asdict(self)
+
+
+def unknown_words(counts: Mapping[str, Any]) -> str:
+    """How many tokens the tokenizer does not know, of a manifest's counts; "" for few."""
+    unknown, content = counts.get("unknown"), counts.get("content")
+    if not (isinstance(unknown, int) and isinstance(content, int) and unknown > FEW * content):
+        return ""
+    return (
+        f"{unknown:,} of {content:,} tokens ({unknown / content:.0%}) are unknown to the "
+        "tokenizer; is this the language and the encoding that the model was trained on?"
+    )
 
 
 # Kinds of inputs, and what each is called. No mean mixes two of them.

@@ -133,6 +133,10 @@ class Encoder:
                 examples += [e for passage in group for e in self._alone(document, passage)]
         self.counts.examples += len(examples)
         self.counts.tokens += sum(map(len, examples))
+        for example in examples:
+            content = example.input_ids[~example.special]
+            self.counts.content += len(content)
+            self.counts.unknown += int((content == self.reader.tokenizer.unk_token_id).sum())
         if not examples:
             return []
         name = content_name(examples)

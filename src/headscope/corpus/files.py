@@ -19,6 +19,7 @@ from headscope.corpus.places import File, Files, found_files, opened, size_of
 from headscope.errors import CorpusError, InputError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LONGEST = 64 << 20  # bytes of a line: a compressed file may hold one without end
 LISTED, SHOWN = 1000, 20  # files of a corpus that its description names, and that are shown
 
 
@@ -56,11 +57,16 @@ def read_lines(file: File | FilePart) -> Iterator[FileLine]:
     with opened(part.path) as lines:
         if offset:
             lines.seek(offset)
-        for number, raw in enumerate(lines, start=1):
+        for number, raw in enumerate(iter(partial(lines.readline, LONGEST + 1), b""), start=1):
             if part.stop is not None and offset >= part.stop:
                 return
             body = raw if offset else raw.removeprefix(BYTE_ORDER_MARK)
             fault = None
+            if len(raw) > LONGEST:
+                raise CorpusError(
+                    f"{part}:{number} is a line of more than {LONGEST >> 20} MiB; wanted text in "
+                    "shorter lines"
+                )
             try:
                 text = body.decode("utf-8")
             except UnicodeDecodeError as error:

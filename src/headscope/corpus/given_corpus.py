@@ -118,6 +118,15 @@ def _is_file(item: object) -> bool:
     return isinstance(item, os.PathLike)
 
 
+def refuse_file_name(text: str) -> None:
+    """Raises InputError for the name of a file where a text is wanted."""
+    if os.path.isfile(text) or _named_like_a_file(text):
+        raise InputError(
+            f"found {text!r}, which names a file; wanted a text: what the file holds, say "
+            f'"$(cat {text})"'
+        )
+
+
 def _named_like_a_file(text: str) -> bool:
     return is_known(suffix_of(text)) and not any(map(str.isspace, text))
 

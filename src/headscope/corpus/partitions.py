@@ -15,6 +15,7 @@ from headscope.corpus.places import CODECS, File, opened
 # Bytes, ours: a million or two tokens of text. To reach the last shard of a partition all of it is
 # read, in a second; what a partition costs beside (ids, counts, a sample) is far less than a shard.
 PARTITION = 8 << 20
+PIECE = 1 << 20  # bytes of a line that are held at once
 Begins = Callable[[str], bool]
 
 
@@ -109,11 +110,12 @@ def _first(file: File, at: int, begins: Begins, before: int | None = None) -> in
     """The first position, from byte `at` on, at which a file may be divided."""
     with opened(file) as lines:
         lines.seek(at - 1)
-        place = at - 1 + len(lines.readline())  # `at` itself, where a line begins there
-        for raw in lines:
-            if before is not None and place >= before:
+        place, begun = at - 1, False  # `at` itself may be where a line begins
+        for raw in iter(partial(lines.readline, PIECE), b""):
+            if begun and before is not None and place >= before:
                 return None
-            if begins(raw.decode("utf-8", "surrogateescape")):
+            if begun and begins(raw.decode("utf-8", "surrogateescape")):
                 return place
             place += len(raw)
+            begun = raw.endswith(b"\n")
     return None

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any, ClassVar, Literal
 
 from headscope.corpus.document import Document, Passage
+from headscope.corpus.file_content import other_than_text
 from headscope.corpus.files import (
     FileCorpus,
     FileLine,
@@ -18,7 +19,6 @@ from headscope.corpus.files import (
 )
 from headscope.corpus.partitions import Begins, FilePart
 from headscope.corpus.places import File, Files
-from headscope.errors import CorpusError
 
 # A mark that ends sentences, quotes or brackets that close after it, white space, and more text.
 SENTENCE_END = re.compile(r"[.!?]['\"”’»)\]]*\s+(?=\S)")
@@ -34,6 +34,7 @@ class TextCorpus(FileCorpus):
     passages   `packed`: the sentences of a document share windows, as in Clark et al. (2019);
                `line`: every line is a model input of its own
     on_error   what to do with a line that is not valid UTF-8, see `FileCorpus`
+    format     `auto`: a file that is no plain text is malformed (`file_content`); `text`: all are
 
     Documents are held one at a time, so `file` needs memory for its longest file.
     """
@@ -42,6 +43,7 @@ class TextCorpus(FileCorpus):
     empty: ClassVar[str] = "holds only white space; wanted lines of text"
     documents: Literal["blank_line", "file", "heading"]
     passages: Literal["packed", "line"]
+    format: Literal["auto", "text"]
 
     def __init__(
         self,
@@ -50,20 +52,19 @@ class TextCorpus(FileCorpus):
         documents: Literal["blank_line", "file", "heading"] = "blank_line",
         passages: Literal["packed", "line"] = "packed",
         on_error: OnError = "stop",
+        format: Literal["auto", "text"] = "auto",
     ) -> None:
         check_choice("documents", documents, "blank_line", "file", "heading")
         check_choice("passages", passages, "packed", "line")
+        check_choice("format", format, "auto", "text")
         super().__init__(files, on_error=on_error)
-        if table := next((f for f in self.files if f.suffix.lower() == ".parquet"), None):
-            raise CorpusError(
-                f"{table} is a table; wanted plain text, or the name of the column with the texts: "
-                "--column, or headscope.ColumnCorpus"
-            )
+        object.__setattr__(self, "format", format)
         object.__setattr__(self, "documents", documents)
         object.__setattr__(self, "passages", passages)
 
     def _options(self) -> dict[str, Any]:
-        return {"documents": self.documents, "passages": self.passages}
+        overruled = {} if self.format == "auto" else {"format": self.format}
+        return {"documents": self.documents, "passages": self.passages, **overruled}
 
     @property
     def _named_by_place(self) -> bool:
@@ -79,7 +80,10 @@ class TextCorpus(FileCorpus):
         return is_blank
 
     def _documents(self, part: FilePart, label: str, names: UniqueNames) -> Iterator[Document]:
-        for name, lines in self._groups(part, label):
+        wrong = other_than_text(part.path) if self.format == "auto" else ""
+        if wrong and not part.start:
+            yield Document(label, (Passage(label, fault=f"{part.path} {wrong}"),))
+        for name, lines in self._groups(part, label) if not wrong else ():
             place = f"{label}:{lines[0].number}"
             passages = tuple(passage for line in lines for passage in self._line(part, label, line))
             yield Document(names.of(name, place=place), passages)

@@ -52,9 +52,10 @@ def grid_panel(title: str, values: Floats, **look: Any) -> Panel:
     return Panel(title, partial(draw_grid, values, **look), height=grid_height(values))
 
 
-def signed_panel(title: str, values: Floats, **look: Any) -> Panel:
+def signed_panel(title: str, values: Floats, *, height: float | None = None, **look: Any) -> Panel:
     """The grid of values [layer, head] below and above 0; `look` as of `signed_grid`."""
-    return Panel(title, partial(signed_grid, values=values, **look), height=grid_height(values))
+    draw = partial(signed_grid, values=values, **look)
+    return Panel(title, draw, height=height or grid_height(values))
 
 
 def caption(tree: xr.DataTree) -> str:
@@ -110,11 +111,21 @@ def paint_grid(axes: Axes, values: Floats, *, top: float, best: tuple[int, int] 
     axes.invert_yaxis()
 
 
-def signed_grid(axes: Axes, values: Floats, *, top: float, low_text: str, high_text: str) -> None:
+def signed_grid(
+    axes: Axes,
+    values: Floats,
+    *,
+    top: float,
+    text: str,
+    high_text: str | None = None,
+    signs: Floats | None = None,
+) -> None:
     """A heat map of values [layer, head], layers downwards, with its key below.
 
-    top                  the size of the last shade; larger ones get it too
-    low_text, high_text  the ends of the key, −top and top, as they are to be read
+    top        the size of the last shade; larger ones get it too
+    text       how that size is written at the ends of the key, with a minus at the lower one; "" no
+    high_text  how the upper end is written instead
+    signs      [layer, head] marks of `sign_marks`
     """
     layers, heads = values.shape
     shade = np.ceil(np.clip(np.abs(np.nan_to_num(values)) / top, 0, 1) * STEPS).astype(int)
@@ -134,7 +145,10 @@ def signed_grid(axes: Axes, values: Floats, *, top: float, low_text: str, high_t
         to_rgba(color(HUES[1 if level > 0 else -1]), abs(level) / STEPS)
         for level in (*range(-STEPS, 0), *range(1, STEPS + 1))
     ]
-    shade_key(axes, shades, (low_text, high_text), width=2 * KEY_SIZE[0])
+    ends = f"−{text}" if text else "", text if high_text is None else high_text
+    shade_key(axes, shades, ends, width=2 * KEY_SIZE[0])
+    if signs is not None:
+        sign_marks(axes, signs, values / top)
 
 
 def sign_marks(axes: Axes, signs: Floats, shares: Floats) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from headscope.claims.dictionary import name
 from headscope.claims.plan import DrawnPanel, Grid, LayerMarks, PanelPlan, PicturePlan
@@ -28,6 +29,7 @@ def pictures_of(question: Question) -> list[Picture]:
     return [
         _picture(one, question) if isinstance(one, PicturePlan) else one
         for one in question.part("figures", ())
+        if one.panels
     ]
 
 
@@ -81,8 +83,9 @@ def _marks(plan: LayerMarks, run: Reading, axes: Axes) -> None:
 
 
 def _lines(plan: Any, run: Reading, axes: Axes) -> None:
-    ends, entries = [], []
+    ends, entries, highest = [], [], 0.0
     for choice, parts in _series(plan, run):
+        highest = max(highest, float(np.nanmax(np.fmax(parts.high, parts.value))))
         layers = np.arange(len(parts.value), dtype=np.float64)
         if not plan.dashes:
             marks.band_line(axes, layers, parts, choice)
@@ -94,7 +97,10 @@ def _lines(plan: Any, run: Reading, axes: Axes) -> None:
         last = float(parts.value[np.isfinite(parts.value)][-1])
         ends.append(marks.LineEnd(last, plan.names.get(choice) or name(choice), choice, mark))
     marks.layer_axis(axes, run.data.sizes["layer"])
-    (marks.percent_axis if plan.percent else marks.value_axis)(axes, plan.label, top=plan.top)
+    top = plan.room * highest or 1.0 if plan.room else plan.top
+    (marks.percent_axis if plan.percent else marks.value_axis)(axes, plan.label, top=top)
+    if plan.room:
+        axes.yaxis.set_major_locator(MaxNLocator(5))
     if plan.dashes:
         marks.end_labels(axes, ends, top=plan.top)
     else:

@@ -7,9 +7,9 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.claims.plan import PicturePlan
+from headscope.claims.plan import NOT_RUN, PicturePlan
 from headscope.claims.question import Question, parts
-from headscope.claims.reading import read_by
+from headscope.claims.reading import read_by, run_findings
 from headscope.core.results import group, model_name, printable
 from headscope.draw.panel import PanelStore, Picture
 from headscope.page.svg import Styles, inline_panels
@@ -17,7 +17,6 @@ from headscope.page.tabulate import Table
 
 Manifest = Mapping[str, Any]
 FINDINGS, LANGUAGE = "findings", "language"  # chapters; other sections stand by themselves
-NOT_RUN = "Not part of this run."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,14 +64,14 @@ class OpeningPlan:
     id, chapter   of the chapter of findings: its place and its heading
     heading       tree -> the page's title in pieces, and which of them are names of models
     lede          tree -> sentences before the findings
-    findings      tree -> sentences with numbers
+    findings      tree -> sentences with numbers; those of all questions of the run by default
     tables        (tree, manifest) -> a table, or None
     nothing       what a head is called that is nothing that has a name
     atlas         whether the rest of the page is that of an atlas, whose absent sections are named
     """
 
     heading: Callable[[xr.DataTree], Sequence[tuple[str, bool]]]
-    findings: Callable[[xr.DataTree], list[str]]
+    findings: Callable[[xr.DataTree], list[str]] = run_findings
     id: str = "task"
     chapter: str = "What was found"
     lede: Callable[[xr.DataTree], str] = lambda tree: ""
@@ -155,14 +154,16 @@ def sections_of(question: Question) -> list[SectionPlan]:
     planned = [
         SectionPlan(
             id=one.id or question.name,
-            title=one.title,
+            title=one.heading or one.title,
             text=one.text,
-            pictures=(one.name,),
+            pictures=(one.name,) * bool(one.panels),
             tables=tuple(read_by(question, table) for table in one.tables),
+            chapter=one.chapter,
+            absent=one.absent,
             finding=read_by(question, one.finding) if one.finding else None,
         )
         for one in question.part("figures", ())
-        if isinstance(one, PicturePlan) and one.text
+        if isinstance(one, PicturePlan) and (one.text or not one.panels)
     ]
     plans = question.part("section", ())
     return [*planned, *(plans if isinstance(plans, Sequence) else (plans,))]

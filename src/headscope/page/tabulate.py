@@ -1,7 +1,7 @@
 """Tables of a page: columns, groups of rows, and cells with their intervals."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,21 @@ class Table:
     groups: list[Rows]
     caption: str = ""
     inline: bool = True
+
+
+def rows_table(
+    name: str,
+    columns: Iterable[object],
+    rows: Iterable[Iterable[object]],
+    caption: str = "",
+) -> Table | None:
+    """A table of one group of rows; None without any.
+
+    columns, rows  made already, or anything else by its text
+    """
+    cells = [[one if isinstance(one, Cell) else Cell(str(one)) for one in row] for row in rows]
+    heads = [one if isinstance(one, Column) else Column(str(one)) for one in columns]
+    return Table(name, heads, [Rows(cells)], caption) if cells else None
 
 
 def share(value: float, low: float = math.nan, high: float = math.nan) -> Cell:

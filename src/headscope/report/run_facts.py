@@ -14,7 +14,7 @@ from headscope.claims.length_bands import bands
 from headscope.core.intervals import FEWEST
 from headscope.core.results import printable, shape
 from headscope.core.wording import precision_in_words
-from headscope.corpus.contents import READINGS
+from headscope.corpus.contents import READINGS, unknown_words
 from headscope.page.shell import template
 from headscope.report import heads
 
@@ -49,6 +49,7 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
         Fact("Read beside", beside(tree, counts)),
         Fact("Lengths", _lengths(tree, counts)),
         Fact("Left out", _left_out(counts, attrs)),
+        Fact("Unknown", unknown_words(counts)),
         Fact("Long inputs", _text(manifest.get("long"))),
         Fact("Analyses", ", ".join(map(str, manifest.get("analyses") or tree.children))),
         Fact("Control", _control(tree)),

@@ -287,6 +287,12 @@ def merged(parts: Iterable[PlanPart]) -> Plan:
             f"nothing to show to the model: {whole.counts.documents} documents were read, none "
             f"gave an input ({whole.counts.skipped} passages skipped)"
         )
+    unknown, content = whole.counts.unknown, whole.counts.content
+    if unknown and unknown == content:
+        raise CorpusError(
+            f"the tokenizer knows nothing of this text: all {content:,} tokens are unknown to it; "
+            "wanted text in a language and an encoding that the model was trained on"
+        )
     digest = whole.digests[0]
     if len(whole.digests) > 1:
         digest = hashlib.sha256("\n".join(whole.digests).encode()).hexdigest()

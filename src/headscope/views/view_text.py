@@ -14,6 +14,7 @@ import numpy as np
 from headscope.core.accumulators import Float64
 from headscope.core.head_names import Head, head_named, in_both
 from headscope.core.results import layer_place, numbering_layers
+from headscope.corpus.given_corpus import refuse_file_name
 from headscope.errors import InputError
 from headscope.page.shell import write_page
 from headscope.run.store import Run, open_run
@@ -183,13 +184,15 @@ def view(
                   "max_flow"; several, or one text with commas
     head          opens with this head, named as in `detail`; None: with all heads. With another
                   model or text the page opens on the difference
-    raises        InputError for empty text, texts or models that do not fit, a head that is not
-                  there, a run of another model; what `load` and `open_run` raise
+    raises        InputError for empty text or the name of a file, texts or models that do not fit,
+                  a head that is not there, a run of another model; what `load` and `open_run` raise
     """
     from headscope.model.model import load
     from headscope.views.capture import capture_example
     from headscope.views.captured_example import beside_model, beside_text
 
+    for each in filter(None, (text, text_pair, versus_text)):
+        refuse_file_name(each)
     if versus_model is not None and versus_text is not None:
         raise InputError("found another model and another text; wanted one of the two")
     flows = flow.split(",") if isinstance(flow, str) and flow else flow

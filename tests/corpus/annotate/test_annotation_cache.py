@@ -29,7 +29,7 @@ from headscope.errors import InputError
 
 
 def cached(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.chain-en-*.conllu"))
+    return sorted(folder.glob("cache-home/headscope/annotations/*.chain-en-*.conllu"))
 
 
 def test_a_corpus_is_parsed_once_however_often_and_wherever_it_is_read(write):
@@ -189,7 +189,7 @@ def test_two_that_write_at_once_leave_one_whole_file(write, tmp_path):
         thread.join(60)
     assert found[0] == found[1] == list(AnnotatedCorpus(TextCorpus(path), Chain()))
     assert len(SEEN) == 4  # both parsed both, the third reader none
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["corpus.txt", cached(tmp_path)[0].name]
+    assert len(cached(tmp_path)) == 1
 
 
 def refusing(monkeypatch, *folders: Path) -> None:
@@ -204,22 +204,18 @@ def refusing(monkeypatch, *folders: Path) -> None:
     monkeypatch.setattr(os, "open", refuse)
 
 
-def test_beside_a_corpus_that_may_not_be_touched_the_users_cache_is_taken(
-    write, tmp_path, monkeypatch
-):
-    refusing(monkeypatch, tmp_path)
-    path = write("One.")
-    kept = AnnotatedCorpus(TextCorpus(path), Chain()).prepare()
-    assert kept.parent == tmp_path / "cache-home" / "headscope" / "annotations"
-    assert forms(AnnotatedCorpus(TextCorpus(path), Chain())) == [["One."]]
+def test_a_folder_of_texts_is_left_as_it_was_and_read_again(write, tmp_path):
+    place = write("One.", "texts/a.txt").parent
+    for _ in range(2):
+        assert forms(AnnotatedCorpus(TextCorpus(place), Chain())) == [["One."]]
     assert len(SEEN) == 1
-    assert not cached(tmp_path)
+    assert [file.name for file in place.iterdir()] == ["a.txt"]
 
 
 def test_where_nothing_can_be_written_the_annotation_is_held_in_memory(
     write, tmp_path, monkeypatch
 ):
-    refusing(monkeypatch, tmp_path, tmp_path / "cache-home" / "headscope" / "annotations")
+    refusing(monkeypatch, tmp_path / "cache-home" / "headscope" / "annotations")
     corpus = AnnotatedCorpus(TextCorpus(write("One.\n\nTwo.")), Chain())
     assert corpus.prepare() is None
     elsewhere = pickle.loads(pickle.dumps(corpus))
@@ -259,7 +255,7 @@ def test_a_parser_that_fails_leaves_nothing_behind(write, tmp_path):
 
     with pytest.raises(InputError, match="cannot"):
         list(AnnotatedCorpus(TextCorpus(write("One.\n\nTwo.")), Failing()))
-    assert [p.name for p in tmp_path.iterdir()] == ["corpus.txt"]
+    assert not [p for p in tmp_path.rglob("*") if p.is_file() and p.name != "corpus.txt"]
 
 
 def test_a_limit_spares_the_parser_the_rest(write, tmp_path):
@@ -293,7 +289,9 @@ def test_documents_with_and_without_text_keep_their_places(write):
 
 def test_a_name_as_long_as_names_may_be_leaves_room_for_the_parsers(write, tmp_path):
     path = write("One.", "é" * 120 + ".txt")
-    assert AnnotatedCorpus(TextCorpus(path), Chain(version="1" * 300)).prepare().parent == tmp_path
+    assert [AnnotatedCorpus(TextCorpus(path), Chain(version="1" * 300)).prepare()] == [
+        *tmp_path.glob("cache-home/headscope/annotations/*.conllu")
+    ]
 
 
 def test_progress_counts_documents(write):

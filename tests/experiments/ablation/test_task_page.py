@@ -11,7 +11,9 @@ import pytest
 from scipy.stats import binomtest
 
 from counting import counts_from_0
+from headscope.claims.reading import Reading, run_findings
 from headscope.core.head_names import counting_from
+from headscope.experiments.ablation import ABLATION
 from headscope.experiments.ablation.findings import (
     answers_finding,
     can_go_finding,
@@ -19,7 +21,6 @@ from headscope.experiments.ablation.findings import (
     most_moved,
     moves,
     smallest_told,
-    task_findings,
     verdict_finding,
 )
 from headscope.experiments.ablation.pruning import Pruning, prune_curves
@@ -98,14 +99,14 @@ def test_the_largest_rise_is_named_with_its_chance(ablated):
     for q, verdict in ((0.2, "not told from chance (q = 0.20)"), (0.01, "more than chance")):
         found["q"].values[:] = 0.01
         found["q"].values[0, 0] = q  # of the head without which it rises
-        (sentence,) = [s for s in task_findings(tree) if "falls most" in s]
+        (sentence,) = [s for s in run_findings(tree) if "falls most" in s]
         assert re.search(r"falls most without L1·H2 \(−4\.0 points", sentence)
         assert re.search(r"rises most without L1·H1 \(\+2\.0 points", sentence)
         assert verdict in sentence
     found["difference"].values[:] = [[-0.01] * 3, [-0.02] * 3]
-    assert any("no head’s absence raises it" in s for s in task_findings(tree))
+    assert any("no head’s absence raises it" in s for s in run_findings(tree))
     found["difference"].values[:] = 0
-    assert "No head changes accuracy." in task_findings(tree)
+    assert "No head changes accuracy." in run_findings(tree)
 
 
 def test_what_the_examples_cannot_tell_is_no_difference_and_what_they_could_is_said(ablated):
@@ -113,7 +114,7 @@ def test_what_the_examples_cannot_tell_is_no_difference_and_what_they_could_is_s
     found = tree["ablation"]
     found["difference"].values[:] = [[0.02, -0.04, 0.0], [0.01, -0.01, -0.02]]
     found["q"].values[:] = 0.2
-    said = task_findings(tree)
+    said = run_findings(tree)
     assert not any("falls most" in sentence for sentence in said)
     (sentence,) = [one for one in said if one.startswith("Without a single head")]
     assert "no difference that these 40 examples can tell" in sentence
@@ -125,11 +126,11 @@ def test_what_the_examples_cannot_tell_is_no_difference_and_what_they_could_is_s
     assert f"could tell is {100 * told / 40:.1f} points (corrected for 6 heads)" in sentence
     found["layer_verdict"].values[:] = "cannot tell"
     found["layer_difference"].values[:] = [0.0, -0.04]
-    (sentence,) = [one for one in task_findings(tree) if one.startswith("Of 2 layers")]
+    (sentence,) = [one for one in run_findings(tree) if one.startswith("Of 2 layers")]
     assert "no difference that these 40 examples can tell" in sentence
     assert "without layer 2 (−4.0 points" in sentence
     found["layer_verdict"].values[1] = "helpful"
-    assert not any("Of 2 layers" in one and "can tell" in one for one in task_findings(tree))
+    assert not any("Of 2 layers" in one and "can tell" in one for one in run_findings(tree))
     few = found.to_dataset().isel(example=slice(0, 5))
     assert np.isnan(smallest_told(few))
 
@@ -139,7 +140,7 @@ def test_answers_that_hang_on_most_heads_come_first_and_open(ablated, html):
     changed = (found["prediction"].values != found["baseline_prediction"].values).sum((0, 1))
     order = most_moved(found)
     assert changed[order].tolist() == sorted(changed[changed > 0].tolist(), reverse=True)
-    rows = answers_table(found).groups[0].rows
+    rows = answers_table(Reading(ablated.tree, ABLATION)).groups[0].rows
     assert rows[0][0].text == str(found["text"].values[order[0]])
     assert rows[0][3].text == str(changed[order[0]])
     assert found["text"].values.tolist() == [row.text_a for row in data(40).rows]

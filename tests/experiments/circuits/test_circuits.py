@@ -11,12 +11,12 @@ from experiments.circuits import made
 from experiments.circuits.decoders import decoder
 from headscope.claims.control import controls
 from headscope.claims.head_labels import head_labels
+from headscope.claims.reading import run_findings
 from headscope.claims.verdict import Outcome, Verdict
 from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits import head_scores, made_inputs
 from headscope.experiments.circuits.head_scores import PatternScores
 from headscope.experiments.circuits.retrieval import needles
-from headscope.experiments.circuits.section import circuit_findings
 from headscope.experiments.circuits.verdicts import verdicts
 from headscope.experiments.circuits.weight_maps import HeadMatrices, WeightMaps
 from headscope.model.language_model import LanguageModel
@@ -101,7 +101,7 @@ def test_a_head_that_writes_nothing_or_the_opposite_does_not_copy(writes, copies
 
 def test_the_head_whose_weights_count_on_is_the_successor(wired):
     np.testing.assert_allclose(wired["circuits"].successor, [[0, 1], [0, 0]])
-    assert "Successor: L1·H2 100 %" in " ".join(circuit_findings(wired.tree))
+    assert "Successor: L1·H2 100 %" in " ".join(run_findings(wired.tree))
 
 
 def test_the_keys_of_the_induction_head_read_the_head_of_the_previous_token(wired):
@@ -139,7 +139,7 @@ def test_a_softer_wiring_gets_its_labels(monkeypatch):
     assert "duplicate_token" in kinds[0, 1]
     assert kinds[1, 0] == {"induction", "copying", "retrieval"}
     assert not kinds[1, 1]
-    told = circuit_findings(run.tree)
+    told = run_findings(run.tree)
     assert any(one.startswith("Induction: L2·H1 ") for one in told)
     assert any(one.startswith("The keys of L2·H1 read most what L1·H1 writes") for one in told)
 
@@ -151,7 +151,7 @@ def test_a_random_model_has_no_label_and_no_kind_of_head_holds_of_it(random):
         assert not any(one.holds for one in every.values())
         assert every["previous_token"].fails  # attention is nearly even: far from a quarter
         assert {"retrieval", "writes_answer"} <= {kind for kind, one in every.items() if one.needs}
-        assert "Does not hold of any head: " in circuit_findings(run.tree)[0]
+        assert "Does not hold of any head: " in run_findings(run.tree)[0]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_verdict_is_that_of_the_intervals_of_a_head(random, low, high, beyond,
     assert found.outcome == wanted.outcome
     assert found.smallest == pytest.approx(wanted.smallest, nan_ok=True)
     shown = f"induction ({100 * wanted.smallest:.1f} points above its threshold would have shown)"
-    assert (shown in " ".join(circuit_findings(tree))) == (wanted.outcome is Outcome.CANNOT_TELL)
+    assert (shown in " ".join(run_findings(tree))) == (wanted.outcome is Outcome.CANNOT_TELL)
 
 
 def test_the_wired_heads_hold_and_what_was_not_measured_is_not_asked(wired):
@@ -373,7 +373,7 @@ def test_the_head_that_attends_to_each_token_of_a_needle_retrieves_it():
     assert float(found.recall.min()) > 0.8
     np.testing.assert_allclose(found.retrieval, [[0, 0], [1, 0]])
     np.testing.assert_allclose(found.retrieval_steps, [[0, 0], [1, 0]])
-    told = " ".join(circuit_findings(run.tree))
+    told = " ".join(run_findings(run.tree))
     assert "Left to itself it writes 10; by its steps most: L2·H1 1.00" in told
     np.testing.assert_allclose(found.qr_score[1], [1, 0], atol=1e-3)
     assert float(found.locos[1, 0]) > 10 * float(np.abs(found.locos.values[0]).max())
@@ -387,7 +387,7 @@ def test_a_model_that_answers_nothing_has_no_retrieval_heads():
     run = hs.circuits(small, [TEXT], **PLAIN, needles=10, haystack=20, steps=4)
     assert "retrieval" not in run["circuits"]
     assert float(run["circuits"].recall.max()) < 0.5
-    told = " ".join(circuit_findings(run.tree))
+    told = " ".join(run_findings(run.tree))
     assert "Of 10 needles in a haystack the model tells 0: too few to tell which heads" in told
     assert "Left to itself it writes 0: too few to count steps." in told
 

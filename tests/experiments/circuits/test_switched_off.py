@@ -9,10 +9,10 @@ from torch.nn import functional
 
 import headscope as hs
 from experiments.circuits import made
+from headscope.claims.reading import run_findings
 from headscope.core.accumulators import generator
 from headscope.errors import InputError
 from headscope.experiments.circuits import made_inputs, switched_off
-from headscope.experiments.circuits.section import circuit_findings
 from headscope.model.model import Shape
 
 QUICK = {"sequences": 10, "length": 8}
@@ -114,7 +114,7 @@ def run():
 
 
 def test_a_run_says_which_kinds_of_heads_copying_rests_on(run):
-    (told,) = [one for one in circuit_findings(run.tree) if one.startswith("Random tokens that")]
+    (told,) = [one for one in run_findings(run.tree) if one.startswith("Random tokens that")]
     assert "with the best head of a kind off than with a random one of the same layers" in told
     assert all(name in told for name in ("induction", "previous token, made inputs", "copying"))
     assert "duplicate" not in told
@@ -130,7 +130,7 @@ def test_the_best_heads_are_those_that_do_it_most_and_a_kind_that_fewer_do_is_le
 def test_a_run_says_nothing_where_heads_at_random_cost_as_much():
     run = hs.circuits(made.language_model(made.small()), **RUN, switch_off=1)
     assert "off_more" in run["circuits"]
-    assert not [one for one in circuit_findings(run.tree) if one.startswith("Random tokens that")]
+    assert not [one for one in run_findings(run.tree) if one.startswith("Random tokens that")]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ import xarray as xr
 import headscope as hs
 from experiments.circuits.decoders import english_decoder, saved_english
 from headscope.claims.head_labels import head_labels
+from headscope.claims.reading import Reading
 from headscope.errors import CorpusError, InputError
+from headscope.experiments.circuits import WRITES
 from headscope.experiments.circuits.written_answers import RULES, findings
 from recorded import claims
 
@@ -43,7 +45,7 @@ def test_the_report_shows_the_answers(run):
     assert b"<h1>Whether a head writes or carries the answer, these prompts cannot tell</h1>" in own
     assert run["prompts"].sizes["prompt"] == 4
     assert set(run["prompts"]["followed"].values.tolist()) <= set(range(8))
-    told = findings(run.tree)
+    told = findings(Reading(run.tree, WRITES))
     assert told[0].startswith("After 24 prompts (ioi) the answer lies ")
     assert any("rank heads alike by ρ = " in one for one in told)
 
@@ -78,7 +80,7 @@ def test_a_head_that_writes_the_answer_is_labelled_so_and_one_that_carries_it_so
         (0, 1): ["carries_answer"],
         (1, 2): ["writes_answer"],
     }
-    told = findings(tree)
+    told = findings(Reading(tree, WRITES))
     assert "Patching one head brings most of it: L1·H2 40 % [30, 50], L2·H3 30 % [20, 40]." in told
     assert "Most of it is written by: L2·H3 35 % [25, 45]." in told
 
@@ -88,7 +90,7 @@ def test_prompts_without_corrupted_ones_are_told_and_not_patched(tmp_path):
     mine.write_text("prompt\tanswer\twrong\nhot\tcold\tsmall\n", "utf-8")
     run = hs.circuits(saved_english(tmp_path / "model"), prompts=str(mine), **QUICK)
     assert "effect" not in run["writes"]
-    told = findings(run.tree)
+    told = findings(Reading(run.tree, WRITES))
     assert told[0].startswith("After 1 prompt (mine.tsv) the answer lies ")
     assert told[-1] == (
         "1 independent item: values without intervals; wanted 10 or more; prompts without "

@@ -12,11 +12,11 @@ import torch
 
 import headscope as hs
 from experiments.comparison.pairs_made import TEXTS, base, compared, corpus, perturbed
+from headscope.claims.reading import run_findings
 from headscope.core.intervals import DIFFERENCE, estimate
 from headscope.corpus import Document, Passage
 from headscope.errors import InputError, ModelError, RunStopped
 from headscope.experiments.comparison.compare import compare
-from headscope.experiments.comparison.findings import findings
 from headscope.experiments.comparison.paired_inputs import (
     TaskCorpus,
     check_comparable,
@@ -132,7 +132,7 @@ def test_layers_below_the_one_that_was_changed_stay_exactly_the_same(tmp_path: P
     cosine = run["similarity"]["cosine"].values
     assert (cosine[:2] == 1).all()
     assert (cosine[2] < 0.999).all()
-    assert findings(run.tree)[1].startswith("Attention changed most in layer 3 (")
+    assert run_findings(run.tree)[1].startswith("Attention changed most in layer 3 (")
 
 
 def test_before_and_after_are_what_an_atlas_of_each_model_says(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from matplotlib.colors import to_hex
 
 from draw.drawn import shades, steps_of, texts
 from experiments.comparison.pairs_made import compared
+from headscope.claims.reading import run_findings
 from headscope.draw.figures import draw, pictures
 from headscope.draw.style import LIGHT
-from headscope.experiments.comparison.findings import findings
 
 NAMES = ("similarity", "training", "change", "words_change")
 
@@ -84,11 +84,11 @@ def test_captions_say_how_much_was_read_and_no_number_is_missing(tree, name):
 def test_without_a_record_there_is_no_figure_of_the_training(tmp_path):
     tree = compared(tmp_path, record=False, limit=6).tree
     assert not pictures()["training"].available(tree)
-    assert not any("Gradients" in finding for finding in findings(tree))
+    assert not any("Gradients" in finding for finding in run_findings(tree))
 
 
 def test_the_findings_name_the_last_layers_and_the_kinds_of_words(tree):
-    most, depth, training, heads, words = findings(tree)
+    most, depth, training, heads, words = run_findings(tree)
     assert most.startswith(
         "L4·H1 changed most of 12 heads, 1 − cosine of its maps 0.05 [0.04, 0.06]"
     )
@@ -107,7 +107,7 @@ def test_a_difference_that_the_documents_cannot_tell_is_none_and_what_they_could
     for end, value in ends.items():
         tree["similarity"][f"last_minus_other{end}"].values[...] = value
         tree["change"][f"model_difference{end}"].values[...] = value
-    _, depth, *_, words = findings(tree)
+    _, depth, *_, words = run_findings(tree)
     assert depth.endswith(
         "difference 0.00010 [−0.00030, 0.00050], none that these 24 documents can tell; they could "
         "tell 0.00040."
@@ -116,4 +116,4 @@ def test_a_difference_that_the_documents_cannot_tell_is_none_and_what_they_could
     for end in ends:
         tree["change"][f"model_difference{end}"].values[...] += 0.01
         tree["similarity"][f"last_minus_other{end}"].values[...] += 0.01
-    assert not any("can tell" in sentence for sentence in findings(tree))
+    assert not any("can tell" in sentence for sentence in run_findings(tree))

@@ -10,10 +10,11 @@ import xarray as xr
 import headscope as hs
 from headscope.claims.control import BASE, CONTROL, base_run, controls
 from headscope.claims.head_labels import head_labels
+from headscope.claims.reading import Reading, run_findings
 from headscope.core.results import derived_once
+from headscope.experiments.comparison import SIMILARITY
 from headscope.experiments.comparison.compare import compare
-from headscope.experiments.comparison.findings import findings
-from headscope.experiments.comparison.label_changes import (
+from headscope.experiments.comparison.findings import (
     control_words,
     label_changes,
     labels_finding,
@@ -56,13 +57,13 @@ def labelled(tree):
 def test_of_two_random_networks_nothing_is_found(unknowing, held, monkeypatch):
     free, kept = read(unknowing, "none"), hs.open_run(held.path)
     assert labelled(free.tree) > 0.5 * 24  # by thresholds alone
-    assert findings(free.tree)
-    assert labels_finding(free.tree) == ""  # nothing was held against anything
+    assert run_findings(free.tree)
+    assert labels_finding(Reading(free.tree, SIMILARITY)) == ""  # nothing was held against anything
     for tree in (held.tree, kept.tree):
         with derived_once():
             assert labelled(tree) <= 0.05 * 24
             assert labelled(base_run(tree)) <= 0.05 * 24
-            assert findings(tree) == []
+            assert run_findings(tree) == []
             assert "Both look untrained" in control_words(tree)
     assert BASE not in list(kept)
     names = [network.attrs["model"] for network in controls(held.tree)]
@@ -119,7 +120,7 @@ def test_a_label_is_lost_or_gained_only_where_the_intervals_lie_apart():
 def test_a_lost_label_is_told_of_its_head():
     tree = pair((0.9, 0.85, 0.95), (0.2, 0.15, 0.25))
     assert remarks(tree) == [[], ["lost: next token 90 % [85, 95]"], [], [], [], []]
-    assert labels_finding(tree) == (
+    assert labels_finding(Reading(tree, SIMILARITY)) == (
         "Labels that heads surely lose: 1 (next token, 1 head); that they gain: 0."
     )
     assert control_words(tree).startswith(

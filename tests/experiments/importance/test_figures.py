@@ -8,11 +8,12 @@ from benchmarks.inputs import fixed
 from scipy.stats import norm
 
 from draw.drawn import texts
+from headscope.claims.reading import Reading, run_findings
 from headscope.draw.figures import draw, pictures
+from headscope.experiments.importance import GRADIENTS, IMPORTANCE
 from headscope.experiments.importance.section import (
     difference_finding,
     gradient_finding,
-    importance_findings,
     importance_table,
     named_units,
 )
@@ -39,9 +40,8 @@ def test_titles_tell_rho_and_names_count_from_one(found):
     for axes, method in zip(panels, METHODS, strict=True):
         rho = float(found["importance"]["rho"].sel({"variant": method, "effect": "loss"}))
         assert f"ρ = {rho:.2f}".replace("-", "−") in axes.get_title("left")
-        named = {
-            f"L{unit // 3 + 1}·H{unit % 3 + 1}" for unit in named_units(found["importance"], method)
-        }
+        units = named_units(Reading(found.tree, IMPORTANCE), method)
+        named = {f"L{unit // 3 + 1}·H{unit % 3 + 1}" for unit in units}
         assert set(texts(axes)) == named
 
 
@@ -60,7 +60,7 @@ def test_without_an_ablation_there_is_nothing_to_hold_importances_against(found)
     tree["importance"] = tree["importance"].to_dataset()[kept]
     assert not pictures()["importance_against_ablation"].available(tree)
     assert pictures()["importance"].available(tree)
-    assert not any("Rank correlation" in text for text in importance_findings(tree))
+    assert not any("Rank correlation" in text for text in run_findings(tree))
 
 
 def test_the_sentence_on_separators_has_the_runs_numbers(found):
@@ -68,7 +68,7 @@ def test_the_sentence_on_separators_has_the_runs_numbers(found):
     gradients = tree["gradients"]
     gradients["layer_magnitude"].values[:] = [[1, 0.04, 1, 0.02], [1, 0.002, 1, 0.01]]
     gradients["layer_attention"].values[:] = [[0, 0.1, 0, 0.9], [0, 0.7, 0, 0.3]]
-    assert gradient_finding(tree) == (
+    assert gradient_finding(Reading(tree, GRADIENTS)) == (
         "Per edge, |∂loss/∂α| to [SEP] is 0.04 in layer 1 and 0.0020 in layer 2, 2.00 and 0.20 "
         "times that to other tokens; it is least in layer 2. Attention to [SEP] is highest in "
         "layer 2 (70 %), where the gradient is 0.20 times that to other tokens."
@@ -84,7 +84,7 @@ def told_of(found, values, half):
         cells = importance[f"head_importance{end}"].sel(method).transpose("layer", "head")
         importance[f"head_importance{end}"].loc[method] = np.reshape(values, cells.shape) + by
     tree["importance"].dataset = importance
-    return difference_finding(tree)
+    return difference_finding(Reading(tree, IMPORTANCE))
 
 
 def test_the_most_important_head_is_told_from_others_only_beyond_both_intervals(found):
@@ -106,7 +106,8 @@ def test_small_importances_keep_their_digits_and_large_ones_no_more_than_they_ha
     importance = tree["importance"].to_dataset().copy(deep=True)
     for end, share in (("", 1), ("_ci_low", 0.9), ("_ci_high", 1.1)):
         importance[f"head_importance{end}"][...] = 0.000012345 * share
-    cells = importance_table(importance).groups[0].rows[0][1:2]
+    tree["importance"].dataset = importance
+    cells = importance_table(Reading(tree, IMPORTANCE)).groups[0].rows[0][1:2]
     assert {(cell.text, cell.small) for cell in cells} == {("0.000012", "[0.000011, 0.000014]")}
 
 

@@ -10,8 +10,10 @@ from torch.nn import functional
 
 from experiments.ablation.classifiers import batch, examples
 from experiments.importance.made import language_model
+from headscope.claims.reading import Reading
 from headscope.corpus import TextCorpus
 from headscope.errors import CorpusError, ModelError
+from headscope.experiments.importance import IMPORTANCE
 from headscope.experiments.importance.measuring import importance_to_text
 from headscope.experiments.importance.section import integral_note
 from headscope.experiments.importance.settings import QUICK, ImportanceSettings
@@ -147,9 +149,10 @@ def test_a_run_on_text_holds_gradients_without_a_task(language, text, tmp_path):
         TextCorpus([text]),
         execution=Execution(linears="stock"),
         settings=ImportanceSettings(methods=("attattr",), replicates=0, steps=2, limit=1),
-    )["importance"]
-    assert float(attattr["completeness_error"].max()) > 0.05  # a sharp random model, and few steps
-    assert "more than 2 steps are wanted" in integral_note(attattr)
+    )
+    errors = attattr["importance"]["completeness_error"]
+    assert float(errors.max()) > 0.05  # a sharp random model, and few steps
+    assert "more than 2 steps are wanted" in integral_note(Reading(attattr.tree, IMPORTANCE))
 
 
 def test_checkpoints_without_a_language_model_head_say_what_to_do(tmp_path):

@@ -61,10 +61,25 @@ def written(monkeypatch):
     return names
 
 
+def test_a_stopped_run_reads_only_what_it_has_not_written(model, desk, tmp_path, written):
+    """Pieces of one batch; stopped after three of them."""
+
+    def stop(done, total):
+        if len(written) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(RunStopped):
+        probed(model, desk, tmp_path / "run", progress=stop)
+    kept = {file.name for file in (tmp_path / "run" / "features").glob("*.bin")}
+    assert kept == set(written[:3])
+    probed(model, desk, tmp_path / "run")
+    assert len(written) == len(set(written))  # none was made twice
+
+
 def test_probes_of_several_processes_are_those_of_one(model, desk, tmp_path, written):
     """One was stopped while it read for the second network, one died with leases."""
     alone, folder, told = probed(model, desk, desk / "alone"), tmp_path / "run", []
-    assert not written
+    written.clear()
 
     def stop(done, total):
         told.append((done, total))

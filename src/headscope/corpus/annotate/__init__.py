@@ -1,4 +1,4 @@
-"""Cut, tag and parse plain text with spaCy or stanza, and keep the result beside the corpus."""
+"""Cut, tag and parse plain text with spaCy or stanza, and keep the result."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol

@@ -1,6 +1,6 @@
 """Add words, tags and dependency trees to plain text.
 
-corpus ─► pieces of running text ─► parser (once) ─► CoNLL-U beside the corpus ─► sentences
+corpus ─► pieces of running text ─► parser (once) ─► CoNLL-U in a cache ─► sentences
 
 There is one file for each corpus, parser and way of reading:
 
@@ -48,12 +48,12 @@ def cache_key(corpus: Mapping[str, Any], annotator: Annotator, limit: int | None
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def cache_places(source: Path, annotator: Annotator, key: str) -> list[Path]:
-    """Possible places of the annotation: beside the source, else in the user's cache folder."""
+def cache_place(source: Path, annotator: Annotator, key: str) -> Path:
+    """The place of the annotation, in the user's cache folder."""
     parser = re.sub(r"[^\w.]+", "-", f"{annotator.name}-{annotator.version}").strip("-")
     name = f"{source.name[:SOURCE]}.{parser[:PARSER]}.{key[:12]}.conllu"
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return [source.parent / name, Path(base) / "headscope" / "annotations" / name]
+    return Path(base) / "headscope" / "annotations" / name
 
 
 def is_intact(path: Path, key: str) -> bool:
@@ -131,11 +131,11 @@ class AnnotatedCorpus(Displayed):
     have words already (a treebank's, or a coreference document's), ready tokens, and text that
     holds no word stay as they are.
 
-    The parser runs once. Its answers are kept in a CoNLL-U file beside the corpus's first file
-    (or in the user's cache folder, where that cannot be written) and read from there in every
-    pass, by every process, and by later runs, as long as content, reading options, parser and its
-    version are the same. The annotation of a corpus in memory stays in memory; so does that of
-    several corpora in one: annotate each of them, then put them together.
+    The parser runs once. Its answers are kept in a CoNLL-U file in the user's cache folder
+    (`$XDG_CACHE_HOME`), and read from there in every pass, by every process and by later runs, as
+    long as content, reading options, parser and its version are the same. The annotation of a
+    corpus in memory stays in memory; so does that of several corpora in one: annotate each of
+    them, then put them together.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class AnnotatedCorpus(Displayed):
 
     @property
     def source(self) -> Path | None:
-        """The corpus's first file, beside which the annotation is kept; None if it has none."""
+        """The corpus's first file, whose name the annotation bears; None if it has none."""
         files = getattr(self.corpus, "files", ())
         return files[0] if files and all(isinstance(file, Path) for file in files) else None
 
@@ -192,7 +192,7 @@ class AnnotatedCorpus(Displayed):
         files = described(getattr(self.corpus, "files", ()))  # large ones have no sha256 of theirs
         description = self.corpus.describe() | {"files": files}
         keys = [cache_key(description, self.annotator, limit) for limit in limits]
-        return [(p, key) for key in keys for p in cache_places(self.source, self.annotator, key)]
+        return [(cache_place(self.source, self.annotator, key), key) for key in keys]
 
     def _find(self) -> Path | None:
         places = self._places(None, *([] if self.limit is None else [self.limit]))

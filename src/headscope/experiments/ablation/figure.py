@@ -13,12 +13,13 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from headscope.claims.reading import Reading
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, estimate, needed
+from headscope.core.results import Floats, estimate
 from headscope.core.wording import capital, fixed
 from headscope.draw import head_grid
 from headscope.draw.marks import faint_grid, layer_axis, share_tick
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.panel import Panel
 from headscope.draw.style import color
 from headscope.experiments.ablation import terms
 
@@ -32,8 +33,9 @@ LOOKS = {"greedy": ("blue", "o"), "alone": ("orange", "s")}  # line and marker o
 GIVEN = ("green", "^")
 
 
-def _panels(tree: xr.DataTree) -> list[Panel]:
-    ablation = needed(tree, "ablation")
+def panels(run: Reading) -> list[Panel]:
+    """Heads by the score, and layers."""
+    ablation = run.data
     word, unit = terms.metric_name(ablation), terms.score_unit(ablation)
     title, change = f"Change of {word}, by head", ablation["difference"].values
     return [
@@ -42,9 +44,9 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def _loss_panels(tree: xr.DataTree) -> list[Panel]:
+def loss_panels(run: Reading) -> list[Panel]:
     """The loss, finer than a score, as every example counts; up is better here too."""
-    ablation = needed(tree, "ablation")
+    ablation = run.data
     rise = ablation["loss_difference"]
     unit = "nats" if rise.attrs["units"] == "nats" else ""
     title = "Fall of the loss without a head"
@@ -54,8 +56,9 @@ def _loss_panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def _caption(tree: xr.DataTree) -> str:
-    ablation = needed(tree, "ablation")
+def caption(run: Reading) -> str:
+    """How to read the scores."""
+    ablation = run.data
     many, n = ablation["verdict"].size, ablation.sizes["example"]
     return (
         f"(a) Change of {terms.metric_name(ablation)} on {terms.task_name(ablation)} when a head "
@@ -68,8 +71,9 @@ def _caption(tree: xr.DataTree) -> str:
     )
 
 
-def _loss_caption(tree: xr.DataTree) -> str:
-    ablation = needed(tree, "ablation")
+def loss_caption(run: Reading) -> str:
+    """How to read the losses."""
+    ablation = run.data
     words, n = terms.verdict_text(ablation, "loss_verdict"), ablation.sizes["example"]
     kind = "cross-entropy" if ablation.attrs["classes"] else "squared error"
     return (
@@ -94,12 +98,15 @@ def _grid(title: str, values: Floats, verdicts: xr.DataArray, *, unit: str) -> P
     top = head_grid.signed_top(values)
     shown = f"{100 * top:.1f}" if unit == "points" else fixed(top, 2 if top >= 0.1 else 3)
 
-    def draw(axes: Axes) -> None:
-        text = f"{shown} {unit}".strip()
-        head_grid.signed_grid(axes, values, top=top, low_text=f"−{shown}", high_text=text)
-        head_grid.sign_marks(axes, signs, values / top)
-
-    return Panel(title, draw, height=0.3 + 0.8 * layers / heads)
+    return head_grid.signed_panel(
+        title,
+        values,
+        height=0.3 + 0.8 * layers / heads,
+        top=top,
+        text=shown,
+        high_text=f"{shown} {unit}".strip(),
+        signs=signs,
+    )
 
 
 def _layers(ablation: xr.Dataset, axes: Axes) -> None:
@@ -148,8 +155,9 @@ def _bars(axes: Axes, apart: Estimate, base: float) -> None:
     axes.axhline(base, color=color("ink"), lw=0.8, zorder=4)
 
 
-def _pruning_panels(tree: xr.DataTree) -> list[Panel]:
-    pruning = needed(tree, "pruning")
+def pruning_panels(run: Reading) -> list[Panel]:
+    """The curves, and when each head goes."""
+    pruning = run.data
     title = f"{capital(terms.metric_name(pruning))} against heads removed"
     turn = pruning["turn"].sel(order=terms.best_order(pruning))
     turns = turn.transpose("layer", "head").values + 1.0
@@ -159,8 +167,9 @@ def _pruning_panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def _pruning_caption(tree: xr.DataTree) -> str:
-    pruning = needed(tree, "pruning")
+def pruning_caption(run: Reading) -> str:
+    """How to read the curves."""
+    pruning = run.data
     chance, best = _random_scores(pruning), terms.best_order(pruning)
     allowance = float(pruning.attrs["allowance"])
     allowed = f"{100 * allowance:g} points" if terms.in_percent(pruning) else f"{allowance:g}"
@@ -231,11 +240,3 @@ def _curves(pruning: xr.Dataset, axes: Axes) -> None:
 def _random_scores(pruning: xr.Dataset) -> Floats:
     """[draw, point] scores of the random orders."""
     return np.asarray(pruning["score"].values[terms.by_chance(pruning)], np.float64)
-
-
-FIGURES = (
-    Picture("ablation", "Scores without heads", ("ablation",), _panels, _caption),
-    Picture("ablation_loss", "Losses without heads", ("ablation",), _loss_panels, _loss_caption),
-)
-PRUNING = Picture("pruning", "Scores as heads go", ("pruning",), _pruning_panels, _pruning_caption)
-PRUNING_FIGURES = (PRUNING,)

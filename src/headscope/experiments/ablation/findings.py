@@ -9,11 +9,11 @@ import math
 import numpy as np
 import xarray as xr
 
-from headscope.claims.question import in_run, parts
+from headscope.claims.reading import Reading
 from headscope.claims.verdict import SIGNIFICANT
 from headscope.core.head_names import renamed
 from headscope.core.intervals import Estimate, stretch
-from headscope.core.results import Floats, at, estimate, head_name, layer_name, needed, printable
+from headscope.core.results import Floats, at, estimate, head_name, layer_name, printable
 from headscope.core.wording import capital, fixed, with_ends
 from headscope.experiments.ablation import terms
 from headscope.experiments.ablation.effects import MARGIN
@@ -21,9 +21,8 @@ from headscope.experiments.ablation.effects import MARGIN
 NAMED = 3  # heads that a sentence names
 
 
-def ablation_findings(tree: xr.DataTree) -> list[str]:
+def ablation_findings(run: Reading) -> list[str]:
     """Sentences on the effect of switching heads off."""
-    ablation = needed(tree, "ablation")
     parts = (
         whole_finding,
         verdict_finding,
@@ -33,18 +32,12 @@ def ablation_findings(tree: xr.DataTree) -> list[str]:
         answers_finding,
         groups_finding,
     )
-    return [sentence for part in parts if (sentence := part(ablation))]
+    return [part(run.data) for part in parts]
 
 
-def pruning_findings(tree: xr.DataTree) -> list[str]:
+def pruning_findings(run: Reading) -> list[str]:
     """Sentences on the effect of removing heads."""
-    pruning = needed(tree, "pruning")
-    return [can_go_finding(pruning), half_finding(pruning)]
-
-
-def task_findings(tree: xr.DataTree) -> list[str]:
-    """All sentences on a task that the results of a run allow, ordered by question."""
-    return [sentence for part in parts("findings", in_run(tree)) for sentence in part(tree)]
+    return [can_go_finding(run.data), half_finding(run.data)]
 
 
 # --- heads switched off ---------------------------------------------------------------------

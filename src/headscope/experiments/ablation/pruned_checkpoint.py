@@ -189,9 +189,8 @@ def write_pruned(model: Model, run: Run, order: str, heads: Sequence[Head], fold
     returns  the folder
     raises   HeadscopeError if it cannot be written
     """
-    from headscope.draw.panel import compose
+    from headscope.draw.figures import draw
     from headscope.draw.saving import save_picture
-    from headscope.experiments.ablation.figure import PRUNING
 
     shape, note = model.shape, note_of(run, order, heads)
     gone = frozenset(heads)
@@ -204,7 +203,7 @@ def write_pruned(model: Model, run: Run, order: str, heads: Sequence[Head], fold
         note["sha256"] = weights_sha256(str(draft), model.network)
         (draft / NOTE).write_text(json.dumps(note, indent=2) + "\n", "utf-8")
         with naming_layers(run.tree):
-            figure = compose(PRUNING.panels(run.tree), columns=PRUNING.columns)
+            figure = draw(run.tree, "pruning")
             for kind in ("svg", "png"):
                 save_picture(figure, draft / f"pruned.{kind}")
 

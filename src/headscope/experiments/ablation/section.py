@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.claims.reading import Reading
 from headscope.core.head_names import renamed
 from headscope.core.results import (
     at,
@@ -20,10 +21,10 @@ from headscope.core.results import (
 )
 from headscope.core.wording import capital
 from headscope.experiments.ablation import terms
-from headscope.experiments.ablation.findings import most_frequent, most_moved, moves, task_findings
+from headscope.experiments.ablation.findings import most_frequent, most_moved, moves
 from headscope.experiments.ablation.terms import in_percent, metric_name, points_text, score_unit
-from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
-from headscope.page.tabulate import Cell, Column, Rows, Table, measured, points, share
+from headscope.page.sections import OpeningPlan
+from headscope.page.tabulate import Cell, Column, Table, measured, points, rows_table, share
 from headscope.page.tabulate import probability as p_cell
 
 LISTED = 12  # heads, groups and examples in a table; all are in the folder `tables`
@@ -45,15 +46,15 @@ def scores_table(tree: xr.DataTree, manifest: Mapping[str, Any]) -> Table | None
     history, ablation = manifest.get("history"), group(tree, "ablation")
     if not isinstance(history, Mapping):
         return None
-    rows = []
+    rows: list[list[object]] = []
     if ablation is not None and (frequent := most_frequent(ablation)) is not None:
-        rows.append([Cell(f"always “{frequent[0]}”"), Cell(frequent[1].removesuffix(" %"))])
+        rows.append([f"always “{frequent[0]}”", frequent[1].removesuffix(" %")])
     base, begun = title_name(printable(history["base"])), BEGUN.get(str(history["start"]), "")
     kind = xr.Dataset(attrs={"metric": history["metric"]})
     for words, when in ((f"{base} {begun}".strip(), "before"), ("after training", "after")):
         number = [history[when][key] for key in ("value", "ci_low", "ci_high")]
         write = share if in_percent(kind) else measured
-        rows.append([Cell(words), write(*(math.nan if x is None else float(x) for x in number))])
+        rows.append([words, write(*(math.nan if x is None else float(x) for x in number))])
     settings = ", ".join(f"{printable(k)} {printable(v)}" for k, v in history["settings"].items())
     caption = (
         f"Scores on {int(history['scored']):,} dev examples when the checkpoint was made "
@@ -61,38 +62,41 @@ def scores_table(tree: xr.DataTree, manifest: Mapping[str, Any]) -> Table | None
         "Columns of Kovaleva et al. (2019), Table 1; that of random weights is a training of its "
         "own (finetune --from-scratch)."
     ).replace("`", "")
-    columns = [Column("Model"), Column(capital(metric_name(kind)), "%" if in_percent(kind) else "")]
-    return Table("Scores before and after training", columns, [Rows(rows)], caption)
+    columns = ["Model", Column(capital(metric_name(kind)), "%" if in_percent(kind) else "")]
+    return rows_table("Scores before and after training", columns, rows, caption)
 
 
-def heads_table(ablation: xr.Dataset) -> Table:
+def heads_table(run: Reading) -> Table | None:
     """The heads with the largest effect on the loss."""
+    ablation = run.data
     heads, most = ablation.sizes["head"], _largest(ablation["loss_difference"])
     rows = [_row(ablation, head_name(unit, heads), "", unit) for unit in most]
     caption = (
         f"The {len(rows)} heads whose absence changes the loss most. {_effects_caption(ablation)} "
         "All heads: table of heads, and tables/ablation_effects."
     )
-    return Table("Heads", _columns(ablation), [Rows(rows)], caption)
+    return rows_table("Heads", _columns(ablation), rows, caption)
 
 
-def layers_table(ablation: xr.Dataset) -> Table:
+def layers_table(run: Reading) -> Table | None:
     """Every layer."""
+    ablation = run.data
     layers = range(ablation.sizes["layer"])
     rows = [_row(ablation, f"layer {layer_name(layer)}", "layer_", layer) for layer in layers]
     caption = f"Each layer without all its heads. {_effects_caption(ablation)}"
-    return Table("Layers", _columns(ablation), [Rows(rows)], caption)
+    return rows_table("Layers", _columns(ablation), rows, caption)
 
 
-def groups_table(ablation: xr.Dataset) -> Table | None:
+def groups_table(run: Reading) -> Table | None:
     """The groups of heads switched off together, those with most interaction first."""
+    ablation = run.data
     if "group_interaction" not in ablation:
         return None
     beyond = ablation["group_interaction"]
     rows = [
         [
             *_row(ablation, renamed(printable(beyond["group"].values[place])), "group_", place)[:3],
-            Cell(points_text(ablation, float(beyond[place]), signed=True).removesuffix(" points")),
+            points_text(ablation, float(beyond[place]), signed=True).removesuffix(" points"),
         ]
         for place in _largest(beyond)
     ]
@@ -101,62 +105,54 @@ def groups_table(ablation: xr.Dataset) -> Table | None:
         "Heads off together; the last column is the change less the sum of what each head changes "
         "alone. Below 0 they stand in for each other."
     )
-    return Table("Groups of heads", [*_columns(ablation)[:3], last], [Rows(rows)], caption)
+    return rows_table("Groups of heads", [*_columns(ablation)[:3], last], rows, caption)
 
 
-def answers_table(ablation: xr.Dataset) -> Table | None:
+def answers_table(run: Reading) -> Table | None:
     """The examples whose answers most heads change."""
-    places = most_moved(ablation)[:LISTED]
-    if not places:
-        return None
+    ablation = run.data
     classes, size = terms.class_names(ablation), moves(ablation)
     texts = ablation["text" if "text" in ablation.coords else "example"].values
 
-    def told(number: float) -> Cell:
-        return Cell(printable(classes[int(number)])) if classes else measured(number)
+    def answer(number: float) -> Cell | str:
+        return printable(classes[int(number)]) if classes else measured(number)
 
     rows = [
         [
-            Cell(printable(texts[place])),
-            told(ablation["label"].values[place]),
-            told(ablation["baseline_prediction"].values[place]),
-            Cell(str(int(size[place]))) if classes else measured(float(size[place])),
-            Cell(_who(ablation, place)),
+            printable(texts[place]),
+            answer(ablation["label"].values[place]),
+            answer(ablation["baseline_prediction"].values[place]),
+            int(size[place]) if classes else measured(float(size[place])),
+            _who(ablation, place),
         ]
-        for place in places
+        for place in most_moved(ablation)[:LISTED]
     ]
-    columns = [
-        Column("Example"),
-        Column("Right"),
-        Column("Whole model"),
-        Column("Heads change it" if classes else "Mean move"),
-        Column("Most by"),
-    ]
+    change = "Heads change it" if classes else "Mean move"
+    columns = ["Example", "Right", "Whole model", change, "Most by"]
     which = "hang on most heads" if classes else "a head moves farthest, mean over heads"
     caption = (
         f"The answers that {which}. The first open under Heads at work; all changes: "
         "tables/ablation_flips."
     )
-    return Table("Answers that change", columns, [Rows(rows)], caption)
+    return rows_table("Answers that change", columns, rows, caption)
 
 
-def orders_table(pruning: xr.Dataset) -> Table:
+def orders_table(run: Reading) -> Table | None:
     """How many heads each order can remove, and the cost on held-out examples."""
-    random = terms.by_chance(pruning)
-    rows = []
-    for place in (*np.flatnonzero(~random), *np.flatnonzero(random)):
-        row = pruning.isel(order=place)
-        rows.append(
-            [
-                Cell(capital(terms.order_name(str(row["order"].values)))),
-                Cell(str(int(row["can_go"]))),
-                Cell(str(int(row["can_go_half"]))),
-                _change(pruning, *at(estimate(row, "held_out"))),
-            ]
-        )
+    pruning = run.data
+    rows = [
+        [
+            capital(terms.order_name(str(row["order"].values))),
+            int(row["can_go"]),
+            int(row["can_go_half"]),
+            _change(pruning, *at(estimate(row, "held_out"))),
+        ]
+        for place in np.argsort(terms.by_chance(pruning), kind="stable")
+        for row in (pruning.isel(order=place),)
+    ]
     allowed = points_text(pruning, float(pruning.attrs["allowance"]))
     columns = [
-        Column("Order"),
+        "Order",
         Column("Can go", "heads", "can_go"),
         Column("By one half", "heads"),
         Column("Cost on the other", score_unit(pruning)),
@@ -167,50 +163,10 @@ def orders_table(pruning: xr.Dataset) -> Table:
         "examples that it is scored on flatters it: so it is also chosen by one half of them and "
         "scored on the other. 95 % intervals, paired over examples."
     )
-    return Table("Heads that can go", columns, [Rows(rows)], caption)
+    return rows_table("Heads that can go", columns, rows, caption)
 
 
-OPENING = OpeningPlan(
-    heading=heading, findings=task_findings, tables=(scores_table,), nothing="cannot tell"
-)
-ABLATION_SECTIONS = (
-    SectionPlan(
-        id="heads-off",
-        title="Which heads does the task need?",
-        chapter=FINDINGS,
-        text="A head is switched off in place, all others stay. If the score falls the head was of "
-        "use; if it rises the head was in the way. Marks stand where that is more than chance.",
-        pictures=("ablation",),
-        tables=tuple(of_group("ablation", t) for t in (heads_table, layers_table, groups_table)),
-    ),
-    SectionPlan(
-        id="losses-off",
-        title="What does the loss say?",
-        chapter=FINDINGS,
-        text="A score moves only where an answer flips. The loss moves with the certainty of every "
-        "answer, so it tells small effects from none.",
-        pictures=("ablation_loss",),
-    ),
-    SectionPlan(
-        id="answers",
-        title="Which answers hang on single heads?",
-        chapter=FINDINGS,
-        text="Where an answer changes with many heads off it stood on the edge; where with one "
-        "alone, that head may have seen what it turns on.",
-        tables=(of_group("ablation", answers_table),),
-    ),
-)
-PRUNING_SECTIONS = (
-    SectionPlan(
-        id="pruning",
-        title="How many heads can go?",
-        chapter=FINDINGS,
-        text="Heads are removed one after another. A curve that stays up says that the task does "
-        "not need what is gone; an order is worth something as far as it lies above random ones.",
-        pictures=("pruning",),
-        tables=(of_group("pruning", orders_table),),
-    ),
-)
+OPENING = OpeningPlan(heading=heading, tables=(scores_table,), nothing="cannot tell")
 
 
 def _largest(values: xr.DataArray) -> list[int]:
@@ -218,11 +174,11 @@ def _largest(values: xr.DataArray) -> list[int]:
     return [int(place) for place in np.argsort(-size, kind="stable")[:LISTED]]
 
 
-def _columns(ablation: xr.Dataset) -> list[Column]:
+def _columns(ablation: xr.Dataset) -> list[object]:
     loss = "nats" if str(ablation["loss_difference"].attrs.get("units")) == "nats" else ""
     flips = [Column("Lost", term="lost"), Column("Gained", term="gained")]
     return [
-        Column("Without"),
+        "Without",
         Column(capital(metric_name(ablation)), score_unit(ablation)),
         Column("q", term="q"),
         *(flips if "lost" in ablation else []),
@@ -231,13 +187,13 @@ def _columns(ablation: xr.Dataset) -> list[Column]:
     ]
 
 
-def _row(ablation: xr.Dataset, name: str, start: str, place: int) -> list[Cell]:
+def _row(ablation: xr.Dataset, name: str, start: str, place: int) -> list[object]:
     def one(name: str) -> tuple[float, float, float]:
         return at(estimate(ablation, f"{start}{name}").map(np.ravel), place)
 
-    flips = [Cell(str(int(one(n)[0]))) for n in ("lost", "gained") if f"{start}{n}" in ablation]
+    flips = [int(one(n)[0]) for n in ("lost", "gained") if f"{start}{n}" in ablation]
     return [
-        Cell(name),
+        name,
         _change(ablation, *one("difference")),
         p_cell(one("q")[0]),
         *flips,

@@ -1,5 +1,6 @@
 """Word alignment by cross-attention: which word translates which (Kobayashi et al. 2020, §5)."""
 
+from headscope.claims.plan import PicturePlan
 from headscope.claims.question import Question
 from headscope.claims.terms import KOBAYASHI20, Term
 
@@ -34,9 +35,26 @@ ALIGNMENT = Question(
     package=__name__,
     name="alignment",
     place=350,
-    figures="section:FIGURES",
-    section="section:SECTIONS",
+    figures=(
+        PicturePlan(
+            name="alignment",
+            title="Which words does it align?",
+            panels="section:panels",
+            caption="Alignment error rate (0 % is perfect) of cross-attention. (a, b) Of each "
+            "layer: links by the mean weight of its heads, and by the norm of the sum of their "
+            "weighted vectors. (c, d) Of each head by norms, against its mean norm ‖αf(x)‖, and "
+            "Spearman’s ρ. Bands, whiskers and brackets: 95 % intervals over sentence pairs; "
+            "{over}. After Kobayashi et al. (2020), Table 3.",
+            id="part-alignment",
+            heading="Which layers and heads align words?",
+            chapter="findings",
+            text="A word of the translation is linked to the source word that gets most of a "
+            "head’s, or a layer’s, cross-attention: by weights, or by the norms of the weighted "
+            "vectors. Links to the closing sign are left out.",
+            tables=("section:rates_table",),
+        ),
+    ),
     opening="section:OPENING",
     terms=TERMS,
-    findings="section:findings",
+    findings=("section:findings",),
 )

@@ -2,18 +2,18 @@
 
 from functools import partial
 
-import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.claims.caption_words import over, with_interval
+from headscope.claims.caption_words import with_interval
+from headscope.claims.reading import Reading
 from headscope.core.head_names import first
-from headscope.core.results import at, estimate, needed
+from headscope.core.results import at
 from headscope.core.wording import percent
 from headscope.draw.marks import layer_bands, percent_axis
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.panel import Panel
 from headscope.draw.style import color, marker
-from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
-from headscope.page.tabulate import Cell, Column, Rows, Table, share
+from headscope.page.sections import OpeningPlan, heading_of
+from headscope.page.tabulate import Cell, Column, Table, rows_table, share
 
 WORDS = {"AWO": "the word that is generated", "AWI": "the word that is read"}
 SHORT = {"AWO": "the word generated (AWO)", "AWI": "the word read (AWI)"}
@@ -21,15 +21,14 @@ BY = {"weight": "weights", "norm": "norms"}
 LOOK = {"weight": "mean", "norm": "strongest"}  # whose colours and marks they get
 
 
-def findings(tree: xr.DataTree) -> list[str]:
+def findings(run: Reading) -> list[str]:
     """Of each setting: the best layer by weights and by norms."""
-    alignment = needed(tree, "alignment")
     lines = []
     for setting, words in WORDS.items():
         rates = []
         for measure, name in BY.items():
-            rate = estimate(alignment, "best_aer", setting=setting, measure=measure)
-            layer = _best_layer(alignment, setting, measure)
+            rate = run("best_aer", setting=setting, measure=measure)
+            layer = _best_layer(run, setting, measure)
             rates.append(f"{percent(*at(rate))} by {name} (layer {layer})")
         lines.append(
             f"Linked to {words} ({setting}), the best layer has an alignment error rate of "
@@ -38,13 +37,15 @@ def findings(tree: xr.DataTree) -> list[str]:
     return lines
 
 
-def _best_layer(alignment: xr.Dataset, setting: str, measure: str) -> int:
-    return int(alignment["best_layer"].sel(setting=setting, measure=measure)) + first()
+def _best_layer(run: Reading, setting: str, measure: str) -> int:
+    return int(run("best_layer", setting=setting, measure=measure).value) + first()
 
 
-def _table(alignment: xr.Dataset) -> Table:
+def rates_table(run: Reading) -> Table | None:
+    """The error rates of each setting, by weights and by norms."""
+
     def cell(variable: str, **choice: str) -> Cell:
-        return share(*at(estimate(alignment, variable, **choice)))
+        return share(*at(run(variable, **choice)))
 
     rows = []
     for setting in WORDS:
@@ -55,21 +56,21 @@ def _table(alignment: xr.Dataset) -> Table:
             ]
             rows.append(
                 [
-                    Cell(setting),
-                    Cell(name),
+                    setting,
+                    name,
                     cell("mean_layer_aer", **of),
                     cell("best_aer", **of),
-                    Cell(str(_best_layer(alignment, setting, measure))),
+                    _best_layer(run, setting, measure),
                     cell("held_out", **of),
-                    *(highest if measure == "norm" else [Cell("")] * 2),
+                    *(highest if measure == "norm" else [""] * 2),
                 ]
             )
     columns = [
-        Column("Setting"),
-        Column("By"),
+        "Setting",
+        "By",
         Column("Mean of layers", "%", "aer"),
         Column("Best layer", "%"),
-        Column("Layer"),
+        "Layer",
         Column("Held out", "%", "held_out"),
         Column("Layer of highest norm", "%", "mean_norm"),
         Column("Head of highest norm", "%"),
@@ -79,67 +80,39 @@ def _table(alignment: xr.Dataset) -> Table:
         "over sentence pairs. Held out: a layer chosen on one half of the pairs, scored on the "
         "other, both ways. Every layer and head: tables/alignment."
     )
-    return Table("Error rates of word alignment", columns, [Rows(rows)], caption)
+    return rows_table("Error rates of word alignment", columns, rows, caption)
 
 
-OPENING = OpeningPlan(
-    heading=heading_of("How well cross-attention aligns words in "), findings=findings
-)
-SECTIONS = (
-    SectionPlan(
-        id="part-alignment",
-        title="Which layers and heads align words?",
-        chapter=FINDINGS,
-        text="A word of the translation is linked to the source word that gets most of a head’s, "
-        "or a layer’s, cross-attention: by weights, or by the norms of the weighted vectors. "
-        "Links to the closing sign are left out.",
-        pictures=("alignment",),
-        tables=(of_group("alignment", _table),),
-    ),
-)
-
+OPENING = OpeningPlan(heading=heading_of("How well cross-attention aligns words in "))
 
 # --- the figure -------------------------------------------------------------------------------
 
 
-def _panels(tree: xr.DataTree) -> list[Panel]:
-    alignment = needed(tree, "alignment")
+def panels(run: Reading) -> list[Panel]:
+    """Layers, then heads, of each setting."""
     return [
-        Panel(f"{of}: {text}", partial(draw, alignment, setting))
+        Panel(f"{of}: {text}", partial(draw, run, setting))
         for of, draw in {"Layers": _layers, "Heads": _heads}.items()
         for setting, text in SHORT.items()
     ]
 
 
-def _caption(tree: xr.DataTree) -> str:
-    return (
-        "Alignment error rate (0 % is perfect) of cross-attention. (a, b) Of each layer: links by "
-        "the mean weight of its heads, and by the norm of the sum of their weighted vectors. "
-        "(c, d) Of each head by norms, against its mean norm ‖αf(x)‖, and Spearman’s ρ. Bands, "
-        "whiskers and brackets: 95 % intervals over sentence pairs; "
-        f"{over(tree)}. After Kobayashi et al. (2020), Table 3."
-    )
-
-
-def _layers(alignment: xr.Dataset, setting: str, axes: Axes) -> None:
+def _layers(run: Reading, setting: str, axes: Axes) -> None:
     lines = [
-        (estimate(alignment, "layer_aer", setting=setting, measure=measure), word, BY[measure])
+        (run("layer_aer", setting=setting, measure=measure), word, BY[measure])
         for measure, word in LOOK.items()
     ]
     layer_bands(axes, lines, "alignment error rate")
 
 
-def _heads(alignment: xr.Dataset, setting: str, axes: Axes) -> None:
-    norm = estimate(alignment, "mean_norm")
-    aer = estimate(alignment, "aer", setting=setting, measure="norm")
+def _heads(run: Reading, setting: str, axes: Axes) -> None:
+    norm = run("mean_norm")
+    aer = run("aer", setting=setting, measure="norm")
     x, word = norm.value.ravel(), LOOK["norm"]  # [unit]
     axes.vlines(x, aer.low.ravel(), aer.high.ravel(), color=color(word), lw=0.7, alpha=0.35)
     axes.plot(x, aer.value.ravel(), marker(word), color=color(word), ms=3.6, mew=0)
     axes.set_xlabel("mean norm ‖αf(x)‖")
     axes.set_xlim(0, 1.05 * float(x.max()) or 1.0)
     percent_axis(axes, "alignment error rate", top=1.0)
-    words = with_interval("ρ", *at(estimate(alignment, "spearman", setting=setting)))
+    words = with_interval("ρ", *at(run("spearman", setting=setting)))
     axes.text(0.98, 0.05, words, transform=axes.transAxes, ha="right", fontsize=6.5)
-
-
-FIGURES = (Picture("alignment", "Which words does it align?", ("alignment",), _panels, _caption),)

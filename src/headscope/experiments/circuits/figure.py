@@ -6,12 +6,12 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from headscope.claims.caption_words import over
 from headscope.claims.head_metrics import control_ranges
-from headscope.core.results import estimate, head_name, needed
+from headscope.claims.reading import Reading
+from headscope.core.results import head_name
 from headscope.draw.head_grid import control_words, grid_panel, signed_panel
 from headscope.draw.marks import faint_grid, share_tick
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.panel import Panel
 from headscope.draw.style import color, layer_colors
 from headscope.experiments.circuits.section import KINDS, SHARES, pairs_of, readers_of
 
@@ -28,29 +28,27 @@ NAMED = 2  # of these
 HEADROOM = 1.15
 
 
-def _panels(tree: xr.DataTree) -> list[Panel]:
-    dataset, ranges = needed(tree, "circuits"), control_ranges(tree)
-    shown = [(f"score.{kind}", estimate(dataset, "score", circuit=kind).value) for kind in KINDS]
-    shown += [(one, dataset[one].values) for one in SHARES if one in dataset]
-    panels = [
-        grid_panel(
-            TITLES[key.rpartition(".")[2]],
-            values,
-            unit="probability",
-            top=1.0,
-            untrained=ranges.get(f"circuits.{key}"),
-        )
-        for key, values in shown
+def panels(run: Reading) -> list[Panel]:
+    """A grid for each score."""
+    ranges = control_ranges(run.tree)
+    keys = [*(f"score.{kind}" for kind in KINDS), *(one for one in SHARES if one in run.data)]
+    look = partial(grid_panel, unit="probability", top=1.0)
+    return [
+        *(
+            look(
+                TITLES[key.rpartition(".")[2]],
+                run(key).value,
+                untrained=ranges.get(f"circuits.{key}"),
+            )
+            for key in keys
+        ),
+        signed_panel("Copying by weights", run("weight_copying").value, top=1.0, text="1"),
     ]
-    by_weights = dataset["weight_copying"].values
-    panels.append(
-        signed_panel("Copying by weights", by_weights, top=1.0, low_text="−1", high_text="1")
-    )
-    return panels
 
 
-def _caption(tree: xr.DataTree) -> str:
-    dataset = needed(tree, "circuits")
+def caption(run: Reading) -> str:
+    """How to read the scores."""
+    dataset = run.data
     n = int(dataset.attrs["length"])
     count = len(str(dataset.attrs["ordinals"]).split(";"))
     successor = (
@@ -73,12 +71,13 @@ def _caption(tree: xr.DataTree) -> str:
         f"Each cell is one head, on {n} random tokens that come twice: what it gives to the token "
         "after the same one before (induction), to the previous token, to the same token before"
         f"{copying}.{successor}{retrieval} By weights: 1 every token speaks for itself through "
-        f"the head, −1 against itself; {over(tree)}.{control_words(tree)}"
+        f"the head, −1 against itself; {run.over()}.{control_words(run.tree)}"
     )
 
 
-def _path_panels(tree: xr.DataTree) -> list[Panel]:
-    dataset = needed(tree, "circuits")
+def path_panels(run: Reading) -> list[Panel]:
+    """The earlier heads that each of the heads that induce most reads."""
+    dataset = run.data
     if "composition" not in dataset:
         return []
     heads = dataset.sizes["head"]
@@ -129,24 +128,12 @@ def _path(dataset: xr.Dataset, reader: int, axes: Axes) -> None:
     faint_grid(axes)
 
 
-def _path_caption(tree: xr.DataTree) -> str:
-    readers = readers_of(needed(tree, "circuits"))[:PATHS]
+def path_caption(run: Reading) -> str:
+    """How to read what heads read."""
+    readers = readers_of(run.data)[:PATHS]
     return (
         f"Each mark is one head of an earlier layer, the first layer nearest to the page’s colour: "
         "how much it attends to the previous of random tokens, and how much of what it writes the "
         f"keys of a head that induces read, by the weights alone; line: random rotations. Shown "
-        f"are the {len(readers)} heads that induce most; {over(tree)}."
+        f"are the {len(readers)} heads that induce most; {run.over()}."
     )
-
-
-FIGURES = (
-    Picture("circuits", "Heads on made inputs", ("circuits",), _panels, _caption, columns=3),
-    Picture(
-        "circuit_paths",
-        "Which heads read which",
-        ("circuits",),
-        _path_panels,
-        _path_caption,
-        columns=3,
-    ),
-)

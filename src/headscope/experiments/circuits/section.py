@@ -9,6 +9,7 @@ import xarray as xr
 from headscope.claims.claim import Claim
 from headscope.claims.head_labels import head_labels
 from headscope.claims.headline import headline
+from headscope.claims.reading import Reading
 from headscope.claims.verdict import above, for_all
 from headscope.core.results import (
     at,
@@ -16,16 +17,14 @@ from headscope.core.results import (
     group,
     head_name,
     largest_first,
-    needed,
     own_name,
     place_name,
     shape,
 )
 from headscope.core.wording import capital, fixed, number, percent
-from headscope.experiments.circuits import written_answers
 from headscope.experiments.circuits.claims import RULES
 from headscope.experiments.circuits.verdicts import SURE, other_findings, verdict_table
-from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of
+from headscope.page.sections import OpeningPlan, heading_of
 
 NAME = "circuits"
 NAMED = 4  # heads that a sentence names
@@ -33,20 +32,19 @@ SHARES = ("copied_attention", "successor", "retrieval")
 KINDS = ("induction", "previous_token", "duplicate_token")
 
 
-def circuit_findings(tree: xr.DataTree) -> list[str]:
+def circuit_findings(run: Reading) -> list[str]:
     """All sentences that the results allow."""
-    if group(tree, NAME) is None:
-        return []
-    sentences = [words for kind in RULES if (words := _kind_finding(tree, kind))]
-    sentences += other_findings(tree)
-    sentences += [
-        _path_finding(tree),
-        _repeat_finding(tree),
-        *_off_findings(tree),
-        _needle_finding(tree),
+    return [
+        *(_kind_finding(run.tree, kind) for kind in RULES),
+        *other_findings(run.tree),
+        _path_finding(run),
+        run.text(
+            "Where random tokens come again so that the next can be known, the model gives it a "
+            "probability of {told_again:%}."
+        ),
+        *_off_findings(run),
+        _needle_finding(run.data),
     ]
-    sentences += written_answers.findings(tree)
-    return [one for one in sentences if one]
 
 
 def labelled(tree: xr.DataTree, kind: str) -> list[Claim]:
@@ -69,20 +67,12 @@ def _kind_finding(tree: xr.DataTree, kind: str) -> str:
     return f"{capital(RULES[kind].title)}{many}: {', '.join(heads)}{rest}."
 
 
-def _repeat_finding(tree: xr.DataTree) -> str:
-    words = percent(*at(estimate(needed(tree, NAME), "told_again")))
-    return (
-        f"Where random tokens come again so that the next can be known, the model gives it a "
-        f"probability of {words}."
-    )
-
-
-def _off_findings(tree: xr.DataTree) -> list[str]:
+def _off_findings(run: Reading) -> list[str]:
     """Kinds of heads without which the model copies worse than without random heads."""
-    dataset = needed(tree, NAME)
+    dataset = run.data
     if "off_more" not in dataset:
         return []
-    more, again = estimate(dataset, "off_more"), estimate(dataset, "off_loss", half="again")
+    more, again = run("off_more"), run("off_loss.again")
     many = int(dataset.attrs["switch_off"])
     heads, others = (
         ("head", "a random one") if many == 1 else (f"{many} heads", f"{many} random ones")
@@ -107,8 +97,7 @@ def _off_findings(tree: xr.DataTree) -> list[str]:
     return [costs] * bool(worse) + [cannot] * bool(unsure)
 
 
-def _needle_finding(tree: xr.DataTree) -> str:
-    dataset = needed(tree, NAME)
+def _needle_finding(dataset: xr.Dataset) -> str:
     if "recall" not in dataset:
         return ""
     few = "" if "retrieval" in dataset else ": too few to tell which heads retrieve"
@@ -147,25 +136,25 @@ def _plainly(value: float, low: float, high: float) -> str:
     return fixed(value, 2) + f" [{fixed(low, 2)}, {fixed(high, 2)}]" * bool(np.isfinite(low))
 
 
-def _path_finding(tree: xr.DataTree) -> str:
+def _path_finding(run: Reading) -> str:
     """The earlier head that the keys of the strongest induction heads read most."""
-    dataset, heads = needed(tree, NAME), shape(tree)[1]
+    dataset, heads = run.data, shape(run.tree)[1]
     readers_by_writer: dict[int, list[tuple[int, float]]] = {}
-    for label in labelled(tree, "induction") if "composition" in dataset else ():
+    for label in labelled(run.tree, "induction") if "composition" in dataset else ():
         reader = label.layer * heads + label.head
         for writer, score, over in pairs_of(dataset, reader, "key")[:1]:
             if over >= SURE:
                 readers_by_writer.setdefault(writer, []).append((reader, score))
     if not readers_by_writer:
         return ""
-    induces = dataset["score"].sel(circuit="induction").values.ravel()
+    induces = run("score.induction").value.ravel()
     writer = max(
         readers_by_writer,
         key=lambda one: sum(induces[reader] for reader, _ in readers_by_writer[one]),
     )
     readers = readers_by_writer[writer]
     named = [head_name(reader, heads) for reader, _ in readers]
-    before = at(estimate(dataset, "score", circuit="previous_token"), *divmod(writer, heads))
+    before = at(run("score.previous_token"), *divmod(writer, heads))
     least, most = (fixed(end(score for _, score in readers), 2) for end in (min, max))
     scores = least if least == most else f"{least} to {most}"
     return (
@@ -208,29 +197,8 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     return {"circuit_pairs": pd.DataFrame(rows, columns=columns)}
 
 
-SECTIONS = (
-    SectionPlan(
-        id="patterns-made",
-        title="Where do heads look when random tokens come again?",
-        text="Tokens are random, so that nothing but their places and that they come again can "
-        "draw attention. A head that induces looks at what came after the same token before, and "
-        "copies it (Olsson et al. 2022).",
-        pictures=("circuits",),
-        chapter=FINDINGS,
-    ),
-    SectionPlan(
-        id="pairs-of-heads",
-        title="Which heads read which?",
-        text="An induction head needs an earlier one that tells each token what stood before it; "
-        "its keys then read what that head wrote (K-composition, Elhage et al. 2021).",
-        pictures=("circuit_paths",),
-        chapter=FINDINGS,
-    ),
-)
-
 OPENING = OpeningPlan(
     heading=heading_of("Where heads of ", " look, and what they write"),
-    findings=circuit_findings,
     lede=headline,
     id="circuits",
     tables=(verdict_table,),

@@ -29,7 +29,7 @@ from headscope.core.results import at, derived, estimate, group, largest_first, 
 from headscope.core.wording import MISSING, fixed
 from headscope.experiments.circuits import claims, written_answers
 from headscope.page.sections import Manifest
-from headscope.page.tabulate import Cell, Column, Rows, Table, share
+from headscope.page.tabulate import Cell, Column, Table, rows_table, share
 
 RULES = claims.RULES | written_answers.RULES
 SURE = 4.0  # standard deviations: one pair in 30,000 lies higher by chance
@@ -131,23 +131,17 @@ def _would_show(verdict: Verdict) -> str:
     return f"{fixed(100 * verdict.smallest, 1)} points above its threshold" if there else ""
 
 
-def verdict_table(tree: xr.DataTree, manifest: Manifest) -> Table:
+def verdict_table(tree: xr.DataTree, manifest: Manifest) -> Table | None:
     """Every kind of head with its verdict, and the head with the largest number."""
     rows = [_row(tree, kind, verdict) for kind, verdict in verdicts(tree).items()]
-    columns = [
-        Column("Some head"),
-        Column("Verdict"),
-        Column("Heads"),
-        Column("The most", "%"),
-        Column("Threshold", "%"),
-        Column("It takes"),
-    ]
+    most, least = Column("The most", "%"), Column("Threshold", "%")
+    columns = "Some head", "Verdict", "Heads", most, least, "It takes"
     meanings = " ".join(f"{one.sign} {one}: {words}" for one, words in MEANINGS.items())
     caption = f"Whether any head has the label, and how many have. {meanings}"
-    return Table("What is claimed of heads", columns, [Rows(rows)], caption)
+    return rows_table("What is claimed of heads", columns, rows, caption)
 
 
-def _row(tree: xr.DataTree, kind: str, verdict: Verdict) -> list[Cell]:
+def _row(tree: xr.DataTree, kind: str, verdict: Verdict) -> list[object]:
     numbers, heads, most = _numbers(tree, kind) if kind in RULES else [], MISSING, Cell(MISSING)
     least = f"{100 * RULES[kind].least:g}" if kind in RULES else MISSING
     if numbers:
@@ -158,6 +152,5 @@ def _row(tree: xr.DataTree, kind: str, verdict: Verdict) -> list[Cell]:
         number = share(*at(parts, *first))
         most = Cell(f"{place_name(*first)} {number.text}", number.small)
     outcome = verdict.outcome
-    state = Cell(f"{outcome.sign} {outcome}")
     missing = verdict.needs or _would_show(verdict) or MISSING
-    return [Cell(TITLES[kind]), state, Cell(heads), most, Cell(least), Cell(missing)]
+    return [TITLES[kind], f"{outcome.sign} {outcome}", heads, most, least, missing]

@@ -3,18 +3,16 @@
 from functools import partial
 
 import numpy as np
-import xarray as xr
 
 from headscope.claims.claim import Claim
 from headscope.claims.plan import LabelRule
 from headscope.claims.reading import Reading
 from headscope.claims.terms import ELHAGE, NANDA, OURS, WANG, Term
-from headscope.core.results import at, estimate, group, head_name, largest_first, needed
-from headscope.core.wording import capital, fixed, number, percent
+from headscope.core.results import at, largest_first, place_name
+from headscope.core.wording import capital, fixed, percent
 from headscope.draw.head_grid import signed_panel, signed_top
-from headscope.draw.panel import Panel, Picture
-from headscope.page.sections import FINDINGS, SectionPlan, of_group
-from headscope.page.tabulate import Cell, Column, Rows, Table, measured, probability, share
+from headscope.draw.panel import Panel
+from headscope.page.tabulate import Column, Table, measured, probability, rows_table, share
 
 NAME = "writes"
 LISTED, NAMED = 12, 4
@@ -72,21 +70,20 @@ def claims(run: Reading) -> list[Claim]:
     return made
 
 
-def findings(tree: xr.DataTree) -> list[str]:
+def findings(run: Reading) -> list[str]:
     """Sentences on how well the model answers, which heads bring the answer, and whether
     attribution agrees.
     """
-    dataset = group(tree, NAME)
-    if dataset is None:
-        return []
-    many = int(dataset.attrs["prompt_count"])
-    ahead = number(*at(estimate(dataset, "logit_difference")))
+    dataset = run.data
     sentences = [
-        f"After {many} prompt{'' if many == 1 else 's'} ({dataset.attrs['prompts']}) the "
-        f"answer lies {ahead} logits above the wrong one; its probability is "
-        f"{percent(float(dataset['answer_probability'].mean()))}, its median rank "
-        f"{float(dataset['answer_rank'].median()):.0f}, its loss "
-        f"{fixed(float(dataset['answer_loss'].mean()), 2)} nats."
+        run.text(
+            "After {prompt_count} prompt{many} ({prompts}) the answer lies {logit_difference} "
+            "logits above the wrong one; its probability is {answer_probability:%}, its median "
+            "rank {rank:.0f}, its loss {loss} nats.",
+            many="" if dataset.attrs["prompt_count"] == 1 else "s",
+            rank=float(dataset["answer_rank"].median()),
+            loss=fixed(run.mean("answer_loss"), 2),
+        )
     ]
     if "effect" in dataset:
         moves = dataset["effect_q"].values < LEVEL
@@ -94,61 +91,47 @@ def findings(tree: xr.DataTree) -> list[str]:
             ("effect", "Patching one head brings most of it"),
             ("direct_share", "Most of it is written by"),
         ):
-            parts = estimate(dataset, name)
+            parts = run(name)
             places = largest_first(np.where(moves & (parts.value > 0), parts.value, np.nan))
-            named = [_named(dataset, place, percent(*at(parts, *place))) for place in places]
+            named = [f"{place_name(*place)} {percent(*at(parts, *place))}" for place in places]
             sentences += [f"{words}: {', '.join(named[:NAMED])}."] if named else []
-        rho = number(*at(estimate(dataset, "rho")))
-        sentences.append(
-            f"Patching and what attribution estimates of it rank heads alike by ρ = {rho}."
-        )
+        alike = "Patching and what attribution estimates of it rank heads alike by ρ = {rho}."
+        sentences.append(run.text(alike))
     return sentences + ([f"{capital(dataset.attrs['notes'])}."] if dataset.attrs["notes"] else [])
 
 
-def _named(dataset: xr.Dataset, place: tuple[int, int], words: str) -> str:
-    heads = dataset.sizes["head"]
-    return f"{head_name(place[0] * heads + place[1], heads)} {words}"
-
-
-def _panels(tree: xr.DataTree) -> list[Panel]:
-    dataset = needed(tree, NAME)
+def panels(run: Reading) -> list[Panel]:
+    """Heads by the shares of the logit difference."""
+    dataset = run.data
     shown = SHARES if "effect" in dataset else {"direct": "Written directly, logits"}
     top = signed_top(np.stack([dataset[name].values for name in shown]))
     text = fixed(top, 2) if "effect" not in dataset else percent(top)
-    panel = partial(signed_panel, top=top, low_text=f"−{text}", high_text=text)
+    panel = partial(signed_panel, top=top, text=text)
     return [panel(title, dataset[name].values) for name, title in shown.items()]
 
 
-def _caption(tree: xr.DataTree) -> str:
-    dataset = needed(tree, NAME)
-    items = int(dataset.attrs["n"])
-    return (
-        f"Each cell is one head, on {int(dataset.attrs['prompt_count'])} prompts "
-        f"({dataset.attrs['prompts']}, {items} independent items): the share of the logit "
-        "difference between a prompt and its corrupted one that comes back when the head alone is "
-        "patched, what one backward pass estimates of it, and what the head writes to the answer "
-        "itself. Blue: for the answer; orange: against it."
-    )
-
-
-def _table(dataset: xr.Dataset) -> Table | None:
-    if "effect" not in dataset:
+def heads_table(run: Reading) -> Table | None:
+    """The heads of the largest effects."""
+    if "effect" not in run.data:
         return None
-    parts = {name: estimate(dataset, name) for name in SHARES}
-    rows = []
-    for place in largest_first(np.abs(parts["effect"].value))[:LISTED]:
-        cells = [share(*at(part, *place)) for part in parts.values()]
-        q = probability(float(dataset["effect_q"].values[place]))
-        logits = measured(float(dataset["direct"].values[place]))
-        rows.append([Cell(_named(dataset, place, "").strip()), *cells, q, logits])
-    columns = [Column("Head"), *(Column(title, "%", name) for name, title in SHARES.items())]
+    parts = [run(name) for name in SHARES]
+    rows = [
+        [
+            place_name(*place),
+            *(share(*at(part, *place)) for part in parts),
+            probability(run("effect_q").value[place]),
+            measured(run("direct").value[place]),
+        ]
+        for place in largest_first(np.abs(parts[0].value))[:LISTED]
+    ]
+    columns = ["Head", *(Column(title, "%", name) for name, title in SHARES.items())]
     columns += [Column("q", "", "effect_q"), Column("Written", "logits", "direct")]
     caption = (
         f"The {len(rows)} heads of the largest effects, with 95 % intervals over "
-        f"{int(dataset.attrs['n'])} items. Shares of the logit difference; below 0: against the "
+        f"{int(run.data.attrs['n'])} items. Shares of the logit difference; below 0: against the "
         "answer. They need not add up to 100 %: what one head brings another may pass on."
     )
-    return Table("Heads and the answer", columns, [Rows(rows)], caption)
+    return rows_table("Heads and the answer", columns, rows, caption)
 
 
 TERMS = {
@@ -190,17 +173,3 @@ LABELS = {
     "direct_share": "written directly, share",
     "direct": "written directly",
 }
-FIGURES = (Picture("writes", "Heads and the answer", ("writes",), _panels, _caption, columns=3),)
-SECTIONS = (
-    SectionPlan(
-        id="written-answers",
-        title="Which heads write the answer, and which carry it?",
-        text="Each prompt has a corrupted one of as many tokens, which takes another answer. What "
-        "a head does for the answer is what comes back of their difference when it alone is as in "
-        "the clean prompt (Wang et al. 2023); some of that it writes itself, the rest later heads "
-        "make of it.",
-        pictures=("writes",),
-        tables=(of_group(NAME, _table),),
-        chapter=FINDINGS,
-    ),
-)

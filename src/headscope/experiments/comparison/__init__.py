@@ -1,5 +1,6 @@
 """Comparison of two models of one shape: what fine-tuning changes in their heads."""
 
+from headscope.claims.plan import PicturePlan
 from headscope.claims.question import Question
 from headscope.claims.terms import KOVALEVA, OURS, Term
 
@@ -51,15 +52,74 @@ SIMILARITY = Question(
     package=__name__,
     name="similarity",
     place=320,
-    figures="figure:SIMILARITY_FIGURES",
-    section="section:SECTIONS",
+    figures=(
+        PicturePlan(
+            name="similarity",
+            title="How alike the heads of both models are",
+            panels="section:panels",
+            caption="section:caption",
+            heading="Which heads changed?",
+            chapter="findings",
+            text="A map is a vector of weights: the cosine says how much of its direction is left. "
+            "What changes is the model, as both see the same inputs.",
+            finding="findings:depth_finding",
+            columns=3,
+        ),
+        PicturePlan(
+            name="training",
+            title="Did the layers change that learned most?",
+            panels="section:training_panels",
+            caption="section:training_caption",
+            id="training",
+            heading="Did those layers change that learned most?",
+            chapter="findings",
+            text="If the last layers changed most only because they got larger gradients, "
+            "gradients and change should rise together.",
+            finding="findings:training_finding",
+            absent="How the second model was trained is not known: it has no finetuned.json, which "
+            "headscope finetune writes.",
+            columns=3,
+        ),
+        PicturePlan(
+            name="change",
+            title="What heads do otherwise",
+            panels="section:change_panels",
+            caption="section:change_caption",
+            id="change",
+            heading="What do heads do otherwise?",
+            chapter="findings",
+            text="The numbers of an atlas, for both models on the same documents.",
+            tables=("section:numbers_table",),
+            columns=3,
+        ),
+        PicturePlan(
+            name="words_change",
+            title="Do heads look at other words?",
+            panels="section:words_panels",
+            caption="section:words_caption",
+            id="words-change",
+            chapter="findings",
+            text="Fine-tuning for a task that asks about language might make heads look at what "
+            "matters for it: at nouns, verbs, subjects, negation.",
+            finding="findings:words_finding",
+            absent="This needs tags: --treebank, or --annotate with --text.",
+            columns=3,
+        ),
+        PicturePlan(
+            title="Inputs whose maps changed most",
+            id="changed-examples",
+            chapter="findings",
+            tables=("section:examples_table",),
+            absent="",
+        ),
+    ),
     opening="section:OPENING",
     terms=TERMS,
     labels=SIMILARITY_LABELS,
     tables="change:comparison_tables",
-    findings="findings:findings",
-    remarks="label_changes:remarks",
+    findings=("findings:findings",),
+    remarks="findings:remarks",
     shown={"first": ("map_change",)},
 )
 
-CHANGE = Question(package=__name__, name="change", place=330, figures="figure:CHANGE_FIGURES")
+CHANGE = Question(package=__name__, name="change", place=330)

@@ -1,22 +1,40 @@
 """Sentences on what differs between two models, with numbers.
 
 Do the last layers change most; is it those that learned most; do heads look at other words
-afterwards?
+afterwards; which labels do they gain or lose?
 """
 
 import math
+from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
 
-from headscope.claims.caption_words import special
+from headscope.claims.claim import Claim
+from headscope.claims.control import base_run, controls
+from headscope.claims.head_labels import (
+    all_claims,
+    head_labels,
+    label_rules,
+)
+from headscope.claims.headline import (
+    AGAINST,
+    asked_for_labels,
+    asked_words,
+    headline,
+    labelled_heads,
+    looks_untrained,
+    unclaimed_words,
+)
+from headscope.claims.reading import Reading, run_findings
 from headscope.claims.verdict import SIGNIFICANT, differs
 from headscope.core import head_names
 from headscope.core.intervals import Estimate
 from headscope.core.results import (
-    Floats,
     at,
     counted,
+    derived,
     documents,
     estimate,
     group,
@@ -29,7 +47,7 @@ from headscope.core.results import (
     token_names,
 )
 from headscope.core.wording import decimals, fixed, number, with_ends
-from headscope.experiments.comparison.label_changes import both_untrained, labels_finding
+from headscope.experiments.comparison import SIMILARITY
 
 LAST = 2
 WORDS = {
@@ -47,11 +65,11 @@ _MEASURES = {
 }
 
 
-def findings(tree: xr.DataTree) -> list[str]:
+def findings(run: Reading) -> list[str]:
     """All sentences that the results allow; none where both models look untrained."""
-    if both_untrained(tree):
+    if both_untrained(run.tree):
         return []
-    parts = (
+    parts: tuple[Callable[[Reading], str], ...] = (
         layers_finding,
         heads_finding,
         depth_finding,
@@ -60,34 +78,40 @@ def findings(tree: xr.DataTree) -> list[str]:
         sure_finding,
         words_finding,
     )
-    return [sentence for part in parts if (sentence := part(tree))]
+    return [part(run) for part in parts]
 
 
 def opening_findings(tree: xr.DataTree) -> list[str]:
     """The sentences that open the page, shortened; others stand under section headings."""
-    beside = {training_finding(tree), words_finding(tree)}
-    sentences = [one for one in findings(tree) if one not in beside]
+    run = Reading(tree, SIMILARITY)
+    beside = {training_finding(run), words_finding(run)}
+    sentences = [one for one in run_findings(tree) if one not in beside]
     return [f"{one.removesuffix('.').partition('. ')[0]}." for one in sentences]
 
 
-def layers_finding(tree: xr.DataTree) -> str:
+def changes(run: Reading) -> xr.Dataset:
+    """The changes of the heads' numbers; without any where no head has one."""
+    return group(run.tree, "change") or xr.Dataset(coords={"quantity": []})
+
+
+def layers_finding(run: Reading) -> str:
     """Which layers are compared, where the two models number them differently; else ''."""
+    tree = run.tree
     if not (first := str(tree.attrs.get("base_layer_numbers", "")).split()):
         return ""
     second, start = layer_numbers(tree) or range(shape(tree)[0]), head_names.first()
     pairs = [f"{int(a) + start} against {b + start}" for a, b in zip(first, second, strict=True)]
     return (
         f"Attention stands in other layers in both: layer {', '.join(pairs)}, of "
-        f"{base_name(tree)} against {tuned_name(tree)}; names are those of {tuned_name(tree)}."
+        f"{base_name(run)} against {tuned_name(run)}; names are those of {tuned_name(run)}."
     )
 
 
-def heads_finding(tree: xr.DataTree) -> str:
+def heads_finding(run: Reading) -> str:
     """Which head changed most, beside the median one; '' in a run of an older version."""
-    similarity = group(tree, "similarity")
-    if similarity is None or "map_change" not in similarity:
+    if "map_change" not in run.data:
         return ""
-    change = estimate(similarity, "map_change")
+    change = run("map_change")
     if not change.value.any():
         return ""
     layer, head = largest_first(change.value)[0]
@@ -98,56 +122,46 @@ def heads_finding(tree: xr.DataTree) -> str:
     )
 
 
-def depth_finding(tree: xr.DataTree) -> str:
+def depth_finding(run: Reading) -> str:
     """Whether the last layers changed most; '' where there are too few layers to say."""
-    similarity = group(tree, "similarity")
-    if similarity is None or "last_change" not in similarity:
+    if "last_change" not in run.data:
         return ""
-    change = 1 - similarity["layer_cosine"].values
+    change = 1 - run("layer_cosine").value
     if not change.any():
         return "No map changed: the cosine is 1 in every layer."
-    last, other, more = (
-        number(*at(estimate(similarity, name)))
-        for name in ("last_change", "other_change", "last_minus_other")
-    )
     places = np.argsort(-change, kind="stable")[:LAST]
     most = ", then ".join(
         f"layer {layer_name(at)} ({with_ends(change[at], math.nan, math.nan, 3)})"
         for at in places.tolist()
     )
     beginning = f"Attention changed most in {most}"
-    share = float(similarity["last_are_first"].values)
+    share = run.mean("last_are_first")
     sure = "" if math.isnan(share) else f", in {fixed(100 * share, 0)} % of corpora drawn anew"
     if set(places.tolist()) == set(range(len(change) - LAST, len(change))):
         beginning += f": the last two layers{sure}"
     else:
         beginning += ": not the last two layers"
-    return (
-        f"{beginning}. 1 − cosine is {last} in the last two, {other} in those before; difference "
-        f"{more}{_told_apart(tree, estimate(similarity, 'last_minus_other'))}."
+    return f"{beginning}. " + run.text(
+        "1 − cosine is {last_change} in the last two, {other_change} in those before; difference "
+        "{last_minus_other}{apart}.",
+        apart=_told_apart(run, run("last_minus_other")),
     )
 
 
-def training_finding(tree: xr.DataTree) -> str:
+def training_finding(run: Reading) -> str:
     """Whether the layers that learned most changed most; '' without a record of the training."""
-    similarity = group(tree, "similarity")
-    if similarity is None:
-        return ""
-    return " ".join(part for name in _MEASURES if (part := _beside(similarity, name)))
+    return " ".join(part for name in _MEASURES if (part := _beside(run, name)))
 
 
-def sure_finding(tree: xr.DataTree) -> str:
+def sure_finding(run: Reading) -> str:
     """In how many heads attention to special tokens, or its spread, changed significantly."""
-    change = group(tree, "change")
-    if change is None:
-        return ""
-    names = token_names(tree)
+    change, names = changes(run), token_names(run.tree)
     kinds = {
         "surface.attention.sep": f"attention to {names['sep'] or 'separators'}",
         "surface.attention.cls": f"attention to {names['cls'] or 'the first token'}",
         "entropy.entropy.all": "the entropy of attention",
     }
-    layers, heads = shape(tree)
+    layers, heads = shape(run.tree)
     parts = []
     for key, words in kinds.items():
         if key in change["quantity"].values:
@@ -161,12 +175,12 @@ def sure_finding(tree: xr.DataTree) -> str:
     )
 
 
-def words_finding(tree: xr.DataTree) -> str:
+def words_finding(run: Reading) -> str:
     """Whether attention to kinds of words changes, beside that to special tokens."""
-    change = group(tree, "change")
-    there = [] if change is None else kinds_there(change)
+    change = changes(run)
+    there = kinds_there(change)
     words = [kind for kind in WORDS if kind in there]
-    if change is None or not words:
+    if not words:
         return ""
     parts = {kind: kind_change(change, kind) for kind in there}
     verdicts = {kind: differs(*at(parts[kind])) for kind in words}
@@ -177,11 +191,11 @@ def words_finding(tree: xr.DataTree) -> str:
         least = max(verdicts[kind].smallest for kind in words if kind not in moved)
         could = f", which could tell {with_ends(100 * least, math.nan, math.nan, 2)}"
         sentences.append(
-            f"for {_listed(kept)} no difference that {_these(tree)} can tell"
+            f"for {_listed(kept)} no difference that {_these(run)} can tell"
             f"{could if math.isfinite(least) else ''}"
         )
     others = [kind for kind in OTHERS if kind in there]
-    beside = [f"{kind_name(tree, kind)} {points(parts[kind])}" for kind in others]
+    beside = [f"{kind_name(run, kind)} {points(parts[kind])}" for kind in others]
     tail = f" Beside them: {_listed(beside)}." if beside else ""
     return (
         "Attention to kinds of words, change in percentage points, mean over all heads: "
@@ -189,17 +203,95 @@ def words_finding(tree: xr.DataTree) -> str:
     )
 
 
+# --- labels that heads gain or lose from the first model to the second -----------------------
+
+
+@derived
+def label_changes(tree: xr.DataTree) -> dict[str, list[Claim]]:
+    """Labels that are lost, and labels that are gained; none without a control.
+
+    Labels of both are held against the same networks without training. A label that one model lacks
+    is gained or lost only if that model's interval lies wholly below: numbers on both sides of a
+    threshold may be the same. Where no such claim is made its number is ordinary, unless claims of
+    the kind ask for more (`LabelRule.asks`): then nothing is said.
+    """
+    if not controls(tree):
+        return {}
+    base = base_run(tree)
+    return {"lost": _lacking(tree, base), "gained": _lacking(base, tree)}
+
+
+def remarks(tree: xr.DataTree) -> list[list[str]]:
+    """[unit] the labels that each head loses and gains, in words."""
+    layers, heads = shape(tree)
+    words: list[list[str]] = [[] for _ in range(layers * heads)]
+    for how, claims in label_changes(tree).items():
+        for one in claims:
+            words[one.layer * heads + one.head].append(f"{how}: {one.label}")
+    return words
+
+
+def labels_finding(run: Reading) -> str:
+    """Labels that are lost and gained, by number of heads; '' where the data allow no sentence."""
+    parts = []
+    for claims in label_changes(run.tree).values() if not unclaimed_words(run.tree) else ():
+        names = Counter(one.name for one in claims).most_common()
+        counts = "; ".join(f"{name}, {many} head{'s' * (many > 1)}" for name, many in names)
+        parts.append(f"{len(claims)}{f' ({counts})' * bool(counts)}")
+    return f"Labels that heads surely lose: {'; that they gain: '.join(parts)}." if parts else ""
+
+
+def both_untrained(tree: xr.DataTree) -> bool:
+    """Whether hardly any head of either model stands out, by questions that could show it."""
+    return looks_untrained(tree) and looks_untrained(base_run(tree))
+
+
+def control_words(tree: xr.DataTree) -> str:
+    """The `headline` of both models; '' where no labels were asked for."""
+    if not asked_for_labels(tree):
+        return ""
+    if not controls(tree) or unclaimed_words(tree):
+        return headline(tree)
+    one, other = (
+        f"{labelled_heads(run)[0]} of {title_name(str(run.attrs['model']))}"
+        for run in (base_run(tree), tree)
+    )
+    silent = " Both look untrained: nothing is said of how they differ." * both_untrained(tree)
+    return (
+        f"Of {labelled_heads(tree)[1]} heads each, by {asked_words(tree)}, {one} and {other} "
+        f"stand out {AGAINST}.{silent}"
+    )
+
+
+def _lacking(run: xr.DataTree, other: xr.DataTree) -> list[Claim]:
+    """Labels of another run whose claims clearly fail in this run, in the order of heads."""
+    own = {_said(claim): claim for claim in all_claims(run)}
+    has = {_said(label) for one in head_labels(run).values() for label in one.labels}
+    rules = label_rules()
+
+    def lacks(label: Claim) -> bool:
+        same = own.get(_said(label))
+        below = not rules[label.kind].asks if same is None else same.high < label.low
+        return below and _said(label) not in has
+
+    return [label for one in head_labels(other).values() for label in one.labels if lacks(label)]
+
+
+def _said(claim: Claim) -> tuple[int, int, str, str]:
+    return claim.layer, claim.head, claim.kind, claim.name
+
+
 # --- words of figures and tables --------------------------------------------------------------
 
 
-def base_name(tree: xr.DataTree) -> str:
+def base_name(run: Reading) -> str:
     """The name of the first model."""
-    return title_name(str(tree.attrs.get("base_model", "the first model")))
+    return title_name(str(run.tree.attrs.get("base_model", "the first model")))
 
 
-def tuned_name(tree: xr.DataTree) -> str:
+def tuned_name(run: Reading) -> str:
     """The name of the second model."""
-    return title_name(str(tree.attrs.get("model", "the second model")))
+    return title_name(str(run.tree.attrs.get("model", "the second model")))
 
 
 def kinds_there(change: xr.Dataset) -> list[str]:
@@ -214,9 +306,9 @@ def kind_change(change: xr.Dataset, kind: str) -> Estimate:
     return estimate(change, "model_difference", quantity=f"features.attention.{kind}")
 
 
-def kind_name(tree: xr.DataTree, kind: str) -> str:
+def kind_name(run: Reading, kind: str) -> str:
     """`nouns`, or what the tokenizer calls its special token."""
-    return WORDS.get(kind) or special(tree, kind)
+    return WORDS.get(kind) or run.special(kind)
 
 
 def points(parts: Estimate) -> str:
@@ -232,12 +324,11 @@ def chance_text(p: float) -> str:
     return "p < 0.001" if p < 0.0005 else f"p = {fixed(p, 3)}"
 
 
-def _beside(similarity: xr.Dataset, name: str) -> str:
-    if f"{name}_correlation" not in similarity:
+def _beside(run: Reading, name: str) -> str:
+    if f"{name}_correlation" not in run.data:
         return ""
-    values: Floats = similarity[name].values
-    p = float(similarity[f"{name}_p"].values)
-    rho, low, high = at(estimate(similarity, f"{name}_correlation"))
+    values, p = run(name).value, run.mean(f"{name}_p")
+    rho, low, high = at(run(f"{name}_correlation"))
     if math.isnan(rho):
         return ""
     beginning, these = _MEASURES[name]
@@ -252,15 +343,15 @@ def _beside(similarity: xr.Dataset, name: str) -> str:
     )
 
 
-def _these(tree: xr.DataTree) -> str:
-    return f"these {documents(tree):,} {counted(tree)}"
+def _these(run: Reading) -> str:
+    return f"these {documents(run.tree):,} {counted(run.tree)}"
 
 
-def _told_apart(tree: xr.DataTree, parts: Estimate) -> str:
+def _told_apart(run: Reading, parts: Estimate) -> str:
     verdict = differs(*at(parts))
     if verdict.holds or not math.isfinite(verdict.smallest):
         return ""
-    return f", none that {_these(tree)} can tell; they could tell {number(verdict.smallest)}"
+    return f", none that {_these(run)} can tell; they could tell {number(verdict.smallest)}"
 
 
 def _listed(words: list[str]) -> str:

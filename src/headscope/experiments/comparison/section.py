@@ -1,28 +1,46 @@
-"""Report sections on two models: summary, tables and examples."""
+"""Sections on two models: tables, and pictures of what differs by head and by layer.
+
+Kovaleva et al. (2019), Figure 5: the cosine of each head's maps before and after fine-tuning; §4.4:
+attention to kinds of words before and after. Beside the change of each layer stands how much it
+learned: its gradients, and how far its weights moved.
+"""
+
+from functools import partial
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 
-from headscope.claims.caption_words import INTERVALS, over
+from headscope.claims.caption_words import INTERVALS, with_interval
 from headscope.claims.dictionary import unit_label
+from headscope.claims.head_metrics import chosen_keys
 from headscope.claims.question import questions
-from headscope.core.results import at, estimate, group, printable, shape
-from headscope.core.wording import capital
+from headscope.claims.reading import Reading
+from headscope.core.intervals import Estimate
+from headscope.core.results import Floats, at, estimate, printable, shape
+from headscope.core.wording import capital, fixed, plain
+from headscope.draw import marks
+from headscope.draw.head_grid import grid_height, grid_panel, signed_panel, signed_top
+from headscope.draw.panel import Panel
+from headscope.draw.style import color, marker
 from headscope.experiments.ablation.section import scores_table
-from headscope.experiments.comparison import findings
-from headscope.experiments.comparison.findings import base_name, points, tuned_name
-from headscope.experiments.comparison.label_changes import control_words
-from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
-from headscope.page.tabulate import Cell, Column, Rows, Table, measured, share
+from headscope.experiments.comparison import SIMILARITY, findings
+from headscope.experiments.comparison.findings import base_name, control_words, points, tuned_name
+from headscope.page.sections import OpeningPlan
+from headscope.page.tabulate import Cell, Column, Rows, Table, measured, rows_table, share
 
 LISTED = 10  # examples
+HEADROOM, WORDS_HEADROOM = 1.12, 1.1  # of an axis
+MEASURES = (
+    ("gradient_norm", "Gradients", "norm of a layer’s gradient"),
+    ("relative_change", "Weights", "moved, of their norm"),
+)
+OWN_SCALE = ("punctuation", "cls", "sep")  # they draw far more than words
 
 
-def numbers_table(tree: xr.DataTree) -> Table | None:
+def numbers_table(run: Reading) -> Table | None:
     """Every number that questions compare: means of both models, and how many heads changed."""
-    change = group(tree, "change")
-    if change is None:
-        return None
+    change = findings.changes(run)
     keys = change["quantity"].values.tolist()
     compared = {one.name: one.compared for one in questions() if one.compared}
     unwanted = [f"{one.name}.{start}" for one in questions() for start in one.withheld]
@@ -43,30 +61,30 @@ def numbers_table(tree: xr.DataTree) -> Table | None:
         Column("Fell", "heads", "sure"),
     ]
     caption = (
-        f"Means over all {shape(tree)[0] * shape(tree)[1]} heads: attention and classes in per "
+        f"Means over all {np.prod(shape(run.tree))} heads: attention and classes in per "
         "cent, their differences in percentage points; and how many heads rose or fell "
         f"significantly (intervals widened for all heads of a row, not for rows). {INTERVALS}, "
-        f"paired; {over(tree)}. All numbers of all heads: tables/change."
+        f"paired; {run.over()}. All numbers of all heads: tables/change."
     )
     return Table("Both models", columns, groups, caption) if groups else None
 
 
-def examples_table(similarity: xr.Dataset) -> Table | None:
+def examples_table(run: Reading) -> Table | None:
     """The inputs whose maps changed most."""
-    if not similarity.sizes.get("rank", 0):
+    if "rank" not in run.data.sizes:
         return None
-    few = similarity.isel(rank=slice(LISTED))
+    few = run.data.isel(rank=slice(LISTED))
     parts = (few[f"example_{name}"].values.tolist() for name in ("text", "tokens", "change"))
     rows = [
-        [Cell(printable(text)), Cell(str(int(tokens))), measured(float(change))]
+        [printable(text), int(tokens), measured(float(change))]
         for text, tokens, change in zip(*parts, strict=True)
     ]
     caption = (
         "1 − cosine, mean over all heads, of the inputs with the largest; of at least 8 tokens. "
         "The first are opened under Heads at work, both models side by side."
     )
-    columns = [Column("Input"), Column("Tokens"), Column("1 − cosine")]
-    return Table("Inputs and their change", columns, [Rows(rows)], caption)
+    columns = "Input", "Tokens", "1 − cosine"
+    return rows_table("Inputs and their change", columns, rows, caption)
 
 
 def _rows(change: xr.Dataset) -> list[list[Cell]]:
@@ -98,12 +116,13 @@ def _rows(change: xr.Dataset) -> list[list[Cell]]:
 
 
 def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
-    names = (tuned_name(tree), True), (base_name(tree), True)
+    run = Reading(tree, SIMILARITY)
+    names = (tuned_name(run), True), (base_name(run), True)
     return [("What ", False), names[0], (" does otherwise than ", False), names[1]]
 
 
 def _lede(tree: xr.DataTree) -> str:
-    base, tuned = base_name(tree), tuned_name(tree)
+    base, tuned = (of(Reading(tree, SIMILARITY)) for of in (base_name, tuned_name))
     which = f"Before: {base}; after: {tuned}. Other chapters are of {tuned} alone."
     return f"{control_words(tree)} {which}".strip()
 
@@ -117,51 +136,205 @@ OPENING = OpeningPlan(
     tables=(scores_table,),
     atlas=True,
 )
-SECTIONS = (
-    SectionPlan(
-        id="similarity",
-        title="Which heads changed?",
-        chapter=FINDINGS,
-        text="A map is a vector of weights: the cosine says how much of its direction is left. "
-        "What changes is the model, as both see the same inputs.",
-        pictures=("similarity",),
-        finding=findings.depth_finding,
-    ),
-    SectionPlan(
-        id="training",
-        title="Did those layers change that learned most?",
-        chapter=FINDINGS,
-        text="If the last layers changed most only because they got larger gradients, gradients "
-        "and change should rise together.",
-        pictures=("training",),
-        finding=findings.training_finding,
-        absent="How the second model was trained is not known: it has no finetuned.json, which "
-        "headscope finetune writes.",
-    ),
-    SectionPlan(
-        id="change",
-        title="What do heads do otherwise?",
-        chapter=FINDINGS,
-        text="The numbers of an atlas, for both models on the same documents.",
-        pictures=("change",),
-        tables=(numbers_table,),
-    ),
-    SectionPlan(
-        id="words-change",
-        title="Do heads look at other words?",
-        chapter=FINDINGS,
-        text="Fine-tuning for a task that asks about language might make heads look at what "
-        "matters for it: at nouns, verbs, subjects, negation.",
-        pictures=("words_change",),
-        finding=findings.words_finding,
-        absent="This needs tags: --treebank, or --annotate with --text.",
-    ),
-    SectionPlan(
-        id="changed-examples",
-        title="Inputs whose maps changed most",
-        chapter=FINDINGS,
-        text="",
-        tables=(of_group("similarity", examples_table),),
-        absent="",
-    ),
-)
+
+
+# --- maps -----------------------------------------------------------------------------------
+
+
+def panels(run: Reading) -> list[Panel]:
+    """Heads by the change of their maps, and layers."""
+    similarity = run.data
+    js, by_layer = estimate(similarity, "js").value, partial(_by_layer, similarity, heads=True)
+    made = [
+        grid_panel("Change of maps, 1 − cosine", 1 - similarity["cosine"].values),
+        grid_panel("Divergence (nats)", js, unit="nats"),
+        Panel("Layer by layer", by_layer, height=grid_height(js)),
+    ]
+    if "cosine_padded" in similarity:
+        made.append(grid_panel("1 − cosine of padded maps", 1 - similarity["cosine_padded"].values))
+    return made
+
+
+def caption(run: Reading) -> str:
+    """How to read the change of maps."""
+    more = (
+        " (d) The same of maps padded to one length, with the rows of padding, as in the authors’ "
+        "notebook."
+        if "cosine_padded" in run.data
+        else ""
+    )
+    return (
+        f"What differs between the maps of {findings.base_name(run)} and "
+        f"{findings.tuned_name(run)} on the same inputs. (a) 1 − the cosine of the flattened maps "
+        "and (b) their Jensen–Shannon divergence, mean over queries; each cell is one head, from 0 "
+        "(page: no change) to the value at the end of each key. (c) 1 − cosine, heads as marks, "
+        f"their mean as a line.{more} Whiskers and band are {INTERVALS}; {run.over()}. "
+        f"{findings.depth_finding(run)} After Kovaleva et al. (2019), Figure 5."
+    )
+
+
+def training_panels(run: Reading) -> list[Panel]:
+    """Layers by their change, and by how much they learned."""
+    similarity = run.data
+    learned = [
+        Panel(title, partial(_measure, similarity, name, label), height=0.8)
+        for name, title, label in MEASURES
+        if name in similarity
+    ]
+    first = Panel("Attention", partial(_by_layer, similarity, heads=False), height=0.8)
+    return [first, *learned] if learned else []
+
+
+def training_caption(run: Reading) -> str:
+    """How to read what training did."""
+    return (
+        "(a) How much attention changed in each layer, 1 − cosine of the maps, mean over heads; "
+        f"band, {INTERVALS}. (b, c) What the training did to the layer: the norm of its gradient, "
+        "mean over steps, and how far its weights moved, ‖θ′ − θ‖ of ‖θ‖. ρ: Spearman’s rank "
+        f"correlation with (a) over layers, of at least 10 with its interval over them; p: layers "
+        f"dealt out anew. {run.over()}. "
+        f"{findings.training_finding(run)} A layer is also given what the layers below it "
+        "changed, which none of these numbers takes out."
+    )
+
+
+def _change(similarity: xr.Dataset, variable: str) -> Estimate:
+    """1 − cosine; its interval is turned around."""
+    cosine = estimate(similarity, variable).map(lambda part: 1 - part)
+    return Estimate(cosine.value, cosine.high, cosine.low)
+
+
+def _top(*lines: Estimate) -> float:
+    return max(float(np.nanmax(np.fmax(one.high, one.value), initial=0)) for one in lines)
+
+
+def _layer_line(axes: Axes, layers: Estimate, word: str) -> None:
+    marks.band_line(axes, np.arange(len(layers.value), dtype=np.float64), layers, word)
+    marks.layer_axis(axes, len(layers.value))
+
+
+def _by_layer(similarity: xr.Dataset, axes: Axes, *, heads: bool) -> None:
+    layers = highest = _change(similarity, "layer_cosine")
+    if heads:
+        highest = _change(similarity, "cosine")
+        marks.head_scatter(axes, highest, "other")
+    _layer_line(axes, layers, "all")
+    marks.value_axis(axes, "1 − cosine", top=HEADROOM * _top(highest) or 1.0)
+
+
+def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
+    values: Floats = similarity[name].values
+    axes.plot(values, "-", marker=marker("strongest"), color=color("vermillion"), ms=3.6, mew=0)
+    marks.layer_axis(axes, len(values))
+    top = HEADROOM**2 * float(values.max()) or 1.0
+    if name == "relative_change":
+        marks.percent_axis(axes, label, top=top)
+        if top < 0.1:
+            axes.yaxis.set_major_formatter(lambda share, _: f"{fixed(100 * share, 1)} %")
+    else:
+        marks.value_axis(axes, label, top=top)
+    rho, low, high = at(estimate(similarity, f"{name}_correlation"))
+    p = float(similarity[f"{name}_p"].values)
+    chance = f", {findings.chance_text(p)}" if np.isfinite(p) else ""
+    axes.annotate(
+        with_interval("ρ", rho, low, high) + chance,
+        (0, 1),
+        (2, -1),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        va="top",
+        fontsize=6,
+        color=color("muted"),
+    )
+
+
+# --- numbers of heads -----------------------------------------------------------------------
+
+
+def change_panels(run: Reading) -> list[Panel]:
+    """A grid for each number that is shown."""
+    change = findings.changes(run)
+    known = set(change["quantity"].values.tolist())
+    return [_grid_panel(change, key) for key in chosen_keys(known, "change")]
+
+
+def change_caption(run: Reading) -> str:
+    """How to read the grids."""
+    return (
+        f"How numbers of heads change from {findings.base_name(run)} to "
+        f"{findings.tuned_name(run)}: each cell is one head; blue rises, vermillion falls, up to "
+        "the value at the end of each key; shares of attention and of maps differ by percentage "
+        "points. A head is coloured only if its change is sure: outside its interval, widened for "
+        "looking at all heads of the grid (Bonferroni); over documents, the same "
+        f"for both models; {run.over()}. {findings.sure_finding(run)}"
+    )
+
+
+def words_panels(run: Reading) -> list[Panel]:
+    """Layers by the attention that each kind of token receives, before and after."""
+    change = findings.changes(run)
+    lines = {
+        kind: {
+            side: estimate(change, f"layer_{side}", quantity=f"features.attention.{kind}")
+            for side in ("before", "after")
+        }
+        for kind in findings.kinds_there(change)
+    }
+    made = []
+    for kind, both in lines.items():
+        alike = [k for k in lines if (k in OWN_SCALE) == (kind in OWN_SCALE)]
+        top = WORDS_HEADROOM * max(_top(*lines[k].values()) for k in alike)
+        points = findings.points(findings.kind_change(change, kind))
+        drawn = partial(_before_and_after, both, points, top=top)
+        made.append(Panel(f"To {findings.kind_name(run, kind)}", drawn, height=0.8))
+    return made
+
+
+def words_caption(run: Reading) -> str:
+    """How to read the attention to kinds of tokens."""
+    return (
+        "The attention that a token of each kind receives from all tokens of the input, mean over "
+        "them, the largest of its kind, mean over the inputs that contain the kind and over the "
+        f"heads of each layer: {findings.base_name(run)} before, {findings.tuned_name(run)} "
+        f"after. Bands are {INTERVALS}; numbers are differences in percentage points, mean over "
+        "all heads, paired over documents; punctuation and special tokens on a scale of their own; "
+        f"{run.over()}. {findings.words_finding(run)} After Kovaleva et al. (2019), §4.4."
+    )
+
+
+def _grid_panel(change: xr.Dataset, key: str) -> Panel:
+    row = change.sel(quantity=key).transpose("layer", "head")
+    sure = np.nan_to_num(row["sure"].values) != 0
+    values = np.where(sure, row["difference"].values, 0.0)
+    unit, title = str(row["unit"].values), str(row["label"].values)
+    if unit_label(unit) and unit != "probability":
+        title = f"{title} ({unit_label(unit)})"
+    short = title.replace("attention to ", "to ").replace(", all tokens", "")
+    top = signed_top(values)
+    if not values.any():
+        text, high = "", "none significant"
+    elif unit == "probability":
+        text = fixed(100 * top, 1 if top < 0.1 else 0)
+        high = f"+{text} points"
+    else:
+        text = plain(top, unit)
+        high = f"+{text}"
+    return signed_panel(capital(short), values, top=top, text=text, high_text=high)
+
+
+def _before_and_after(both: dict[str, Estimate], points: str, axes: Axes, *, top: float) -> None:
+    for side, parts in both.items():
+        _layer_line(axes, parts, side)
+    marks.percent_axis(axes, "attention", top=top or 1.0)
+    axes.annotate(
+        points,
+        (1, 1),
+        (0, 4),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha="right",
+        va="bottom",
+        fontsize=6,
+        color=color("muted"),
+    )
+    marks.legend(axes, [(side, side) for side in both])

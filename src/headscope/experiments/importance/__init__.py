@@ -5,6 +5,7 @@ examples ─► gradients (∂loss/∂α of every layer, inside backward) ─►
 against what switching a head off does.
 """
 
+from headscope.claims.plan import PicturePlan
 from headscope.claims.question import Question
 from headscope.claims.terms import CLARK, HAO, MICHEL, OURS, Term
 
@@ -87,11 +88,24 @@ GRADIENTS = Question(
     package=__name__,
     name="gradients",
     place=305,
-    figures="figure:GRADIENT_FIGURES",
-    section="section:GRADIENT_SECTIONS",
+    figures=(
+        PicturePlan(
+            name="gradients",
+            title="Where gradients go",
+            panels="figure:gradient_panels",
+            caption="figure:gradient_caption",
+            heading="Where do gradients go?",
+            chapter="findings",
+            text="Attention that is changed a little changes the loss by its gradient. Where much "
+            "attention rests on a token and the gradient is small, it matters little that it does: "
+            "the token is a place to rest (Clark et al. 2019).",
+            columns=3,
+        ),
+    ),
     opening="section:OPENING",
     terms=TERMS,
     labels=GRADIENTS_LABELS,
+    findings=("section:gradient_finding",),
     shown={"first": ("*",)},
 )
 
@@ -99,10 +113,38 @@ IMPORTANCE = Question(
     package=__name__,
     name="importance",
     place=304,
-    figures="figure:FIGURES",
-    section="section:SECTIONS",
+    figures=(
+        PicturePlan(
+            name="importance",
+            title="Importance of heads",
+            panels="figure:importance_panels",
+            caption="figure:importance_caption",
+            heading="Which heads does the loss depend on?",
+            chapter="findings",
+            text="All of these are read off gradients, at the price of a few passes. They say what "
+            "a small change would do, which need not be what switching off does.",
+            tables=("section:importance_table",),
+            columns=3,
+        ),
+        PicturePlan(
+            name="importance_against_ablation",
+            title="Importance against switching off",
+            panels="figure:against_panels",
+            caption="figure:against_caption",
+            id="against",
+            heading="Is that what happens when heads are switched off?",
+            chapter="findings",
+            text="If an importance is worth its name, heads to the right lie high.",
+            tables=("section:against_table",),
+        ),
+    ),
     opening="section:OPENING",
     labels=IMPORTANCE_LABELS,
-    findings="section:importance_findings",
+    findings=(
+        "section:difference_finding",
+        "section:rho_finding",
+        "section:overlap_finding",
+        "section:integral_note",
+    ),
     shown={"first": ("*",)},
 )

@@ -7,80 +7,59 @@ Beside it, what nobody shows: each importance against the true effect of switchi
 from functools import partial
 
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from headscope.claims.caption_words import INTERVALS, over, special, with_interval
-from headscope.core.results import Floats, estimate, head_name, layer_name, needed
+from headscope.claims.caption_words import with_interval
+from headscope.claims.plan import LayerLines, PanelPlan
+from headscope.claims.reading import Reading
+from headscope.core.results import Floats, head_name, layer_name
 from headscope.core.wording import capital
 from headscope.draw.head_grid import grid_panel, largest, signed_panel
-from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, percent_axis, value_axis
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.marks import faint_grid
+from headscope.draw.panel import Panel
 from headscope.draw.style import color, layer_colors
 from headscope.experiments.importance import section
 from headscope.experiments.importance.section import method_name, methods_of, rho_of
 
 KINDS = ("cls", "sep", "punctuation", "other")
 DECADES = 1.5  # ours: importances that range farther are drawn on a logarithmic axis
-HEADROOM = 1.12
+HEADROOM, LINES = 1.12, 0.72  # of an axis; height of a panel of lines, as a share of its width
 NAME = np.array([29.0, 8.0])  # points that the name of a head takes
 SIDES = tuple(np.array(at) for at in ((19, 0), (-19, 0), (0, 8), (0, -8), (19, 7), (-19, 7)))
 
 
-def _gradient_panels(tree: xr.DataTree) -> list[Panel]:
-    gradients = needed(tree, "gradients")
-    there = [kind for kind in KINDS if _there(gradients, kind)]
-    panels = [
-        Panel("Gradients, |∂loss/∂α|", partial(_lines, tree, gradients, "layer_magnitude", there)),
-        Panel("Attention", partial(_lines, tree, gradients, "layer_attention", there)),
+def gradient_panels(run: Reading) -> list[PanelPlan | Panel]:
+    """Gradients and attention by layer, and both of each head to the separator."""
+    label = f"|∂loss/∂α| ({run.data['magnitude'].attrs['units']})".replace(" (1)", "")
+    size, attention = (
+        partial(LayerLines, needs=f"layer_{name}", order=KINDS, height=LINES)
+        for name in ("magnitude", "attention")
+    )
+    panels: list[PanelPlan | Panel] = [
+        size(title="Gradients, |∂loss/∂α|", label=label, room=HEADROOM, percent=False),
+        attention(title="Attention", label="attention"),
     ]
-    if "sep" in there:
-        title = f"{special(tree, 'sep')}: each head"
-        panels.append(Panel(title, partial(_heads, gradients, "sep"), key_above=True))
+    if run.has("layer_magnitude.sep"):
+        title = f"{run.special('sep')}: each head"
+        panels.append(Panel(title, partial(_heads, run, "sep"), key_above=True))
     return panels
 
 
-def _gradient_caption(tree: xr.DataTree) -> str:
-    gradients = needed(tree, "gradients")
-    heads = (
-        f" (c) Both for {special(tree, 'sep')}, one mark per head, the first layer nearest to the "
-        "page’s colour."
-    )
-    return (
-        f"(a) Size of the gradient of each example’s {gradients.attrs['loss_name']} with respect "
-        "to an attention weight, mean over the edges to each kind of token; (b) attention to these "
-        f"tokens, mean over queries; both over all heads of a layer."
-        f"{heads if _there(gradients, 'sep') else ''} Bands are {INTERVALS}; {over(tree)}. "
-        f"{section.gradient_finding(tree)} After Clark et al. (2019), Figure 3."
+def gradient_caption(run: Reading) -> str:
+    """How to read the gradients."""
+    heads = " (c) Both for {sep}, one mark per head, the first layer nearest to the page’s colour."
+    return run.text(
+        "(a) Size of the gradient of each example’s {loss_name} with respect to an attention "
+        "weight, mean over the edges to each kind of token; (b) attention to these tokens, mean "
+        f"over queries; both over all heads of a layer.{heads * run.has('layer_magnitude.sep')} "
+        "Bands are {intervals}; {over}. {finding} After Clark et al. (2019), Figure 3.",
+        finding=section.gradient_finding(run),
     )
 
 
-def _there(gradients: xr.Dataset, kind: str) -> bool:
-    return bool(np.isfinite(estimate(gradients, "layer_magnitude", category=kind).value).any())
-
-
-def _lines(
-    tree: xr.DataTree, gradients: xr.Dataset, variable: str, kinds: list[str], axes: Axes
-) -> None:
-    top = 0.0
-    for kind in kinds:
-        parts = estimate(gradients, variable, category=kind)
-        band_line(axes, np.arange(len(parts.value), dtype=np.float64), parts, kind)
-        top = max(top, float(np.nanmax(np.fmax(parts.high, parts.value))))
-    layer_axis(axes, gradients.sizes["layer"])
-    if variable == "layer_attention":
-        percent_axis(axes, "attention", top=1.0)
-    else:
-        label = f"|∂loss/∂α| ({gradients['magnitude'].attrs['units']})".replace(" (1)", "")
-        value_axis(axes, label, top=HEADROOM * top or 1.0)
-        axes.yaxis.set_major_locator(MaxNLocator(5))
-    legend(axes, [(kind, special(tree, kind)) for kind in kinds])
-
-
-def _heads(gradients: xr.Dataset, kind: str, axes: Axes) -> None:
-    names = ("attention", "magnitude")
-    x, y = (estimate(gradients, name, category=kind).value for name in names)
+def _heads(run: Reading, kind: str, axes: Axes) -> None:
+    x, y = (run(f"{name}.{kind}").value for name in ("attention", "magnitude"))
     _by_layer(axes, x, y)
     axes.set_xlim(0, 1.02 * float(np.nanmax(x)) or 1.0)
     axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -91,14 +70,16 @@ def _heads(gradients: xr.Dataset, kind: str, axes: Axes) -> None:
     faint_grid(axes)
 
 
-def _importance_panels(tree: xr.DataTree) -> list[Panel]:
-    importance = needed(tree, "importance")
-    values = {m: estimate(importance, "head_importance", variant=m) for m in methods_of(importance)}
-    return [_grid(capital(method_name(name)), parts.value) for name, parts in values.items()]
+def importance_panels(run: Reading) -> list[Panel]:
+    """A grid for each method."""
+    return [
+        _grid(capital(method_name(name)), run(f"head_importance.{name}").value)
+        for name in methods_of(run)
+    ]
 
 
-def _importance_caption(tree: xr.DataTree) -> str:
-    importance = needed(tree, "importance")
+def importance_caption(run: Reading) -> str:
+    """How to read the grids."""
     words = {
         "gradient": "the mean |∂loss/∂α| of an edge",
         "michel": "the mean of |Σ α ∂loss/∂α| (Michel et al. 2019)",
@@ -107,14 +88,16 @@ def _importance_caption(tree: xr.DataTree) -> str:
         "slope_uniform": "the same on the way to even attention",
         "attattr": "the mean of the largest attribution of an edge (Hao et al. 2021)",
     }
-    methods = methods_of(importance)
+    methods = methods_of(run)
     methods_text = "; ".join(f"{method_name(name)}: {words[name]}" for name in methods)
     slopes = any(name.startswith("slope") for name in methods)
     signed = ", blue above 0 and vermillion below for slopes" if slopes else ""
-    return (
-        f"How much the {importance.attrs['loss_name']} depends on each head, by its gradients. "
-        f"{methods_text}. Each cell is one head, from 0 (page) to the value at the end of "
-        f"each key{signed}; {over(tree)}; intervals stand in the tables."
+    return run.text(
+        "How much the {loss_name} depends on each head, by its gradients. {methods}. Each cell is "
+        "one head, from 0 (page) to the value at the end of each key{signed}; {over}; intervals "
+        "stand in the tables.",
+        methods=methods_text,
+        signed=signed,
     )
 
 
@@ -122,47 +105,45 @@ def _grid(title: str, values: Floats) -> Panel:
     top = largest(np.abs(values))
     text = f"{top:.2g}"
     if np.nanmin(values) < 0:
-        return signed_panel(title, values, top=top, low_text=f"−{text}", high_text=text)
+        return signed_panel(title, values, top=top, text=text)
     return grid_panel(title, values, top=top, top_text=text)
 
 
-def _against_panels(tree: xr.DataTree) -> list[Panel]:
-    importance = needed(tree, "importance")
-    if "rho" not in importance:
-        return []
-    rho = {name: rho_of(importance, name, "loss") for name in methods_of(importance)}
+def against_panels(run: Reading) -> list[Panel]:
+    """Importance against the effect of switching off, by method."""
     return [
         Panel(
-            f"{capital(method_name(name))}: {with_interval('ρ', *parts)}",
-            partial(_against, importance, name),
+            f"{capital(method_name(name))}: {with_interval('ρ', *rho_of(run, name, 'loss'))}",
+            partial(_against, run, name),
             height=0.74,
             key_above=True,
         )
-        for name, parts in rho.items()
+        for name in methods_of(run)
+        if "rho" in run.data
     ]
 
 
-def _against_caption(tree: xr.DataTree) -> str:
-    importance = needed(tree, "importance")
+def against_caption(run: Reading) -> str:
+    """How to read importance against switching off."""
     scores = [
-        with_interval(method_name(name), *rho_of(importance, name, "score")).replace(" =", "")
-        for name in methods_of(importance)
+        with_interval(method_name(name), *rho_of(run, name, "score")).replace(" =", "")
+        for name in methods_of(run)
     ]
-    note = str(importance.attrs["ablation_note"])
+    note = str(run.data.attrs["ablation_note"])
     return (
         "Each mark is one head, the first layer nearest to the page’s colour: its importance by "
         "gradients across, and upwards by how much the loss rises when it "
-        f"{section.INSTEAD[str(importance.attrs['replacement'])]}. ρ: Spearman’s rank correlation "
-        f"over the {int(importance.attrs['heads'])} heads, with its 95 % interval over heads; with "
-        f"the {section.effect_name(importance, 'score')}: {', '.join(scores)}. Named are the heads "
-        f"that change the loss most and those most important; {over(tree)}."
+        f"{section.INSTEAD[str(run.data.attrs['replacement'])]}. ρ: Spearman’s rank correlation "
+        f"over the {int(run.data.attrs['heads'])} heads, with its 95 % interval over heads; with "
+        f"the {section.effect_name(run, 'score')}: {', '.join(scores)}. Named are the heads "
+        f"that change the loss most and those most important; {run.over()}."
         f"{f' {capital(note)}.' if note else ''}"
     )
 
 
-def _against(importance: xr.Dataset, method: str, axes: Axes) -> None:
-    x, y = section.scattered(importance, method)
-    shape = importance.sizes["layer"], importance.sizes["head"]
+def _against(run: Reading, method: str, axes: Axes) -> None:
+    x, y = section.scattered(run, method)
+    shape = run(f"head_importance.{method}").value.shape
     _wide_axis(axes, x, "x")
     axes.axhline(0, color=color("rule"), lw=0.8, zorder=1)
     if x.min() < 0:
@@ -172,11 +153,11 @@ def _against(importance: xr.Dataset, method: str, axes: Axes) -> None:
     axes.set_ylim(float(y.min()) - room, float(y.max()) + room)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel("importance")
-    axes.set_ylabel(section.effect_name(importance, "loss"))
-    _names(axes, importance, section.named_units(importance, method), x, y)
+    axes.set_ylabel(section.effect_name(run, "loss"))
+    _names(axes, shape[1], section.named_units(run, method), x, y)
 
 
-def _names(axes: Axes, importance: xr.Dataset, units: list[int], x: Floats, y: Floats) -> None:
+def _names(axes: Axes, heads: int, units: list[int], x: Floats, y: Floats) -> None:
     """Labels of a few heads, each on the side of its mark where it hides least."""
     scale = 72 / axes.figure.dpi
     axes.get_xlim()  # else limits that nobody has asked for are not set yet
@@ -194,7 +175,7 @@ def _names(axes: Axes, importance: xr.Dataset, units: list[int], x: Floats, y: F
         place, shift = sides[int(np.argmin(cost))]
         boxes += [place - NAME / 4, place, place + NAME / 4]
         axes.annotate(
-            head_name(unit, importance.sizes["head"]),
+            head_name(unit, heads),
             (x[unit], y[unit]),
             tuple(shift),
             ha="center",
@@ -241,32 +222,3 @@ def _power(value: float, _: object) -> str:
     if -3 <= exponent <= 3:
         return f"{value:g}"
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
-GRADIENT_FIGURES = (
-    Picture(
-        "gradients",
-        "Where gradients go",
-        ("gradients",),
-        _gradient_panels,
-        _gradient_caption,
-        columns=3,
-    ),
-)
-FIGURES = (
-    Picture(
-        "importance",
-        "Importance of heads",
-        ("importance",),
-        _importance_panels,
-        _importance_caption,
-        columns=3,
-    ),
-    Picture(
-        "importance_against_ablation",
-        "Importance against switching off",
-        ("importance",),
-        _against_panels,
-        _against_caption,
-    ),
-)

@@ -2,122 +2,79 @@
 
 They are written batch by batch and read sentence by sentence, so that no more than a batch is ever
 in memory. Reads go through the system's file cache and not through a memory map, whose pages would
-count as the process's own.
+count as the process's own. Each file is a part of the run: it is there as a whole or not at all, so
+that a killed run goes on, and several processes can write them together.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import tempfile
-import time
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from math import prod
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
-from headscope.core.whole_file import held, why_unwritten, write_whole
+from headscope.core.whole_file import held, write_whole
 from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
 from headscope.experiments.probes import word_features
 from headscope.experiments.probes.probe_plan import ProbePlan
 from headscope.experiments.probes.settings import FeaturePlace
 from headscope.experiments.probes.trees import TreebankSplit
-from headscope.experiments.probes.word_features import Extract, Features, Shape
+from headscope.experiments.probes.word_features import Features, Shape
 from headscope.model.linears import linears
 from headscope.model.model import Model, evaluating
 from headscope.run.experiment import in_parts
 from headscope.run.merge_tree import Span
 from headscope.run.processes import TakingPart
 from headscope.run.shard_files import State
-from headscope.run.shared_parts import KeptParts, Member, WrittenElsewhereError
+from headscope.run.shared_parts import KeptParts, WrittenElsewhereError
 
 FOLDER = "features"  # in a run folder
 KIND = np.dtype(np.float16)
-PIECE = 1 << 26  # ours: bytes of a file that one of several processes writes, and loses when killed
-NOTE_SECONDS = 5.0  # so much work is lost at most when the process is killed
+PIECE = 1 << 26  # ours: bytes of a file, and of work that is lost when the process is killed
 
 
+@dataclass(frozen=True)
 class FeatureFile:
     """Arrays of float16 in one file, numbered in the order of their shapes.
 
-    path     of the file; beside it stands `….json`, which says how much of it is whole
     shapes   of each array
     batches  numbers of the arrays that are computed together, in the order of writing
-    key      names what is in it: a file of another key is written anew
     """
 
-    def __init__(
-        self, path: Path, shapes: Sequence[Shape], batches: Sequence[Sequence[int]], key: str
-    ) -> None:
-        self.path, self.shapes, self.batches, self.key = path, shapes, batches, key
-        self._note = path.with_suffix(".json")
-        self._starts = {}
-        at = 0
-        for number in (n for batch in batches for n in batch):
-            self._starts[number] = at
-            at += size_of([shapes[number]])
+    path: Path
+    shapes: Sequence[Shape]
+    batches: Sequence[Sequence[int]]
 
-    def fill(
-        self,
-        compute: Callable[[Sequence[int]], Sequence[Features]],
-        *,
-        progress: Callable[[int], None] = lambda count: None,
-    ) -> None:
-        """Compute and write the missing arrays.
-
-        compute   from the numbers of a batch, its arrays
-        progress  called with how many arrays have been written since the last call
-        raises    HeadscopeError where the disk is full
-        """
-        done = self._whole()
-        progress(sum(map(len, self.batches[:done])))
-        if done == len(self.batches):
-            return
-        noted = time.monotonic()
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("r+b" if done else "wb") as file:
-                file.seek(self._starts[self.batches[done][0]])
-                for at, batch in enumerate(self.batches[done:], start=done + 1):
-                    self._append(file, batch, compute)
-                    progress(len(batch))
-                    if at == len(self.batches) or time.monotonic() - noted > NOTE_SECONDS:
-                        file.flush()
-                        os.fsync(file.fileno())
-                        note = json.dumps({"key": self.key, "batches": at})
-                        write_whole(self._note, note.encode())
-                        noted = time.monotonic()
-        except OSError as error:
-            raise why_unwritten(error, self.path) from error
+    @cached_property
+    def _starts(self) -> dict[int, int]:
+        """Where each array begins, in bytes."""
+        numbers = [number for batch in self.batches for number in batch]
+        sizes = (size_of([self.shapes[number]]) for number in numbers)
+        return dict(zip(numbers, accumulate(sizes, initial=0), strict=False))
 
     def put(self, compute: Callable[[Sequence[int]], Sequence[Features]]) -> None:
-        """Compute all arrays and write the file whole, as other processes may write the same."""
+        """Compute all arrays and write the file, whole or not at all.
+
+        compute  from the numbers of a batch, its arrays
+        """
 
         def write(draft: str) -> None:
             with open(draft, "wb") as file:
                 for batch in self.batches:
-                    self._append(file, batch, compute)
+                    for number, array in zip(batch, compute(batch), strict=True):
+                        if array.shape != self.shapes[number]:
+                            raise ValueError(f"found {array.shape}; wanted {self.shapes[number]}")
+                        file.write(np.ascontiguousarray(array, KIND).tobytes())
 
         write_whole(self.path, write)
-
-    def _append(
-        self,
-        file: BinaryIO,
-        batch: Sequence[int],
-        compute: Callable[[Sequence[int]], Sequence[Features]],
-    ) -> None:
-        for number, array in zip(batch, compute(batch), strict=True):
-            if array.shape != self.shapes[number]:
-                raise ValueError(f"found {array.shape}; wanted {self.shapes[number]}")
-            file.write(np.ascontiguousarray(array, KIND).tobytes())
 
     def read(self, number: int, part: int | None = None) -> Features:
         """An array, or one part of it along its first axis."""
@@ -125,36 +82,16 @@ class FeatureFile:
         if part is not None:
             shape = shape[1:]
             start += part * size_of([shape])
-        content = os.pread(self._file, size_of([shape]), start)
-        if len(content) != size_of([shape]):
+        content = np.fromfile(self.path, KIND, prod(shape), offset=start)
+        if len(content) != prod(shape):
             raise HeadscopeError(f"{self.path} has been cut; run the same command again")
-        return np.frombuffer(content, KIND).reshape(shape)  # as `shapes` says
-
-    @cached_property
-    def _file(self) -> int:
-        """The open file, until no array is needed any more."""
-        file = os.open(self.path, os.O_RDONLY)
-        weakref.finalize(self, os.close, file)
-        return file
-
-    def _whole(self) -> int:
-        """Number of batches written and synced."""
-        try:
-            note = json.loads(self._note.read_bytes())
-            done, size = int(note["batches"]), self.path.stat().st_size
-        except (OSError, ValueError, KeyError, TypeError):
-            return 0
-        if note["key"] != self.key or not 0 < done <= len(self.batches):
-            return 0
-        last = self.batches[done - 1][-1]
-        return done if size >= self._starts[last] + size_of([self.shapes[last]]) else 0
+        return content.reshape(shape)  # as `shapes` says
 
 
 class FeaturePieces:
-    """Arrays in several files, each written whole by some process."""
+    """The arrays of a split in several files, each written whole by some process."""
 
     def __init__(self, files: Sequence[FeatureFile]) -> None:
-        self.files = files
         self._of = {number: file for file in files for batch in file.batches for number in batch}
 
     def read(self, number: int, part: int | None = None) -> Features:
@@ -162,7 +99,7 @@ class FeaturePieces:
         return self._of[number].read(number, part)
 
 
-Splits = Sequence[FeatureFile | FeaturePieces]
+Splits = Sequence[FeaturePieces]
 
 
 class _PieceParts(KeptParts):
@@ -172,7 +109,7 @@ class _PieceParts(KeptParts):
     """
 
     def __init__(
-        self, files: Sequence[FeatureFile], own: TakingPart, needed: Callable[[], bool]
+        self, files: Sequence[FeatureFile], own: TakingPart | None, needed: Callable[[], bool]
     ) -> None:
         super().__init__(None, "", own)
         self.files, self.needed = files, needed
@@ -184,6 +121,9 @@ class _PieceParts(KeptParts):
     def refreshed(self) -> bool:
         self.spans = self.look()
         return not self.needed()
+
+    def part(self, number: int, make: Callable[[], State]) -> State:
+        return {} if self.files[number].path.is_file() else make()
 
 
 def size_of(shapes: Sequence[Shape]) -> int:
@@ -236,7 +176,7 @@ class FeatureFolder:
     """The features of one run; each kind is computed on first use.
 
     folder   holds the files; `scratch` names more of them
-    key      names the run: files of another are written anew
+    key      names the run: files of another are not taken
     linears  how the network is run
     keep     whether `drop` lets go of files without deleting them
     advance  called with how many more sentences were read
@@ -281,40 +221,6 @@ class FeatureFolder:
             if kind == "hidden"
             else word_features.attention_of(model, settings.pieces)
         )
-        with evaluating(model.network), linears(model.network, self.linears):
-            if self.own is not None:
-                return self._together(kind, extract, self.own, needed)
-            return [self._file(kind, split, extract) for split in self.plan.splits]
-
-    def _file(self, kind: str, split: TreebankSplit, extract: Extract) -> FeatureFile:
-        file = FeatureFile(
-            self.folder / f"{kind}-{split.name}.bin",
-            shapes_of(kind, self.plan.model, split),
-            self._batches(split),
-            f"{self.key} {kind}",
-        )
-        file.fill(lambda some: extract([split.sentences[at] for at in some]), progress=self.advance)
-        return file
-
-    def _batches(self, split: TreebankSplit) -> list[list[int]]:
-        examples = [sentence.example for sentence in split.sentences]
-        return list(batches(examples, budget=self.plan.settings.batch_tokens))
-
-    def _pieces(self, kind: str, split: TreebankSplit) -> list[FeatureFile]:
-        shapes = shapes_of(kind, self.plan.model, split)
-        parts = in_parts(
-            self._batches(split), lambda batch: size_of([shapes[at] for at in batch]), tokens=PIECE
-        )
-        name = f"{kind}-{split.name}-{self.key[:12]}"
-        return [
-            FeatureFile(self.folder / f"{name}-{number:05d}.bin", shapes, part, self.key)
-            for number, part in enumerate(parts)
-        ]
-
-    def _together(
-        self, kind: str, extract: Extract, own: TakingPart, needed: Callable[[], bool]
-    ) -> Splits:
-        """The features in pieces, computed by several processes."""
         of_split = [(split, self._pieces(kind, split)) for split in self.plan.splits]
         every = [(split, file) for split, files in of_split for file in files]
 
@@ -323,15 +229,31 @@ class FeatureFolder:
             file.put(lambda some: extract([split.sentences[at] for at in some]))
             return {}
 
-        def told(numbers: set[int]) -> None:
-            self.advance(sum(len(batch) for at in numbers for batch in every[at][1].batches))
+        def done(number: int) -> None:
+            self.advance(sum(map(len, every[number][1].batches)))
 
-        parts = _PieceParts([file for _, file in every], own, needed)
-        told(parts.done)
-        member = Member(parts, range(len(every)), make, told, f"{kind}-features")
-        with suppress(WrittenElsewhereError):
-            member.together(lambda: member.all_there() or None)
+        parts = _PieceParts([file for _, file in every], self.own, needed)
+        with (
+            evaluating(model.network),
+            linears(model.network, self.linears),
+            suppress(WrittenElsewhereError),
+        ):
+            for _ in parts.parts(range(len(every)), make, done, what=f"{kind}-features"):
+                pass
         return [FeaturePieces(files) for _, files in of_split]
+
+    def _pieces(self, kind: str, split: TreebankSplit) -> list[FeatureFile]:
+        shapes = shapes_of(kind, self.plan.model, split)
+        examples = [sentence.example for sentence in split.sentences]
+        together = batches(examples, budget=self.plan.settings.batch_tokens)
+        parts = in_parts(
+            together, lambda batch: size_of([shapes[at] for at in batch]), tokens=PIECE
+        )
+        name = f"{kind}-{split.name}-{self.key[:12]}"
+        return [
+            FeatureFile(self.folder / f"{name}-{number:05d}.bin", shapes, part)
+            for number, part in enumerate(parts)
+        ]
 
 
 @contextmanager

@@ -5,24 +5,23 @@ of Hewitt and Manning (2019).
 """
 
 from functools import partial
-from typing import Any
 
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from headscope.claims.dictionary import name as plain_name
-from headscope.core.results import at, estimate, layer_name, needed
+from headscope.claims.reading import Reading
+from headscope.core.results import at, layer_name
 from headscope.core.wording import capital, fixed
-from headscope.draw.head_grid import signed_grid, signed_top
+from headscope.draw.head_grid import signed_panel, signed_top
 from headscope.draw.marks import LineEnd, end_labels, layer_bands, legend, percent_axis
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.panel import Panel
 from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
 from headscope.draw.style import DASHES, color
 from headscope.experiments.probes import findings
-from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
-from headscope.page.tabulate import Cell, Column, Rows, Table, measured, points, share
+from headscope.page.sections import OpeningPlan, heading_of
+from headscope.page.tabulate import Cell, Column, Table, measured, points, rows_table, share
 
 AT = -5.0  # points left of the axes, where a row's name ends
 LINES = {
@@ -40,38 +39,39 @@ RANKS = {
 }
 
 
-def _panels(tree: xr.DataTree) -> list[Panel]:
-    probes = needed(tree, "probes")
-    names = [plain_name(name) for name in findings.probe_names(probes)]
+def panels(run: Reading) -> list[Panel]:
+    """The scores of all probes, and by sentences."""
+    names = [plain_name(name) for name in findings.probe_names(run)]
     if not names:
         return []
     height, left = rows_height(len(names) + 1), column_start(names, AT)
-    shown = [Panel("Heads found by each probe", partial(_rows, probes), height=height, left=left)]
-    if "curve" in probes:
-        shown.append(Panel("By sentences trained on", partial(_curve, probes), height=0.8))
+    shown = [Panel("Heads found by each probe", partial(_rows, run), height=height, left=left)]
+    if "curve" in run.data:
+        shown.append(Panel("By sentences trained on", partial(_curve, run), height=0.8))
     return shown
 
 
-def _caption(tree: xr.DataTree) -> str:
-    probes, curve = needed(tree, "probes"), ""
-    if "curve" in probes:
+def caption(run: Reading) -> str:
+    """How to read the scores."""
+    curve = ""
+    if "curve" in run.data:
         curve = " (b) UAS after training on fewer sentences, from one seed; bands are intervals."
     return (
         f"{'(a) ' if curve else ''}UAS: the share of words whose syntactic head a probe finds; "
         "UUAS: the share of arcs, whichever end is the head, in the best undirected tree; both "
         f"without punctuation; whiskers are {findings.INTERVALS}; "
-        f"{findings.sentences_text(probes)}.{curve} After Clark et al. (2019), Table 3."
+        f"{findings.sentences_text(run)}.{curve} After Clark et al. (2019), Table 3."
     )
 
 
-def _rows(probes: xr.Dataset, axes: Axes) -> None:
-    names = findings.probe_names(probes)
+def _rows(run: Reading, axes: Axes) -> None:
+    names = findings.probe_names(run)
     beside(axes, HEADER, "probe", AT, faint=True, fontsize=6)
     for row, name in enumerate(names):
         beside(axes, row, plain_name(name), AT)
-        row_point(axes, row, estimate(probes, "uuas", probe=name), "offset")
-        row_point(axes, row, estimate(probes, "uas", probe=name), "best_head")
-        beside(axes, row, findings.share(probes, "uas", name).partition(" %")[0], 22.0)
+        row_point(axes, row, run("uuas", probe=name), "offset")
+        row_point(axes, row, run("uas", probe=name), "best_head")
+        beside(axes, row, findings.share(run, "uas", name).partition(" %")[0], 22.0)
     beside(axes, HEADER, "UAS", 22.0, faint=True, fontsize=6)
     row_axes(axes, len(names), "share found")
     axes.set_xlim(0, 1)
@@ -79,14 +79,14 @@ def _rows(probes: xr.Dataset, axes: Axes) -> None:
     legend(axes, [("best_head", "UAS"), ("offset", "UUAS")], line=False, start=start)
 
 
-def _curve(probes: xr.Dataset, axes: Axes) -> None:
-    sizes = probes["size"].values.astype(float)
+def _curve(run: Reading, axes: Axes) -> None:
+    sizes = run.data["size"].values.astype(float)
     ends, most = [], 0.0
-    for dash, name in zip(DASHES, findings.probe_names(probes), strict=False):
-        (hue, mark), parts = LINES[name], estimate(probes, "curve", probe=name)
+    for dash, name in zip(DASHES, findings.probe_names(run), strict=False):
+        (hue, mark), parts = LINES[name], run("curve", probe=name)
         shade, there = color(hue), np.isfinite(parts.value)
         if not there.any():  # a rule learns nothing
-            last, mark = float(estimate(probes, "uas", probe=name).value), "_"
+            last, mark = float(run("uas", probe=name).value), "_"
             axes.axhline(last, color=shade, lw=1.0, ls=dash)
         else:
             x, value = sizes[there], parts.value[there]
@@ -105,61 +105,35 @@ def _curve(probes: xr.Dataset, axes: Axes) -> None:
     end_labels(axes, ends, top=top)
 
 
-def _head_panels(tree: xr.DataTree) -> list[Panel]:
-    probes = needed(tree, "probes")
-    if "head_influence" not in probes:
+def head_panels(run: Reading) -> list[Panel]:
+    """Heads by their influence, in both directions."""
+    if "head_influence" not in run.data:
         return []
-    values = probes["head_influence"].transpose("direction", "layer", "head").values
-    top = signed_top(values)
-    text, height = fixed(top, 2), 0.3 + 0.8 * values.shape[1] / values.shape[2]
-    look: dict[str, Any] = {"top": top, "low_text": f"−{text}", "high_text": text}
+    every = run("head_influence").value  # [layer, head, direction]
+    top, height = signed_top(every), 0.3 + 0.8 * every.shape[0] / every.shape[1]
+    look = partial(signed_panel, top=top, text=fixed(top, 2), height=height)
     return [
-        Panel(TITLES[str(way)], partial(signed_grid, values=one, **look), height=height)
-        for way, one in zip(probes["direction"].values, values, strict=True)
+        look(TITLES[way], run(f"head_influence.{way}").value)
+        for way in run.data["direction"].values.tolist()
     ]
 
 
-def _head_caption(tree: xr.DataTree) -> str:
-    probes = needed(tree, "probes")
-    return (
-        "How far each head moves the scores of the probe on attention alone: its weight times the "
-        "spread of its attention between the candidates of a word. Blue: what it attends to is "
-        "taken for the head; vermillion: it speaks against it. (a) Attention from a word to the "
-        f"candidate, (b) from the candidate to the word; {findings.sentences_text(probes)}. Heads "
-        "that attend alike share their weight, so a pale head may still know syntax."
-    )
-
-
-def _layer_panels(tree: xr.DataTree) -> list[Panel]:
-    probes = needed(tree, "probes")
-    if findings.best_layer(probes) is None:
+def layer_panels(run: Reading) -> list[Panel]:
+    """Layers by the scores of the structural probe."""
+    if findings.best_layer(run) is None:
         return []
     shown = {
         "Arcs and roots found": (SHARES, "share"),
         "Order of distances and depths": (RANKS, "ρ"),
     }
     return [
-        Panel(title, partial(_layer_lines, probes, lines, label), height=0.72)
+        Panel(title, partial(_layer_lines, run, lines, label), height=0.72)
         for title, (lines, label) in shown.items()
     ]
 
 
-def _layer_caption(tree: xr.DataTree) -> str:
-    probes = needed(tree, "probes")
-    return (
-        "The structural probe on the output of each layer. (a) UUAS: the share of arcs, whichever "
-        "end is the head, in the minimum spanning tree of the predicted distances, without "
-        "punctuation; root: the share of sentences whose least deep word is the root. (b) "
-        "Spearman’s ρ of predicted and true distances, and depths, as means over lengths from 5 to "
-        f"50 words; bands are {findings.INTERVALS}; {findings.sentences_text(probes)}. After "
-        "Hewitt and Manning (2019)."
-    )
-
-
-def _layer_lines(
-    probes: xr.Dataset, lines: dict[str, tuple[str, str]], label: str, axes: Axes
-) -> None:
-    shown = [(estimate(probes, variable), *look) for variable, look in lines.items()]
+def _layer_lines(run: Reading, lines: dict[str, tuple[str, str]], label: str, axes: Axes) -> None:
+    shown = [(run(variable), *look) for variable, look in lines.items()]
     if label == "ρ":  # which may be below 0
         least = min(0.0, *(float(np.nanmin(parts.value)) - 0.05 for parts, *_ in shown))
         layer_bands(axes, shown, label, bottom=least)
@@ -168,155 +142,110 @@ def _layer_lines(
         layer_bands(axes, shown, label)
 
 
-GROUPS = ("probes",)
-FIGURES = (
-    Picture("probes", "What probes find", GROUPS, _panels, _caption),
-    Picture("probe_heads", "Heads that the probe leans on", GROUPS, _head_panels, _head_caption),
-    Picture("structural", "Trees in hidden states", GROUPS, _layer_panels, _layer_caption),
-)
-
-
 LISTED = 12  # heads and relations in a table; all are in the folder `tables`
 LEAST_WORDS = 25  # of a relation that is shown
 
 
-def _scores(probes: xr.Dataset) -> Table | None:
-    names = findings.probe_names(probes)
-    if not names:
-        return None
+def scores_table(run: Reading) -> Table | None:
+    """The scores of each probe."""
     words = {
         "uas": "UAS",
         "uas_with_punctuation": "with punctuation",
         "uuas": "UUAS",
         "uas_of_tree": "UAS of the tree",
     }
-    shown = [name for name in words if name in probes]
+    shown = [name for name in words if name in run.data]
     rows = [
-        [Cell(capital(plain_name(n))), *(share(*at(estimate(probes, x, probe=n))) for x in shown)]
-        for n in names
+        [capital(plain_name(n)), *(share(*at(run(x, probe=n))) for x in shown)]
+        for n in findings.probe_names(run)
     ]
-    columns = [Column("Probe"), *(Column(words[x], "%", x) for x in shown)]
-    caption = f"95 % intervals over test sentences; {findings.sentences_text(probes)}."
-    return Table("Scores of the probes", columns, [Rows(rows)], caption)
+    columns = ["Probe", *(Column(words[x], "%", x) for x in shown)]
+    caption = f"{findings.INTERVALS}; {findings.sentences_text(run)}."
+    return rows_table("Scores of the probes", columns, rows, caption)
 
 
-def _differences(probes: xr.Dataset) -> Table | None:
-    names = findings.probe_names(probes)
-    if len(names) < 2:
-        return None
+def differences_table(run: Reading) -> Table | None:
+    """Differences between the scores of probes."""
+    names = findings.probe_names(run)
     rows = []
     for later, name in enumerate(names[1:], start=1):
         cells = [
-            points(*at(estimate(probes, "difference", probe=name, probe_other=other)))
-            for other in names[:later]
+            points(*at(run("difference", probe=name, probe_other=other))) for other in names[:later]
         ]
-        empty = [Cell("")] * (len(names) - 1 - later)
-        rows.append([Cell(capital(plain_name(name))), *cells, *empty])
-    columns = [Column("UAS less that of"), *(Column(plain_name(n), "points") for n in names[:-1])]
+        empty = [""] * (len(names) - 1 - later)
+        rows.append([capital(plain_name(name)), *cells, *empty])
+    columns = ["UAS less that of", *(Column(plain_name(n), "points") for n in names[:-1])]
     caption = "Differences of UAS between probes, paired over test sentences."
-    return Table("Differences between probes", columns, [Rows(rows)], caption)
+    return rows_table("Differences between probes", columns, rows, caption)
 
 
-def _relations(probes: xr.Dataset) -> Table | None:
-    names = findings.probe_names(probes)
+def relations_table(run: Reading) -> Table | None:
+    """The share of words of each relation whose head is found."""
+    probes = run.data
+    names = findings.probe_names(run)
     rows = [
         [
             Cell(str(one["relation"].values), code=True),
-            Cell(f"{int(one['count']):,}"),
+            f"{int(one['count']):,}",
             *(share(float(one["relation_uas"].sel(probe=name))) for name in names),
         ]
         for one in (probes.isel(relation=at) for at in range(probes.sizes.get("relation", 0)))
         if int(one["count"]) >= LEAST_WORDS
     ]
-    if not rows:
-        return None
-    columns = [Column("Relation"), Column("Words"), *(Column(plain_name(n), "%") for n in names)]
+    columns = ["Relation", "Words", *(Column(plain_name(n), "%") for n in names)]
     caption = (
         f"Share of words whose head is found, the most frequent relations first, of at least "
         f"{LEAST_WORDS} words; all, with intervals: tables/probes."
     )
-    return Table("Probes by relation", columns, [Rows(rows[:LISTED])], caption)
+    return rows_table("Probes by relation", columns, rows[:LISTED], caption)
 
 
-def _heads(tree: xr.DataTree) -> Table | None:
-    table = findings.head_influence_table(tree).head(LISTED)
-    if table.empty:
-        return None
-    labelled = "head_label" in tree.children["probes"]
+def heads_table(run: Reading) -> Table | None:
+    """The heads with most influence."""
+    labelled = "head_label" in run.data
     rows = [
         [
-            Cell(f"{row['name']} {findings.ARROWS[str(row['direction'])]}"),
+            f"{row['name']} {findings.ARROWS[str(row['direction'])]}",
             *(measured(float(row[x])) for x in ("influence", "weight", "spread")),
-            *([Cell(str(row["label"]) or "–")] if labelled else []),
+            *([row["label"] or "–"] if labelled else []),
         ]
-        for row in table.to_dict("records")
+        for row in findings.influential(run, LISTED)
     ]
     columns = [
-        Column("Head"),
+        "Head",
         Column("Influence", term="head_influence"),
         Column("Weight", term="head_weight"),
-        Column("Spread"),
-        *([Column("In the atlas")] if labelled else []),
+        "Spread",
+        *(["In the atlas"] if labelled else []),
     ]
     caption = (
         "Heads that move the scores of the probe on attention most: weight times spread; d→h: "
         "attention from the word to the candidate, h→d: back. All: tables/probe_heads."
     )
-    return Table("Heads that the probe leans on", columns, [Rows(rows)], caption)
+    return rows_table("Heads that the probe leans on", columns, rows, caption)
 
 
-def _layers(probes: xr.Dataset) -> Table | None:
-    if findings.best_layer(probes) is None:
+def layers_table(run: Reading) -> Table | None:
+    """The scores of the structural probe by layer."""
+    if findings.best_layer(run) is None:
         return None
     kinds = {"uuas": share, "root": share, "distance": measured, "depth": measured}
     rows = [
         [
-            Cell(f"layer {layer_name(layer)}"),
-            *(cell(*at(estimate(probes, f"structural_{x}"), layer)) for x, cell in kinds.items()),
+            f"layer {layer_name(layer)}",
+            *(cell(*at(run(f"structural_{x}"), layer)) for x, cell in kinds.items()),
         ]
-        for layer in np.flatnonzero(np.isfinite(probes["structural_uuas"].values)).tolist()
+        for layer in np.flatnonzero(np.isfinite(run("structural_uuas").value)).tolist()
     ]
     columns = [
-        Column("Output of"),
+        "Output of",
         Column("UUAS", "%", "uuas"),
         Column("Root", "%"),
         Column("Distances", "ρ"),
         Column("Depths", "ρ"),
     ]
-    caption = f"The structural probe; {findings.sentences_text(probes)}."
-    return Table("Structural probe by layer", columns, [Rows(rows)], caption)
+    caption = f"The structural probe; {findings.sentences_text(run)}."
+    return rows_table("Structural probe by layer", columns, rows, caption)
 
 
-OPENING = OpeningPlan(
-    heading=heading_of("How much syntax probes find in the attention of "),
-    findings=findings.probe_findings,
-)
-SECTIONS = (
-    SectionPlan(
-        id="part-probes",
-        title="Is the tree in the attention?",
-        chapter=FINDINGS,
-        text="A probe that may only weigh the heads finds as much syntax as their attention shows. "
-        "What it gains over the rule and over words with distances is the model’s own; what a "
-        "random model gives is the probe’s.",
-        pictures=("probes",),
-        tables=tuple(of_group("probes", make) for make in (_scores, _differences, _relations)),
-    ),
-    SectionPlan(
-        id="part-probe_heads",
-        title="Which heads does the probe lean on?",
-        chapter=FINDINGS,
-        text="Few strong cells mean that syntax sits in few heads; heads that do the same share "
-        "it.",
-        pictures=("probe_heads",),
-        tables=(_heads,),
-    ),
-    SectionPlan(
-        id="part-structural",
-        title="Is the tree in the hidden states?",
-        chapter=FINDINGS,
-        text="The reference: a linear map of hidden states, which see more than attention shows.",
-        pictures=("structural",),
-        tables=(of_group("probes", _layers),),
-    ),
-)
+OPENING = OpeningPlan(heading=heading_of("How much syntax probes find in the attention of "))

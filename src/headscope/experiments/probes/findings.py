@@ -7,9 +7,11 @@ import pandas as pd
 import xarray as xr
 
 from headscope.claims.dictionary import name as plain_name
+from headscope.claims.reading import Reading
 from headscope.claims.verdict import differs
-from headscope.core.results import at, estimate, group, json_number, layer_name, needed, own_name
+from headscope.core.results import at, group, json_number, layer_name, own_name
 from headscope.core.wording import capital, fixed, number, percent
+from headscope.page.tabulate import records
 
 NAMED = 5  # heads that a summary names
 COMPARED = (
@@ -28,9 +30,9 @@ BESIDE = {
 }
 
 
-def probe_names(probes: xr.Dataset) -> list[str]:
+def probe_names(run: Reading) -> list[str]:
     """The probes that were scored; none where only the structural one was run."""
-    return [str(name) for name in probes["probe"].values] if "uas" in probes else []
+    return [str(name) for name in run.data["probe"].values] if "uas" in run.data else []
 
 
 def head_influence_table(tree: xr.DataTree) -> pd.DataFrame:
@@ -51,33 +53,30 @@ def head_influence_table(tree: xr.DataTree) -> pd.DataFrame:
     return table.iloc[order].reset_index(drop=True)[HEAD_COLUMNS]
 
 
-def best_layer(probes: xr.Dataset) -> int | None:
+def best_layer(run: Reading) -> int | None:
     """The layer whose hidden states give most arcs; None without the structural probe."""
-    if "structural_uuas" not in probes or bool(probes["structural_uuas"].isnull().all()):
-        return None
-    return int(np.nanargmax(probes["structural_uuas"].values))
+    has = run.has("structural_uuas")
+    return int(np.nanargmax(run("structural_uuas").value)) if has else None
 
 
-def sentences_text(probes: xr.Dataset) -> str:
+def sentences_text(run: Reading) -> str:
     """`n = 2,077 test sentences, 25,094 words`."""
-    about = probes.attrs
-    return f"n = {about['test_sentences']:,} test sentences, {about['test_words']:,} words"
+    return run.text("n = {test_sentences:,} test sentences, {test_words:,} words")
 
 
-def probe_findings(tree: xr.DataTree) -> list[str]:
+def probe_findings(run: Reading) -> list[str]:
     """Sentences with numbers: the best probe, what words and the model add, heads and layers."""
-    probes = needed(tree, "probes")
     lines = []
-    names = probe_names(probes)
+    names = probe_names(run)
     if names:
-        best = max(names, key=lambda name: float(probes["uas"].sel(probe=name)))
+        best = max(names, key=lambda name: run.mean("uas", probe=name))
         lines.append(
             f"The best of {len(names)} probes, {plain_name(best)}, finds the syntactic head of "
-            f"{share(probes, 'uas', best)} of the words (UAS)."
+            f"{share(run, 'uas', best)} of the words (UAS)."
         )
     for first, second, says in COMPARED:
         if first in names and second in names:
-            parts = at(estimate(probes, "difference", probe=first, probe_other=second))
+            parts = at(run("difference", probe=first, probe_other=second))
             value, low, high = (100 * part for part in parts)
             verdict = differs(value, low, high)
             unsure = ""
@@ -89,14 +88,14 @@ def probe_findings(tree: xr.DataTree) -> list[str]:
                 f"{says}: {fixed(abs(value), 1)} points {'more' if value > 0 else 'less'} than "
                 f"{plain_name(second)} [{fixed(low, 1)}, {fixed(high, 1)}]{unsure}."
             )
-    if heads := influential_heads(tree):
+    if heads := influential_heads(run):
         lines.append(f"The probe on attention leans most on {heads}; d→h: from a word to its head.")
-    if text := structural_text(probes):
+    if text := structural_text(run):
         lines.append(f"{capital(text)}.")
-    if lacking := str(probes.attrs["lacking"]).split():
+    if lacking := str(run.data.attrs["lacking"]).split():
         shown = ", ".join(map(plain_name, lacking))
         lines.append(f"Not run, for want of word vectors (--words): {shown}.")
-    if note := root_note(probes):
+    if note := root_note(run):
         lines.append(f"{capital(note)}.")
     return lines
 
@@ -104,9 +103,9 @@ def probe_findings(tree: xr.DataTree) -> list[str]:
 # --- for the terminal -----------------------------------------------------------------------
 
 
-def data_text(probes: xr.Dataset) -> list[str]:
+def data_text(run: Reading) -> list[str]:
     """The amount of training and test data, and the share of words with a vector."""
-    about = probes.attrs
+    about = run.data.attrs
     dev = f", {about['dev_sentences']:,} chosen by" if about["dev_sentences"] else ""
     lines = [
         f"{about['train_sentences']:,} sentences trained on{dev}, {about['test_sentences']:,} "
@@ -127,37 +126,38 @@ def data_text(probes: xr.Dataset) -> list[str]:
     return lines
 
 
-def probe_lines(probes: xr.Dataset) -> list[str]:
+def probe_lines(run: Reading) -> list[str]:
     """A line per probe: UAS with its interval, with punctuation, UUAS."""
-    names = {name: plain_name(name) for name in probe_names(probes)}
+    names = {name: plain_name(name) for name in probe_names(run)}
     width = max(map(len, names.values()), default=0)
     lines = []
     for name, shown in names.items():
         scores_beside = [
-            f"{text} {100 * float(probes[x].sel(probe=name)):.1f}"
+            f"{text} {100 * run.mean(x, probe=name):.1f}"
             for x, text in BESIDE.items()
-            if x in probes
+            if x in run.data
         ]
         lines.append(
-            f"  {shown:<{width}}  UAS {share(probes, 'uas', name)}; {', '.join(scores_beside)}"
+            f"  {shown:<{width}}  UAS {share(run, 'uas', name)}; {', '.join(scores_beside)}"
         )
     return lines
 
 
-def share(probes: xr.Dataset, variable: str, name: str) -> str:
+def share(run: Reading, variable: str, name: str) -> str:
     """The score of a probe as `61.4 % [60.3, 62.4]`."""
-    value, low, high = (100 * part for part in at(estimate(probes, variable, probe=name)))
+    value, low, high = (100 * part for part in at(run(variable, probe=name)))
     ends = f" [{fixed(low, 1)}, {fixed(high, 1)}]" if np.isfinite(low) else ""
     return f"{fixed(value, 1)} %{ends}"
 
 
-def structural_text(probes: xr.Dataset) -> str:
+def structural_text(run: Reading) -> str:
     """The scores of the best layer; "" without the structural probe."""
-    layer = best_layer(probes)
+    layer = best_layer(run)
     if layer is None:
         return ""
     uuas, root, distance, depth = (
-        float(probes[f"structural_{part}"][layer]) for part in ("uuas", "root", "distance", "depth")
+        float(run(f"structural_{part}").value[layer])
+        for part in ("uuas", "root", "distance", "depth")
     )
     return (
         f"structural probe, best of the layers by UUAS: layer {layer_name(layer)}, UUAS "
@@ -166,33 +166,38 @@ def structural_text(probes: xr.Dataset) -> str:
     )
 
 
-def root_note(probes: xr.Dataset) -> str:
+def root_note(run: Reading) -> str:
     """How ROOT is scored, if not by special tokens."""
-    if probes.attrs["root"] != "a learned constant":
+    if run.data.attrs["root"] != "a learned constant":
         return ""
     return "this tokenizer adds no special token: ROOT's score is one learned number"
 
 
-def influential_heads(tree: xr.DataTree) -> str:
+def influential(run: Reading, count: int) -> list[dict[str, Any]]:
+    """The heads with most influence, as rows of `head_influence_table`."""
+    return records(head_influence_table(run.tree).head(count))
+
+
+def influential_heads(run: Reading) -> str:
     """Heads with most influence on scores, as `L3·H9 d→h, L4·H12 d→h (against), …`; "" without that
     probe.
     """
     heads = []
-    for row in head_influence_table(tree).head(NAMED).to_dict("records"):
+    for row in influential(run, NAMED):
         notes = ["against"] * (row["influence"] < 0) + [row["label"]] * bool(row["label"])
         text = f"{row['name']} {ARROWS[str(row['direction'])]}"
         heads.append(f"{text} ({'; '.join(notes)})" if notes else text)
     return ", ".join(heads)
 
 
-def scores(probes: xr.Dataset) -> dict[str, Any]:
+def scores(run: Reading) -> dict[str, Any]:
     """UAS with its interval, UUAS and more by probe, as JSON values."""
     by_probe: dict[str, Any] = {}
-    for name in probe_names(probes):
-        value, low, high = at(estimate(probes, "uas", probe=name))
+    for name in probe_names(run):
+        value, low, high = at(run("uas", probe=name))
         by_probe[name] = {"uas": value, "ci": [json_number(low), json_number(high)]}
-        by_probe[name] |= {x: float(probes[x].sel(probe=name)) for x in BESIDE if x in probes}
-    uuas = probes["structural_uuas"].values.tolist() if "structural_uuas" in probes else []
+        by_probe[name] |= {x: run.mean(x, probe=name) for x in BESIDE if x in run.data}
+    uuas = run("structural_uuas").value.tolist() if "structural_uuas" in run.data else []
     return {"probes": by_probe, "structural_uuas": [json_number(value) for value in uuas]}
 
 
