@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.cli.options import json_flag
-from headscope.cli.terminal_output import tell
+from headscope.cli.terminal_output import complain, tell
 from headscope.cli.typed_command import typed_command
 from headscope.core.head_names import head_named, in_both
 from headscope.core.options import Options, argument, option
@@ -43,7 +43,9 @@ def head_command(options: _HeadOptions) -> None:
     from headscope.run.store import open_run
 
     run = open_run(options.run)
-    with derived_once(), naming_layers(run.tree):
+    if run.unproven:
+        complain(run.unproven)
+    with run.showing(), derived_once(), naming_layers(run.tree):
         _tell(run, layer_place(layer, layer_numbers(run.tree)), place, options)
 
 

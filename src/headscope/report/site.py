@@ -28,7 +28,8 @@ from headscope.report.build import write_report
 from headscope.report.card_page import render_card
 from headscope.report.cite import cite
 from headscope.report.example_views import input_page
-from headscope.run.store import LIST, Run, RunFolder
+from headscope.run.store import Run, RunFolder
+from headscope.run.written_files import LIST
 from headscope.views.view_page import build_page
 
 OPENED = 5  # heads that the first page names
@@ -49,7 +50,8 @@ def export_site(run: Run | str | Path, folder: str | Path, *, overwrite: bool = 
         if not overwrite and _exported(run, place):  # by a command that was killed as it ended
             return page
         _check(place, overwrite=overwrite)
-        put_folder(place, partial(_write, run), marks=(LIST,))
+        with run.showing():
+            put_folder(place, partial(_write, run), marks=(LIST,))
     return page
 
 

@@ -14,7 +14,8 @@ from headscope.core.inside import digest_inside, is_inside, names_inside
 from headscope.core.whole_file import DRAFT
 from headscope.errors import RunFolderError
 from headscope.run.settings import fingerprint
-from headscope.run.store import LIST, MANIFEST, RESULTS, RunFolder, open_run
+from headscope.run.store import MANIFEST, RESULTS, RunFolder, open_run
+from headscope.run.written_files import LIST, written_files
 
 OK, NOTE, BAD = "ok", "note", "BAD"
 Line = tuple[str, str, str]  # verdict, what was looked at, what was found
@@ -102,7 +103,7 @@ def _shards(folder: RunFolder, manifest: dict[str, Any]) -> Line:
 
 def _beside(folder: RunFolder) -> Iterator[Line]:
     """Tables, figures and pages, which can be made again from the results."""
-    listed, damaged = folder.written()
+    listed, damaged = written_files(folder.path)
     if damaged:
         yield (
             BAD,

@@ -18,8 +18,9 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5t, h5z
 from xarray.backends import H5NetCDFStore
 
 FORMER = {"method": "variant"}  # dimensions of runs before 2026-11-23: `.sel` has a `method`
-# Of a file that is read. Pictures of maps are packed, mostly zeros: an array takes up to so many
-# bytes, and so many for each of the file, unpacked.
+# Attributes that are counts. Then of a file that is read: pictures of maps are packed, mostly
+# zeros; an array takes up to so many bytes, and so many for each of the file, unpacked.
+COUNTED = ("layers", "heads", "documents", "examples", "tokens", "skipped", "windowed")
 OBJECTS, DEPTH, TEXTS, ROOM, PACKED = 100_000, 12, 64, 1 << 28, 64
 _FILTERS = {h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32}  # HDF5's own
 _NUMBERS = {h5t.INTEGER, h5t.FLOAT, h5t.STRING, h5t.ENUM}
@@ -73,7 +74,27 @@ def tree_of_netcdf(content: BinaryIO) -> xr.DataTree:
     with _OpenedOnce(content, "r") as opened:
         _check_all(opened, content)
         with h5netcdf.File(opened, "r", decode_vlen_strings=True) as file:
-            return xr.DataTree.from_dict({group.name: _dataset(group) for group in _groups(file)})
+            tree = xr.DataTree.from_dict({group.name: _dataset(group) for group in _groups(file)})
+    _check_fit(tree)
+    return tree
+
+
+def _check_fit(tree: xr.DataTree) -> None:
+    """Raise ValueError where the sizes that results are said to have are not those of arrays."""
+    said = {name: tree.attrs[name] for name in COUNTED if name in tree.attrs}
+    for name, count in said.items():
+        if not isinstance(count, int | np.integer) or count < 0:
+            raise ValueError(f"{name} is {str(count)[:40]!r}")
+    if not said.keys() >= {"layers", "heads"}:
+        return
+    layers, heads = said["layers"], said["heads"]
+    wanted = {"layer": {layers}, "head": {heads}, "unit": {layers * heads}}
+    for node in tree.subtree:
+        for dim, size in node.sizes.items():
+            if size not in wanted.get(str(dim), {size}):
+                raise ValueError(
+                    f"of {layers} layers × {heads} heads, {node.path} has {size} along {dim}"
+                )
 
 
 def _check_all(opened: h5py.File, content: BinaryIO) -> None:

@@ -14,9 +14,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -34,13 +33,13 @@ from headscope.core.whole_file import (
     DRAFT,
     held,
     names_in,
-    noting_written,
     why_unwritten,
     write_whole,
 )
 from headscope.errors import InputError, RunFolderError, told_as
 from headscope.run.processes import PROCESSES, drop_all
 from headscope.run.shard_files import SHARDS, ShardFiles
+from headscope.run.written_files import LIST, listing, written_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,10 +64,6 @@ _KINDS_OF_RESULTS: dict[str, Any] = {
     "model": {"name": str, "sha256": str, "layers": int, "heads": int},
     "counts": {**dict.fromkeys(_COUNTS, int), "reasons": dict},
 }
-# Names and digests of the tables, figures and pages that the run wrote, as `sha256sum -c` reads
-# them; before them a line with the digest of all lines. Older versions wrote the names alone.
-LIST = ".written"
-_SEAL, _ENTRY = b"# sha256 ", re.compile(r"([0-9a-f]{64})  (.+)")
 CHECKSUM = "checksum"  # in the manifest, of everything else in it
 
 
@@ -193,38 +188,13 @@ class RunFolder(ShardFiles):
             with suppress(OSError):  # something else lies there
                 drop_inside(self.path, name)
 
-    @contextmanager
-    def listing(self) -> Iterator[None]:
+    def listing(self) -> AbstractContextManager[None]:
         """Inside the context, files written to the folder are listed as the run's own."""
-        with noting_written(self.path) as written:
-            try:
-                yield
-            finally:
-                before = self.listed()
-                there = {n: d or digest_inside(self.path, n) for n, d in before.items()}
-                new = {n: d for n, d in there.items() if is_inside(self.path, n)} | written
-                if new != before:
-                    lines = "".join(f"{new[name]}  {name}\n" for name in sorted(new)).encode()
-                    write_whole(self.path / LIST, _seal_of(lines) + lines)
+        return listing(self.path)
 
     def listed(self) -> dict[str, str]:
         """The sha256 of tables, figures and pages that the run wrote, by name in the folder."""
-        return self.written()[0]
-
-    def written(self) -> tuple[dict[str, str], bool]:
-        """The same, "" in a list of an older version; whether the list is damaged, and so empty."""
-        try:
-            content = read_inside(self.path, LIST)
-        except OSError:
-            return {}, False
-        except RunFolderError:  # a link
-            return {}, True
-        seal, _, rest = content.partition(b"\n")
-        lines = content.decode("utf-8", "replace").splitlines()
-        entries = [entry for line in lines if (entry := _ENTRY.fullmatch(line))]
-        if seal + b"\n" == _seal_of(rest):
-            return {entry[2]: entry[1] for entry in entries}, False
-        return ({}, True) if entries or b"#" in seal else (dict.fromkeys(lines, ""), False)
+        return written_files(self.path)[0]
 
     def _ours_without_manifest(self, file: Path) -> bool:
         if file.name in (SHARDS, self.parts) and file.is_dir():
@@ -258,10 +228,6 @@ def _sealed(manifest: Mapping[str, Any]) -> bytes:
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
-def _seal_of(lines: bytes) -> bytes:
-    return _SEAL + hashlib.sha256(lines).hexdigest().encode() + b"\n"
-
-
 def _checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
@@ -275,7 +241,7 @@ def open_run(path: str | Path) -> Run:
     folder = RunFolder(path)
     manifest, file = folder.manifest(), folder.path / RESULTS
     digest = None if manifest is None else manifest.get("results_sha256", "")
-    if not file.is_file() or digest == "":
+    if not os.path.lexists(file) or digest == "":
         if manifest is None:
             raise RunFolderError(
                 f"{path} is no run folder: it has no {RESULTS}; give the -o of atlas"
@@ -359,7 +325,8 @@ class Run:
         path  writes the page there instead, with `headscope.write_report`; a run in memory needs it
         """
         if path is not None:
-            return Path(headscope.write_report(self, path))
+            with self.showing():
+                return Path(headscope.write_report(self, path))
         if self.path is None:
             raise InputError(
                 "this run is in memory; give report('report.html'), or atlas(..., output=FOLDER)"
@@ -373,7 +340,36 @@ class Run:
             RunFolder(self.path).clear_drafts()
             # As it was read or is read later: its parts stand in another order in memory.
             manifest = RunFolder(self.path).manifest() or self.manifest
-            return Path(headscope.write_report(Run(self.tree, manifest, self.path), self.path))
+            with self.showing():
+                return Path(headscope.write_report(Run(self.tree, manifest, self.path), self.path))
+
+    @property
+    def unproven(self) -> str:
+        """What is to be told of results without a manifest; "" with one."""
+        if self.manifest or self.path is None:
+            return ""
+        return (
+            f"{self.path} has no {MANIFEST}: nothing says what these results were computed from, "
+            "or whether they were changed"
+        )
+
+    @contextmanager
+    def showing(self) -> Iterator[None]:
+        """Inside the context, what goes wrong as results of a folder are shown may be their fault.
+
+        raises  RunFolderError that says so, in place of errors that no code of headscope raises
+        """
+        if self.path is None:
+            yield
+            return
+        with told_as(
+            lambda said: RunFolderError(
+                f"the results in {self.path} cannot be shown ({said[:150]}): they are not such as "
+                "headscope writes, or this is an error of headscope\nask headscope doctor, or run "
+                "their command again; if they are your own, run again with --debug and report it"
+            )
+        ):
+            yield
 
     @property
     def has_report(self) -> bool:
