@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import complain, tell
@@ -46,10 +46,15 @@ def head_command(options: _HeadOptions) -> None:
     if run.unproven:
         complain(run.unproven)
     with run.showing(), derived_once(), naming_layers(run.tree):
-        _tell(run, layer_place(layer, layer_numbers(run.tree)), place, options)
+        number = layer_place(layer, layer_numbers(run.tree))
+        lines, summary = _told(run, number, place, options)
+    tell(lines, summary, ensure_ascii=False, allow_nan=False)
 
 
-def _tell(run: Run, layer: int, place: int, options: _HeadOptions) -> None:
+def _told(
+    run: Run, layer: int, place: int, options: _HeadOptions
+) -> tuple[list[str], dict[str, Any] | None]:
+    """What is printed: lines, or what --json asks for."""
     from headscope.core.results import layer_number
     from headscope.heads.head_card import card_json, card_text, head_card
 
@@ -57,13 +62,11 @@ def _tell(run: Run, layer: int, place: int, options: _HeadOptions) -> None:
     written = _write_card(run, card, options)
     if options.as_json:
         files = {kind: str(path) for kind, path in written.items()}
-        told = {"run": str(options.run), **card_json(run.tree, card), **files}
-        tell((), told, ensure_ascii=False, allow_nan=False)
-    elif written:
+        return [], {"run": str(options.run), **card_json(run.tree, card), **files}
+    if written:
         named = in_both(layer_number(card.layer), card.head)
-        tell([f"head: {named}", *(f"{kind}: {path}" for kind, path in written.items())])
-    else:
-        tell([card_text(run.tree, card)])
+        return [f"head: {named}", *(f"{kind}: {path}" for kind, path in written.items())], None
+    return [card_text(run.tree, card)], None
 
 
 def _write_card(run: Run, card: HeadCard, options: _HeadOptions) -> dict[str, Path]:

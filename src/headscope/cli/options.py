@@ -278,9 +278,11 @@ def conclude(
     if not how.no_report:
         make_report(run)
     report = f"{run.path}/report.html" if run.has_report else None
-    with naming_layers(run.tree):
+    told: dict[str, Any] | None = None
+    with run.showing(), naming_layers(run.tree):
         if how.as_json:
             kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
-            tell((), {"run": str(run.path), "report": report, **kept, **summary(run)})
-            return
-        tell([*lines, f"results: {run.path}/atlas.nc" if report is None else f"report: {report}"])
+            told = {"run": str(run.path), "report": report, **kept, **summary(run)}
+        last = f"results: {run.path}/atlas.nc" if report is None else f"report: {report}"
+        lines = [*lines, last] if told is None else ()
+    tell(lines, told)
