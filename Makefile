@@ -17,7 +17,14 @@ LIGHT_TESTS = $(shell grep -rLE '^(import|from) torch' --include='test_*.py' --e
 	--exclude=test_whole_file.py $(addprefix tests/,core claims heads tasks \
 	report/test_cite.py report/test_card_page.py cli/test_head.py))
 
-.PHONY: atlas test light lint types contracts site check format bench clean
+# Tests of the rooms that no core room knows, of their commands, and of pages and tools beside src.
+# The others are those of the core.
+WINGS = tests/experiments tests/papers tests/serve $(patsubst %,tests/cli/test_%.py,ablate circuits \
+	compare finetune importance probe serve zoo) tests/test_benchmarks.py tests/test_notebooks.py \
+	tests/test_site.py tests/test_trials.py $(shell grep -rlE 'headscope\.(experiments|papers|serve)\b' \
+	--include='test_*.py' --exclude-dir=experiments --exclude-dir=papers --exclude-dir=serve tests)
+
+.PHONY: atlas test test-core test-wings light lint types contracts site check format bench clean
 
 atlas: .venv/atlas
 	.venv/bin/headscope atlas demo --demo -o atlas-demo
@@ -25,6 +32,12 @@ atlas: .venv/atlas
 
 test: .venv/dev
 	$(TESTS) -n 2 --dist worksteal
+
+test-core: .venv/dev
+	$(TESTS) -n 2 --dist worksteal $(addprefix --ignore=,$(WINGS))
+
+test-wings: .venv/dev
+	$(TESTS) -n 2 --dist worksteal $(sort $(WINGS))
 
 # What needs no torch, by the wheel and a Python of another version: make light OTHER=python3.13
 # The wheel alone is installed anew each time.

@@ -26,8 +26,8 @@ from headscope.core.accumulators import Float64, Ints, Sums, ratio
 from headscope.core.intervals import Estimate
 from headscope.core.results import estimate as of_results
 from headscope.run.analysis import Scope
-from headscope.run.atlas import frequency_ranks, scope_of
 from headscope.run.compute import Computer, ShardJob
+from headscope.run.corpus_run import frequency_ranks, scope_of
 from headscope.run.frequency_ranks import corpus_ranks
 from headscope.run.plan import Shard, make_plan
 

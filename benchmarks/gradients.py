@@ -23,6 +23,7 @@ from torch.nn import functional
 from benchmarks.ablation import classifier
 from benchmarks.inputs import Inputs, fixed, twin
 from benchmarks.timing import Row, interleave, options, table
+from headscope.core.head_names import HeadNames
 from headscope.experiments.importance.gradients import Streaming
 from headscope.experiments.importance.result import GradientSums
 from headscope.model import linears
@@ -59,7 +60,7 @@ class Streamed(Means):
         gather = GradientSums(
             batch, layers=config.num_hidden_layers, heads=config.num_attention_heads
         )
-        with Streaming(self.network, gather) as stream:
+        with Streaming(self.network, gather, HeadNames(())) as stream:
             answer = run_network(self.network, batch.input_ids, batch.mask, batch.segment_ids)
             stream.backward(self.loss(answer.logits))
         return gather.magnitude.sum((0, 3)) / gather.edges.sum((0, 2))[:, None]

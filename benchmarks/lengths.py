@@ -18,7 +18,6 @@ from unittest.mock import patch
 import headscope as hs
 from benchmarks.timing import Row, interleave
 from headscope.claims.head_labels import head_labels
-from headscope.core.results import place_name
 from headscope.corpus import Document, Passage, Word
 from headscope.run.compute import threads_of
 from headscope.run.readings import CorpusReading
@@ -97,7 +96,7 @@ def main() -> None:
         lost = [one for one in labels if not one.where and (one.kind, one.name) not in there]
         agree += not lost
         for label in lost:
-            print(f"{place_name(*place)}: {label.label}: no label of whole documents")
+            print(f"{model.shape.names.head(*place)}: {label.label}: no label of whole documents")
     print(f"{agree} of {len(labelled)} labelled heads agree ({agree / len(labelled):.1%})")
 
 

@@ -108,7 +108,7 @@ def speeds(folder: Path, texts: int, **shape: Any) -> dict[str, float]:
     from headscope import Settings, TextCorpus, load
     from headscope.model.model import forward
     from headscope.model.request import demo_place
-    from headscope.run import atlas, chosen_analyses
+    from headscope.run import chosen_analyses, corpus_run
     from headscope.run.compute import Computer, ShardJob, threads_of
     from headscope.run.plan import make_plan
 
@@ -119,7 +119,9 @@ def speeds(folder: Path, texts: int, **shape: Any) -> dict[str, float]:
     with threads_of(1):
         plan = make_plan(model, corpus, settings)
         kept = chosen_analyses.annotated_analyses(names, plan, settings)
-        scope = atlas.scope_of(model, plan, settings, atlas.frequency_ranks(plan, None, model))
+        scope = corpus_run.scope_of(
+            model, plan, settings, corpus_run.frequency_ranks(plan, None, model)
+        )
         seconds = {}
         planning = [_seconds(lambda: make_plan(model, corpus, settings))[0] for _ in range(ROUNDS)]
         for what, chosen in {"everything": kept, "nothing": []}.items():

@@ -459,7 +459,7 @@ TIMED = """
 import json, os, sys, time
 from pathlib import Path
 from headscope.cli.main import main
-from headscope.run import atlas, gather, gather_together
+from headscope.run import corpus_run, gather, gather_together
 
 place, of = Path(sys.argv[1]), int(sys.argv[2])
 sys.argv = ["headscope", *sys.argv[3:]]
@@ -486,7 +486,8 @@ def sums(*given, plain=gather.shard_sums):
         shards.append((time.thread_time() if of > 1 else time.perf_counter()) - start)
 
 gather.shard_sums = gather_together.shard_sums = sums
-atlas.gather, atlas.gather_together = timed(gather.gather), timed(gather_together.gather_together)
+corpus_run.gather = timed(gather.gather)
+corpus_run.gather_together = timed(gather_together.gather_together)
 main()
 """
 

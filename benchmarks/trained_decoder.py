@@ -27,7 +27,8 @@ from transformers import (
 )
 
 import headscope as hs
-from headscope.core.results import largest_first, place_name
+from headscope.core.head_names import HeadNames
+from headscope.core.results import largest_first
 from headscope.experiments.circuits.section import SURE
 from headscope.model.checkpoint import quietly
 from headscope.model.language_model import LanguageModel
@@ -115,13 +116,13 @@ def report(found: xr.Dataset) -> list[str]:
         "writer": writer[0] * heads + writer[1],
     }
     read, above = (float(found[name].sel(pair)) for name in ("composition", "composition_above"))
-    chance = float(found.attrs["width"]) ** -0.5
+    names, chance = HeadNames(()), float(found.attrs["width"]) ** -0.5
     passed = {True: "PASS", False: "miss"}
     return [
         f"told again: {float(found['told_again']):.3f}",
-        f"induction, {place_name(*reader)}: {induces[reader]:.3f} "
+        f"induction, {names.head(*reader)}: {induces[reader]:.3f} "
         f"{passed[bool(induces[reader] > WANTED)]} (> {WANTED})",
-        f"previous token, {place_name(*writer)}: {before[writer]:.3f}",
+        f"previous token, {names.head(*writer)}: {before[writer]:.3f}",
         f"K-composition of the two: {read:.3f}, at random {chance:.3f}, {above:.1f} standard "
         f"deviations above {passed[above > SURE]} (> {SURE:g})",
     ]

@@ -215,6 +215,9 @@ def test_every_command_of_the_pages_runs(
     monkeypatch.setattr(
         "headscope.experiments.map_classifier.classifier_training.MADE", 25
     )  # minutes else
+    if line.split()[1] != "report":  # pictures take most of its time
+        monkeypatch.setattr("headscope.report.build.pictures", dict)
+        monkeypatch.setattr("headscope.report.build.save_figures", lambda *_, **__: [])
     names = {"bert-base-uncased": "demo", "spacy:en_core_web_sm": installed_parser(line)}
     if line.split()[1] not in ("view", "doctor"):  # a command of the demo runs on any model
         names |= dict.fromkeys(("demo", "bert-base-uncased"), str(tiny_place))

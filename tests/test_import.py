@@ -39,6 +39,11 @@ def test_a_finished_run_is_opened_and_reported_without_torch():
 WRONG = """
 import sys, headscope as hs
 for name, words, more in (
+    ("atlas", ("m", "text"), {"analyses": ["gaze"]}),
+    ("atlas", ("m", "missing.conllu"), {}),
+    ("compare", ("m", "n"), {}),
+    ("view", ("m", "text"), {"flow": "gaze"}),
+    ("zoo", (["m"], "text"), {"output": "o", "measure": "weighted_norm", "analyses": ["entropy"]}),
     ("ablate", ("m", "rte"), {"pairs": 1}),
     ("circuits", ("m",), {"length": 1}),
     ("finetune", ("m", "rte", "o"), {"data": "missing"}),
@@ -58,7 +63,8 @@ def test_experiments_refuse_a_wrong_request_before_torch_is_imported():
     done = subprocess.run(
         [sys.executable, "-c", WRONG], env=environment(), capture_output=True, text=True, check=True
     )
-    names = ["ablate", "circuits", "finetune", "importance", "probe", "prune", "reproduce"]
+    names = ["atlas", "atlas", "compare", "view", "zoo"]
+    names += ["ablate", "circuits", "finetune", "importance", "probe", "prune", "reproduce"]
     assert done.stdout.splitlines() == names
 
 

@@ -41,10 +41,67 @@ mine2026 = "largest.paper:PAPER"
 """
 BROKEN = """
 from types import SimpleNamespace
-from headscope.claims.plan import LabelRule
+import numpy as np
+from headscope.claims.plan import ClaimPlan, DrawnPanel, Grid, LabelRule, PicturePlan
 from headscope.claims.question import Question
 from headscope.claims.terms import Term
 import headscope as hs
+
+class Slips(hs.Analysis):
+    name = "slips"
+
+    def __init__(self, scope):
+        super().__init__(scope)
+        self.total, self.examples = self.sums(scope.layers, scope.heads, 2), self.sums()
+
+    def observe(self, layer, batch):
+        top = batch.mean_over_queries(layer.attention.amax(-1))
+        self.total.add(np.stack([top, 1 - top], -1), batch.groups, at=(layer.index,))
+        if layer.index == 0:
+            self.examples.add(np.ones(len(top)), batch.groups)
+
+    def result(self):
+        words = ("largest and rest", "probability", "ours")
+        mean = self.mean(self.total, self.examples)
+        return hs.labelled(
+            {"most": hs.Variable(mean, ("layer", "head", "part"), *words)},
+            coords={"part": ["top", "rest"]},
+        )
+
+def slipping(run, axes):
+    axes.plot([0], [0], markersizes=3)
+
+SLIP = LabelRule("slip", number="x", least=0.0, source="ours", variable="most")
+SLIPS = Question(
+    name="slips",
+    package=__name__,
+    measure=Slips,
+    terms={"most": Term("most", "What most gets.", "ours")},
+    figures=(
+        PicturePlan(
+            name="slip_drawn",
+            title="A panel that fails",
+            panels=(
+                DrawnPanel(title="Fails", needs="most.top", by=slipping),
+                Grid(title="Drawn all the same", needs="most.top"),
+            ),
+            caption="Share {shere:%}.",
+            text="A section with a slip.",
+            finding="The most is {most.topp:%}.",
+        ),
+    ),
+    claims=(
+        ClaimPlan(
+            kind="slip", rule=SLIP, share="most.topp", label="slip {share:%}", sentence="slips"
+        ),
+    ),
+)
+CLASH = Question(name="clash", terms={"stays": Term("stays put", "In place.", "ours")})
+NOWHERE = Question(
+    name="nowhere",
+    terms={"most": Term("most", "What most gets.", "ours")},
+    claims=(ClaimPlan(kind="x", rule=SLIP, share="mosts.top", label="x", sentence="x"),),
+)
 
 class Alone(hs.Analysis):
     name = "alone"
@@ -72,6 +129,9 @@ twice = broken:TWICE
 uncaptioned = broken:UNCAPTIONED
 unfounded = broken:UNFOUNDED
 greedy = broken:GREEDY
+slips = broken:SLIPS
+clash = broken:CLASH
+nowhere = broken:NOWHERE
 """
 # What a user does, in one process that finds the stranger's distribution.
 SESSION = """
@@ -86,7 +146,7 @@ from headscope.draw import saving
 
 question._announced.cache_clear()  # of the process that this one is forked from
 saving.RESOLUTION = 60  # as for all tests: see conftest.py
-options = ["--text", "corpus.bars", "--analyses", "surface,largest", "--replicates", "20"]
+options = ["--text", "corpus.bars", "--analyses", "surface,largest,slips", "--replicates", "20"]
 quick = ["--control", "none", "--quiet"]
 asked = {
     "atlas": ["atlas", model, *options, "--linears", "stock", *quick, "--output", run],
@@ -211,11 +271,28 @@ def test_an_analysis_class_alone_is_known_too(session):
     assert "announced without a question" in session["texts"]["analyses"]
 
 
+def test_a_part_that_fails_is_left_out_by_name_and_the_report_goes_on(session):
+    page = (session["run"] / "report.html").read_text("utf-8")
+    assert "A section with a slip." in page
+    assert "Drawn all the same" in page
+    warned = " ".join(session["warned"])
+    for part, why in (
+        ("the panel by", "AttributeError: Line2D.set() got an unexpected keyword argument"),
+        ("the text 'Share {shere:%}.'", "found the number 'shere'; wanted one of most"),
+        ("the text 'The most is {most.topp:%}.'", "wanted one of most.top, most.rest"),
+        ("the claim 'slip'", "found 'most.topp'; wanted one of most.top, most.rest"),
+    ):
+        assert f"{part}" in warned
+        assert why in warned
+
+
 REFUSED = {
     "surface": "another question is called 'surface' already",
     "uncaptioned": "its figure 'blank' has no caption",
     "unfounded": "rests on a variable 'nowhere'",
     "greedy": "needs ['telepathy']",
+    "clash": "its term 'stays' has another meaning already; rename it",
+    "nowhere": "the share 'mosts.top' of its claim 'x' is no variable of its own (most)",
 }
 
 

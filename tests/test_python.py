@@ -7,7 +7,6 @@ import warnings
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
-from typing import get_type_hints
 
 import pandas as pd
 import pytest
@@ -16,11 +15,10 @@ import headscope as hs
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.settings import AblationSettings, PruningSettings
 from headscope.experiments.circuits.settings import CircuitSettings
-from headscope.experiments.comparison.compare import CompareFields
 from headscope.experiments.finetune.settings import TrainingSchedule
 from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.experiments.probes.settings import ProbeSettings
-from headscope.run.settings import SettingsFields
+from headscope.run.settings import CorpusSettings
 from headscope.tasks.task_request import Loading, TaskRequest
 
 QUICK = {"analyses": ["entropy"], "control": "none"}
@@ -58,25 +56,25 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "kinds", "typed"),
+    ("function", "kinds"),
     [
-        (hs.atlas, [hs.Settings], SettingsFields),
-        (hs.zoo, [hs.Settings], SettingsFields),
-        (hs.compare, [hs.Settings, TaskRequest, Loading], CompareFields),
-        (hs.finetune, [TrainingSchedule, TaskRequest, Loading], None),
-        (hs.prune, [PruningSettings, TaskRequest, Loading], None),
-        (hs.reproduce, [Loading], None),
-        (hs.ablate, [AblationSettings, TaskRequest, Loading], None),
-        (hs.importance, [ImportanceSettings, TaskRequest, Loading], None),
-        (hs.probe, [ProbeSettings, Loading], None),
-        (hs.circuits, [CircuitSettings, Loading], None),
+        (hs.atlas, [CorpusSettings, Loading]),
+        (hs.zoo, [CorpusSettings, Loading]),
+        (hs.compare, [CorpusSettings, TaskRequest, Loading]),
+        (hs.finetune, [TrainingSchedule, TaskRequest, Loading]),
+        (hs.prune, [PruningSettings, TaskRequest, Loading]),
+        (hs.reproduce, [Loading]),
+        (hs.view, [Loading]),
+        (hs.ablate, [AblationSettings, TaskRequest, Loading]),
+        (hs.importance, [ImportanceSettings, TaskRequest, Loading]),
+        (hs.probe, [ProbeSettings, Loading]),
+        (hs.circuits, [CircuitSettings, Loading]),
     ],
 )
-def test_every_option_is_in_signature_types_and_help(function, kinds, typed) -> None:
+def test_every_option_is_in_signature_types_and_help(function, kinds) -> None:
     parameters = inspect.signature(function).parameters
     assert not [p for p in parameters.values() if p.kind is p.VAR_KEYWORD]
     names = {each.name for kind in kinds for each in fields(kind)}
-    assert typed is None or set(get_type_hints(typed)) == names
     told = "\n".join(line[:22] for line in function.__doc__.splitlines())
     for name in names | parameters.keys():
         assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY or name not in names

@@ -81,18 +81,20 @@ _WHERE = {
     "run_figure": "headscope.draw.figures",
     "run_summary": "headscope.report.run_facts",
     "switch_off": "headscope.experiments.circuits.switched_off",
-    "view": "headscope.views.view_text",
+    "view": "headscope.views.view",
     "view_arrays": "headscope.views.view_arrays",
     "view_prompts": "headscope.experiments.circuits.prompt_page",
     "write_report": "headscope.report.build",
-    "zoo": "headscope.papers.zoo.run_zoo",
+    "zoo": "headscope.papers.zoo.zoo",
 }
 __all__ = sorted(_WHERE)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
-        raise AttributeError(f"headscope has no {name!r}; public are {', '.join(__all__)}")
+        raise AttributeError(
+            f"headscope has no {name!r}; its public names are {', '.join(__all__)}"
+        )
     with warnings.catch_warnings():  # without widgets bars are of text
         warnings.filterwarnings("ignore", "IProgress not found")
         if "ipykernel" in sys.modules:  # once imported it warns no more

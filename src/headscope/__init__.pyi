@@ -49,7 +49,7 @@ from headscope.model.model import Model as Model
 from headscope.model.model import load as load
 from headscope.page.sections import SectionPlan as SectionPlan
 from headscope.papers.reproduce import reproduce as reproduce
-from headscope.papers.zoo.run_zoo import zoo as zoo
+from headscope.papers.zoo.zoo import zoo as zoo
 from headscope.report.build import write_report as write_report
 from headscope.report.cite import cite as cite
 from headscope.report.run_facts import run_summary as run_summary
@@ -64,7 +64,7 @@ from headscope.run.execution import Execution as Execution
 from headscope.run.settings import Settings as Settings
 from headscope.run.store import Run as Run
 from headscope.run.store import open_run as open_run
+from headscope.views.view import view as view
 from headscope.views.view_arrays import view_arrays as view_arrays
-from headscope.views.view_text import view as view
 
 __version__: str

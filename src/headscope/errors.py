@@ -84,7 +84,7 @@ def short_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def memory_told(advice: str | Callable[[], str]) -> Iterator[None]:
-    """Around what may need too much memory: says so in one line, and then what to do.
+    """Around work that may run out of memory: the error says so in one line, and what to do.
 
     advice  what to do, or what gives it, once all that was being computed is let go
     """

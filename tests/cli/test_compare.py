@@ -110,7 +110,10 @@ def test_strange_texts_and_names_are_compared_and_reported(headscope, desk):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ((), ["nothing to compare them on; give the examples of a task (--task rte --data"]),
+        (
+            (),
+            ["no inputs to compare the models on; give the examples of a task (--task rte --data"],
+        ),
         (("--data", "mood"), ["found --data mood and no task; give --task NAME too"]),
         (
             ("--task", "mood", "--data", "mood", "--text", "text.txt"),
@@ -121,7 +124,7 @@ def test_strange_texts_and_names_are_compared_and_reported(headscope, desk):
         (("--text", "nowhere.txt"), ["nowhere.txt"]),
         (("--text", "text.txt", "--padded-to", 4), ["a length of 4 tokens"]),
         (("--text", "text.txt", "--padded-to", 2), ["--padded-to"]),
-        (("--text", "text.txt", "--replicates", -1), ["replicates is -1"]),
+        (("--text", "text.txt", "--replicates", -1), ["-1 is not in the range x>=0"]),
         (("--text", "text.txt", "--set", "entropy.smoothing=2"), ["smoothing is 2"]),
         (("--text", "text.txt", "--analyses", "features"), ["features needs a corpus with"]),
     ],

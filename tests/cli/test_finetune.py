@@ -124,13 +124,13 @@ def test_random_weights_can_be_asked_for(finetune):
         (["--task", "mood", "--labels", "a"], "wanted two different ones"),
         (["--task", "mood", "--labels", "a,b"], None),  # 0 and 1 are their ids
         (["--task", "mood", "--labels", "a,b", "--regression"], "classes or numbers"),
-        (["--task", "mood", "--data", "mood/dev.tsv"], "would be learned from and scored on"),
-        (["--task", "mood", "--split", "train"], "would be learned from and scored on"),
+        (["--task", "mood", "--data", "mood/dev.tsv"], "is both training and test data"),
+        (["--task", "mood", "--split", "train"], "is both training and test data"),
         (["--task", "mood", "--rate", "0"], "rate is 0.0; wanted more than 0"),
         (["--task", "mood", "--dtype", "bfloat16"], "wanted float32"),
         (["--task", "mood", "--max-length", "4"], "a length of 4 tokens; wanted 5"),
         (["--task", "mood", "-o", "mood"], "has no finetuned.json; it is not replaced"),
-        (["--task", "mood", "-o", "model"], "is the model that is trained"),
+        (["--task", "mood", "-o", "model"], "is the model to train"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_three_lines(finetune, arguments, says):

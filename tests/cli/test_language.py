@@ -168,8 +168,11 @@ def test_short_options_and_set_come_together(run):
             ["--measure", "attention", "--set", "pairs.measure=weighted_norm"],
             "--measure attention contradicts --set pairs.measure=weighted_norm",
         ),
-        (["--relations", "obj", "--analyses", "entropy"], "no analysis that has it is run"),
-        (["--measure", "attention", "--analyses", "entropy"], "no analysis that has it is run"),
+        (["--relations", "obj", "--analyses", "entropy"], "no requested analysis has this option"),
+        (
+            ["--measure", "attention", "--analyses", "entropy"],
+            "no requested analysis has this option",
+        ),
         (["--measure", "norm"], "'norm' is not one of"),
         (["--subtypes", "cut"], "'cut' is not one of"),
     ],

@@ -128,7 +128,9 @@ def test_every_public_name_can_be_had():
     for name in hs.__all__:
         assert getattr(hs, name) is not None
     assert set(hs.__all__) <= set(dir(hs))
-    with pytest.raises(AttributeError, match="headscope has no 'atals'; public are Analysis"):
+    with pytest.raises(
+        AttributeError, match="headscope has no 'atals'; its public names are Analysis"
+    ):
         _ = hs.atals
 
 

@@ -55,7 +55,7 @@ def file(tmp_path):
         (["atlas", "demo", "--demo", "-o", "x", "--colour"], ["No such option", "--colour"]),
         (["atlas", "demo", "--demo", "-o", "x", "--workers", "0"], ["--workers"]),
         (["atlas", "demo", "--demo", "-o", "x", "--long", "cut"], ["'cut' is not one of"]),
-        (["atlas", "demo", "--demo", "-o", "x", "--limit", "0"], ["limit is 0"]),
+        (["atlas", "demo", "--demo", "-o", "x", "--limit", "0"], ["0 is not in the range x>=1"]),
         (["atlas", "demo", "--demo", "-o", "x", "--max-length", "3"], ["a length of 3 tokens"]),
         (
             ["atlas", "demo", "--demo", "-o", "x", "--max-length", "9999"],
@@ -182,7 +182,7 @@ def test_malformed_ranks_are_refused_before_the_model(headscope, file):
 
 def test_a_corpus_of_nothing_readable_is_refused(atlas, file):
     file("empty", '{"text_a": ""}\n{"text_a": "\\ud800"}\n')
-    refused(atlas("--segments", "empty"), "2 documents were read, none gave an input")
+    refused(atlas("--segments", "empty"), "2 documents were read, none with an input")
 
 
 STRANGE = [
@@ -246,7 +246,7 @@ def test_a_full_disk_is_one_and_the_run_goes_on_later(atlas, tmp_path):
         pytest.skip("needs the right to mount a small tmpfs (root)")
     try:
         given = ["--demo", "--shard-tokens", 800, "-o", "disk/run"]
-        refused(atlas(*given), "no space left", "what is finished in a run folder is kept", code=1)
+        refused(atlas(*given), "no space left", "finished parts of a run folder are kept", code=1)
         kept = len(list(disk.glob("run/shards/*/*.shard")))
         assert kept
         subprocess.run(["mount", "-o", "remount,size=9m", str(disk)], check=True)

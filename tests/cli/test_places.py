@@ -126,7 +126,7 @@ def test_a_report_waits_for_the_run_and_is_not_put_beside_other_results(headscop
         refused(headscope("report", "run"), "is writing to run\n")
     run = hs.open_run("run")
     assert headscope("atlas", *given, "--seed", 1, "--overwrite").code == 0
-    with pytest.raises(hs.HeadscopeError, match="holds other results than this run's by now"):
+    with pytest.raises(hs.HeadscopeError, match="has new results since this run was opened"):
         run.report()
     assert not (desk / "run/report.html").exists()
 

@@ -151,7 +151,9 @@ def test_sums_of_parts_are_the_sum_of_the_whole() -> None:
 )
 def test_merging_with_other_shapes_raises(mine: Accumulator, theirs: Accumulator) -> None:
     """numpy would broadcast (1, 3) to (5, 3) and say nothing."""
-    with pytest.raises(ValueError, match=r"cannot merge \(.*\) into \(.*\): not of the same run"):
+    with pytest.raises(
+        ValueError, match=r"cannot merge \(.*\) into \(.*\): they belong to different runs"
+    ):
         mine.merge(theirs)
 
 

@@ -114,7 +114,7 @@ def test_files_of_several_kinds_are_read_kind_by_kind(desk: Path) -> None:
         ("and/or", r"put it in a list: headscope.MemoryCorpus\(\[text\]\)"),
         (Path("gone"), "gone does not exist"),
         (["wiki.txt", "gone.txt"], "gone.txt does not exist"),
-        (["wiki.txt", "The cat sat."], "'wiki.txt', a file, and 'The cat sat.', which is none"),
+        (["wiki.txt", "The cat sat."], "'wiki.txt', a file, and 'The cat sat.', which is no file"),
         ("  ", "an empty text"),
         ([], "an empty list"),
         (".", r"has files of several formats: trees \(dev.conllu\), JSON lines"),

@@ -284,7 +284,7 @@ def test_a_table_is_no_text(tables):
     with pytest.raises(CorpusError, match=r"several formats: JSON lines .*tables"):
         hs.ColumnCorpus([str(tables)])
     (tables / "a.parquet").write_bytes((tables / "a.parquet").read_bytes()[:-20])
-    with pytest.raises(CorpusError, match=r"a.parquet is no whole Parquet file"):
+    with pytest.raises(CorpusError, match=r"a.parquet is not a complete Parquet file"):
         list(hs.ColumnCorpus(tables / "a.parquet", column="body"))
 
 
@@ -303,7 +303,7 @@ def test_the_shards_of_a_dataset_are_partitions(tmp_path):
     ]
     assert [d.id for d in corpus] == [d.id for d in chain.from_iterable(read)]
     assert len({d.id for d in corpus}) == 12
-    with pytest.raises(CorpusError, match="found no column 'body'; there are text: say --column"):
+    with pytest.raises(CorpusError, match="found no column 'body'; there are text: give --column"):
         list(hs.DatasetCorpus(str(tmp_path), "body"))
     with pytest.raises(CorpusError, match=r"cannot be read .*Bad split: dev. Available splits"):
         list(hs.DatasetCorpus(f"{tmp_path}:dev"))

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from headscope.core.head_names import HeadNames
 from headscope.draw.marks import layer_axis
 from headscope.draw.panel import Panel, compose
 
 
 @pytest.mark.parametrize("layers", [1, 6, 12, 13, 24, 30, 32, 80, 126])
 def test_numbers_of_layers_do_not_touch_in_a_third_of_a_page(layers):
-    panels = [Panel("", lambda axes: layer_axis(axes, layers))] * 3
+    panels = [Panel("", lambda axes: layer_axis(axes, layers, HeadNames(())))] * 3
     figure = compose(panels, columns=3)
     for axes in figure.axes:
         axes.set_yticks([0, 1], ["0 %", "100 %"])  # as shares have

@@ -12,7 +12,7 @@ from scipy.stats import entropy
 from headscope.claims.head_labels import alike, all_claims, telling_heads, with_label
 from headscope.claims.head_metrics import head_metrics
 from headscope.claims.headline import unclaimed_words
-from headscope.core.results import head_name
+from headscope.core.head_names import HeadNames
 from headscope.report.heads import telling
 from recorded import ALONE, BOTH, DECODER, changed, recorded, with_maps
 
@@ -56,7 +56,7 @@ def test_a_planted_previous_token_head_is_told_in_plain_words():
     first, *rest = telling_heads(tree)
     assert (first.layer, first.head, first.kind) == (2, 1, "previous")
     assert first.sentence == "attends to the previous token, 87 % [85, 89]"
-    assert head_name(2 * 4 + 1, 4) == "L3·H2"
+    assert HeadNames(()).unit(2 * 4 + 1, 4) == "L3·H2"
     assert rest == []
 
 

@@ -209,5 +209,5 @@ def test_a_layer_without_a_known_projection_says_so(batch: Batch) -> None:
     view = tiny_views(batch, dtype=torch.float32)[0]
     with pytest.raises(ModelError, match="output projection of Identity is unknown"):
         _ = replace(view, site=_site(None)).projection
-    with pytest.raises(ModelError, match="something more between the values"):
+    with pytest.raises(ModelError, match="another module between the values"):
         _ = replace(view, plain_projection=False).projection

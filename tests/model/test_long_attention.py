@@ -221,13 +221,13 @@ def test_a_model_that_looks_into_its_mask_is_refused_by_name():
     mask = LongMask(
         lambda *_: torch.ones(1, dtype=torch.bool), (90,), "", 90, 90, torch.device("cpu")
     )
-    with pytest.raises(ModelError, match=r"asks a mask for its 'dtype'.*--whole-maps 90"):
+    with pytest.raises(ModelError, match=r"reads 'dtype' of its mask.*--whole-maps 90"):
         _ = mask.dtype
 
 
 def test_padding_before_the_tokens_is_refused():
     left = torch.tensor([[0, 1, 1]], dtype=torch.bool)
-    with pytest.raises(ModelError, match=r"padding stands before"):
+    with pytest.raises(ModelError, match=r"found padding before"):
         LongMask.of(1, 3, 3, mask_function=None, attention_mask=left)
 
 

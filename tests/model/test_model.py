@@ -213,7 +213,7 @@ def test_a_config_cannot_name_weights_elsewhere(copied: Path) -> None:
 
 def test_an_adapter_is_refused(copied: Path) -> None:
     (copied / "adapter_config.json").write_text("{}")
-    with pytest.raises(ModelError, match=r"holds an adapter .* merge the adapter"):
+    with pytest.raises(ModelError, match=r"holds only an adapter .* merge the adapter"):
         load(copied)
 
 

@@ -68,9 +68,9 @@ def test_of_a_folder_the_files_that_have_known_names_are_taken(public):
 
 
 def test_a_folder_without_such_data_is_refused(tmp_path):
-    with pytest.raises(InputError, match="no file of a name that is known"):
+    with pytest.raises(InputError, match="no file with a known name"):
         find_data([f"text={tmp_path}"], None)
-    with pytest.raises(InputError, match="no file of a name that is known"):
+    with pytest.raises(InputError, match="no file with a known name"):
         find_data([], tmp_path)
     (tmp_path / "x").touch()
     with pytest.raises(InputError, match="a folder is wanted: FrameNet"):

@@ -40,7 +40,7 @@ def test_it_is_listed_and_what_is_no_paper_is_left_out(installed):
         assert [*run_paper.papers()][-1] == "mine2026"
     reasons = " ".join(str(one.message) for one in warned)
     assert "wanted a Paper" in reasons
-    assert "nothing makes its runs sentences" in reasons
+    assert "its runs have no maker: sentences" in reasons
 
 
 def test_a_paper_that_nobody_announced_is_refused_with_a_list():

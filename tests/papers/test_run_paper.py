@@ -130,7 +130,7 @@ def test_the_same_command_opens_what_is_finished(done, desk):
 def test_a_folder_of_another_model_or_limit_is_not_touched(done, desk):
     refused = run(desk, "--limit", "1")
     assert refused.exit_code != 0
-    assert "holds a run of another spec (limit: null, now 1)" in str(refused.exception)
+    assert "holds a run with other settings (limit: null, now 1)" in str(refused.exception)
 
 
 def test_a_folder_made_of_other_data_is_not_touched(done, desk):

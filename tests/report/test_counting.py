@@ -12,7 +12,6 @@ from matplotlib.text import Text
 
 from counting import counts_from_0, names_in
 from headscope.core.head_names import counting_from
-from headscope.core.results import naming_layers
 from headscope.draw.figures import pictures
 from headscope.draw.panel import compose
 from headscope.heads.head_card import head_card
@@ -64,8 +63,7 @@ def test_names_and_ticks_of_a_figure_count_from_0(tree, name):
     picture = pictures()[name]
 
     def texts():
-        with naming_layers(tree):
-            figure = compose(picture.panels(tree), columns=picture.columns)
+        figure = compose(picture.panels(tree), columns=picture.columns)
         ticks = [
             [label.get_text() for label in axis.get_ticklabels()]
             for axes in figure.axes

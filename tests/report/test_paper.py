@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from headscope.cli.main import group
-from headscope.core.results import head_name
+from headscope.core.head_names import HeadNames
 from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import _in_points
 from headscope.draw.style import DOUBLE, SINGLE
@@ -135,4 +135,4 @@ def test_the_command_writes_it_beside_the_report(short, tmp_path, monkeypatch):
     told = CliRunner().invoke(group, words, standalone_mode=False)
     assert told.exit_code == 0
     assert f"for a paper: 4 files in {tmp_path / 'paper'}" in told.output
-    assert head_name(0, 4) in (tmp_path / "paper/tables/heads.tex").read_text("utf-8")
+    assert HeadNames(()).unit(0, 4) in (tmp_path / "paper/tables/heads.tex").read_text("utf-8")

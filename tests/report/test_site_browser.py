@@ -141,9 +141,11 @@ def test_what_is_no_export_is_left_alone(site, short, few_pictures, tmp_path):
     run = hs.open_run(short.path)
     (tmp_path / "mine.txt").write_text("mine")
     for overwrite in (False, True):
-        with pytest.raises(InputError, match=r"holds 'mine.txt', of no export; choose another"):
+        with pytest.raises(
+            InputError, match=r"holds 'mine.txt', which is not part of an export; choose"
+        ):
             export_site(run, tmp_path, overwrite=overwrite)
-        with pytest.raises(InputError, match=r"'atlas.nc', of no export"):
+        with pytest.raises(InputError, match=r"'atlas.nc', which is not part of an export"):
             export_site(run, short.path, overwrite=overwrite)
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
     with pytest.raises(InputError, match="is a file or a mounted disk"):

@@ -333,11 +333,11 @@ def test_an_unknown_analysis_is_refused_with_the_names_there_are() -> None:
 
 def test_a_state_with_sums_of_another_name_is_refused() -> None:
     one = Largest(Scope(2, 3))
-    with pytest.raises(HeadscopeError, match="largest keeps no extra"):
+    with pytest.raises(HeadscopeError, match="largest has no sums extra"):
         one.load({**one.state(), "extra": np.zeros(3)})
 
 
 def test_merging_runs_of_other_replicates_raises_instead_of_broadcasting() -> None:
     """`+=` would have added one replicate to all of them."""
-    with pytest.raises(ValueError, match="not of the same run"):
+    with pytest.raises(ValueError, match="they belong to different runs"):
         Largest(Scope(2, 3, replicates=20)).merge(Largest(Scope(2, 3, replicates=0)))

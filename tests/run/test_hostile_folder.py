@@ -137,9 +137,7 @@ def test_only_what_is_written_here_is_read_of_results(run, kind, monkeypatch):
         open_run(resealed(run, change))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("layers", 99), ("heads", "many"), ("documents", -1)]
-)
+@pytest.mark.parametrize(("name", "value"), [("layers", 99), ("heads", "many"), ("documents", -1)])
 def test_results_that_do_not_fit_what_they_say_are_refused(run, name, value):
     resealed(run, lambda file: file.attrs.__setitem__(name, value))
     with pytest.raises(RunFolderError, match=rf"damaged \(.*{name} "):

@@ -11,23 +11,30 @@ import pandas as pd
 import pytest
 import torch
 import transformers
+import xarray as xr
 from benchmarks.family_models import BERT, FAMILIES, GROUPED, inputs, made
 from click.testing import CliRunner
 from matplotlib.text import Text
 from transformers import JambaConfig, JambaModel
 
 import headscope as hs
+from counting import names_in
 from headscope.claims.head_metrics import head_metrics
 from headscope.cli.main import group
-from headscope.core.results import layer_name, naming_layers
+from headscope.core.results import own_layers
 from headscope.core.wording import percent
 from headscope.draw.figures import draw, pictures
 from headscope.errors import InputError, ModelError
+from headscope.heads.head_card import card_text, head_card
+from headscope.heads.head_frame import find_heads
+from headscope.heads.tables import head_table
 from headscope.model.families.sites import other_layers
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
+from headscope.report.build import findings
 from model.families.tiny import sharpened
 from model.families.tokenizers_made import wordpiece
+from recorded import recorded
 
 MIXERS = {
     "Jamba": ((1,), {0: "JambaMambaMixer"}),
@@ -104,10 +111,30 @@ def test_a_run_opened_again_has_the_same_names(page: str) -> None:
     assert {"4"} <= set(re.findall(r"L(\d+)·H\d", read)) <= {"2", "4"}
 
 
-def test_names_are_those_of_the_run_only_inside_its_page(run: hs.Run) -> None:
-    with naming_layers(run.tree):
-        assert [layer_name(at) for at in (0, 1)] == ["2", "4"]
-    assert layer_name(0) == "1"
+def _names(tree: xr.DataTree) -> dict[str, list[tuple[int, int]]]:
+    """What a finding, a card, tables and an error call heads, and a figure the layers."""
+    ticks = draw(tree, "surface_by_layer").axes[0].get_xticklabels()
+    with pytest.raises(InputError) as refusal:
+        head_card(tree, 3, 0)
+    texts = {
+        "claim": " ".join(one.text for one in findings(tree, [])),
+        "card": card_text(tree, head_card(tree, 0, 2)).splitlines()[0],
+        "heads": " ".join(head_table(tree)["name"]),
+        "claimed": " ".join(find_heads(tree, "previous token")["name"]),
+        "error": str(refusal.value).partition("; wanted")[2],
+        "figure": " ".join(f"L{tick.get_text()}H1" for tick in ticks),
+    }
+    return {what: names_in(text) for what, text in texts.items()}
+
+
+def test_whatever_names_a_head_has_the_models_own_number_without_any_context() -> None:
+    places, own = recorded(3, 4), recorded(3, 4, layer_numbers="1 3 5")
+    own = own.map_over_datasets(lambda group: own_layers(group, (1, 3, 5)) if group else group)
+    by_place = _names(places)
+    assert all(by_place.values())
+    assert _names(own) == {
+        what: [(2 * layer, head) for layer, head in some] for what, some in by_place.items()
+    }
 
 
 def test_a_head_is_asked_for_by_the_models_own_number(run: hs.Run) -> None:
@@ -121,9 +148,9 @@ def test_a_head_is_asked_for_by_the_models_own_number(run: hs.Run) -> None:
 
 
 def test_flow_is_refused_where_tokens_are_mixed_otherwise(jamba: hs.Model) -> None:
-    with pytest.raises(ModelError, match="tokens are mixed where no map shows it"):
+    with pytest.raises(ModelError, match="some layers mix tokens without attention"):
         hs.flow(jamba, "the cat sat.")
-    with pytest.raises(ModelError, match="tokens are mixed where no map shows it"):
+    with pytest.raises(ModelError, match="some layers mix tokens without attention"):
         hs.view(jamba, "the cat sat.", flow=["rollout"])
     with pytest.raises(InputError, match="flow needs every_layer"):
         hs.atlas(jamba, hs.MemoryCorpus(CORPUS), settings=hs.Settings(analyses=("flow",)))
@@ -144,7 +171,7 @@ def test_tokens_mixed_beside_attention_are_noticed(
     model = hs.load(made(name), tokenizer=wordpiece())
     assert model.shape.others == ()
     assert "every_layer" not in model.allows
-    with pytest.raises(ModelError, match="tokens are mixed where no map shows it"):
+    with pytest.raises(ModelError, match="some layers mix tokens without attention"):
         hs.flow(model, "the cat sat.")
 
 

@@ -92,12 +92,14 @@ def test_empty_documents_make_no_shards_and_hold_nothing_up(demo):
 
 
 def test_a_corpus_of_nothing_is_an_error_that_counts_it(demo):
-    with pytest.raises(CorpusError, match=r"2 documents were read, none gave .*2 passages skipped"):
+    with pytest.raises(
+        CorpusError, match=r"2 documents were read, none with an input .*2 passages skipped"
+    ):
         make_plan(demo, MemoryCorpus(["", "\ud800"]), Settings())
 
 
 def test_a_corpus_that_the_tokenizer_does_not_know_is_refused(demo):
-    with pytest.raises(CorpusError, match=r"knows nothing of this text: all 3 tokens are unknown"):
+    with pytest.raises(CorpusError, match=r"cannot read this text: all 3 tokens are unknown"):
         make_plan(demo, MemoryCorpus(["ꙮꙮꙮꙮ", "🜨🜨🜨 ꙮꙮ"]), SMALL)
     assert make_plan(demo, MemoryCorpus(["ꙮꙮꙮꙮ", "A cat."]), SMALL).counts.unknown == 1
 

@@ -127,7 +127,7 @@ def test_a_finished_run_is_only_opened(tiny, copy, short, monkeypatch):
     def never(*_, **__):
         raise AssertionError("nothing is left to compute or to write")
 
-    monkeypatch.setattr("headscope.run.atlas.gather", never)
+    monkeypatch.setattr("headscope.run.corpus_run.gather", never)
     monkeypatch.setattr("headscope.run.store.write_whole", never)
     calls = []
     run = again(tiny, copy, progress=lambda *done: calls.append(done))
@@ -207,7 +207,7 @@ def test_another_spec_reuses_nothing(tiny, copy):
     before = shard_files(copy)
     other = {"settings": replace(SHORT, seed=1), "output": copy}
     with pytest.raises(
-        RunFolderError, match=r"another spec \(settings.seed: 0, now 1\)\n.*--overw"
+        RunFolderError, match=r"other settings \(settings.seed: 0, now 1\)\n.*--overw"
     ):
         hs.atlas(tiny, hs.demo_corpus(), **other)
     assert shard_files(copy) == before
@@ -229,7 +229,7 @@ def test_another_configuration_of_the_same_weights_is_another_spec(tiny_place, t
     hs.atlas(hs.load(place), hs.demo_corpus(), **more)
     config = json.loads((place / "config.json").read_text())
     (place / "config.json").write_text(json.dumps({**config, name: CHANGED[name]}))
-    with pytest.raises(RunFolderError, match=rf"another spec \(model\.config\.{name}: "):
+    with pytest.raises(RunFolderError, match=rf"other settings \(model\.config\.{name}: "):
         hs.atlas(hs.load(place), hs.demo_corpus(), **more)
 
 

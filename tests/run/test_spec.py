@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from headscope.core.settings_table import settings_of
+import headscope as hs
 from headscope.errors import InputError
 from headscope.run.execution import Execution
-from headscope.run.settings import Settings, differences, fingerprint
+from headscope.run.settings import CorpusSettings, Settings, differences, fingerprint
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,27 @@ def test_several_names_may_come_in_a_list():
 
 
 def test_settings_or_their_fields_but_not_both():
-    assert settings_of(Settings, None, {"limit": 3}) == Settings(limit=3)
-    assert settings_of(Settings, Settings(limit=3), {}) == Settings(limit=3)
     with pytest.raises(InputError, match=r"found settings=.* and limit beside it"):
-        settings_of(Settings, Settings(), {"limit": 3})
+        hs.atlas("demo", "text", settings=Settings(), limit=3)
     with pytest.raises(InputError, match=r"no setting called 'limits'; did you mean .limit"):
-        settings_of(Settings, None, {"limits": 3})
+        hs.atlas("demo", "text", limits=3)
     with pytest.raises(InputError, match="settings is a dict"):
-        settings_of(Settings, {"limit": 3}, {})
+        hs.atlas("demo", "text", settings={"limit": 3})
+
+
+def test_options_that_several_analyses_have_are_given_once():
+    both = CorpusSettings(analyses=["dependency", "entropy"], measure="weighted_norm")
+    assert both.options == {"dependency": {"measure": "weighted_norm"}}
+    assert (
+        Settings.of(both).as_dict()
+        == Settings(analyses=("dependency", "entropy"), options=both.options).as_dict()
+    )
+    with pytest.raises(
+        InputError, match=r"no requested analysis has this option; add .*dependency"
+    ):
+        CorpusSettings(analyses=["entropy"], measure="weighted_norm")
+    with pytest.raises(InputError, match=r"contradicts --set dependency\.measure=attention"):
+        CorpusSettings(options={"dependency": {"measure": "attention"}}, measure="weighted_norm")
 
 
 OTHER = {

@@ -184,7 +184,7 @@ def test_a_file_system_without_exclusive_links_is_refused(folder, monkeypatch, l
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse if link == "refused" else lambda *_: None)
-    with pytest.raises(RunFolderError, match=r"without exclusive links \((Operation|a name was)"):
+    with pytest.raises(RunFolderError, match=r"without hard links \((Operation|a name was)"):
         TakingPart(folder, (1, 2))
     assert not there(folder)
 
@@ -224,7 +224,7 @@ def test_a_share_that_is_none_is_refused(shard):
 
 @pytest.mark.parametrize("more", [{"workers": 2}, {"overwrite": True}])
 def test_what_does_not_go_with_a_share_is_refused(more):
-    with pytest.raises(InputError, match="--shard goes without --workers, and without --overw"):
+    with pytest.raises(InputError, match="--shard cannot be combined with --workers or --overw"):
         hs.Execution(shard=(1, 2), **more)
 
 
@@ -338,13 +338,13 @@ def test_a_process_of_another_spec_is_refused_and_the_others_go_on(
     }.get(other, {})
     if other == "version":
         monkeypatch.setattr("headscope.__version__", "0")
-    with pytest.raises(RunFolderError, match="another spec"):
+    with pytest.raises(RunFolderError, match="other settings"):
         run_of(**{"model": tiny, **more}, output=folder, shard=(2, 2))
     monkeypatch.undo()
     told = "\n".join(run_status(folder).lines())
     assert "stopped: 3 of 11 shards are done" in told
     assert f"2/2 on {os.uname().nodename}, process {os.getpid()}: refused; 0 shards; " in told
-    assert "holds a run of another spec" in told
+    assert "holds a run with other settings" in told
     run_of(tiny, folder, shard=(1, 2))
     assert (folder / "atlas.nc").read_bytes() == alone
 
@@ -511,7 +511,7 @@ def test_a_report_finishes_a_run_whose_shards_are_there(tiny_place, tmp_path, mo
     (tmp_path / "a.txt").rename(tmp_path / "b.txt")
     result = CliRunner().invoke(group, ["report", "run"])
     assert isinstance(result.exception, RunFolderError)
-    assert "its end needs model and corpus: " in str(result.exception)
+    assert "the rest needs model and corpus: " in str(result.exception)
     (tmp_path / "b.txt").rename(tmp_path / "a.txt")
     result = CliRunner().invoke(group, ["report", "run", "--json"])
     assert result.exit_code == 0, result.exception
@@ -529,7 +529,7 @@ def test_a_report_gives_no_command_that_is_not_an_atlas_of_ours(tmp_path, comman
     folder.put_shard(0, {})
     result = CliRunner().invoke(group, ["report", str(folder.path)])
     assert isinstance(result.exception, RunFolderError)
-    assert "a command that is not given unasked" in str(result.exception)
+    assert "does not run this command by itself" in str(result.exception)
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_there_is_no_web_socket(client):
         ({"text": ""}, 422, "found an empty text"),
         ({"text": "cat " * 70}, 422, "64 at most"),
         ({"text": "cat", "changes": {"off": [[0, 9, 9]]}}, 422, "no head L10·H10"),
-        ({"text": 7}, 422, "a text that is no text"),
+        ({"text": 7}, 422, "a text that is not a string"),
         ({"text": "a" * MOST_BYTES}, 413, "bytes at most"),
     ],
 )

@@ -95,7 +95,7 @@ def test_an_error_is_the_answer_and_the_worker_stays(line):
 def test_too_many_are_turned_away(line):
     for client in "abc":
         put(line, client)
-    with pytest.raises(CrowdedError, match="found 3 clients that wait; wanted 3 at most"):
+    with pytest.raises(CrowdedError, match="found 3 waiting clients; wanted 3 at most"):
         put(line, "d")
     for at in range(MOST_WAITING - 1):
         put(line, "a", f"head {at}")

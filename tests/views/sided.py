@@ -6,6 +6,7 @@ from functools import wraps
 
 import numpy as np
 
+from headscope.core.head_names import HeadNames
 from headscope.draw.token_axes import Sides
 from headscope.errors import InputError
 from headscope.views import figure_lines, figure_map, figure_neurons
@@ -44,6 +45,9 @@ def sided(draw):
     return drawn
 
 
-attention_lines = sided(figure_lines.attention_lines)
 attention_map = sided(figure_map.attention_map)
 attention_neurons = sided(figure_neurons.attention_neurons)
+
+
+def attention_lines(tokens, maps, **options):
+    return sided(figure_lines.attention_lines)(tokens, maps, HeadNames(()), **options)

@@ -1,1 +1,1 @@
-"""One folder per question that is asked of every head; each announces itself (`QUESTION`)."""
+"""One folder per question about heads; each announces itself (`QUESTION`)."""

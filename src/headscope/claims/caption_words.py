@@ -45,7 +45,7 @@ def by_measure(dataset: xr.Dataset | None) -> str:
 
 
 def clipped(text: object, most: int) -> str:
-    """A word or label of the data as text that any file can hold, at most so many characters."""
+    """A word or label of the data as text that any file can hold, of limited length."""
     shown = "".join("\ufffd" if c in "\ufffe\uffff" else c for c in printable(text))
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 

@@ -34,7 +34,7 @@ LEAST_DEPARTURE = 0.01  # ours: a sample of the inputs moves numbers of the cont
 class Claim:  # noqa: PLW1641  (dataclass makes the hash)
     """One statement about one head.
 
-    kind       which rule it is held against
+    kind       which rule applies
     effect     see the module; at most 1
     name       without numbers: "previous token", "direct object → verb"
     label      with them: "previous token 87 % [85, 89]"

@@ -2,7 +2,7 @@
 
 The group `control` of a run holds one group per network, in which the groups of analyses lie as
 they do in the run itself. A run without one, of before there were controls or by wish, has no such
-group: nothing is held against anything there.
+group, and nothing is compared there.
 """
 
 import xarray as xr

@@ -1,7 +1,7 @@
 """The first sentence on a run: how many heads stand out against untrained networks, by what.
 
 It speaks of the questions that were asked, and of no other. That a model looks untrained is said
-only where COMMON questions or more were asked of which nearly every trained model has labels
+only where COMMON questions or more ran for which nearly every trained model has labels
 (`Question.common`): of a narrow question a trained model may well have none.
 """
 

@@ -3,7 +3,7 @@
 Attention to a sink, to a position, to few tokens depends on how long an input is, and a mean over
 inputs of all lengths hides it. So a run keeps the sums behind its claims by length, too: the group
 `bands` holds one group per band of lengths, in which the groups of analyses lie as they do in the
-run itself. There the same claim is held against the same rule.
+run itself. There the same rule applies to the same claim.
 """
 
 from __future__ import annotations

@@ -91,13 +91,14 @@ class DrawnPanel(PanelPlan):
 class PicturePlan:
     """A picture, and the section of the page that it stands in; or, without panels, a section.
 
+    Sections of an experiment stand in the chapter that opens its page, others by themselves.
+
     name, title  of the figure
     panels       each a `PanelPlan`; or Reading -> these, or Reading -> panels drawn already
     caption      how to read it
     text         of the section: what to look for; without one, another section shows the picture
     id           of the section; the question's name by default
     heading      of the section; the title by default
-    chapter      of the section, as of `page.sections.SectionPlan`
     finding      what it shows, in a sentence; "" for nothing
     tables       names of functions (Reading -> table, or None)
     absent       what stands in place of the section where the run has nothing for it
@@ -111,7 +112,6 @@ class PicturePlan:
     text: str = ""
     id: str = ""
     heading: str = ""
-    chapter: str = ""
     finding: Words = ""
     tables: tuple[str, ...] = ()
     absent: str = NOT_RUN
@@ -159,7 +159,7 @@ class LabelRule:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimPlan:
-    """A kind of claim about heads: `share` is held against `usual`, and against the rule.
+    """A kind of claim about heads: `share` is compared with `usual`, and with the rule.
 
     share     [layer, head] a share of 1: "variable", "variable.choice", or (Reading, **choice) ->
               one, or None where the run lacks it

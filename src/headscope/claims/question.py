@@ -1,4 +1,4 @@
-"""A question asked of every head, announced by one object: the plug-in point.
+"""A question about every head, announced by one object: the plug-in point.
 
 Our analyses and a stranger's are announced in the same way: a `Question`, named as an entry point
 of the group `headscope.analyses` (docs/your-own-analysis.md shows one).
@@ -14,17 +14,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headscope.claims.plan import LabelRule
 from headscope.claims.terms import Term
-from headscope.core.plug_ins import announced
+from headscope.core.plug_ins import OURS, announced
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
 
 GROUP = "headscope.analyses"
+Made = TypeVar("Made")
 LAST = 1000.0  # the place of a question that names none
 _FIGURE_PARTS = ("name", "title", "panels", "caption")
 
@@ -52,13 +53,13 @@ class Option:
 
 
 def some(name: str, value: float) -> None:
-    """Of an option that counts something: raises ValueError for less than one."""
+    """Check an option that counts something: raises ValueError for less than one."""
     if value < 1:
         raise ValueError(f"{name} is {value!r}; wanted 1 or more")
 
 
 def some_left(name: str, share: float) -> None:
-    """Of a share that is mixed in: raises ValueError unless it leaves some of the rest."""
+    """Check a share that is mixed in: raises ValueError unless it is below one."""
     if not 0 <= share < 1:
         raise ValueError(f"{name} is {share!r}; wanted 0 ≤ {name} < 1")
 
@@ -100,7 +101,7 @@ class Question:
     compared  heading of its numbers where two models are compared; "" where they are not
     shares    its variables that other questions read, each shared by one question alone
     withheld  starts of the names of numbers that do not stand there
-    controlled  whether a run's control is asked it too, though it makes no claims of heads
+    controlled  whether a run's control computes it too, though it makes no claims of heads
     common    whether nearly every trained model has heads with its labels, so that their want tells
               of a model without training
     slow      whether a comparison of two models leaves it out unless it is named
@@ -138,6 +139,11 @@ class Question:
     controlled: bool = False
     common: bool = False
     slow: bool = False
+
+    @property
+    def ours(self) -> bool:
+        """Whether headscope brings it."""
+        return self.package.startswith(f"{OURS}.")
 
     def part(self, kind: str, otherwise: Any = None) -> Any:
         """A part, imported if it is named; `otherwise` where the question has none.
@@ -201,11 +207,32 @@ def check_question(question: Question) -> None:
             raise InputError(f"{who}: its rule {kind!r} is {rule!r:.60}; wanted a LabelRule")
         if rule.variable and rule.variable not in terms:
             raise InputError(
-                f"{who}: its claim {kind!r} rests on a variable {rule.variable!r} that is none of "
-                f"its own ({', '.join(terms) or 'it explains no variable in its terms'})"
+                f"{who}: its claim {kind!r} rests on a variable {rule.variable!r}, which it does "
+                f"not have ({', '.join(terms) or 'it explains no variable in its terms'})"
+            )
+    claims = question.part("claims", ())
+    for plan in () if callable(claims) else claims:
+        variable = plan.share.partition(".")[0] if isinstance(plan.share, str) else ""
+        if variable and variable not in terms:
+            raise InputError(
+                f"{who}: the share {plan.share!r} of its claim {plan.kind!r} is no variable of its "
+                f"own ({', '.join(terms) or 'it explains no variable in its terms'})"
             )
     if question.part("claims") and not rules:
-        raise InputError(f"{who}: it makes claims and has no rule by which they become labels")
+        raise InputError(f"{who}: it makes claims but has no rule for labels")
+
+
+def made_or_left_out(question: Question, part: str, make: Callable[[], Made], none: Made) -> Made:
+    """What `make` makes of a part; `none`, with a warning, where another package's part fails."""
+    try:
+        return make()
+    except Exception as error:  # whatever a stranger's code does, the rest goes on
+        if question.ours:
+            raise
+        name = type(error).__name__
+        why = f"{error}" if isinstance(error, InputError) else f"{name}: {error}"
+        warnings.warn(f"{part} of the plug-in {question.name!r} is left out: {why}", stacklevel=2)
+        return none
 
 
 _REGISTERED: dict[str, Question] = {}  # in this process, by hand
@@ -267,20 +294,37 @@ def parts(kind: str, among: Iterable[Question] | None = None) -> list[Any]:
 
 @cache
 def _announced() -> tuple[dict[str, Question], list[str]]:
-    return announced(GROUP, "question", _checked)
+    known, left_out = announced(GROUP, "question", _checked)
+    others = [one for one in known.values() if not one.ours]
+    taken = {} if not others else {w: t for q in known.values() if q.ours for w, t in _terms(q)}
+    for question in others:
+        clash = [w for w, term in _terms(question) if taken.setdefault(w, term) != term]
+        if clash:
+            del known[question.name]
+            left_out.append(
+                f"the plug-in {question.name!r} is left out: its term {clash[0]!r} has another "
+                "meaning already; rename it in its results and its terms"
+            )
+            warnings.warn(left_out[-1], stacklevel=2)
+    return known, left_out
 
 
-def _checked(found: object, ours: bool) -> Question:
-    question = _as_question(found)
+def _terms(question: Question) -> Iterable[tuple[str, Term]]:
+    terms: Mapping[str, Term] = question.part("terms", {})
+    return terms.items()
+
+
+def _checked(announced: object, ours: bool) -> Question:
+    question = _as_question(announced)
     if not ours:
         check_question(question)
     return question
 
 
-def _as_question(found: object) -> Question:
-    name = getattr(found, "name", None)
-    if isinstance(found, type) and isinstance(name, str):
-        return Question(name=name, measure=found)
-    if not isinstance(found, Question):
-        raise InputError(f"found {found!r:.80}; wanted a Question, or an Analysis class")
-    return found
+def _as_question(announced: object) -> Question:
+    name = getattr(announced, "name", None)
+    if isinstance(announced, type) and isinstance(name, str):
+        return Question(name=name, measure=announced)
+    if not isinstance(announced, Question):
+        raise InputError(f"found {announced!r:.80}; wanted a Question, or an Analysis class")
+    return announced

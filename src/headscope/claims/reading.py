@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,13 @@ import xarray as xr
 from headscope.claims.caption_words import INTERVALS, over, special
 from headscope.claims.claim import LEAST_EFFECT, Claim, effects
 from headscope.claims.plan import Choice, ClaimPlan, LabelRule
-from headscope.claims.question import Question, in_run
+from headscope.claims.question import Question, in_run, made_or_left_out
 from headscope.core.accumulators import Bools, finite_mean
+from headscope.core.head_names import HeadNames, names_of
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, at, documents, estimate, needed, surely
+from headscope.core.results import COMPANIONS, Floats, at, documents, estimate, needed, surely
 from headscope.core.wording import number, percent, plain
+from headscope.errors import InputError
 
 Place = tuple[int, int]
 _NAMED = re.compile(r"\w+:\w+")
@@ -40,16 +42,28 @@ class Reading:
         """The question's own group."""
         return needed(self.tree, self.question.name)
 
+    @cached_property
+    def names(self) -> HeadNames:
+        """The names of the run's heads and layers."""
+        return names_of(self.tree)
+
     def __call__(self, key: str, **choice: Any) -> Estimate:
         """A number with its interval: "variable", or "variable.choice" of its last dimension.
 
         choice  of further dimensions; what is no dimension of the variable is left aside
         """
         variable, _, last = key.partition(".")
+        if variable not in self.data:
+            there = ", ".join(n for n in map(str, self.data) if not n.endswith(COMPANIONS))
+            raise InputError(f"found the number {key!r}; wanted one of {there}")
         dims = self.data[variable].dims
         chosen = {dim: value for dim, value in choice.items() if dim in dims}
         if last:
             chosen[str(dims[-1])] = self.data[dims[-1]].dtype.type(last)
+            choices = self.data[dims[-1]].values.astype(str)
+            if not self.question.ours and last not in choices:
+                there = ", ".join(f"{variable}.{one}" for one in choices[:12])
+                raise InputError(f"found {key!r}; wanted one of {there}")
         return estimate(self.data, variable, **chosen)
 
     def mean(self, key: str, **choice: Any) -> float:
@@ -184,7 +198,10 @@ class _Words(string.Formatter):
 
 def read_by(question: Question, words: Any) -> Callable[[xr.DataTree], Any]:
     """Words of a question, or a function of its Reading, as a function of a run."""
-    return lambda tree: Reading(tree, question).words(words)
+    what = f"the text {words[:60]!r}" if isinstance(words, str) else "a text or table"
+    return lambda tree: made_or_left_out(
+        question, what, lambda: Reading(tree, question).words(words), ""
+    )
 
 
 def run_findings(tree: xr.DataTree) -> list[str]:
@@ -207,13 +224,17 @@ def claims_of(
         return []
     run = Reading(tree, question, among)
     if callable(claims):
-        return list(claims(run))
-    return [
-        claim
-        for plan in claims
-        for choice in (plan.each(run) if callable(plan.each) else plan.each)
-        for claim in _claims(run, plan, choice)
-    ]
+        return made_or_left_out(question, "what it claims", lambda: list(claims(run)), [])
+    made = list[Claim]()
+    for plan in claims:
+        of_plan = partial(_planned, run, plan)
+        made += made_or_left_out(question, f"the claim {plan.kind!r}", of_plan, list[Claim]())
+    return made
+
+
+def _planned(run: Reading, plan: ClaimPlan) -> list[Claim]:
+    choices = plan.each(run) if callable(plan.each) else plan.each
+    return [claim for choice in choices for claim in _claims(run, plan, choice)]
 
 
 def _claims(run: Reading, plan: ClaimPlan, choice: Choice) -> list[Claim]:

@@ -5,7 +5,7 @@ The papers that these cite stand in `bibliography`.
 
 from dataclasses import dataclass
 
-from headscope.core.head_names import counted_words, first
+from headscope.core.head_names import HeadNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,12 @@ OURS = "headscope"
 
 def head_term() -> Term:
     """The entry of the word head, whose example is counted as names are."""
-    layer, head = 7 + first(), 9 + first()
+    names = HeadNames(())
+    layer, head = 7 + names.first, 9 + names.first
     return Term(
         "head",
         f"One of the parallel attention units of a layer; L{layer}·H{head} is head {head} "
-        f"of layer {layer}, both counted {counted_words()} (data files count from 0).",
+        f"of layer {layer}, both counted {names.counted} (data files count from 0).",
         CLARK,
     )
 

@@ -1,8 +1,8 @@
 """The verdict on a claim: it holds, it does not hold, these data cannot tell, or nobody asked.
 
-A claim is held against a bound by its 95 % interval: it holds where the whole interval lies beyond
+A claim is compared with a bound by its 95 % interval: it holds where the whole interval lies beyond
 the bound, does not hold where none of it does. Else the data cannot tell, and the verdict says how
-large an effect they could have shown. A claim without an interval cannot be told either, unless its
+large an effect they could have shown. A claim without an interval has no verdict either, unless its
 number is exact. That something is nothing is said by an equivalence test alone (Schuirmann 1987).
 """
 
@@ -53,7 +53,7 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of a claim, and what is missing if it cannot be told.
+    """The outcome of a claim, and what is missing for a verdict.
 
     smallest  where the data cannot tell: the smallest distance from the bound that they could have
               shown, in the unit of the claim; NaN else, or where it is not known
@@ -120,7 +120,7 @@ def between(value: float, low: float, high: float, first: float, last: float) ->
 def some_above(parts: Estimate, bound: float = 0.0, *, sign: int = 1) -> Verdict:
     """Whether any of several numbers lies above a bound, or with sign −1 below it.
 
-    Intervals are as much longer as so many numbers need, to hold for all at once (Bonferroni).
+    Intervals are widened to hold for all numbers at once (Bonferroni).
     """
     value, low, high = for_all(parts)
     if sign < 0:

@@ -7,7 +7,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from headscope.cli import options as shared
-from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.terminal_output import ProgressBar, heads_given, size_of
 from headscope.cli.typed_command import run_command
 from headscope.experiments.ablation.ablate import AblateRequest, ablate
@@ -17,13 +16,13 @@ if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
-class _AblateOptions(SharedRunOptions, AblateRequest):
+class _AblateOptions(shared.SharedRunOptions, AblateRequest):
     pass
 
 
 @run_command("ablate", _AblateOptions)
 def ablate_command(options: _AblateOptions) -> None:
-    """Switch off every head and every layer of CHECKPOINT in turn, and see what becomes of a task.
+    """Switch off every head and every layer of CHECKPOINT in turn, and measure how a task suffers.
 
     CHECKPOINT has a head for the task, as `headscope finetune` makes it. Heads count from 1,
     and with a dot from 0: 4-1 and 3.0 are head 1 of layer 4.

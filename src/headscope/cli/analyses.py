@@ -14,7 +14,7 @@ class _ListingOptions(Options):
 
 @typed_command("analyses", _ListingOptions)
 def analyses_command(options: _ListingOptions) -> None:
-    """List the analyses: what each tells, what it needs, its options, its source."""
+    """List the analyses: what each measures, what it needs, its options, its source."""
     from headscope.claims.question import refused
     from headscope.run.analysis import measured_questions
 

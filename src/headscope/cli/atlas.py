@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.cli import options as shared
-from headscope.cli.run_request import SharedRunOptions, asked_corpus, run_settings
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
 from headscope.cli.typed_command import group, run_command
-from headscope.core.options import argument, option
-from headscope.run.execution import Workers, control_option
-from headscope.run.processes import check_shard, noting_failure
-from headscope.run.worker_processes import check_engine
+from headscope.run.atlas import AtlasRequest, atlas
+from headscope.run.execution import Threads, Workers
+from headscope.run.processes import noting_failure
 
 if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
-class _AtlasOptions(Workers, shared.CorpusRunOptions):
-    model: shared.ModelName = argument()
-    frequency: Path | None = option(
-        "File of frequency ranks, lines 'rank count token-id'.",
-        heading="What to compute",
-        before="seed",
-    )
-    control: str = control_option("the heads", before="seed")
-    how: SharedRunOptions = group()
+class _AtlasOptions(Workers, shared.SharedRunOptions, Threads, AtlasRequest):
+    corpus: shared.CorpusOptions = group("What to read", before="limit")  # type: ignore[assignment]
 
 
 @run_command("atlas", _AtlasOptions)
@@ -44,40 +33,23 @@ def atlas_command(options: _AtlasOptions) -> None:
     headscope atlas ./my-model --treebank dev.conllu --coref *.conll --frames fndata-1.7 -o run
     headscope atlas ./my-model --text wiki.txt --annotate spacy:en_core_web_sm -o run
     """
-    check_engine(
-        options.engine, options.scheduler, workers=options.workers, shard=options.how.shard
-    )
-    check_shard(options.how.shard, workers=options.workers, overwrite=options.how.overwrite)
-    if options.how.shard is not None:
+    if options.shard is not None:
         shared.check_run_folder(options.output)
-    with noting_failure(options.output, options.how.shard):
-        # Everything that can be wrong with the request is found before the model is loaded.
-        settings = run_settings(options, options.model)
-        corpus = asked_corpus(options)
-        shared.check_run_folder(options.output)
-        if options.frequency is not None:
-            from headscope.run.frequency_ranks import read_ranks
-
-            read_ranks(options.frequency, 1)
-        notes = annotate(corpus, quiet=options.how.quiet)
-        from headscope.model.model import load
-        from headscope.run.atlas import atlas
-
-        loaded = load(options.model, **asdict(options.loading))
-    with ProgressBar(quiet=options.how.quiet) as progress:
-        execution = shared.execution_of(progress, options, options.how)
-        run = atlas(
-            loaded,
-            corpus,
-            output=options.output,
-            settings=settings,
-            execution=execution,
-            frequency=options.frequency,
-            control=options.control,
+    notes: list[str] = []
+    with (
+        noting_failure(options.output, options.shard),
+        ProgressBar(quiet=options.quiet) as progress,
+    ):
+        request = AtlasRequest.of(
+            options,
+            corpus=shared.read_corpus(options.corpus, limit=options.limit),
+            execution=shared.execution_of(progress, options),
+            before_loading=lambda corpus: notes.extend(annotate(corpus, quiet=options.quiet)),
         )
+        run = atlas(**vars(request))
     shared.conclude(
         run,
-        options.how,
+        options,
         lines=_measured(run, progress, notes),
         summary=lambda run: {key: run.manifest[key] for key in ("analyses", "shards")},
     )

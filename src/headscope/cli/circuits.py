@@ -14,6 +14,7 @@ from headscope.cli import options as shared
 from headscope.cli.options import RunOptions
 from headscope.cli.terminal_output import ProgressBar, size_of
 from headscope.cli.typed_command import run_command
+from headscope.core.head_names import names_of
 from headscope.core.options import several
 from headscope.errors import InputError
 from headscope.experiments.circuits.circuits import CircuitsRequest, circuits
@@ -71,7 +72,7 @@ def circuits_command(options: _CircuitOptions) -> None:
 
 def _to_export(options: _CircuitOptions) -> LanguageModel:
     """The model, loaded; InputError for one that reads no haystack."""
-    shared.check_run_folder(Path(str(options.output)))
+    shared.check_run_folder(options.output)
     from headscope.experiments.circuits.circuit_run import haystack_of
     from headscope.experiments.circuits.export import NO_HAYSTACK
     from headscope.model.language_model import load_language_model
@@ -85,7 +86,7 @@ def _to_export(options: _CircuitOptions) -> LanguageModel:
 def _lines(run: Run, written: list[Path]) -> Iterator[str]:
     from headscope.claims.headline import headline
     from headscope.claims.reading import run_findings
-    from headscope.core.results import estimate, head_name
+    from headscope.core.results import estimate
     from headscope.core.wording import percent
 
     counts, scores = run.manifest["counts"], run["circuits"]
@@ -94,7 +95,10 @@ def _lines(run: Run, written: list[Path]) -> Iterator[str]:
     for name, parts in _parts(scores):
         values = estimate(scores, parts[0], **parts[1]).value
         most = (-values).argsort(axis=None, kind="stable")[:NAMED].tolist()
-        heads = (f"{head_name(at, values.shape[1])} {percent(values.flat[at])}" for at in most)
+        heads = (
+            f"{names_of(run.tree).unit(at, values.shape[1])} {percent(values.flat[at])}"
+            for at in most
+        )
         yield f"  {name}: {', '.join(heads)}"
     yield from (f"exported: {path}" for path in written)
 

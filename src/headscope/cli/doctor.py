@@ -33,8 +33,8 @@ Findings = list[dict[str, str]]
 def _check(findings: Findings, what: str) -> Iterator[Callable[..., None]]:
     """Runs a check; an exception becomes a bad finding, and the next check still runs."""
 
-    def say(found: str, *, verdict: str = OK) -> None:
-        findings.append({"verdict": verdict, "check": what, "found": found})
+    def say(finding: str, *, verdict: str = OK) -> None:
+        findings.append({"verdict": verdict, "check": what, "found": finding})
 
     try:
         yield say
@@ -145,9 +145,9 @@ def _model(findings: Findings, options: _DoctorOptions) -> Any:
         )
         most = "at most {} tokens ({})".format(*loaded.positions)
         say(f"read through {fallback}; {stacks}; {most}")
-    if told := precision_in_words(str(loaded.network.dtype).removeprefix("torch.")):
+    if warning := precision_in_words(str(loaded.network.dtype).removeprefix("torch.")):
         with _check(findings, "precision") as say:
-            say(told, verdict=WARN)
+            say(warning, verdict=WARN)
     with _check(findings, "output identity") as say:
         fault, error = loaded.identity_fault, loaded.identity_error()
         if fault:

@@ -9,7 +9,7 @@ from typing import Any
 from headscope.cli import options as shared
 from headscope.cli.terminal_output import ProgressBar, tell
 from headscope.cli.typed_command import typed_command
-from headscope.core.head_names import first
+from headscope.core.head_names import HeadNames
 from headscope.core.options import flag
 from headscope.experiments.finetune.finetune import FinetuneRequest, finetune
 
@@ -53,9 +53,10 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
     most = max(moved, key=lambda row: row["relative_change"], default=None)
     steepest = max(moved, key=lambda row: row["gradient_norm"], default=None)
     if most and steepest:
+        first = HeadNames(()).first
         yield (
-            f"layer {most['layer'] + first()} changed most (by {100 * most['relative_change']:.2f} "
-            f"% of its weights' norm); layer {steepest['layer'] + first()} had the largest "
+            f"layer {most['layer'] + first} changed most (by {100 * most['relative_change']:.2f} "
+            f"% of its weights' norm); layer {steepest['layer'] + first} had the largest "
             "gradients"
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import complain, tell
 from headscope.cli.typed_command import typed_command
-from headscope.core.head_names import head_named, in_both
+from headscope.core.head_names import HeadNames, head_named, names_of
 from headscope.core.options import Options, argument, option
 
 if TYPE_CHECKING:
@@ -38,33 +38,33 @@ def head_command(options: _HeadOptions) -> None:
     headscope head atlas-demo L3H9
     headscope head atlas-demo 3-9 -o card.html --png card.png
     """
-    layer, place = head_named(options.head)
-    from headscope.core.results import derived_once, layer_numbers, layer_place, naming_layers
+    head_named(options.head)  # before the run is opened
+    from headscope.core.results import derived_once
+    from headscope.heads.head_card import head_card
     from headscope.run.store import open_run
 
     run = open_run(options.run)
     if run.unproven:
         complain(run.unproven)
-    with run.showing(), derived_once(), naming_layers(run.tree):
-        number = layer_place(layer, layer_numbers(run.tree))
-        lines, summary = _told(run, number, place, options)
-    tell(lines, summary, ensure_ascii=False, allow_nan=False)
+    with run.showing(), derived_once():
+        names = names_of(run.tree)
+        card = head_card(run.tree, *names.read(options.head))
+        lines, content = _shown(run, card, names, options)
+    tell(lines, content, ensure_ascii=False, allow_nan=False)
 
 
-def _told(
-    run: Run, layer: int, place: int, options: _HeadOptions
+def _shown(
+    run: Run, card: HeadCard, names: HeadNames, options: _HeadOptions
 ) -> tuple[list[str], dict[str, Any] | None]:
     """What is printed: lines, or what --json asks for."""
-    from headscope.core.results import layer_number
-    from headscope.heads.head_card import card_json, card_text, head_card
+    from headscope.heads.head_card import card_json, card_text
 
-    card = head_card(run.tree, layer, place)
     written = _write_card(run, card, options)
     if options.as_json:
         files = {kind: str(path) for kind, path in written.items()}
         return [], {"run": str(options.run), **card_json(run.tree, card), **files}
     if written:
-        named = in_both(layer_number(card.layer), card.head)
+        named = names.both(card.layer, card.head)
         return [f"head: {named}", *(f"{kind}: {path}" for kind, path in written.items())], None
     return [card_text(run.tree, card)], None
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.cli import options as shared
-from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.terminal_output import ProgressBar, annotate, size_of
 from headscope.cli.typed_command import group, run_command
+from headscope.core.head_names import names_of
 from headscope.core.options import option
 from headscope.errors import InputError
 from headscope.experiments.ablation.ablate import ablate
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NAMED = 5  # heads that the summary names of each method
 
 
-class _ImportanceOptions(SharedRunOptions, ImportanceRequest):
+class _ImportanceOptions(shared.SharedRunOptions, ImportanceRequest):
     texts: shared.CorpusOptions = group("Or any text", before="limit")
     ablate: Literal["uniform", "zero", "mean"] | None = option(
         "Make that run first, beside RUN: uniform, zero or mean.",
@@ -65,7 +65,7 @@ def importance_command(options: _ImportanceOptions) -> None:
 def _ablated(options: _ImportanceOptions, notes: list[str]) -> dict[str, Any]:
     """Ablate first; what is read stands in the place of its options."""
     assert options.task is not None
-    shared.check_run_folder(Path(str(options.output)))
+    shared.check_run_folder(options.output)
     model, data = model_and_examples(
         str(options.model),
         options.task,
@@ -107,7 +107,6 @@ def _lines(run: Run) -> Iterator[str]:
     import numpy as np
 
     from headscope.claims.reading import run_findings
-    from headscope.core.results import head_name
 
     counts = run.manifest["counts"]
     importance, gradients = run["importance"], run["gradients"]
@@ -125,9 +124,10 @@ def _lines(run: Run) -> Iterator[str]:
             yield f"{gradients.attrs[name]} passages {words}"
     yield from run_findings(run.tree)
     values = importance["head_importance"].transpose("variant", "layer", "head").values
+    names = names_of(run.tree)
     for method, of_heads in zip(importance["variant"].values, values, strict=True):
         most = np.argsort(-of_heads.ravel(), kind="stable")[:NAMED]
-        yield f"  {method}: {', '.join(head_name(int(at), values.shape[-1]) for at in most)}"
+        yield f"  {method}: {', '.join(names.unit(int(at), values.shape[-1]) for at in most)}"
     if note := importance.attrs.get("ablation_note"):
         yield note
 

@@ -75,7 +75,7 @@ class LazyGroup(SuggestingGroup):
             return None
         command: Any = entry.load()
         if not isinstance(command, click.Command):
-            raise InputError(f"{entry.value} is no command: found {command!r:.80}")
+            raise InputError(f"{entry.value} is no command but {command!r:.80}")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

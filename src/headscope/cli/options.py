@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -11,29 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import click
 
 from headscope.cli.terminal_output import ProgressBar, complain, tell
-from headscope.cli.typed_command import ReadParam, group
 from headscope.core.head_names import options as naming
 from headscope.core.options import Options, flag, option, several
 from headscope.errors import CorpusError, InputError
-from headscope.model.request import model_place
-from headscope.run.execution import Execution, Keeping, Linears, ReadingOptions, Threads
-from headscope.tasks.task_request import Loading
+from headscope.run.execution import Execution, Keeping, Linears, Sharing
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
     from headscope.run.store import Run
 
 
-ModelName = Annotated[str, ReadParam(model_place)]
-Natural = Annotated[int, click.IntRange(0)]
-Positive = Annotated[int, click.IntRange(1)]
 FileName = Annotated[str, click.Path()]  # a path, a folder, a pattern or a URL
 CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments", "dataset")
-
-
-def output_option(text: str, usual: str, *, heading: str = "How to run", **how: Any) -> Any:
-    """The field of `-o`, `--output`; `usual` makes its default of other fields: atlas-{model}."""
-    return option(text, names="-o --output", usual=usual, heading=heading, **how)
 
 
 def check_parent(*files: Path | None) -> None:
@@ -92,24 +82,8 @@ class CorpusOptions(Options):
         return [f"--{name}" for name in CORPORA if getattr(self, name)]
 
 
-class AnalysisOptions(Options):
-    """Which analyses are run, and with which options; the last three are short for --set."""
-
-    analyses: str | None = option("Comma-separated names; all by default (`headscope analyses`).")
-    options: tuple[str, ...] = several("ANALYSIS.OPTION=VALUE, repeatable.", names="--set")
-    relations: str | None = option(
-        "Dependency relations to score, say nsubj,obj; all by default.", metavar="LABELS"
-    )
-    subtypes: Literal["keep", "fold"] | None = option(
-        "nsubj:pass as a relation of its own (keep, the default) or as nsubj (fold)."
-    )
-    measure: Literal["attention", "weighted_norm"] | None = option(
-        "Score heads by attention (default) or by the weighted norm ‖αf(x)‖."
-    )
-
-
 class RunOptions(Keeping, Linears, heading="How to run"):
-    """What every command that fills a run folder is asked."""
+    """Options of every command that fills a run folder."""
 
     no_report: bool = flag("Results only; `headscope report` makes the rest.")
     quiet: bool = flag("No progress bar.")
@@ -120,16 +94,15 @@ class RunOptions(Keeping, Linears, heading="How to run"):
         return self
 
 
-class CorpusRunOptions(Threads, ReadingOptions):
-    """What every command is asked that runs analyses over a corpus."""
+class SharedRunOptions(Sharing, RunOptions, heading="How to run"):
+    """The same, of a command whose work several processes can share."""
 
-    corpus: CorpusOptions = group("What to read", before="limit")
-    asked: AnalysisOptions = group("What to compute", before="whole_maps")
-    loading: Loading = group("The model", before="batch_tokens")
-    output: Path = output_option(
-        "Run folder; re-running resumes.", "atlas-{model}", before="batch_tokens"
-    )
-    how: RunOptions = group()
+    def reporting(self, run: Run) -> Self:
+        """The same without a report where another process writes it, or is still there."""
+        if self.shard is None or self.no_report or run.path is None:
+            return self
+        last = not run.elsewhere and is_free(run.path, f"headscope report {run.path}")
+        return replace(self, no_report=not last)
 
 
 # --- what the options ask for ---------------------------------------------------------------
@@ -238,11 +211,11 @@ def refuse_text(task: object, corpus: CorpusOptions, why: str) -> None:
         )
 
 
-def check_run_folder(folder: Path) -> None:
+def check_run_folder(folder: object) -> None:
     """Raise InputError for a folder that cannot hold a run, before anything is computed."""
     from headscope.run.store import RunFolder
 
-    RunFolder(folder).check()
+    RunFolder(Path(str(folder))).check()
 
 
 def hold(output: Path) -> None:
@@ -272,17 +245,29 @@ def conclude(
     lines    of text, before the one that says where the run is
     summary  for --json, beside what the summaries of all commands hold
     """
-    from headscope.core.results import naming_layers
 
     how = how.reporting(run)
     if not how.no_report:
         make_report(run)
     report = f"{run.path}/report.html" if run.has_report else None
-    told: dict[str, Any] | None = None
-    with run.showing(), naming_layers(run.tree):
+    content: dict[str, Any] | None = None
+    with run.showing():
         if how.as_json:
             kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
-            told = {"run": str(run.path), "report": report, **kept, **summary(run)}
+            content = {"run": str(run.path), "report": report, **kept, **summary(run)}
         last = f"results: {run.path}/atlas.nc" if report is None else f"report: {report}"
-        lines = [*lines, last] if told is None else ()
-    tell(lines, told)
+        lines = [*lines, last] if content is None else ()
+    tell(lines, content)
+
+
+def is_free(output: Path, instead: str) -> bool:
+    """Whether a run folder is free within a minute: processes that have shared it soon see its end.
+
+    Else says what to do `instead`.
+    """
+    from headscope.core.whole_file import held
+
+    with suppress(InputError), held(output, patience=60):
+        return True
+    complain(f"another process is in {output}; when it has ended: {instead}")
+    return False

@@ -8,25 +8,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict
-from itertools import combinations, islice
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from headscope.cli import options as shared
-from headscope.cli.options import CorpusOptions, Natural, Positive
+from headscope.cli.options import CorpusOptions
 from headscope.cli.patterns_classifier import apply_command, train_command
 from headscope.cli.terminal_output import annotate, complain, say, tell
 from headscope.cli.typed_command import SuggestingGroup, group, typed_command
 from headscope.core.options import Options, argument, flag, option
-from headscope.errors import CorpusError, InputError
+from headscope.errors import InputError
 from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
-    from headscope.corpus import Corpus
-    from headscope.experiments.map_classifier.annotation_session import Agreement, Drawn, Session
+    from headscope.experiments.map_classifier.annotation_session import Agreement, Session
 
 
 @click.group(
@@ -45,9 +43,10 @@ def patterns_command() -> None:
 
 class _AnnotateOptions(Options):
     models: tuple[str, ...] = argument(default=(), metavar="[MODEL]...")
-    output: Path = shared.output_option(
+    output: Path = option(
         "Folder of the session; one that exists is resumed.",
-        "session",
+        names="-o --output",
+        usual="session",
         metavar="SESSION",
         heading="The session",
     )
@@ -58,14 +57,15 @@ class _AnnotateOptions(Options):
     )
     no_browser: bool = flag("Only print the address of the page.")
     as_json: bool = shared.json_flag()
-    maps: Positive = option(
+    maps: int = option(
         "Maps in all, drawn evenly from models, layers and texts.",
         default=400,
         heading="A new session: which maps",
+        least=1,
     )
-    limit: Positive = option("Documents of each file that are read at most.", 500)
+    limit: int = option("Documents of each file that are read at most.", 500, least=1)
     max_length: int = option("Tokens of an input at most, if the model takes so many.", 128)
-    seed: Natural = option("Seed of all random draws.", 0)
+    seed: int = option("Seed of all random draws.", 0, least=0)
     quiet: bool = flag("No progress bar.")
     corpus: CorpusOptions = group("A new session: what to read")
     loading: Loading = group("A new session: the models")
@@ -154,47 +154,30 @@ def _new_session(options: _AnnotateOptions) -> Session:
         raise click.UsageError(f"found {len(models)} models; wanted at least as many --maps")
     texts = dict(shared.corpora_by_name(options.corpus, limit=options.limit))
     from headscope.experiments.map_classifier.annotation_session import Session, shuffled
+    from headscope.experiments.map_classifier.labelled_maps import draw_from_all
 
     for corpus in texts.values():
         for note in annotate(corpus, quiet=options.quiet):
             if not options.as_json:
                 say(note)
-    drawn: list[Drawn] = []
     shared.hold(options.output)
-    for place, name in enumerate(models):
-        drawn += _drawn(name, texts, (options.maps + place) // len(models), options)
-    return Session.create(options.output, shuffled(drawn, seed=options.seed))
-
-
-def _drawn(
-    name: str, texts: dict[str, Corpus], count: int, options: _AnnotateOptions
-) -> list[Drawn]:
-    from headscope.corpus import Encoder
-    from headscope.experiments.map_classifier.labelled_maps import draw
-    from headscope.model.model import load
-
-    model = load(name, **asdict(options.loading))
-    encoder = Encoder(
-        model.tokenizer,
-        model_limit=model.limit,
-        has_segments=True,  # for every model: the eye sees second segments in maps of all
-        max_length=min(options.max_length, model.limit),
+    drawn = draw_from_all(
+        models,
+        texts,
+        options.maps,
+        options.loading,
+        limit=options.limit,
+        max_length=options.max_length,
         seed=options.seed,
     )
-    examples = {}
-    for text, corpus in texts.items():
-        documents = islice(corpus, options.limit)
-        examples[text] = [one for document in documents for one in encoder.encode(document)]
-        if not examples[text]:
-            raise CorpusError(f"{text}: nothing in it can be shown to {name}")
-    return draw(model, examples, name=name, count=count, seed=options.seed)
+    return Session.create(options.output, shuffled(drawn, seed=options.seed))
 
 
 def _introduce(session: Session, annotator: str, *, told_again: bool) -> None:
     done = len(session.labels(annotator))
     say(f"session: {session.folder}, {done} of {len(session)} maps labelled by {annotator}")
     if told_again:
-        say("it is resumed with the maps that it has; for others, give another folder")
+        say("the session continues with its maps; for other maps, give another folder")
 
 
 def _sheets(session: Session, options: _AnnotateOptions) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,27 +10,26 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from headscope.cli import options as shared
-from headscope.cli.options import CorpusOptions, Natural, Positive
+from headscope.cli.options import CorpusOptions
 from headscope.cli.terminal_output import annotate, complain, say, tell
 from headscope.cli.typed_command import group, typed_command
 from headscope.core.options import Options, argument, flag, option
+from headscope.model.request import model_place
 from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
-    from headscope.corpus import Corpus
     from headscope.experiments.map_classifier.classifier_training import Scores
     from headscope.experiments.map_classifier.labelled_maps import LabelledMaps
-    from headscope.run.store import Run
 
     Learned = tuple[tuple[str, str], dict[str, Any], Scores]  # names of files, card, scores
 
 
 class _TrainOptions(Options):
-    output: Path = shared.output_option(
+    output: Path = option(
         "Where weights, card and the confusion figure are written.",
-        "classifier",
+        names="-o --output",
+        usual="classifier",
         metavar="FOLDER",
-        heading="",
     )
     sessions: tuple[Path, ...] = option(
         "Labels of a session of yours, beside the bundled; repeatable.",
@@ -41,8 +39,8 @@ class _TrainOptions(Options):
     )
     columns: Literal["special", "any"] = option("Which columns make a map vertical.", "special")
     without_bundled: bool = flag("Learn from your sessions alone.")
-    epochs: Positive | None = option("Passes over the maps.")
-    seed: Natural = option("Seed of all random draws.", 0)
+    epochs: int | None = option("Passes over the maps.", least=1)
+    seed: int = option("Seed of all random draws.", 0, least=0)
     no_scores: bool = flag("Only learn: no cross-validation.")
     quiet: bool = flag("Say nothing until it is done.")
     as_json: bool = shared.json_flag("The card on stdout.")
@@ -64,7 +62,7 @@ def train_command(options: _TrainOptions) -> None:
     from headscope.experiments.map_classifier.annotation_session import Session
 
     if options.without_bundled and not options.sessions:
-        raise click.UsageError("--without-bundled leaves nothing to learn from; give --labels")
+        raise click.UsageError("--without-bundled leaves no maps to train on; give --labels")
     sessions = [Session(folder) for folder in options.sessions]
     from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
 
@@ -89,23 +87,13 @@ def train_command(options: _TrainOptions) -> None:
 
 
 def _learn_marked(labelled: LabelledMaps, options: _TrainOptions) -> Learned:
-    import numpy as np
-
     from headscope.analyses.patterns.measure_marked import FILES
-    from headscope.core.whole_file import write_whole
-    from headscope.experiments.map_classifier.marked_training import HELD_OUT, trained
+    from headscope.experiments.map_classifier.marked_training import trained, write_held_out
 
-    network, card, scores, told = trained(labelled, **_how(options))
+    network, card, scores, held_out = trained(labelled, **_how(options))
     FILES.write(network, card, options.output)
-    if told:
-        arrays: dict[str, Any] = {"labels": labelled.labels}
-        arrays |= {n.lower().replace("-", "_").replace(" ", "_"): p for n, p in told.items()}
-
-        def write(path: str) -> None:
-            with open(path, "wb") as file:
-                np.savez_compressed(file, **arrays)
-
-        write_whole(options.output / HELD_OUT, write)
+    if held_out:
+        write_held_out(options.output, labelled.labels, held_out)
     return (FILES.weights, FILES.card), card, scores
 
 
@@ -140,10 +128,11 @@ def _lines(scores: Scores) -> Iterator[str]:
 
 
 class _ApplyOptions(Options):
-    models: tuple[shared.ModelName, ...] = argument(metavar="MODEL...")
-    output: Path = shared.output_option(
+    models: tuple[str, ...] = argument(metavar="MODEL...", reads=model_place, many=True)
+    output: Path = option(
         "A run folder for each model and file, a table and a figure.",
-        "classes",
+        names="-o --output",
+        usual="classes",
         metavar="FOLDER",
         heading="The result",
     )
@@ -157,11 +146,11 @@ class _ApplyOptions(Options):
     quiet: bool = flag("Say nothing until it is done.")
     as_json: bool = shared.json_flag()
     corpus: CorpusOptions = group("What to read")
-    limit: Positive = option("Documents of each file that are read at most.", 200)
-    max_length: Positive | None = option(
-        "Tokens of an input at most; by default 128 for packed text, else up to 512."
+    limit: int = option("Documents of each file that are read at most.", 200, least=1)
+    max_length: int | None = option(
+        "Tokens of an input at most; by default 128 for packed text, else up to 512.", least=1
     )
-    seed: Natural = option("Seed of all random draws.", 0)
+    seed: int = option("Seed of all random draws.", 0, least=0)
     replicates: int = option("Groups of documents at most, for intervals.", 200)
     loading: Loading = group("The models")
 
@@ -180,72 +169,25 @@ def apply_command(options: _ApplyOptions) -> None:
         for note in annotate(corpus, quiet=options.quiet):
             meanwhile(note)
     shared.hold(options.output)
-    runs: dict[tuple[str, str], Run] = {}
-    for model in dict.fromkeys(options.models):
-        for name, run in _runs(model, corpora, options):
-            runs[model, name] = run
-            meanwhile(_sentence(model, name, run))
-    table, figures = _written(runs, options.output)
+    own: dict[str, Any] = {"columns": options.columns}
+    if options.classifier:
+        own["classifier"] = str(options.classifier)
+    from headscope.experiments.map_classifier.applied import classes_of, write_classes
+    from headscope.run.settings import Settings
+
+    settings = Settings.of(options, analyses=("patterns",), options={"patterns": own})
+    runs = classes_of(
+        dict.fromkeys(options.models),
+        corpora,
+        options.output,
+        settings,
+        options.loading,
+        tell=meanwhile,
+    )
+    table, figures = write_classes(runs, options.output)
     summary = {
         "table": str(table),
         "figures": [str(path) for path in figures],
         "runs": [str(run.path) for run in runs.values()],
     }
     tell([f"table: {table}", f"figure: {figures[-1]}"], summary if options.as_json else None)
-
-
-def _runs(
-    model: str, corpora: Mapping[str, Corpus], options: _ApplyOptions
-) -> Iterator[tuple[str, Run]]:
-    """(name of the corpus, run) of one model."""
-    from headscope.model.model import load
-    from headscope.run.atlas import atlas
-    from headscope.run.settings import Settings
-
-    loaded = load(model, **asdict(options.loading))
-    own: dict[str, Any] = {"columns": options.columns}
-    if options.classifier:
-        own["classifier"] = str(options.classifier)
-    settings = Settings.of(options, analyses=("patterns",), options={"patterns": own})
-    for name, corpus in corpora.items():
-        folder = options.output / "runs" / f"{_plain(model)}--{_plain(name)}"
-        yield name, atlas(loaded, corpus, output=folder, settings=settings, control=None)
-
-
-def _plain(name: str) -> str:
-    """A name as part of a folder's: the last part of a path, letters, digits, '-', '_' and '.'."""
-    last = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in (last or ["model"])[-1])[:60]
-
-
-def _sentence(model: str, corpus: str, run: Run) -> str:
-    shares = run["patterns"]["model_share"]
-    told = ", ".join(
-        f"{str(name).replace('_', ' + ')} {100 * float(share):.0f} %"
-        for name, share in zip(shares["pattern"].values, shares.values, strict=True)
-    )
-    unsure = 1 - float(shares.sum())
-    told += f", unsure {100 * unsure:.0f} %" if "unsure" in run["patterns"] else ""
-    return f"{model} on {corpus}: {told}"
-
-
-def _written(runs: Mapping[tuple[str, str], Run], output: Path) -> tuple[Path, list[Path]]:
-    import numpy as np
-    import pandas as pd
-
-    from headscope.analyses.patterns.figure import bars_of_runs
-    from headscope.core.results import printable
-    from headscope.core.whole_file import write_whole
-    from headscope.draw.saving import save_picture
-    from headscope.heads.tables import tidy
-
-    tables = [
-        tidy(run.tree)["patterns"].query("metric == 'share'").assign(model=model, corpus=corpus)
-        for (model, corpus), run in runs.items()
-    ]
-    table = pd.concat(tables, ignore_index=True).dropna(axis=1, how="all")
-    file = write_whole(output / "patterns.csv", lambda path: table.to_csv(path, index=False))
-    names = [(printable(_plain(m)), printable(Path(_plain(c)).stem)) for m, c in runs]
-    shares = np.stack([run["patterns"]["model_share"].values for run in runs.values()])
-    figure = bars_of_runs(names, shares)  # [run, pattern]
-    return file, [save_picture(figure, output / f"patterns.{kind}") for kind in ("svg", "png")]

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from headscope.cli import options as shared
-from headscope.cli.run_request import SharedRunOptions
 from headscope.cli.terminal_output import ProgressBar, complain, size_of
 from headscope.cli.typed_command import group, run_command
 from headscope.experiments.probes.probe import ProbeRequest, probe
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from headscope.run.store import Run
 
 
-class _ProbeOptions(SharedRunOptions, ProbeRequest):
+class _ProbeOptions(shared.SharedRunOptions, ProbeRequest):
     features: FeaturePlace = group("Features")
 
 

@@ -1,4 +1,5 @@
-"""`headscope report`: write the page of a finished run anew; finish one whose shards are there."""
+"""`headscope report`: write the page of a finished run again; finish one whose shards are
+complete."""
 
 from __future__ import annotations
 
@@ -70,8 +71,8 @@ def _finish(folder: RunFolder) -> None:
     foreign = {word.partition("=")[0] for word in words} & {"--trust-remote-code", "--annotate"}
     if words[:2] != ["headscope", "atlas"] or foreign:
         raise RunFolderError(
-            f"all shards of {folder.path} are there; what is left needs its model, and a command "
-            f"that is not given unasked: give its command again{': ' * bool(command)}{command}"
+            f"all shards of {folder.path} are finished; the rest needs the model, and headscope "
+            f"does not run this command by itself: run it again{': ' * bool(command)}{command}"
         )
     end = words.index("--") if "--" in words else len(words)
     words[end:end] = ["--output", str(folder.path), "--no-report", "--quiet"]
@@ -84,6 +85,6 @@ def _finish(folder: RunFolder) -> None:
     except (InputError, click.UsageError) as error:
         said = error.format_message() if isinstance(error, click.UsageError) else str(error)
         raise RunFolderError(
-            f"all shards of {folder.path} are there, and its end needs model and corpus: {said}\n"
-            f"give this command where it was given before: {command}"
+            f"all shards of {folder.path} are finished; the rest needs model and corpus: {said}\n"
+            f"run this command again in its first folder: {command}"
         ) from error

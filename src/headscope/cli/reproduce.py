@@ -1,4 +1,4 @@
-"""`headscope reproduce`: hold what a paper published against runs of ours."""
+"""`headscope reproduce`: compare what a paper published with our runs."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ class _ReproduceOptions(ReproduceRequest, heading="How to run"):
 
 @run_command("reproduce", _ReproduceOptions)
 def reproduce_command(options: _ReproduceOptions) -> None:
-    """Run everything that PAPER measured, and hold its numbers and claims against ours.
+    """Repeat what PAPER measured, and compare its numbers and claims with ours.
 
     PAPER is clark2019, kovaleva2019 or kobayashi2020; of decoders olsson2022, wang2023 or wu2024.
     Every table, figure and claim is a line with a verdict: it holds, it does not hold, these data
-    cannot tell, or it is not asked, with what it needs and where to get it. Of a line that holds it
-    is told whether it also holds of an untrained network. Data that are missing never stop the
-    rest.
+    cannot tell, or it is not asked, with what it needs and where to get it. A line that holds says
+    whether it also holds in an untrained network. Data that are missing never stop the rest.
 
     \b
     headscope reproduce kobayashi2020 --data text=wiki.txt -o kobayashi

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from headscope.serve.server import LiveServer
 
 INSTALL = "pip install 'headscope[serve]'"
-USUAL_PORT, USUAL_HOST = 8899, "127.0.0.1"
 
 
 class _ServeOptions(Options):
@@ -30,10 +29,10 @@ class _ServeOptions(Options):
     text_b: str | None = option("The second text, or what a decoder reads.")
     longest: Annotated[int, click.IntRange(1, 512)] = option("Tokens of a text at most.", 256)
     port: Annotated[int, click.IntRange(0, 65535)] = option(
-        "Port; the next one that is free, if it is in use; 0 for any.", USUAL_PORT
+        "Port; the next one that is free, if it is in use; 0 for any.", 8899
     )
     host: str = option(
-        "Address to listen on; by default only this machine can reach the page.", USUAL_HOST
+        "Address to listen on; by default only this machine can reach the page.", "127.0.0.1"
     )
     clients: Annotated[int, click.IntRange(1, 1000)] = option("Pages that may wait at once.", 32)
     no_browser: bool = flag("Only print the address of the page.")

@@ -9,11 +9,10 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import click
 
-from headscope.cli.options import Positive
 from headscope.cli.terminal_output import say
 from headscope.cli.typed_command import typed_command
 from headscope.core.options import Options, argument, flag, option
@@ -24,31 +23,23 @@ from headscope.run.processes import DIVIDED, check_shard
 _PLAIN = re.compile(r"[\w.,:@%+/=-]+")
 
 
-class _Plain(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
-    name = "text"
-
-    def convert(self, value: str, *_: object) -> str:
-        """The text; InputError for one that a line of #SBATCH cannot hold."""
-        if not _PLAIN.fullmatch(value):
-            raise InputError(
-                f"found {value!r}; wanted letters, digits and any of . , : @ % + / = -"
-            )
-        return value
-
-
-Plain = Annotated[str, _Plain()]
+def _plain(text: str) -> str:
+    """The text; InputError for one that a line of #SBATCH cannot hold."""
+    if not _PLAIN.fullmatch(text):
+        raise InputError(f"found {text!r}; wanted letters, digits and any of . , : @ % + / = -")
+    return text
 
 
 class _SlurmOptions(Options):
     command: tuple[str, ...] = argument(
         default=(), many=True, metavar="COMMAND MODEL ...", type=click.UNPROCESSED
     )
-    tasks: Positive = option("Tasks of the array.", 16)
-    time: Plain | None = option("Time limit of a task, say 4:00:00.")
-    mem: Plain | None = option("Memory of a task, say 16G.")
-    cpus: Positive | None = option("Processors of a task.")
-    gpus: Plain | None = option("GPUs of a task, say 1 or a100:1; give --device too.")
-    partition: Plain | None = option("Partition of the cluster.")
+    tasks: int = option("Tasks of the array.", 16, least=1)
+    time: str | None = option("Time limit of a task, say 4:00:00.", reads=_plain)
+    mem: str | None = option("Memory of a task, say 16G.", reads=_plain)
+    cpus: int | None = option("Processors of a task.", least=1)
+    gpus: str | None = option("GPUs of a task, say 1 or a100:1; give --device too.", reads=_plain)
+    partition: str | None = option("Partition of the cluster.", reads=_plain)
     submit: bool = flag("Hand the script to sbatch instead of printing it.")
 
 
@@ -82,15 +73,18 @@ def slurm_command(options: _SlurmOptions) -> None:
 slurm_command.context_settings = {"ignore_unknown_options": True}
 
 
-def array_script(words: Sequence[str], *, tasks: int, folder: Path, **asked: Any) -> str:
+def array_script(words: Sequence[str], *, tasks: int, folder: Path, **options: Any) -> str:
     """A script for sbatch, whose tasks each give this command of headscope.
 
     folder  where the tasks start
-    asked   options of sbatch; None for those that are left to the cluster
+    options of sbatch; None for those that are left to the cluster
     """
-    options = {name.replace("_", "-"): value for name, value in asked.items() if value is not None}
     wanted = {"job-name": "headscope", "array": f"1-{tasks}", **options}
-    lines = [f"#SBATCH --{name}={value}" for name, value in wanted.items()]
+    lines = [
+        f"#SBATCH --{name.replace('_', '-')}={value}"
+        for name, value in wanted.items()
+        if value is not None
+    ]
     command = shlex.join([sys.executable, "-m", "headscope", words[0], "--quiet"])
     end = list(words).index("--") if "--" in words else len(words)
     before, after = shlex.join(words[1:end]), shlex.join(words[end:])
@@ -113,17 +107,17 @@ def array_script(words: Sequence[str], *, tasks: int, folder: Path, **asked: Any
 def _check(command: Sequence[str], tasks: int) -> None:
     """Raise InputError, or click's error, for what the command would not take."""
     if not command or command[0] not in DIVIDED:
-        found = repr(command[0]) if command else "no command"
-        raise InputError(f"found {found}; wanted headscope slurm {'|'.join(DIVIDED)} MODEL ...")
+        name = repr(command[0]) if command else "no command"
+        raise InputError(f"found {name}; wanted headscope slurm {'|'.join(DIVIDED)} MODEL ...")
     if strange := [word for word in command if not word.isprintable()]:
-        raise InputError(f"found {strange[0]!r}; wanted arguments of one line that can be printed")
+        raise InputError(f"found {strange[0]!r}; wanted printable arguments without line breaks")
     module = import_module(f"headscope.cli.{command[0]}")
-    asked_command: click.Command = getattr(module, f"{command[0]}_command")
-    with asked_command.make_context(command[0], [*command[1:]]) as context:
-        asked = context.params
-    if asked["shard"] is not None:
-        raise InputError("found --shard; leave it out: each task is given its own")
-    check_shard((1, tasks), workers=asked.get("workers", 1), overwrite=asked["overwrite"])
+    of_shards: click.Command = getattr(module, f"{command[0]}_command")
+    with of_shards.make_context(command[0], [*command[1:]]) as context:
+        values = context.params
+    if values["shard"] is not None:
+        raise InputError("found --shard; leave it out: each task gets its own")
+    check_shard((1, tasks), workers=values.get("workers", 1), overwrite=values["overwrite"])
 
 
 def _submitted(script: str) -> str:

@@ -15,7 +15,7 @@ class _StatusOptions(Options):
 
 @typed_command("status", _StatusOptions)
 def status_command(options: _StatusOptions) -> None:
-    """Tell how far the run folder RUN is: shards done, rate, time left, and each process.
+    """Show the progress of the run folder RUN: shards done, rate, time left, and each process.
 
     A process that was killed, or that has been silent for two minutes, is dead; its shards are
     computed by the others.

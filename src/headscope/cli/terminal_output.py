@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headscope.core import progress
-from headscope.core.head_names import Head, head_named, in_both
+from headscope.core.head_names import Head, HeadNames, head_named
 from headscope.errors import shortened
 
 if TYPE_CHECKING:
@@ -70,12 +70,12 @@ def heads_given(option: str, *names: Head | str) -> tuple[Head, ...]:
     """
     heads = tuple(map(head_named, names))
     if heads:
-        complain(f"{option} {', '.join(in_both(*head) for head in heads)}")
+        complain(f"{option} {', '.join(HeadNames(()).both(*head) for head in heads)}")
     return heads
 
 
 class ProgressBar(AbstractContextManager["ProgressBar"]):
-    """A phase of which it is told how far it is; without a unit it is only noted, not shown."""
+    """A phase whose progress is reported; without a unit it is only noted, not shown."""
 
     def __init__(self, *, quiet: bool, unit: str = "", title: str = "compute") -> None:
         self.unit, self.title = "" if quiet else unit, title

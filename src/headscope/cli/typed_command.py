@@ -95,7 +95,7 @@ def typed_command(
 @contextmanager
 def _progress(options: Options) -> Iterator[None]:
     """Phases are shown, unless --quiet; a command that can be quiet begins to load."""
-    quiet = getattr(options, "quiet", getattr(getattr(options, "how", None), "quiet", None))
+    quiet = getattr(options, "quiet", None)
     with showing(None if quiet else Phases()):
         if quiet is False:
             begin("load")
@@ -293,12 +293,14 @@ def _click_type(hint: Any, how: Declared) -> Any:
 
 
 def _value(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
-    return kind(
-        **{
-            each.name: _value(type_of(kind, each.name), values)
-            if how.kind == "group"
-            else values[_place(each, how)]
-            for each in fields(kind)
-            if (how := declared(each)) and how.kind != "keyword"
-        }
-    )
+    own = {}
+    for each in fields(kind):
+        how = declared(each)
+        if how is None or how.kind == "keyword":
+            continue
+        if how.kind == "group":
+            own[each.name] = _value(type_of(kind, each.name), values)
+        else:
+            value = values[_place(each, how)]
+            own[each.name] = how.gathers(value) if how.gathers else value
+    return kind(**own)

@@ -92,7 +92,9 @@ class Accumulator:
         """Add the sums of another; ValueError for another shape, which numpy would broadcast."""
         mine, theirs = self.array, other.array
         if mine.shape != theirs.shape:
-            raise ValueError(f"cannot merge {theirs.shape} into {mine.shape}: not of the same run")
+            raise ValueError(
+                f"cannot merge {theirs.shape} into {mine.shape}: they belong to different runs"
+            )
         self.join(mine, theirs, out=mine)
 
 
@@ -242,6 +244,18 @@ def ratio(numerator: Float64, denominator: Float64, *, absent: float = np.nan) -
     out = np.full(shape, absent, np.float64)
     np.divide(numerator, denominator, out=out, where=np.broadcast_to(denominator != 0, shape))
     return out
+
+
+def means_over(kept: Float64, values: Array, of: Float64 | None = None) -> Float64:
+    """[replicate + 1, …] Σ values / Σ of, over all units, then without each group of them.
+
+    kept    [unit, replicate + 1] see `left_out`
+    values  [unit, …]
+    of      [unit] what their sum is a share of; by default the number of units
+    """
+    whole = kept.sum(0) if of is None else kept.T @ of
+    total = np.tensordot(kept, values, (0, 0))
+    return ratio(total, whole.reshape(-1, *[1] * (values.ndim - 1)))
 
 
 def finite_mean(values: Float64, axes: int | tuple[int, ...] = -1) -> Float64:

@@ -1,9 +1,9 @@
 """95 % intervals from leaving out one group of documents after another.
 
 A statistic is computed on all documents, and once without each group of them (one document each
-where there are at most `accumulators.REPLICATES`). How far it moves says how much hangs on which
-documents came: the jackknife (Efron and Stein 1981; Korn and Graubard 1998 for shares). Documents
-are few, of unequal length, and one may decide everything, so these things make the interval wider:
+where there are at most `accumulators.REPLICATES`). How far it moves says how much it depends on the
+documents: the jackknife (Efron and Stein 1981; Korn and Graubard 1998 for shares). Documents are
+few, of unequal length, and one may decide everything, so these things make the interval wider:
 
 - Student's t has the degrees of freedom that the moves carry (Satterthwaite 1946), and at most
   those of the effective number of documents (Kish 1965): unequal ones are worth fewer;

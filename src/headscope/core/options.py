@@ -22,7 +22,7 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache, partial, wraps
 from numbers import Integral, Real
@@ -61,6 +61,7 @@ class Declared:
     above     whether the value must be more than that
     reads     what makes a value of the text that is typed; by default the annotation decides
     many      the option may be repeated
+    gathers   what makes the value of all that an option was given which may be repeated
     off       of a switch that is on by default: what its `--no-…` says
     python    what the function's help says beside the text
     whole     the class of settings that this keyword takes whole
@@ -79,6 +80,7 @@ class Declared:
     above: bool = False
     reads: Callable[[str], Any] | None = None
     many: bool = False
+    gathers: Callable[[Sequence[str]], Any] | None = None
     off: str = ""
     python: str = ""
     whole: type[Options] | None = None
@@ -165,7 +167,7 @@ class Options(Displayed):
         kind: Any = type(self)
         for each in fields(self):
             how, value = declared(each), getattr(self, each.name)
-            if how is None or value is None:
+            if how is None or (value is None and (how.least is None or "None" in str(each.type))):
                 continue
             known = choices(kind, each.name)
             if known and value not in known:
@@ -257,8 +259,9 @@ def comma_separated(text: str | None) -> tuple[str, ...]:
 
 
 def described(kind: Any) -> str:
-    """Names and meanings of the fields of a class, one a line."""
-    texts = {each.name: how for each in fields(kind) if (how := declared(each))}
+    """Names and meanings of the fields of a class, one a line; those with places come first."""
+    ordered = sorted(fields(kind), key=lambda each: bool(each.kw_only))
+    texts = {each.name: how for each in ordered if (how := declared(each))}
     width = max(map(len, texts), default=0)
     after = " " * (width + 2)
     lines = {

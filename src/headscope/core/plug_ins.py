@@ -1,7 +1,7 @@
 """What a package adds to headscope: objects that it announces as entry points of a group.
 
-Ours are announced in the same way (pyproject.toml) and come first. A stranger's that is impossible
-is left out with a warning, and the rest goes on.
+Ours are announced in the same way (pyproject.toml) and come first. A faulty one of another package
+is left out with a warning, and the rest works.
 """
 
 from __future__ import annotations

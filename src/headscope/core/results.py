@@ -7,7 +7,7 @@ Groups and intervals may be absent: absent is None or NaN here, never an error.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
@@ -17,9 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.core.head_names import first
 from headscope.core.intervals import Estimate
-from headscope.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 Derive = TypeVar("Derive", bound=Callable[..., Any])
@@ -149,54 +147,6 @@ def shape(tree: xr.DataTree) -> tuple[int, int]:
     return int(tree.attrs["layers"]), int(tree.attrs["heads"])
 
 
-_NUMBERS: ContextVar[tuple[int, ...]] = ContextVar("numbers_of_layers", default=())
-
-
-def naming_layers(tree: xr.DataTree) -> AbstractContextManager[None]:
-    """Inside the context layers have the model's own numbers, where the run records them."""
-    return numbering_layers(layer_numbers(tree))
-
-
-@contextmanager
-def numbering_layers(numbers: Sequence[int]) -> Iterator[None]:
-    """Inside the context layers have these numbers, from 0; without any, their places."""
-    token = _NUMBERS.set(tuple(numbers))
-    try:
-        yield
-    finally:
-        _NUMBERS.reset(token)
-
-
-def layer_numbers(tree: xr.DataTree) -> tuple[int, ...]:
-    """For a model in which only some layers attend: their numbers, from 0; else ()."""
-    return tuple(int(number) for number in str(tree.attrs.get("layer_numbers", "")).split())
-
-
-def layer_number(layer: int) -> int:
-    """The model's own number of a layer, from 0, by its place among those that attend."""
-    numbers = _NUMBERS.get()
-    return numbers[layer] if 0 <= layer < len(numbers) else layer
-
-
-def layer_place(number: int, numbers: Sequence[int]) -> int:
-    """The place among the layers that attend of the layer with this number, both from 0.
-
-    numbers  of all layers that attend; none: all do
-    raises   InputError for a layer that is not among them
-    """
-    if numbers and number not in numbers:
-        raise InputError(
-            f"layer {number + first()} has no attention; wanted one of the layers "
-            f"{', '.join(str(one + first()) for one in numbers)}"
-        )
-    return numbers.index(number) if numbers else number
-
-
-def layer_name(layer: int) -> str:
-    """The printed name of a layer, from its 0-based place among those that attend."""
-    return str(layer_number(layer) + first())
-
-
 def own_layers(dataset: xr.Dataset, numbers: Sequence[int]) -> xr.Dataset:
     """The dataset with the model's own layer numbers, from 0, instead of places.
 
@@ -219,27 +169,9 @@ def best_places(dataset: xr.Dataset) -> Floats:
     return np.asarray(np.where(np.isnan(best), np.nan, places))
 
 
-def head_name(unit: int, heads: int) -> str:
-    """The name of a head in papers: `L8·H10`; `unit` is layer · heads + head, 0-based.
-
-    Layers and heads are counted as `head_names.options` say, from 1 by default.
-    """
-    return place_name(*divmod(unit, heads))
-
-
 def json_number(value: float) -> float | None:
     """The number for JSON: None where it is not finite."""
     return float(value) if np.isfinite(value) else None
-
-
-def place_name(layer: int, head: int) -> str:
-    """The name of a head, `L8·H10`, from its 0-based layer and place in it."""
-    return own_name(layer_number(layer), head)
-
-
-def own_name(layer: int, head: int) -> str:
-    """The name of a head from the model's own layer number, from 0, as in data and tables."""
-    return f"L{layer + first()}·H{head + first()}"
 
 
 def largest_first(values: Floats) -> list[tuple[int, int]]:

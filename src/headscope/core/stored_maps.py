@@ -26,7 +26,7 @@ class StoredInput:
     value_norm  [layer, head, place]; None where it is not known at every place
     entity      [place] of whom a mention speaks whose head word stands there, a number; -1: none
     gold        (dependent, head, relation) of its words, where it has a tree; no root
-    versus      [layer, head, place, place] maps of another model to hold these against, or None
+    versus      [layer, head, place, place] maps of another model to compare these with, or None
     versus_name what they are called
     """
 

@@ -31,9 +31,9 @@ _NOTED: ContextVar[tuple[Path, dict[str, str]] | None] = ContextVar("noted", def
 def write_whole(path: Path, write: Callable[[str], object] | bytes, *, anew: bool = False) -> Path:
     """Write a file atomically: `write` fills a draft beside `path`, which is synced and renamed.
 
-    write    gets the draft's path, which has no suffix: nobody takes it for a finished file; or
-             the content
-    anew     write no file that is there already, not even if it came to be meanwhile
+    write    gets the draft's path, which has no suffix: nobody takes it for a finished file; or a
+             function that writes the content     write no file that is there already, not even if
+             it came to be meanwhile
     returns  `path`
     raises   FileExistsError for such a file; UnwrittenError, and what else `write` raises; then no
              draft is left and `path` is as before
@@ -90,7 +90,7 @@ def why_unwritten(error: OSError, path: Path) -> UnwrittenError:
         return UnwrittenError(f"cannot write {path}: {reason}; choose another place with -o")
     unwritten = UnwrittenError(
         f"no space left to write {path}\n"
-        "free some, then run the same command again: what is finished in a run folder is kept"
+        "free some, then run the same command again: finished parts of a run folder are kept"
     )
     unwritten.exit_code = HeadscopeError.exit_code  # the request was right
     return unwritten
@@ -345,6 +345,6 @@ def told(folder: Path) -> Iterator[None]:
         reason = getattr(why, "strerror", None) or str(why).strip().splitlines()[0]
         raise HeadscopeError(
             f"cannot write {folder}: {reason[:200]}\n"
-            "what was there before is as it was; make room and give the same command again: it "
-            "goes on from its last state"
+            "the old files are unchanged; free some space and run the same command again: it "
+            "continues from its last state"
         ) from error

@@ -82,7 +82,7 @@ def fixed(value: float, digits: int) -> str:
 
 
 def with_ends(value: float, low: float, high: float, digits: int) -> str:
-    """A number and its interval, to so many digits: `0.12 [0.10, 0.14]`; or the number alone."""
+    """A number and its interval, rounded: `0.12 [0.10, 0.14]`; or the number alone."""
     if not math.isfinite(value):
         return MISSING
     digits = decimals(digits, value, low, high)

@@ -94,7 +94,7 @@ def row_passages(row: Any, column: str, place: str, passages: Passages) -> tuple
         raise ValueError(f"found a JSON {type(row).__name__}; wanted an object")
     if column not in row:
         there = ", ".join(row) or "none"
-        raise ValueError(f"found no column {column!r}; there are {there}: say --column")
+        raise ValueError(f"found no column {column!r}; there are {there}: give --column")
     text = row[column]
     if text is not None and not isinstance(text, str):
         raise ValueError(f"found {str(text)[:40]!r}, a {type(text).__name__}; wanted text")
@@ -121,7 +121,7 @@ def parquet_rows(part: FilePart, column: str) -> Iterator[tuple[int, Any]]:
         if not re.search(r"^(large_)?string|values=(large_)?string", kinds.get(column, "")):
             there = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
             raise CorpusError(
-                f"{part.path} has no column {column!r} of texts; there are {there}: say --column"
+                f"{part.path} has no column {column!r} of texts; there are {there}: give --column"
             )
         for number in range(table.num_row_groups):
             group = table.metadata.row_group(number)
@@ -135,7 +135,7 @@ def parquet_rows(part: FilePart, column: str) -> Iterator[tuple[int, Any]]:
 
 
 def _no_parquet(file: File, said: str) -> CorpusError:
-    return CorpusError(f"{file} is no whole Parquet file: {said}")
+    return CorpusError(f"{file} is not a complete Parquet file: {said}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,7 +193,7 @@ class DatasetCorpus(Displayed):
     def _unread(self, said: str) -> CorpusError:
         return CorpusError(
             f"the dataset {self.name} cannot be read ({said}); wanted NAME[/CONFIG][:SPLIT] of a "
-            "dataset that is on this machine or can be reached"
+            "dataset on this machine or the hub"
         )
 
 

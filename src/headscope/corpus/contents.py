@@ -9,7 +9,7 @@ from typing import Any, Self
 from headscope.corpus.document import Document, Example, Passage
 from headscope.errors import InputError, did_you_mean
 
-FEW = 0.05  # of the tokens: so many unknown ones are no sign of a wrong text
+FEW = 0.05  # of the tokens: this share of unknown ones is no sign of a wrong text
 NAMED = 20  # ids kept for each reason; beyond that only the total grows
 
 
@@ -32,7 +32,7 @@ class EncodeCounts:
     windowed    passages longer than an input, read in consecutive windows
     content     tokens that are no special ones
     unknown     of these, tokens that the vocabulary has no name for: [UNK]
-    without_token  annotated words that no token begins in: nothing is told of them
+    without_token  annotated words in which no token begins: they are not measured
     """
 
     documents: int = 0

@@ -2,8 +2,8 @@
 
 Ten copies of a document are no more evidence than one: intervals take them as one. Of each content
 the few lowest hashes of its sequences of tokens are kept (Broder 1997), which tell how much two
-have in common; of a large corpus those contents whose lowest hash is lowest. What is held does not
-grow with the corpus, and does not depend on how it is divided.
+have in common; of a large corpus those contents whose lowest hash is lowest. Memory does not grow
+with the corpus, and the result does not depend on how it is divided.
 """
 
 import hashlib

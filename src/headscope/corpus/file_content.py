@@ -84,7 +84,7 @@ def _text(head: str) -> str:
     if len(garbled) >= GARBLED:
         return (
             f"holds text that was decoded wrongly ({garbled[0].strip()[:40]!r}: UTF-8 taken for "
-            "Windows-1252); wanted the text itself: decode it anew" + OVERRULED
+            "Windows-1252); wanted the text itself: decode it again" + OVERRULED
         )
     return ""
 

@@ -89,7 +89,7 @@ def _of_one(name: str | os.PathLike[str]) -> Corpus:
     if name == "demo":
         return demo_corpus()
     if not name.strip():
-        raise CorpusError("found an empty text; wanted something to read")
+        raise CorpusError("found an empty text; wanted at least one word")
     if _named_like_a_file(name) or (not any(map(str.isspace, name)) and {*"/\\"} & {*name}):
         raise CorpusError(
             f"{name} does not exist; it looks like a file's name: if it is a text, put it in a "
@@ -105,8 +105,8 @@ def _of_several(items: Sequence[Any]) -> Corpus:
     if len(places) < len(items):
         text = next(n for n in range(len(items)) if n not in places)
         raise CorpusError(
-            f"found {str(items[places[0]])!r}, a file, and {str(items[text])[:60]!r}, which is none"
-            " (or does not exist), in one list; wanted files, or texts: "
+            f"found {str(items[places[0]])!r}, a file, and {str(items[text])[:60]!r}, which is no "
+            "file (or does not exist), in one list; wanted only files, or only texts: "
             "headscope.MemoryCorpus([...]) takes all for texts"
         )
     return _of_files(items)

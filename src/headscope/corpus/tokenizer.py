@@ -26,7 +26,7 @@ def unusable(tokenizer: Any, reason: str) -> ModelError:
     """The error for a tokenizer that fails on text."""
     return ModelError(
         f"{type(tokenizer).__name__} of {str(tokenizer.name_or_path)!r} cannot be used: {reason}; "
-        "its files are damaged or do not fit each other: save it again"
+        "its files are damaged or do not belong together: save it again"
     )
 
 

@@ -26,8 +26,8 @@ class TreebankCorpus(FileCorpus):
 
     A document starts at each `# newdoc`. In a file without any, each sentence is a document of
     its own. Words are the numbered rows: multiword ranges and empty nodes are left out. Labels may
-    be anything; a sentence may have several roots. The sentences carry no mentions: coreference is
-    asked of whole documents.
+    be anything; a sentence may have several roots. The sentences have no mentions: coreference
+    needs whole documents.
     """
 
     kind: ClassVar[str] = "treebank"

@@ -15,14 +15,14 @@ from headscope.claims.caption_words import over
 from headscope.claims.control import controls
 from headscope.claims.dictionary import unit_label
 from headscope.claims.head_metrics import HeadMetric, chosen_metrics, control_ranges, head_metrics
-from headscope.core.head_names import first, head_number
-from headscope.core.results import Floats, layer_name
+from headscope.core.head_names import HeadNames, names_of
+from headscope.core.results import Floats
 from headscope.core.wording import plain
 from headscope.draw.marks import KEY_SIZE, box_path, cell_key, cells, shade_key
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
 
-FEW = 4  # up to so many rows or columns are all numbered
+FEW = 4  # up to this number of rows or columns all are numbered
 STEPS = 12  # shades of each sign
 HUES = {1: "blue", -1: "vermillion"}
 GAP = 0.08  # empty share between neighbours
@@ -31,30 +31,34 @@ MARK_TURNS = 0.6  # of the ramp: from there on a page-coloured mark stands out m
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """One panel per number that a question has for it (`Question.shown`)."""
-    ranges = control_ranges(tree)
+    ranges, names = control_ranges(tree), names_of(tree)
     return [
-        metric_panel(metric, untrained=ranges.get(metric.key))
+        metric_panel(metric, names, untrained=ranges.get(metric.key))
         for metric in chosen_metrics(head_metrics(tree), "overview")
     ]
 
 
-def metric_panel(metric: HeadMetric, *, untrained: tuple[float, float] | None = None) -> Panel:
+def metric_panel(
+    metric: HeadMetric, names: HeadNames, *, untrained: tuple[float, float] | None = None
+) -> Panel:
     """The grid of one number; `untrained` as of `draw_grid`."""
     title = metric.label[0].upper() + metric.label[1:]
     if unit_label(metric.unit) and metric.unit != "probability":
         title = f"{title} ({unit_label(metric.unit)})"
     title = title.replace("Attention to", "To").replace(", all tokens", "")
-    return grid_panel(title, metric.estimate.value, unit=metric.unit, untrained=untrained)
+    return grid_panel(title, metric.estimate.value, names, unit=metric.unit, untrained=untrained)
 
 
-def grid_panel(title: str, values: Floats, **look: Any) -> Panel:
+def grid_panel(title: str, values: Floats, names: HeadNames, **look: Any) -> Panel:
     """The grid of values [layer, head]; `look` as of `draw_grid`."""
-    return Panel(title, partial(draw_grid, values, **look), height=grid_height(values))
+    return Panel(title, partial(draw_grid, values, names, **look), height=grid_height(values))
 
 
-def signed_panel(title: str, values: Floats, *, height: float | None = None, **look: Any) -> Panel:
+def signed_panel(
+    title: str, values: Floats, names: HeadNames, *, height: float | None = None, **look: Any
+) -> Panel:
     """The grid of values [layer, head] below and above 0; `look` as of `signed_grid`."""
-    draw = partial(signed_grid, values=values, **look)
+    draw = partial(signed_grid, values, names, **look)
     return Panel(title, draw, height=height or grid_height(values))
 
 
@@ -62,8 +66,9 @@ def caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
     return (
         "Each cell is one head, layers from top to bottom and heads from left to right, numbered "
-        f"from {first()}; darker is more, from 0 (page) to the value at the end of each key; means "
-        f"over inputs; {over(tree)}; intervals stand in the tables.{control_words(tree)}"
+        f"from {names_of(tree).first}; darker is more, from 0 (page) to the value at the end of "
+        f"each key; means over inputs; {over(tree)}; intervals stand in the tables."
+        f"{control_words(tree)}"
     )
 
 
@@ -76,6 +81,7 @@ def control_words(tree: xr.DataTree) -> str:
 
 def draw_grid(
     values: Floats,
+    names: HeadNames,
     axes: Axes,
     *,
     unit: str = "1",
@@ -94,7 +100,7 @@ def draw_grid(
     layers, heads = values.shape
     top = largest(values) if top is None else top
     paint_grid(axes, values, top=top, best=best)
-    _head_axes(axes, layers, heads, framed=False)
+    _head_axes(axes, layers, heads, names, framed=False)
     under = None if untrained is None else (untrained[0] / top, untrained[1] / top)
     cell_key(axes, plain(top, unit) if top_text is None else top_text, under=under)
 
@@ -112,8 +118,9 @@ def paint_grid(axes: Axes, values: Floats, *, top: float, best: tuple[int, int] 
 
 
 def signed_grid(
-    axes: Axes,
     values: Floats,
+    names: HeadNames,
+    axes: Axes,
     *,
     top: float,
     text: str,
@@ -140,7 +147,7 @@ def signed_grid(
                 axes.add_collection(shown)
     axes.set_xlim(-0.5, heads - 0.5)
     axes.set_ylim(layers - 0.5, -0.5)
-    _head_axes(axes, layers, heads, framed=True)
+    _head_axes(axes, layers, heads, names, framed=True)
     shades = [
         to_rgba(color(HUES[1 if level > 0 else -1]), abs(level) / STEPS)
         for level in (*range(-STEPS, 0), *range(1, STEPS + 1))
@@ -168,12 +175,12 @@ def signed_top(values: Floats) -> float:
     return top or 1.0
 
 
-def _head_axes(axes: Axes, layers: int, heads: int, *, framed: bool) -> None:
+def _head_axes(axes: Axes, layers: int, heads: int, names: HeadNames, *, framed: bool) -> None:
     """Square cells; layers and heads by their numbers."""
     axes.set_aspect("equal", anchor="N")  # level with its neighbours
     for setter, count, name in (
-        (axes.set_xticks, heads, head_number),
-        (axes.set_yticks, layers, layer_name),
+        (axes.set_xticks, heads, names.within),
+        (axes.set_yticks, layers, names.layer),
     ):
         shown = range(0, count, 1 if count <= FEW else 2 if count <= 2 * FEW else 4)
         setter(shown, [name(at) for at in shown])

@@ -16,8 +16,9 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
 from headscope.core.accumulators import finite_mean
+from headscope.core.head_names import HeadNames
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, layer_name
+from headscope.core.results import Floats
 from headscope.draw.panel import LEGEND_COLUMNS
 from headscope.draw.style import RAMP_STEPS, color, marker, ramp
 
@@ -34,10 +35,10 @@ def named_places(count: int) -> range:
     return range(0, count, 1 if count <= FEW else math.ceil(count / NAMED))
 
 
-def layer_axis(axes: Axes, layers: int, *, label: bool = True) -> None:
+def layer_axis(axes: Axes, layers: int, names: HeadNames, *, label: bool = True) -> None:
     """An x axis of layers by their numbers."""
     named = named_places(layers)
-    axes.set_xticks(named, [layer_name(at) for at in named])
+    axes.set_xticks(named, [names.layer(at) for at in named])
     axes.set_xlim(-0.6, layers - 0.4)
     if label:
         axes.set_xlabel("layer")
@@ -116,7 +117,12 @@ class LineEnd:
 
 
 def layer_bands(
-    axes: Axes, lines: Sequence[tuple[Estimate, str, str]], label: str, *, bottom: float = 0.0
+    axes: Axes,
+    lines: Sequence[tuple[Estimate, str, str]],
+    label: str,
+    names: HeadNames,
+    *,
+    bottom: float = 0.0,
 ) -> None:
     """Lines over the layers with their intervals, of values of at most 1, named where they end.
 
@@ -127,7 +133,7 @@ def layer_bands(
         band_line(axes, np.arange(len(parts.value), dtype=np.float64), parts, word)
         last = float(parts.value[np.isfinite(parts.value)][-1])
         ends.append(LineEnd(last, text, word, marker(word)))
-    layer_axis(axes, len(lines[0][0].value))
+    layer_axis(axes, len(lines[0][0].value), names)
     percent_axis(axes, label, top=1.0)
     axes.set_ylim(bottom, 1)
     end_labels(axes, ends, top=1.0)
@@ -193,7 +199,7 @@ def legend(
 def legend_of(
     axes: Axes, handles: list[Line2D], *, columns: int = LEGEND_COLUMNS, start: float = LEGEND_START
 ) -> None:
-    """The same of marks of one's own, so many side by side."""
+    """The same for other marks, side by side."""
     columns = min(len(handles), columns)
     row = axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns)
     shift = ScaledTranslation(start / 72, 0, axes.figure.dpi_scale_trans)
@@ -208,7 +214,7 @@ def cells(
 
     values  [y, x]; 0 and NaN stay page
     top     the value of the last shade
-    gap     empty share between neighbours, for maps whose cells are to be told apart
+    gap     empty share between neighbours, for maps whose cells must be distinguishable
     """
     steps = ramp()
     shade = np.ceil(np.nan_to_num(np.clip(values / top, 0, 1)) * (RAMP_STEPS - 1)).astype(int)

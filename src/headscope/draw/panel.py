@@ -146,7 +146,11 @@ def compose(
             beside = range(at - at % columns, min(at - at % columns + columns, len(panels)))
             above = max(_rows_above(axes[other], panels[other]) for other in beside)
             letter = f"{string.ascii_lowercase[at]}   " if len(panels) > 1 else ""
-            title = place.set_title(letter + panel.title, pad=6 + LEGEND_ROW * above)
+            # A title over nothing has its place: matplotlib looks for one whenever it draws.
+            free = place.xaxis.get_ticks_position() == "bottom"
+            title = place.set_title(
+                letter + panel.title, pad=6 + LEGEND_ROW * above, y=1.0 if free else None
+            )
             start = ScaledTranslation(panel.left / 72, 0, figure.dpi_scale_trans)
             title.set_transform(title.get_transform() + start)
         for place in axes[len(panels) :]:

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from headscope.claims.dictionary import name
 from headscope.claims.plan import DrawnPanel, Grid, LayerMarks, PanelPlan, PicturePlan
-from headscope.claims.question import Question
+from headscope.claims.question import Question, made_or_left_out
 from headscope.claims.reading import Reading, read_by
 from headscope.core.accumulators import finite_mean
 from headscope.core.intervals import Estimate
@@ -35,10 +35,13 @@ def pictures_of(question: Question) -> list[Picture]:
 
 def _picture(plan: PicturePlan, question: Question) -> Picture:
     def panels(tree: xr.DataTree) -> list[Panel]:
+        return made_or_left_out(question, f"the picture {plan.name!r}", lambda: made(tree), [])
+
+    def made(tree: xr.DataTree) -> list[Panel]:
         run = Reading(tree, question)
         planned = plan.panels if isinstance(plan.panels, tuple) else run.words(plan.panels)
-        made = (one if isinstance(one, Panel) else _panel(one, run) for one in planned)
-        return [panel for panel in made if panel is not None]
+        drawn = (one if isinstance(one, Panel) else _panel(one, run) for one in planned)
+        return [panel for panel in drawn if panel is not None]
 
     caption = read_by(question, plan.caption)
     return Picture(plan.name, plan.title, (question.name,), panels, caption, columns=plan.columns)
@@ -52,14 +55,19 @@ def _panel(plan: PanelPlan, run: Reading) -> Panel | None:
     height = plan.height or HEIGHT
     if isinstance(plan, Grid):
         values = run(plan.needs).value
-        draw, height = partial(draw_grid, values, unit=plan.unit, top=plan.top), grid_height(values)
+        draw = partial(draw_grid, values, run.names, unit=plan.unit, top=plan.top)
+        height = grid_height(values)
     elif isinstance(plan, DrawnPanel):
-        draw = partial(run.part(plan.by), run)
+        draw = partial(_drawn, plan, run.part(plan.by), run)
     elif isinstance(plan, LayerMarks):
         draw = partial(_marks, plan, run)
     else:
         draw = partial(_lines, plan, run)
     return Panel(run.words(plan.title), draw, height)
+
+
+def _drawn(plan: DrawnPanel, by: Callable[..., None], run: Reading, axes: Axes) -> None:
+    made_or_left_out(run.question, f"the panel by {plan.by!r}", lambda: by(run, axes), None)
 
 
 def _marks(plan: LayerMarks, run: Reading, axes: Axes) -> None:
@@ -69,8 +77,8 @@ def _marks(plan: LayerMarks, run: Reading, axes: Axes) -> None:
         marks.head_scatter(axes, parts, choice, shift=(at - last) * APART)
         marks.mean_line(axes, parts.value, choice, shift=(at - last) * APART)
     layers = len(parts.value)
+    marks.layer_axis(axes, layers, run.names)
     if not plan.even:
-        marks.layer_axis(axes, layers)
         marks.percent_axis(axes, plan.label, top=1.0)
         marks.legend(axes, [(choice, run.words(text)) for choice, text in plan.series.items()])
         return
@@ -78,7 +86,6 @@ def _marks(plan: LayerMarks, run: Reading, axes: Axes) -> None:
     axes.axhline(even, color=muted, ls=(0, (4, 2)), lw=0.9)
     look: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 6, "color": muted}
     axes.text(layers - 0.5, even * 1.01, f"uniform {even:.2f}", **look)
-    marks.layer_axis(axes, layers)
     marks.value_axis(axes, plan.label, top=even * 1.12)
 
 
@@ -96,7 +103,7 @@ def _lines(plan: Any, run: Reading, axes: Axes) -> None:
         axes.plot(layers, parts.value, ls=dash, color=hue, marker=mark, ms=3.2, mew=0)
         last = float(parts.value[np.isfinite(parts.value)][-1])
         ends.append(marks.LineEnd(last, plan.names.get(choice) or name(choice), choice, mark))
-    marks.layer_axis(axes, run.data.sizes["layer"])
+    marks.layer_axis(axes, run.data.sizes["layer"], run.names)
     top = plan.room * highest or 1.0 if plan.room else plan.top
     (marks.percent_axis if plan.percent else marks.value_axis)(axes, plan.label, top=top)
     if plan.room:

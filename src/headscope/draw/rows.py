@@ -21,7 +21,7 @@ FAINT = 0.4  # opacity of what is not to stand out
 
 
 def rows_height(count: float, *, width: float = SINGLE) -> float:
-    """The height of a panel of so many rows, as a share of its width in inches."""
+    """The height of a panel of rows, as a share of its width in inches."""
     return (AROUND + ROW * (count + 1)) / width
 
 

@@ -157,14 +157,14 @@ class _Renderer(RendererSVG):
         """Whether images are enlarged by who shows the file."""
         return self.dots is None
 
-    def _twice(self, name: str, gc: GraphicsContextBase, *given: Any, **more: Any) -> None:
+    def _twice(self, name: str, gc: GraphicsContextBase, *parts: Any, **more: Any) -> None:
         dots, self.dots = self.dots, None  # what one method draws by others is drawn once
-        getattr(super(), name)(gc, *given, **more)
+        getattr(super(), name)(gc, *parts, **more)
         self.dots = dots
         if dots is not None:
             if name in ("draw_text", "draw_image"):  # x and y, then what has its own size
-                given = (self._by * given[0], self._by * given[1], *given[2:])
-            large = (part + self._larger if isinstance(part, Transform) else part for part in given)
+                parts = (self._by * parts[0], self._by * parts[1], *parts[2:])
+            large = (part + self._larger if isinstance(part, Transform) else part for part in parts)
             getattr(dots, name)(self._in_dots(dots, gc), *large, **more)
 
     draw_path = partialmethod(_twice, "draw_path")

@@ -42,7 +42,8 @@ def check_weights(sides: Sides, weights: Floats, *, unit: str) -> None:
         count = f"{rows} tokens" if sides.keys is sides.queries else f"{rows} and {columns} tokens"
         raise InputError(
             f"found {count} and weights of the shape {weights.shape}; wanted "
-            f"[..., {rows}, {columns}]: a row for each token from which, a column for each to which"
+            f"[..., {rows}, {columns}]: a row for each attending token, a column for each "
+            "attended one"
         )
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise InputError("the weights hold NaN, infinite or negative numbers; wanted 0 or more")

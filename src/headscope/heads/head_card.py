@@ -16,18 +16,8 @@ from headscope.claims.card_part import CardPart, HeadMaps, TypicalMap, named_end
 from headscope.claims.head_labels import UNLABELLED, HeadLabels, head_labels
 from headscope.claims.head_metrics import HeadMetric, control_ranges, head_metrics
 from headscope.claims.question import parts, title_of
-from headscope.core.head_names import counted_words, in_both
-from headscope.core.results import (
-    at,
-    derived_once,
-    documents,
-    head_name,
-    layer_number,
-    model_name,
-    place_name,
-    printable,
-    shape,
-)
+from headscope.core.head_names import names_of
+from headscope.core.results import at, derived_once, documents, model_name, printable, shape
 from headscope.core.wording import MISSING, by_unit, percent
 from headscope.errors import InputError
 
@@ -86,19 +76,20 @@ class HeadCard:
 @derived_once()
 def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
     """Everything a run says of one head; missing parts are empty; InputError for no such head."""
+    names = names_of(tree)
     layers, heads = shape(tree)
     if not (0 <= layer < layers and 0 <= head < heads):
         raise InputError(
-            f"found no head {place_name(layer, head)}; wanted one of {layers} layers × {heads} "
-            f"heads: {place_name(0, 0)} to {place_name(layers - 1, heads - 1)}, counted "
-            f"{counted_words()}"
+            f"found no head {names.head(layer, head)}; wanted one of {layers} layers × {heads} "
+            f"heads: {names.head(0, 0)} to {names.head(layers - 1, heads - 1)}, counted "
+            f"{names.counted}"
         )
     place, maps, added = (tree, layer, head), head_maps(tree), card_parts()
     untrained = control_ranges(tree)
     return HeadCard(
         layer=layer,
         head=head,
-        name=head_name(layer * heads + head, heads),
+        name=names.head(layer, head),
         labels=head_labels(tree)[layer, head],
         numbers=[
             replace(number_of(metric, layer, head), control=untrained.get(metric.key))
@@ -146,7 +137,7 @@ def card_json(tree: xr.DataTree, card: HeadCard) -> dict[str, Any]:
         {
             "model": str(tree.attrs.get("model", "")),
             "revision": str(tree.attrs.get("revision", "")),
-            "layer": layer_number(card.layer),
+            "layer": names_of(tree).number(card.layer),
             "head": card.head,
             "name": card.name,
             "labels": [label.row for label in card.labels.labels],
@@ -203,8 +194,7 @@ def _plain(content: Any) -> Any:
 @derived_once()
 def card_text(tree: xr.DataTree, card: HeadCard) -> str:
     """The card as lines; names from data hold no control characters."""
-    n = card.n
-    name = in_both(layer_number(card.layer), card.head)
+    n, name = card.n, names_of(tree).both(card.layer, card.head)
     lines = [f"{name} of {model_name(tree)}: n = {n} document{'' if n == 1 else 's'}", ""]
     labels = [f"{place}. {one.label}" for place, one in enumerate(card.labels.labels, start=1)]
     lines += labels or [UNLABELLED]

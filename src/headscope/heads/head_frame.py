@@ -11,7 +11,8 @@ import xarray as xr
 from headscope.claims.claim import Claim, rank
 from headscope.claims.head_labels import all_claims, head_labels, label_rules
 from headscope.claims.head_metrics import HeadMetric, first_metrics, head_metrics
-from headscope.core.results import derived_once, layer_number, naming_layers, place_name
+from headscope.core.head_names import names_of
+from headscope.core.results import derived_once
 from headscope.errors import InputError
 from headscope.heads.tables import head_table
 
@@ -65,6 +66,7 @@ def find_heads(tree: xr.DataTree, what: str) -> pd.DataFrame:
              effect, value, ci_low, ci_high, reference, n, sentence
     raises   InputError where nothing of the kind is claimed of any head, with near names
     """
+    names = names_of(tree)
     wanted, claims = what.strip().casefold(), all_claims(tree)
     titles = {kind: rule.title for kind, rule in label_rules().items()}
     said = {id(one): (one.name, one.about, one.kind, titles[one.kind]) for one in claims}
@@ -77,21 +79,20 @@ def find_heads(tree: xr.DataTree, what: str) -> pd.DataFrame:
     if not matches:
         words = [word for some in said.values() for word in some if word]
         near = _near(what, dict.fromkeys(claim.name for claim in claims), words)
-        raise InputError(f"no head of this run is said to do {what!r}; {near}")
+        raise InputError(f"no head of this run has the label or claim {what!r}; {near}")
     labels = {_same(label): label for one in head_labels(tree).values() for label in one.labels}
     matches = [labels.get(_same(claim), claim) for claim in matches]
     matches.sort(key=lambda claim: (_same(claim) not in labels, rank(claim)))
-    with naming_layers(tree):
-        rows = [
-            {
-                "layer": layer_number(one.layer),
-                "head": one.head,
-                "name": place_name(one.layer, one.head),
-                "is_label": _same(one) in labels,
-                **one.row,
-            }
-            for one in matches
-        ]
+    rows = [
+        {
+            "layer": names.number(one.layer),
+            "head": one.head,
+            "name": names.head(one.layer, one.head),
+            "is_label": _same(one) in labels,
+            **one.row,
+        }
+        for one in matches
+    ]
     return pd.DataFrame(rows)[["layer", "head", "name", *FOUND]]
 
 

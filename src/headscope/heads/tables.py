@@ -1,7 +1,7 @@
 """Tidy tables of all results, and the further tables of questions, as files for any tool.
 
-Tidy: one row per number, with layers and heads 0-based, as in the data. Left out is what is no
-number, what names a place (best_layer, …), and what says so (`tidy` = 0).
+Tidy: one row per number, with layers and heads 0-based, as in the data. Left out are values that
+are no numbers, names of places (best_layer, …), and parts marked `tidy` = 0.
 """
 
 from __future__ import annotations
@@ -19,17 +19,8 @@ import xarray as xr
 from headscope.claims.control import controls
 from headscope.claims.head_labels import head_labels
 from headscope.claims.question import parts
-from headscope.core.head_names import first
-from headscope.core.results import (
-    derived_once,
-    documents,
-    estimate,
-    estimates,
-    head_name,
-    layer_numbers,
-    own_name,
-    shape,
-)
+from headscope.core.head_names import HeadNames, names_of
+from headscope.core.results import derived_once, documents, estimate, estimates, shape
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import MISSING
 from headscope.page.tabulate import measured
@@ -130,23 +121,25 @@ def in_print(table: pd.DataFrame) -> pd.DataFrame:
 
     Left out are empty columns, and those of UNPRINTED.
     """
-    shown: dict[str, list[str]] = {}
+    shown, names = dict[str, list[str]](), HeadNames(())  # tables have the model's own numbers
     if {"layer", "head"} <= set(table):
         places = zip(table["layer"], table["head"], strict=True)
-        shown["layer" if table["head"].isna().all() else "head"] = [_place(*at) for at in places]
+        shown["layer" if table["head"].isna().all() else "head"] = [
+            _place(*at, names) for at in places
+        ]
     for name in map(str, table):
         if name in UNPRINTED or name.endswith(("ci_low", "ci_high")):
             continue
         ends = [f"{name}_ci_"[6 * (name == "value") :] + end for end in ("low", "high")]
         limits = [table.get(end, [np.nan] * len(table)) for end in ends]
-        values = table[name] + first() if name.endswith("layer") else table[name]
+        values = table[name] + names.first if name.endswith("layer") else table[name]
         shown[name] = [_printed(*row) for row in zip(values, *limits, strict=True)]
     columns = {name: of for name, of in shown.items() if set(of) - {MISSING, ""}}
     return pd.DataFrame({name.replace("_", " "): of for name, of in columns.items()})
 
 
-def _place(layer: Any, head: Any) -> str:
-    name = MISSING if pd.isna(layer) else own_name(int(layer), 0 if pd.isna(head) else int(head))
+def _place(layer: Any, head: Any, names: HeadNames) -> str:
+    name = MISSING if pd.isna(layer) else names.own(int(layer), 0 if pd.isna(head) else int(head))
     return name.partition("·")[0] if pd.isna(head) else name
 
 
@@ -183,13 +176,13 @@ def head_table(tree: xr.DataTree) -> pd.DataFrame:
     labels  with their numbers, strongest first, joined by "; "; "unlabelled" where there are none
     kinds   the same in words of `label_rules.RULES`, joined by ";"; "" where there are none
     """
-    heads = shape(tree)[1]
+    names = names_of(tree)
     rows = [
         {
             **_model(tree),
-            "layer": _own(tree, layer),
+            "layer": names.number(layer),
             "head": head,
-            "name": head_name(layer * heads + head, heads),
+            "name": names.head(layer, head),
             "labels": one.text,
             "kinds": ";".join(label.kind for label in one.labels),
         }
@@ -207,10 +200,10 @@ def label_table(tree: xr.DataTree) -> pd.DataFrame:
              `control`: the largest value of such a claim about a head of it, missing where no claim
              of its heads is made
     """
-    more = ["control"] if controls(tree) else []
+    names, more = names_of(tree), ["control"] if controls(tree) else []
     columns = [*_model(tree), "layer", "head", *LABEL_COLUMNS, *more]
     rows = [
-        {**_model(tree), "layer": _own(tree, layer), "head": head, "rank": place, **label.row}
+        {**_model(tree), "layer": names.number(layer), "head": head, "rank": place, **label.row}
         | dict.fromkeys(more, label.control)
         for (layer, head), one in head_labels(tree).items()
         for place, label in enumerate(one.labels, start=1)
@@ -222,12 +215,6 @@ def label_table(tree: xr.DataTree) -> pd.DataFrame:
 
 def _model(tree: xr.DataTree) -> dict[str, str]:
     return {name: str(tree.attrs.get(name, "")) for name in ("model", "revision")}
-
-
-def _own(tree: xr.DataTree, layer: int) -> int:
-    """The model's own number of a layer."""
-    numbers = layer_numbers(tree)
-    return numbers[layer] if numbers else layer
 
 
 def _group_table(tree: xr.DataTree, name: str) -> pd.DataFrame:
@@ -250,7 +237,7 @@ def _variable_table(tree: xr.DataTree, name: str, variable: str) -> pd.DataFrame
     if "unit" in columns:  # layer · heads + head
         units = np.asarray(columns["unit"], dtype=np.int64)
         layer, head = (part.tolist() for part in divmod(units, shape(tree)[1]))
-        layer = [_own(tree, place) for place in layer]
+        layer = [*map(names_of(tree).number, layer)]
     n = dataset.get(f"{variable}_n")
     table = {
         **_model(tree),

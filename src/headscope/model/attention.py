@@ -4,16 +4,16 @@ Inside `listening(model, listener)` the model's attention runs through `_attenti
 exactly what transformers' eager functions do, operation by operation, so that the maps are equal to
 the last bits; but without copies of the [example, head, query, key] tensor where no gradient is
 recorded, and refusing what it does not know. Every listener is shown the call before the values are
-mixed, and may change it or mix them by itself, and once more afterwards.
+mixed, and may change it, mix them by itself, or ask to see what comes of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 import transformers
@@ -56,6 +56,7 @@ class AttentionCall:
     options      "softcap", "position_bias" and "s_aux", if the module gives them; see
                  `probabilities`
     mixed        [example, head, query, dim]  Σ_j α_ij v_j, if a listener has it ready
+    then         called with this, and with what was mixed: [example, query, head, dim]
     long         the attention of an input that is read without its whole maps, see
                  `listening`; None: there is `attention`
     """
@@ -87,6 +88,7 @@ class AttentionCall:
             for bias in (mask, options.get("position_bias"))
         )
         self.mixed: torch.Tensor | None = None
+        self.then: list[Callable[[AttentionCall, torch.Tensor], object]] = []
 
     @cached_property
     def keys(self) -> torch.Tensor:
@@ -113,15 +115,7 @@ class AttentionCall:
         return kept @ self.values
 
 
-class Listener(Protocol):
-    """What the attention function reports to."""
-
-    def before(self, call: AttentionCall, /) -> None:
-        """Called before the values are mixed; may change the call."""
-
-    def after(self, call: AttentionCall, mixed: torch.Tensor, /) -> None:
-        """Called with the mixed values: [example, query, head, dim]."""
-
+Listener = Callable[[AttentionCall], object]
 
 # Who listens, and the most tokens of which a whole map is made: None, any.
 Listening = tuple[tuple[Listener, ...], int | None]
@@ -179,11 +173,11 @@ def _attention(
     )
     listeners, _ = _LISTENING.get()
     for listener in listeners:
-        listener.before(call)
+        listener(call)
     mixed = call.mix() if call.mixed is None else call.mixed
     mixed = mixed.transpose(1, 2).contiguous()  # [example, query, head, dim]
-    for listener in listeners:
-        listener.after(call, mixed)
+    for shown in call.then:
+        shown(call, mixed)
     return mixed, vars(call).get("attention")
 
 
@@ -296,7 +290,6 @@ def known_options(module: nn.Module, options: Mapping[str, Any]) -> dict[str, An
     if unknown := [name for name in passed if name not in _WITHOUT_EFFECT | _USED]:
         raise ModelError(
             f"{type(module).__name__} passes {', '.join(unknown)} to its attention, which "
-            "headscope does not know: refusing to show numbers that may be wrong; "
-            "please report this model"
+            "headscope does not know: its numbers could be wrong; please report this model"
         )
     return {name: passed[name] for name in _USED if name in passed}

@@ -207,7 +207,7 @@ class Words:
 
     @classmethod
     def of(cls, examples: Sequence[Example], *, tokens: int) -> Words:
-        """The words of examples padded to so many tokens."""
+        """The words of examples, padded."""
         count = np.zeros(len(examples), np.int64)
         of_token = np.full((len(examples), tokens), -1, np.int64)
         numbers, places = [], []

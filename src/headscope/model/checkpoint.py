@@ -1,7 +1,7 @@
 """Load a checkpoint safely: its configuration, tokenizer and network.
 
-Nothing here runs code that came with a checkpoint: pickled weights are refused unread, and the hub
-is asked once which commit a name stands for.
+Nothing here runs code that came with a checkpoint: pickled weights are refused unread, and one
+request to the hub finds the commit of a name.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class Checkpoint:
 def pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:
     """Options that load one commit of a hub repository; from the cache if the hub is out of reach.
 
-    Asked once and first: the loaders by themselves retry an unreachable hub for half a minute.
+    Requested once and first: the loaders by themselves retry an unreachable hub for half a minute.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import (
@@ -192,7 +192,7 @@ def unknown_share(tokenizer: Any) -> float:
 
 
 def check_tokenizer(name: str, tokenizer: Any, rows: int) -> None:
-    """Raises ModelError unless a tokenizer knows text and fits so many tokens."""
+    """Raises ModelError unless a tokenizer knows text and fits the embeddings."""
     if (size := len(tokenizer)) > rows:
         raise ModelError(
             f"{name!r}: the tokenizer has {size} tokens but the model embeds only {rows}; "

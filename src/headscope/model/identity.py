@@ -33,8 +33,8 @@ def identity_errors(
         if not all(bool(one.isfinite().all()) for one in seen):
             raise ModelError(
                 f"{view.site.path} of {type(network).__name__} gives NaN or infinite numbers in "
-                f"{network.dtype}; wanted finite ones: --dtype float32, or bfloat16 in place of "
-                "float16; of quantised weights another kind"
+                f"{network.dtype}; wanted finite ones: use --dtype float32, bfloat16 instead of "
+                "float16, or another quantisation"
             )
         if not {"values", "projection"} <= view.offers or view.output is None:
             return
@@ -53,7 +53,8 @@ def identity_errors(
 
 
 def refuse_unlike(errors: Sequence[tuple[LayerView, float, float]]) -> str:
-    """The first layer whose heads add up to something else, in words; these have W_O no more.
+    """Name the first layer whose heads do not add up to its output; refuse norms of all such
+    layers.
 
     errors  as `identity_errors`
     """

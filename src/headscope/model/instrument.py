@@ -153,7 +153,7 @@ class Instrument(Reversible):
         if eager := [site for site in self.sites if site.eager]:
             stack.enter_context(read_eagerly(self.model, eager, self._take_eager))
         if not self.fallback:
-            stack.enter_context(listening(self.model, self, whole=self.whole))
+            stack.enter_context(listening(self.model, self._before, whole=self.whole))
 
     def _forget(self) -> None:
         self._running.clear()
@@ -227,7 +227,7 @@ class Instrument(Reversible):
         elif site.eager:  # it shows its map after the projection has run
             self._projections[site.attention] = projection
 
-    def before(self, call: AttentionCall) -> None:
+    def _before(self, call: AttentionCall) -> None:
         """Number the layer and apply the interventions."""
         if call.module not in self._site_of:
             self._site_of[call.module] = unlisted_site(self.model, call.module)
@@ -241,11 +241,10 @@ class Instrument(Reversible):
             if isinstance(self._view, LongLayerView) and self.long_reading is not None:
                 batch, together, diagonals = self.long_reading
                 self._view.ask(batch, together=together, diagonals=diagonals)
+            call.then.append(self._after)
 
-    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
+    def _after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
         """Keep what was seen of the layer until its output projection has run."""
-        if self._now is None:
-            return
         view, self._view = self._view or self._view_of(call), None
         self._took(view, [mixed.detach()])
 

@@ -39,10 +39,10 @@ class TokenLoss:
     """A language model's loss: cross-entropy in nats, the mean over an example's predicted
     positions.
 
-    The right answer is told by the mean probability of the right tokens.
+    The right answer is scored by the mean probability of the right tokens.
 
     name    "masked-language-model loss" or "causal language-model loss"
-    asked   by example, the places [place] at which a token is to be told
+    asked   by example, the places [place] at which a token is predicted
     right   by example, the ids [place] of the right ones
     """
 
@@ -92,7 +92,7 @@ class TokenLoss:
         right = torch.from_numpy(np.concatenate([self.right[at] for at in places]))
         if logits.shape[:-1] != right.shape:
             raise ModelError(
-                f"the language-model head gave {tuple(logits.shape)} for {len(right)} asked "
+                f"the language-model head gave {tuple(logits.shape)} for {len(right)} requested "
                 "places; please report this model"
             )
         rows = torch.split(logits, ROWS), torch.split(right.to(logits.device), ROWS)
@@ -104,7 +104,7 @@ class TokenLoss:
         return torch.stack([part.mean() for part in parts])  # [row]
 
 
-# --- language models, and the tokens that they are asked for ----------------------------------
+# --- language models, and the tokens that they predict ----------------------------------------
 
 MASKED, CAUSAL = ("MaskedLM", "PreTraining"), ("CausalLM", "LMHead")
 HEADS: dict[str, Any] = {
@@ -230,6 +230,6 @@ def _told(
 ) -> AskedTokens:
     if not shown:
         raise CorpusError(
-            f"found {len(examples)} inputs, in none of which a token can be asked; wanted text"
+            f"found {len(examples)} inputs, none with a token to predict; wanted text"
         )
     return AskedTokens(shown, TokenLoss(name, places_of, right), len(examples) - len(shown))

@@ -101,7 +101,7 @@ class LayerView:
             )
         if not self.plain_projection:
             raise ModelError(
-                f"{type(self.site.attention).__name__} does something more between the values and "
+                f"{type(self.site.attention).__name__} has another module between the values and "
                 f"its output projection ({type(self.site.projection).__name__}), a gate or a norm: "
                 "norms cannot be computed for this family"
             )
@@ -325,7 +325,8 @@ class LayerView:
 
     @cached_property
     def kept(self) -> torch.Tensor:
-        """[example, query, model] x_i + Σ_h α_ii f_h(x_i): what of a token stays with it."""
+        """[example, query, model] x_i + Σ_h α_ii f_h(x_i): the part of a token that stays with
+        it."""
         assert self.residual is not None
         bias = self.projection.bias
         own = self.own if bias is None else self.own - bias.to(self.own.dtype)

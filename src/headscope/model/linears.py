@@ -20,7 +20,7 @@ from headscope.model.placement import NUMBERS, held, plain, split
 CHOICES = ("auto", "onednn", "stock")
 TOLERANCE = 1e-4  # of the largest output; float32 rounding through 24 layers stays below it
 _ROUNDS = 2
-_PROBES = 4  # vectors with which a layer is asked what it multiplies by
+_PROBES = 4  # vectors that show what a layer multiplies by
 _HALF = (torch.float16, torch.bfloat16)
 _CLEARLY = 1.1  # packed weights are kept unless stock is this much faster: timings are noisy
 _PACKED: WeakSet[nn.Module] = WeakSet()  # the maps that run packed now
@@ -85,7 +85,7 @@ def is_map(module: nn.Module | None) -> TypeGuard[nn.Module]:
 def used_matrix(module: nn.Module) -> tuple[torch.Tensor, torch.Tensor | None] | None:
     """What a layer multiplies by [in, out] and what it adds [out]; None if it is no linear map.
 
-    A subclass may store another weight than it uses, as quantised layers do. So it is asked with a
+    A subclass may store another weight than it uses, as quantised layers do. So it is tested with a
     few vectors; where the stored weight does not give its answers, the matrix is what it makes of
     unit vectors. Offloaded weights are read, and those that processes share are gathered.
     """

@@ -190,8 +190,7 @@ class LongAttention:
         """[head, row, key] the scores of heads that share a key-value head, or UNSEEN.
 
         hidden  see `_sight`
-        less    [head, row] is subtracted
-        out     where they are written, if not anew
+        less    [head, row] is subtracted out where they are written, if not a new array
         """
         shared = heads.start // (self.shape[1] // self.key.shape[1])
         query = self.query[example, heads][:, rows].to(self.wide).flatten(0, 1)  # [head·row, dim]

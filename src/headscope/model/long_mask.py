@@ -91,8 +91,8 @@ class LongMask:
 
     def __getattr__(self, name: str) -> Any:
         raise ModelError(
-            f"this model asks a mask for its {name!r}, which a mask that is never made whole does "
-            f"not have; wanted an input that is read by whole maps: --whole-maps {self.keys}"
+            f"this model reads {name!r} of its mask, which a mask in blocks does not have; "
+            f"wanted an input that is read by whole maps: --whole-maps {self.keys}"
         )
 
 
@@ -102,10 +102,10 @@ def _lengths(padding: torch.Tensor | None, examples: int, keys: int) -> tuple[in
     real = padding.bool().cpu()
     lengths = real.sum(-1)
     if not torch.equal(real, torch.arange(real.shape[1]) < lengths[:, None]):
-        raise ModelError("padding stands before or among the tokens; wanted it behind them")
+        raise ModelError("found padding before or among the tokens; wanted it after them")
     return tuple(lengths.tolist())
 
 
 def blocks(count: int, most: int) -> Iterator[range]:
-    """Consecutive ranges of at most so many that cover 0 … count."""
+    """Consecutive ranges of limited length that cover 0 … count."""
     return (range(start, min(start + most, count)) for start in range(0, count, most))

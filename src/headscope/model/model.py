@@ -19,6 +19,7 @@ import transformers
 from torch import nn
 
 from headscope.core.display import facts_table
+from headscope.core.head_names import HeadNames
 from headscope.core.progress import phase
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Example
@@ -77,9 +78,10 @@ class Shape:
         """How many layers there are, with those that do not attend."""
         return self.layers + len(self.others)
 
-    def number(self, place: int) -> int:
-        """The model's own number of a layer, by its place among those that attend; both from 0."""
-        return self.numbers[place] if self.numbers else place
+    @property
+    def names(self) -> HeadNames:
+        """The names of its heads."""
+        return HeadNames(self.numbers)
 
     @property
     def size(self) -> str:
@@ -244,7 +246,7 @@ class Model:
 def _learned_positions(network: PreTrainedModel) -> int | None:
     for name, module in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            # RoBERTa's kin count from padding_idx + 1: the rows before it cannot be used.
+            # Models like RoBERTa count from padding_idx + 1: the rows before it cannot be used.
             before = 0 if module.padding_idx is None else module.padding_idx + 1
             return module.num_embeddings - before
     return None

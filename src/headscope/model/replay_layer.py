@@ -34,7 +34,7 @@ def run_again(view: LayerView, *, example: int, values: torch.Tensor) -> torch.T
     inputs = view.given
     if inputs is None:
         raise ModelError(
-            f"{view.site.path} cannot be run again: what its layer was given is not known for this "
+            f"{view.site.path} cannot be run again: the inputs of its layer are unknown for this "
             "family; wanted a family on transformers' attention registry"
         )
     copies, examples = len(values), len(view.attention)
@@ -42,7 +42,11 @@ def run_again(view: LayerView, *, example: int, values: torch.Tensor) -> torch.T
     kwargs = _copied(inputs.kwargs, example, copies, examples)
     swap = _Swap(view, view.attention[example : example + 1], values)
     network = cast("PreTrainedModel", inputs.model)
-    with torch.inference_mode(), listening(network, swap, alone=True), _without_hooks(inputs.block):
+    with (
+        torch.inference_mode(),
+        listening(network, swap.before, alone=True),
+        _without_hooks(inputs.block),
+    ):
         output = inputs.block.forward(*args, **kwargs)
     hidden = output[0] if isinstance(output, tuple) else output
     if not swap.used or hidden.shape[:2] != (copies, view.attention.shape[2]):
@@ -68,11 +72,9 @@ class _Swap:
             call.attention = self.attention.to(call.query.dtype).expand(shape)
             call.values = self.values.to(call.value.dtype)
 
-    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None: ...
-
 
 def _copied(value: Any, example: int, copies: int, examples: int) -> Any:
-    """One example of the batch, so many times; what it has in common with the others stays.
+    """One example of the batch, repeated; what it has in common with the others stays.
 
     Caches of keys and values are left out: the layer reads its whole input.
     """

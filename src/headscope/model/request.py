@@ -60,7 +60,7 @@ def refuse_place(name: str) -> None:
         raise ModelError(f"{name!r} has no config.json; wanted the folder of a saved model")
     elif (folder / ADAPTER).exists():
         raise ModelError(
-            f"{name!r} holds an adapter ({ADAPTER}), whose model lies elsewhere; wanted a whole "
+            f"{name!r} holds only an adapter ({ADAPTER}); wanted a whole "
             "model: merge the adapter (merge_and_unload in peft) and save the result"
         )
     elif not any(folder.glob("*.safetensors")):

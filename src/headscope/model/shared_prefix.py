@@ -208,7 +208,7 @@ class SharedPrefix(Reversible):
         self._pass: WholePass | CopiedPass | None = None
 
     def _open(self, stack: ExitStack) -> None:
-        stack.enter_context(listening(self.network, self, alone=True))
+        stack.enter_context(listening(self.network, self.before, alone=True))
         for block in self.blocks:
             stack.enter_context(instead_of(block, partial(self._layer, block.forward)))
 
@@ -272,6 +272,3 @@ class SharedPrefix(Reversible):
         """Mix the values as this pass prescribes."""
         assert self._pass is not None
         call.mixed = self._pass.mixture(call).transpose(1, 2)  # [example, head, query, dim]
-
-    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
-        """Does nothing."""

@@ -17,8 +17,7 @@ from itertools import combinations
 import torch
 from transformers import PreTrainedModel
 
-from headscope.core.head_names import counted_words
-from headscope.core.results import place_name
+from headscope.core.head_names import HeadNames
 from headscope.errors import InputError
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch
@@ -56,14 +55,14 @@ def heads_in(variant: Variant, layer: int) -> list[int]:
     return sorted(head for at, head in variant if at == layer)
 
 
-def check(variants: Iterable[Variant], *, layers: int, heads: int) -> None:
+def check(variants: Iterable[Variant], names: HeadNames, *, layers: int, heads: int) -> None:
     """Raises InputError for a head that the model does not have."""
     for variant in variants:
         for layer, head in variant:
             if not (0 <= layer < layers and 0 <= head < heads):
                 raise InputError(
-                    f"no head {place_name(layer, head)}: the model has {layers} layers of {heads} "
-                    f"heads, counted {counted_words()}"
+                    f"no head {names.head(layer, head)}: the model has {layers} layers of {heads} "
+                    f"heads, counted {names.counted}"
                 )
 
 
@@ -83,7 +82,9 @@ class StandIn:
         if self.how not in WAYS:
             raise InputError(f"no replacement called {self.how!r}; there are {', '.join(WAYS)}")
         if (self.how == "mean") != (self.means is not None):
-            raise InputError("the replacement 'mean' needs mean mixtures, and the others none")
+            raise InputError(
+                "the replacement 'mean' needs mean mixtures, and other replacements take none"
+            )
 
     def mixture(
         self, layer: int, heads: Sequence[int] | slice, values: torch.Tensor, mask: torch.Tensor

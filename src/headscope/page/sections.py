@@ -10,7 +10,7 @@ import xarray as xr
 from headscope.claims.plan import NOT_RUN, PicturePlan
 from headscope.claims.question import Question, parts
 from headscope.claims.reading import read_by, run_findings
-from headscope.core.results import group, model_name, printable
+from headscope.core.results import model_name, printable
 from headscope.draw.panel import PanelStore, Picture
 from headscope.page.svg import Styles, inline_panels
 from headscope.page.tabulate import Table
@@ -137,18 +137,6 @@ def after_language(plan: SectionPlan) -> bool:
     return plan.place is not None and plan.place >= AFTER_LANGUAGE
 
 
-def of_group(
-    name: str, make: Callable[[xr.Dataset], Table | None]
-) -> Callable[[xr.DataTree], Table | None]:
-    """A table of one group's dataset as a table of a run; none without the group."""
-
-    def table(tree: xr.DataTree) -> Table | None:
-        dataset = group(tree, name)
-        return None if dataset is None else make(dataset)
-
-    return table
-
-
 def sections_of(question: Question) -> list[SectionPlan]:
     """The sections of a question: one for each planned picture with a text, then further ones."""
     planned = [
@@ -158,7 +146,7 @@ def sections_of(question: Question) -> list[SectionPlan]:
             text=one.text,
             pictures=(one.name,) * bool(one.panels),
             tables=tuple(read_by(question, table) for table in one.tables),
-            chapter=one.chapter,
+            chapter=FINDINGS if question.opening else "",
             absent=one.absent,
             finding=read_by(question, one.finding) if one.finding else None,
         )

@@ -17,8 +17,6 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from headscope.core import head_names
-from headscope.core.results import own_name
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import capital
 from headscope.draw.style import COLORS, ramp
@@ -73,9 +71,6 @@ def _environment(places: tuple[str, ...]) -> jinja2.Environment:
     # Panels are markup made here from numbers; the XML writer escapes the names drawn in them.
     environment.filters["drawing"] = Markup
     environment.filters |= {"unbroken": unbroken, "linked": linked, "split": split_caption}
-    environment.globals.update(
-        first=head_names.first, counted_words=head_names.counted_words, own_name=own_name
-    )
     return environment
 
 
@@ -111,7 +106,7 @@ def unbroken(text: str) -> str:
 
 
 def split_caption(text: str, most: int = MOST_WORDS) -> tuple[str, str]:
-    """What of a caption is shown, so many words at most, and the rest, behind “how to read”.
+    """The shown part of a caption, of limited length, and the rest, behind “how to read”.
 
     It is cut after a sentence, else after a part of one, outside brackets; where none of the cuts
     fits, after the first.
@@ -135,9 +130,9 @@ def split_caption(text: str, most: int = MOST_WORDS) -> tuple[str, str]:
 def linked(text: str, ids: Collection[str]) -> Markup:
     """The text, escaped and `unbroken`, with links on the heads that the page has by these ids."""
 
-    def link(found: re.Match[str]) -> str:
-        goal = found[0].replace("·", "")
-        return f'<a class="head" href="#{goal}">{found[0]}</a>' if goal in ids else found[0]
+    def link(match: re.Match[str]) -> str:
+        goal = match[0].replace("·", "")
+        return f'<a class="head" href="#{goal}">{match[0]}</a>' if goal in ids else match[0]
 
     return Markup(_HEAD.sub(link, str(escape(unbroken(text)))))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from headscope.core.results import own_name
+from headscope.core.head_names import names_of
 from headscope.core.wording import MISSING, decimals, fixed
 
 
@@ -109,7 +109,7 @@ def head_of(tree: xr.DataTree, row: Mapping[str, Any]) -> str:
     """The head that a row is about, as papers name it."""
     if pd.isna(row["layer"]) or pd.isna(row["head"]):
         return MISSING
-    return own_name(int(row["layer"]), int(row["head"]))
+    return names_of(tree).own(int(row["layer"]), int(row["head"]))
 
 
 def _cell(

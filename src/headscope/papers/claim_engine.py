@@ -82,7 +82,7 @@ class PaperClaim:
     direction  in words, what `Measured.holds` asks; "" where the claim states none
     data       the key of the data it is about; see `PaperRuns.others`
     number     in words, what the number is
-    bound      where the number must lie, of a claim that is held against a bound
+    bound      where the number must lie, of a claim with a bound
     headline   how a sentence goes on after "In 4 of 5 models"; "" for none
     model      which of the paper's models it is about, where it has several
     """

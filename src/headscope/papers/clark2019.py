@@ -11,7 +11,7 @@ from headscope.claims.terms import CLARK
 from headscope.claims.verdict import above, below, beyond_chance, some_above
 from headscope.core.accumulators import Float64, finite_mean, ratio
 from headscope.core.intervals import CORRELATION, POSITIVE, SHARE
-from headscope.core.results import largest_first, place_name, token_names
+from headscope.core.results import largest_first, token_names
 from headscope.core.wording import fixed
 from headscope.papers import clark2019_language as language
 from headscope.papers import quantities
@@ -33,7 +33,7 @@ def _example(run: PaperRun, target: str, head: tuple[int, int]) -> Measured:
     """Attention of the paper's head to a target; in another model, of the head with most of it."""
     draws = run.attention(target)
     at = quantities.paper_head(run, draws[0], head)
-    return run.measured(draws[:, at[0], at[1]], over=HALF, bounds=SHARE, detail=place_name(*at))
+    return run.measured(draws[:, at[0], at[1]], over=HALF, bounds=SHARE, detail=run.names.head(*at))
 
 
 @quantities.reads("surface")
@@ -42,14 +42,14 @@ def _broad(run: PaperRun) -> Measured:
     every = run.entropies("all")  # [replicate + 1, layer, head]
     head = 0 if run.beside.own else int(np.nanargmax(every[0, 0]))
     share = every[:, 0, head] / run.draws("entropy", "uniform")
-    return run.measured(share, over=0.8, bounds=SHARE, detail=place_name(0, head))
+    return run.measured(share, over=0.8, bounds=SHARE, detail=run.names.head(0, head))
 
 
 @quantities.reads("surface")
 def _many(run: PaperRun, target: str) -> Measured:
     draws = run.attention(target)
     there = [at for at in largest_first(draws[0]) if draws[0][at] > HALF]
-    detail = ", ".join(place_name(*at) for at in sorted(there)[:8])
+    detail = ", ".join(run.names.head(*at) for at in sorted(there)[:8])
     return run.jumping(
         draws,
         lambda drawn: (drawn > HALF).sum((1, 2)) * 1.0,
@@ -275,9 +275,9 @@ def _on_one_word(run: PaperRun) -> Measured:
     targets = (*OFFSETS, "first", "cls")
     shares = {t: run.attention(t)[:, layer, head] for t in targets}
     top = max(targets, key=lambda t: float(np.nan_to_num(shares[t][0])))
-    names = {"cls": token_names(run.tree)["cls"], "self": "itself"}
-    named = names.get(top, f"the {top} token")
-    detail = f"{place_name(layer, head)}, most on {named}; of the places measured"
+    words = {"cls": token_names(run.tree)["cls"], "self": "itself"}
+    named = words.get(top, f"the {top} token")
+    detail = f"{run.names.head(layer, head)}, most on {named}; of the places measured"
     verdict = run.below(shares[top], LITTLE)
     return run.measured(shares[top], bounds=SHARE, verdict=verdict, detail=detail)
 

@@ -7,7 +7,7 @@ import xarray as xr
 
 from headscope.claims.verdict import above
 from headscope.core.intervals import SHARE
-from headscope.core.results import best_places, layer_number, own_name, place_name
+from headscope.core.results import best_places
 from headscope.core.wording import capital
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure
@@ -107,7 +107,7 @@ def _accuracy(run: PaperRun, relation: str) -> Measured:
     if not np.isfinite(number[0]):
         raise Unmeasured(f"needs words with the relation {name}")
     arrow = ("dependent → head", "head → dependent")[int(results["best_direction"])]
-    head = own_name(int(results["best_layer"]), int(results["best_head"]))
+    head = run.names.own(int(results["best_layer"]), int(results["best_head"]))
     held_out = quantities.percent_text(quantities.stored(results, "held_out")[0])
     detail = "; ".join(filter(None, (f"{head}, {arrow}", f"held out {held_out}", remark)))
     verdict = above(*quantities.stored(results, "advantage"))
@@ -260,7 +260,7 @@ def _one_head(run: PaperRun, kind: str) -> Measured:
         draws,
         bounds=SHARE,
         n=_mentions(results, kind),
-        detail=place_name(layer, head),
+        detail=run.names.head(layer, head),
         verdict=run.above(draws - match),
     )
 
@@ -344,7 +344,7 @@ def _structural(run: PaperRun) -> Measured:
         raise Unmeasured("needs more sentences to train and score on")
     layer = int(np.nanargmax(values))
     number = quantities.stored(results.isel(layer=layer), "structural_uuas")
-    return Measured(*number, _tested(results), detail=f"layer {layer_number(layer) + 1}")
+    return Measured(*number, _tested(results), detail=f"layer {run.names.number(layer) + 1}")
 
 
 def _tested(results: xr.Dataset) -> str:

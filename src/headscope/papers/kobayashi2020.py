@@ -12,7 +12,6 @@ from headscope.claims.terms import KOBAYASHI20, KOBAYASHI21
 from headscope.claims.verdict import above, all_of, below
 from headscope.core.accumulators import Float64
 from headscope.core.intervals import POSITIVE, SHARE
-from headscope.core.results import place_name
 from headscope.core.wording import fixed
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
@@ -62,7 +61,7 @@ def _at_head(run: PaperRun, variable: str, head: tuple[int, int], *, most: bool)
     spread = run.draws("norms", "value_norm_cv")[0]
     layer, head_at = quantities.paper_head(run, spread if most else -spread, head)
     number = quantities.stored(run.results("norms").isel(layer=layer, head=head_at), variable)
-    return Measured(*number, run.counted, detail=f"of {place_name(layer, head_at)}")
+    return Measured(*number, run.counted, detail=f"of {run.names.head(layer, head_at)}")
 
 
 @quantities.reads("norms")

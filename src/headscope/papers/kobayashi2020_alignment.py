@@ -73,7 +73,7 @@ def _mean_of_heads(run: PaperRun) -> Float64:
 
 
 def _errors(setting: str) -> tuple[tuple[str, Measure, str], ...]:
-    """What is asked, its measure and its direction, in the order of the table."""
+    """Each question, its measure and its direction, in the order of the table."""
     layer, head = (_draws(f"highest_norm_{x}_aer", setting=setting) for x in ("layer", "head"))
     mean, best = (
         [_draws(x, setting=setting, measure=m) for m in ("weight", "norm")]

@@ -15,7 +15,7 @@ from headscope.claims.verdict import (
     largest_among,
     within,
 )
-from headscope.core.results import at, estimate, largest_first, place_name
+from headscope.core.results import at, estimate, largest_first
 from headscope.core.wording import fixed
 from headscope.papers import checkpoints, quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
@@ -111,8 +111,9 @@ def _frame_head(run: PaperRun, rank: int) -> Measured:
     p, chance = float(here["p_value"]), float(here["chance"])
     rest = np.delete(scores.ravel(), [r * scores.shape[1] + c for r, c in best])
     detail = (
-        f"{place_name(*best[rank])}; chance {fixed(chance, 3)}, p = {fixed(p, 3)}; the other heads:"
-        f" median {fixed(float(np.nanmedian(rest)), 3)}, most {fixed(float(np.nanmax(rest)), 3)}"
+        f"{run.names.head(*best[rank])}; chance {fixed(chance, 3)}, p = {fixed(p, 3)}; the other "
+        f"heads: median {fixed(float(np.nanmedian(rest)), 3)}, "
+        f"most {fixed(float(np.nanmax(rest)), 3)}"
     )
     number = quantities.stored(here, "score")
     verdict = beyond_chance(above(*number, chance), p)
@@ -133,7 +134,7 @@ def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
         for layer, head in largest_first(scores)[:2]:
             change = quantities.stored(ablation.isel(layer=layer, head=head), "difference")
             verdicts.append(above(*change, -COST))
-            costs.append(f"{NAMES[task]} {place_name(layer, head)} {points(change[0])}")
+            costs.append(f"{NAMES[task]} {run.names.head(layer, head)} {points(change[0])}")
     if not costs:
         needs = "needs checkpoints that beat chance, of whole tasks"
         raise Unmeasured(run.beside.absent.get("ablate:rte", needs))
@@ -301,7 +302,7 @@ def _pairs(run: PaperRun) -> Measured:
     of_top = np.sum([at(share, *place) for share in shares for place in top], axis=0) / len(top)
     value, low, high = of_top.clip(max=1.0).tolist()
     every = np.sum([run.stored("patterns", "model_share", pattern=kind) for kind in kinds], axis=0)
-    names = ", ".join(place_name(*place) for place in top)
+    names = ", ".join(run.names.head(*place) for place in top)
     detail = f"{names}; all heads {percent_text(float(every[0]))}"
     verdict = above(*quantities.less((value, low, high), tuple(every.tolist())))
     return Measured(value, low, high, run.counted, verdict=verdict, detail=detail, elsewhere=TREES)

@@ -15,7 +15,7 @@ from headscope.claims.verdict import (
 )
 from headscope.core.accumulators import Float64
 from headscope.core.intervals import estimate
-from headscope.core.results import at, largest_first, place_name
+from headscope.core.results import at, largest_first
 from headscope.core.results import estimate as estimate_of
 from headscope.core.wording import fixed
 from headscope.papers import checkpoints, quantities
@@ -208,7 +208,7 @@ def _best_head(run: PaperRun, _: str) -> Measured:
     number = at(parts, layer, head)
     sure = int((results["verdict"] == "harmful").sum())
     raising = int((change > 0).sum())
-    detail = f"{place_name(layer, head)}; {raising} heads raise it, {sure} of them surely"
+    detail = f"{run.names.head(layer, head)}; {raising} heads raise it, {sure} of them surely"
     verdict = known(True) if sure else some_above(parts)
     return Measured(*number, run.counted, verdict=verdict, detail=detail)
 
@@ -222,7 +222,7 @@ def _mean_head(run: PaperRun, task: str) -> Measured:
 
 
 def _mean_interval(results: xr.Dataset, task: str) -> tuple[float, float]:
-    """Of the mean over heads: all heads answer the same examples."""
+    """Interval of the mean over heads: all heads answer the same examples."""
     of, labels = GLUE[task], results["label"].values
     answers = results["prediction"].values.reshape(-1, len(labels))  # [unit, example]
 
@@ -259,7 +259,7 @@ def _shared(run: PaperRun) -> Measured:
     first, second = (largest_first(cost)[:SHARED] for cost in costs)
     same = [place for place in first if place in second]
     p = float(hypergeom.sf(len(same) - 1, costs[1].size, SHARED, SHARED))
-    detail = f"{', '.join(place_name(*at) for at in same) or 'none'}; p = {fixed(p, 3)}"
+    detail = f"{', '.join(run.names.head(*at) for at in same) or 'none'}; p = {fixed(p, 3)}"
     there = {(3, 0), (1, 11)} <= set(same) or not run.beside.own
     return Measured(len(same), verdict=beyond_chance(known(there), p), detail=detail)
 

@@ -4,7 +4,7 @@ from headscope.claims.bibliography import SOURCES
 from headscope.claims.terms import OLSSON
 from headscope.claims.verdict import all_of, known
 from headscope.core.intervals import SHARE
-from headscope.core.results import largest_first, place_name
+from headscope.core.results import largest_first
 from headscope.core.wording import percent
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
@@ -42,7 +42,7 @@ def _strongest(run: PaperRun, circuit: str) -> tuple[int, int]:
 def _copied(run: PaperRun) -> Measured:
     layer, head = _strongest(run, "induction")
     copied = run.draws("circuits", "copied")[:, layer, head]
-    return run.measured(copied, over=0.5, bounds=SHARE, detail=place_name(layer, head))
+    return run.measured(copied, over=0.5, bounds=SHARE, detail=run.names.head(layer, head))
 
 
 @quantities.reads("repeated")
@@ -54,7 +54,7 @@ def _earlier(run: PaperRun) -> Measured:
     scores = [score_of(run, kind, place, 0).verdict for kind, place in places]
     layers = len(run.draws("circuits", "copied")[0])
     detail = (
-        f"{place_name(*first)}, then {place_name(*then)}; of two heads at random in "
+        f"{run.names.head(*first)}, then {run.names.head(*then)}; of two heads at random in "
         f"{percent((1 - 1 / layers) / 2)} of draws"
     )
     verdict = all_of([*filter(None, scores), known(first[0] < then[0])])

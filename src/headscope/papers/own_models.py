@@ -1,4 +1,4 @@
-"""The models that papers looked at, and how they are known."""
+"""The models that papers looked at, and how they are recognised."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -14,6 +14,7 @@ from typing import Any
 
 from headscope.claims.control import controls
 from headscope.claims.verdict import MEANINGS, Outcome
+from headscope.core.head_names import HeadNames
 from headscope.core.results import counted, printable, title_name
 from headscope.core.wording import fixed
 from headscope.draw.figures import pictures
@@ -30,12 +31,12 @@ from headscope.run.store import Run
 ALSO = "also in an untrained network"
 COUNTS = ("", "heads")  # units of numbers that may be counts
 FINEST = 4  # decimals, where fewer show no width of an interval
-OFTEN = 3  # a direction that so many claims share is stated once, above them
+OFTEN = 3  # a direction that at least this number of claims share is stated once, above them
 
 
 @dataclass(frozen=True)
 class PaperOutcome:
-    """A paper whose claims were held against runs of one model.
+    """A paper whose claims were compared with runs of one model.
 
     model    name, revision, sha256, architecture, layers, heads; empty where none could be loaded
     own      whether the model is the paper's own
@@ -166,6 +167,7 @@ def render(outcome: PaperOutcome) -> str:
         "headscope.papers",
         styles.css(),
         paper=outcome.paper,
+        names=HeadNames(()),
         source=outcome.paper.source,
         model=title_name(printable(outcome.model["name"])),
         facts=_facts(outcome),

@@ -153,7 +153,7 @@ def find_data(pairs: Sequence[str], substitutes: Path | None) -> PaperData:
     public = {} if substitutes is None else _searched(substitutes)
     if substitutes is not None and not public:
         raise InputError(
-            f"--substitutes {substitutes} has no file of a name that is known; wanted a folder "
+            f"--substitutes {substitutes} has no file with a known name; wanted a folder "
             "with UD_English-EWT, litbank, wikitext-2 … as they are shipped, or --data KEY=PATH"
         )
     if substitutes is not None and "words" not in public and find_spec(GLOVE_MODULE):
@@ -177,7 +177,7 @@ def _named(key: str, path: str) -> list[Path]:
         return [place]
     if not (files := _searched(place).get(key)):
         raise InputError(
-            f"--data {key}: the folder {path} has no file of a name that is known; name the file, "
+            f"--data {key}: the folder {path} has no file with a known name; name the file, "
             f"or several: --data {key}=FILE --data {key}=FILE"
         )
     return files

@@ -15,7 +15,7 @@ MARKS = {
 }
 QUOTED = "quoted"  # words that no number is compared with
 POINTS_OFF, SHARE_OFF, TENTH = 1.0, 0.05, 0.1  # ours: what counts as the published value
-COUNT_DIGITS = 5  # whole numbers of so many digits are exact counts
+COUNT_DIGITS = 5  # whole numbers of at least this number of digits are exact counts
 _NUMBER = r"−?\d+(?:,\d{3})*(?:\.\d+)?"
 _BOUND = re.compile(rf"([<>≤≥])\s*({_NUMBER})")
 _RANGE = re.compile(rf"({_NUMBER})–({_NUMBER})")

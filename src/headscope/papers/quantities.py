@@ -20,18 +20,9 @@ from headscope.claims.control import controls
 from headscope.claims.verdict import Verdict, above, below, largest_among, maybe_largest
 from headscope.core import intervals
 from headscope.core.accumulators import Float64
+from headscope.core.head_names import HeadNames, names_of
 from headscope.core.intervals import ANY, Bounds, Estimate, drawn_anew, estimate, stretch
-from headscope.core.results import (
-    DRAWS,
-    SIZES,
-    at,
-    counted,
-    documents,
-    largest_first,
-    naming_layers,
-    pick,
-    place_name,
-)
+from headscope.core.results import DRAWS, SIZES, at, counted, documents, largest_first, pick
 from headscope.core.results import estimate as results_estimate
 from headscope.core.wording import fixed
 from headscope.run.store import Run
@@ -57,8 +48,8 @@ class Measured:
     n                 over how many of what: "60 documents"
     verdict           on the direction of the claim; None where it states none
     detail            what stands beside the number: heads by name, depth, other numbers
-    elsewhere         which other data these are, if not of the paper's kind: then no number is held
-                      against the published one
+    elsewhere         which other data these are, if not of the paper's kind: then no number is
+                      compared with the published one
     count             documents, or words of a relation, behind it
     head              (layer, head) from 0, of a number of one head
     p                 against chance, where the claim asks for that
@@ -140,6 +131,11 @@ class PaperRun(Run):
 
     beside: PaperRuns = field(default_factory=lambda: PaperRuns({}))
 
+    @property
+    def names(self) -> HeadNames:
+        """The names of the run's heads and layers."""
+        return names_of(self.tree)
+
     def results(self, analysis: str) -> xr.Dataset:
         """The results of an analysis; raises Unmeasured where the run is without it."""
         if analysis not in self:
@@ -202,7 +198,7 @@ class PaperRun(Run):
     def jumping(
         self, draws: Float64, statistic: Callable[[Float64], Float64], **more: Any
     ) -> Measured:
-        """A statistic that jumps, such as a count: its interval is over corpora drawn anew.
+        """A statistic that jumps, such as a count: its interval is over resampled corpora.
 
         draws      [replicate + 1, …]
         statistic  of [draw, …], [draw]
@@ -234,7 +230,7 @@ class PaperRun(Run):
         """
         place = paper_head(self, sign * draws[0], head, rank=rank)
         number = self.measured(
-            draws[(slice(None), *place)], bounds=bounds, detail=place_name(*place), head=place
+            draws[(slice(None), *place)], bounds=bounds, detail=self.names.head(*place), head=place
         )
         far = 1.0 if self.beside.own else stretch(draws[0].size)
         ends = [number.value + far * (end - number.value) for end in number.ends]
@@ -306,8 +302,7 @@ def reads(
 
             def measured(all_runs: PaperRuns) -> Measured:
                 run = all_runs.run(runs[0])
-                with naming_layers(run.tree):
-                    return read(run, *args, **named)
+                return read(run, *args, **named)
 
             return Measure(runs, measured, about)
 
@@ -369,9 +364,8 @@ def layer_at(number: int, layers: int) -> int:
 def paper_head(
     run: PaperRun, values: Float64, head: tuple[int, int], *, rank: int = 0
 ) -> tuple[int, int]:
-    """The paper's head (from 0) in the paper's model; in another, the one of the largest value, or
-    the next after so many.
-    """
+    """The paper's head (from 0) in the paper's model; in another, the one with the largest value,
+    or a later one in that order."""
     if run.beside.own and head[0] < values.shape[0] and head[1] < values.shape[1]:
         return head
     heads = largest_first(values)

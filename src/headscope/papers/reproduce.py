@@ -1,4 +1,4 @@
-"""Holds what a paper published against runs of ours: `headscope reproduce`, `hs.reproduce`.
+"""Compares what a paper published with our runs: `headscope reproduce`, `hs.reproduce`.
 
 Nothing heavy is imported before the data are found; `run_paper` computes.
 """
@@ -31,7 +31,7 @@ def read_paper(name: str) -> str:
 
 
 class ReproduceRequest(Loading, kw_only=False, heading="How to run"):
-    """Which paper is held against what."""
+    """Which paper is compared with which model and data."""
 
     paper: str = argument(
         "clark2019, kovaleva2019, kobayashi2020, olsson2022, wang2023, wu2024, or one of an "
@@ -89,10 +89,8 @@ class ReproduceRequest(Loading, kw_only=False, heading="How to run"):
 
 @takes(ReproduceRequest)
 def reproduce(request: ReproduceRequest) -> PaperOutcome:
-    """Runs everything that a paper measured, and holds its numbers and claims against ours.
-
-    What is finished in the folder is not computed again. Raises InputError and its kinds,
-    ModelError, RunStopped.
+    """Repeats what a paper measured, and compares its numbers and claims with ours. Finished runs
+    in the folder are not computed again. Raises InputError and its kinds, ModelError, RunStopped.
     """
     data = request.data
     files = _named_files(data) if isinstance(data, Mapping) else data

@@ -1,10 +1,10 @@
-"""Run a paper: compute its runs, hold its claims against them, write one folder.
+"""Run a paper: compute its runs, test its claims on them, write one folder.
 
 OUT/report.html   the page, in the paper's order
 OUT/lines.csv, lines.json
 OUT/figures/      RUN-FIGURE.svg and .png
 OUT/runs/RUN/     a run folder each; `headscope report` works on them
-OUT/manifest.json what was asked, and what came of it
+OUT/manifest.json the request and the outcome
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _checked(announced: object, ours: bool) -> Paper:
     unknown = {name.partition(":")[0] for name in announced.runs} - {*MAKERS, *announced.makers}
     if unknown:
         raise InputError(
-            f"nothing makes its runs {', '.join(sorted(unknown))}; wanted makers of them in the "
+            f"its runs have no maker: {', '.join(sorted(unknown))}; wanted makers of them in the "
             f"paper, or one of ours: {', '.join(MAKERS)}"
         )
     return announced
@@ -205,7 +205,8 @@ def _check_data(workspace: Workspace, before: Sequence[Mapping[str, str]]) -> No
     if changes:
         raise RunFolderError(
             f"{workspace.folder} was made of other data: {', '.join(changes)}\n"
-            "give the same, choose another folder with -o, or --overwrite what differs"
+            "give the same data, choose another folder with -o, or replace the old results with "
+            "--overwrite"
         )
 
 

@@ -1,9 +1,8 @@
-"""Wang et al. (2023): the heads that tell who is given the object, in GPT-2 small."""
+"""Wang et al. (2023): the heads that predict who receives the object, in GPT-2 small."""
 
 from headscope.claims.bibliography import SOURCES
 from headscope.claims.terms import WANG
 from headscope.claims.verdict import known
-from headscope.core.results import place_name
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure
 from headscope.papers.olsson2022 import score_of
@@ -31,7 +30,7 @@ def _written(run: PaperRun, head: tuple[int, int], rank: int, sign: int) -> Meas
     at = quantities.paper_head(run, sign * draws[0], head, rank=rank)
     value = float(draws[0][at])
     verdict = known(sign * value > 0) if run.beside.own else None  # of others chosen by it
-    return Measured(value, n="1 prompt", verdict=verdict, detail=place_name(*at), exact=True)
+    return Measured(value, n="1 prompt", verdict=verdict, detail=run.names.head(*at), exact=True)
 
 
 @quantities.reads("ioi")

@@ -22,15 +22,14 @@ from headscope.claims.head_metrics import head_metrics
 from headscope.claims.headline import NEARLY_NOTHING, headline, looks_untrained, unclaimed_words
 from headscope.claims.question import Question, in_run, parts, questions
 from headscope.claims.terms import Term
+from headscope.core.head_names import HeadNames, names_of
 from headscope.core.progress import begin
 from headscope.core.results import (
     LIMITS,
     counted,
     derived_once,
     group,
-    head_name,
     model_name,
-    naming_layers,
     printable,
     shape,
 )
@@ -58,7 +57,7 @@ from headscope.report.example_views import example_views
 from headscope.report.run_facts import Manifest
 from headscope.run.store import Run, RunFolder
 
-MOST, FEWEST = 6, 5  # sentences on kinds of labels; sentences below which maps are told of, too
+MOST, FEWEST = 6, 5  # sentences on kinds of labels; with fewer sentences maps are described, too
 AT_ONCE = 2  # heads of a kind that say different things
 SHORT = 130  # characters of what is said of them
 
@@ -80,28 +79,28 @@ def findings(tree: xr.DataTree, sections: list[Section]) -> list[Finding]:
     """
     if unclaimed_words(tree) or looks_untrained(tree):
         return []
-    per_layer = shape(tree)[1]
+    names = names_of(tree)
     kinds = [kind for kind in heads.kinds_of(tree) if kind.claims]
     few = NEARLY_NOTHING * math.prod(shape(tree))
     kinds.sort(key=lambda kind: (kind.look != STRONG, kind.count <= few))  # stable
-    told = [kind for kind in kinds if kind.look != FAINT][:MOST]
+    shown = [kind for kind in kinds if kind.look != FAINT][:MOST]
     general = [Finding("", one.finding) for one in sections if one.opens and one.finding]
-    room = max(FEWEST - len(told) - len(general), 0)
-    told += [kind for kind in kinds if kind.look == FAINT][:room]
-    return [*(_of_kind(kind, per_layer) for kind in told), *general]
+    room = max(FEWEST - len(shown) - len(general), 0)
+    shown += [kind for kind in kinds if kind.look == FAINT][:room]
+    return [*(_of_kind(kind, names) for kind in shown), *general]
 
 
-def _of_kind(kind: LabelKind, per_layer: int) -> Finding:
+def _of_kind(kind: LabelKind, names: HeadNames) -> Finding:
     many, title = kind.count, f"{kind.title[:1].upper()}{kind.title[1:]}"
     lead = f"{title}, {many} heads" if many > 1 else ""
     said = kind.claims[: AT_ONCE if kind.look == STRONG else 1]
-    first, *more = (_said(claim, per_layer) for claim in said)
+    first, *more = (_said(claim, names) for claim in said)
     text = "; ".join([first, *(one for one in more if len(first) + len(one) < SHORT)])
     return Finding(lead, f"{text}.", kind.hue, heads.OUTLINES[kind.marker])
 
 
-def _said(claim: Claim, per_layer: int) -> str:
-    name = head_name(claim.layer * per_layer + claim.head, per_layer)
+def _said(claim: Claim, names: HeadNames) -> str:
+    name = names.head(claim.layer, claim.head)
     return f"{name}{':' if claim.sentence == claim.label else ''} {claim.sentence}"
 
 
@@ -161,7 +160,7 @@ def write_report(run: Run, path: str | Path) -> Path:
             f"{folder} holds another run; wanted a name like page.html, or a folder"
         )
     begin("report")
-    with derived_once(), naming_layers(run.tree), ExitStack() as stack:
+    with derived_once(), ExitStack() as stack:
         if not alone:
             stack.enter_context(RunFolder(folder).listing())
             write_tables(run.tree, folder / "tables")
@@ -190,15 +189,12 @@ def build_report(
     return write_page(folder / "report.html", page)
 
 
+@derived_once()
 def render(
     tree: xr.DataTree, manifest: Manifest, *, panels: PanelStore | None = None, beside: Beside = ()
 ) -> str:
     """The page as text; `beside` are further pages in its folder, file name and title."""
-    with derived_once(), naming_layers(tree):
-        return _render(tree, manifest, panels or PanelStore(tree), beside)
-
-
-def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore, beside: Beside) -> str:
+    panels = panels or PanelStore(tree)
     styles, known, plans = Styles(), pictures(), _plans()
     made = {
         plan.id: sections.section(plan, tree, known, panels, styles)
@@ -208,7 +204,7 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore, beside: B
     opening = _opening(tree, manifest, plans, made)
     examples = example_views(tree, model=model_name(tree))
     whole = opening is None or opening.plan.atlas
-    told = (
+    summary = (
         findings(tree, list(made.values()))
         if opening is None
         else [Finding("", words) for words in opening.findings]
@@ -219,9 +215,10 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore, beside: B
         script=script_of(SCRIPTS),
         framed=examples.framed,
         **_content(tree, manifest),
+        names=names_of(tree),
         opening=opening,
         whole=whole,
-        findings=told,
+        findings=summary,
         beside=beside,
         sections=_by_themselves(plans, made, whole=whole),
         language=_language(plans, made, manifest),

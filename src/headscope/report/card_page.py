@@ -16,6 +16,7 @@ import xarray as xr
 
 from headscope.claims.caption_words import over
 from headscope.claims.card_part import MAPS, TypicalMap
+from headscope.core.head_names import names_of
 from headscope.core.results import derived_once, model_name, printable, shape
 from headscope.core.wording import percent
 from headscope.heads.head_card import HeadCard, card_parts, head_maps
@@ -95,6 +96,7 @@ def render_card(tree: xr.DataTree, card: HeadCard) -> str:
         layers=layers,
         heads=per_layer,
         n=over(tree),
+        names=names_of(tree),
         version=printable(tree.attrs.get("headscope_version", "")),
         fingerprint=printable(tree.attrs.get("spec_fingerprint", ""))[:12],
         island=island(heads.data(tree) | chosen),

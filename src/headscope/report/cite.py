@@ -17,7 +17,7 @@ import headscope
 from headscope.claims.bibliography import SOURCES
 from headscope.claims.question import named
 from headscope.claims.terms import OURS
-from headscope.core.results import model_name, naming_layers, printable, title_name
+from headscope.core.results import model_name, printable, title_name
 from headscope.heads.tables import tex
 from headscope.report.run_facts import facts, manifest_part
 from headscope.run.store import Run
@@ -65,8 +65,7 @@ def _cited_run(run: Run) -> Citation:
         "year": str(run.manifest.get("created", ""))[:4],
     }
     entries = [_entry("software", OURS, own), *map(_paper, sorted(every & SOURCES.keys()))]
-    with naming_layers(run.tree):
-        text = " ".join(filter(None, _sentences(run, sources)))
+    text = " ".join(filter(None, _sentences(run, sources)))
     return Citation(text, "\n".join(entries), tuple(sorted(every - SOURCES.keys())))
 
 
@@ -144,8 +143,8 @@ def _sentences(run: Run, sources: Mapping[str, list[str]]) -> Iterator[str]:
     digest = manifest_part(spec, "corpus").get("inputs_sha256")
     yield _told(f"It read {known.get('Corpus')}", known.get("Read"), _hashed("inputs", digest))
     yield f"Left out: {known['Left out']}."
-    asked = {name: f"({'; '.join(cited)})" * bool(cited) for name, cited in sources.items()}
-    yield _listed("Analyses", asked)
+    citations = {name: f"({'; '.join(cited)})" * bool(cited) for name, cited in sources.items()}
+    yield _listed("Analyses", citations)
     settings = _flat(manifest_part(spec, "settings"))
     yield _listed("Settings", {name: value for name, value in settings if name != "analyses"})
     yield f"Control: {known['Control']}." if "Control" in known else ""

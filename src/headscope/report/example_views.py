@@ -13,7 +13,8 @@ import xarray as xr
 
 from headscope.claims.head_labels import run_labels
 from headscope.claims.question import parts
-from headscope.core.results import head_name, layer_numbers, printable
+from headscope.core.head_names import HeadNames, names_of
+from headscope.core.results import printable
 from headscope.core.stored_maps import StoredInput, stored_inputs
 from headscope.page.shell import island
 from headscope.views.captured_example import ExampleMaps, NamedMaps, StackMaps, TokenSide
@@ -65,7 +66,7 @@ class ExampleViews:
 
 def input_page(tree: xr.DataTree, kept: StoredInput, *, model: str, **more: Any) -> dict[str, Any]:
     """The data of the page of one stored input, without vectors; `more` is of `payload`."""
-    data = payload(_shown(kept, model, layer_numbers(tree)), detail="none", **more)
+    data = payload(_shown(kept, model, names_of(tree).numbers), detail="none", **more)
     return {**data, "title": kept.text}
 
 
@@ -86,7 +87,9 @@ def example_views(tree: xr.DataTree, *, model: str) -> ExampleViews:
     looks = [look for looks_of in parts("looks") for look in looks_of(tree, kept)]
     chosen = CHOSEN[str(tree.children["examples"].attrs.get("chosen", ""))]
     texts = [printable(one.text) for one in kept]
-    views = ExampleViews(texts, looks, [(style, script)], chosen=chosen, changed=_changed(kept))
+    views = ExampleViews(
+        texts, looks, [(style, script)], chosen=chosen, changed=_changed(kept, names_of(tree))
+    )
     views.data.update(
         style=style,
         script=script,
@@ -98,7 +101,7 @@ def example_views(tree: xr.DataTree, *, model: str) -> ExampleViews:
     return views
 
 
-def _changed(kept: list[StoredInput]) -> list[ChangedHead]:
+def _changed(kept: list[StoredInput], names: HeadNames) -> list[ChangedHead]:
     """[input] the head of the largest 1 - cosine there."""
     heads = []
     for one in kept:
@@ -107,7 +110,7 @@ def _changed(kept: list[StoredInput]) -> list[ChangedHead]:
         a, b = (maps.astype(np.float64) for maps in (one.attention, one.versus))
         product, *sizes = ((x * y).sum((2, 3)) for x, y in ((a, b), (a, a), (b, b)))
         unit = int(np.argmin(product / np.sqrt(sizes[0] * sizes[1])))  # of [layer, head]
-        heads.append(ChangedHead(unit, head_name(unit, a.shape[1])))
+        heads.append(ChangedHead(unit, names.unit(unit, a.shape[1])))
     return heads
 
 

@@ -19,8 +19,8 @@ from headscope.claims.head_metrics import (
     head_metrics,
 )
 from headscope.claims.question import in_run, parts, title_of
-from headscope.core import head_names
-from headscope.core.results import Floats, counted, head_name, layer_name, layer_numbers, shape
+from headscope.core.head_names import HeadNames, names_of
+from headscope.core.results import Floats, counted, shape
 from headscope.core.wording import by_unit, decimals, fixed, percent, plain
 from headscope.draw.label_kinds import LabelKind, label_kinds
 from headscope.draw.style import RAMP_STEPS, layer_step
@@ -46,7 +46,7 @@ NAMED = 8  # heads that a row names
 
 def data(tree: xr.DataTree) -> dict[str, object]:
     """The data of the page's scripts; NaN becomes null."""
-    layers, heads = shape(tree)
+    (layers, heads), names = shape(tree), names_of(tree)
     opens, telling = shown(tree), telling_heads(tree, count=1)
     first = (
         telling[0].layer * heads + telling[0].head if telling else 0
@@ -56,7 +56,7 @@ def data(tree: xr.DataTree) -> dict[str, object]:
     return {
         "layers": layers,
         "heads": heads,
-        "countsFrom": head_names.first(),
+        "countsFrom": names.first,
         "rampSteps": RAMP_STEPS,
         "layerSteps": [layer_step(layer, layers) for layer in range(layers)],
         "kind": kind_of(tree),
@@ -67,7 +67,7 @@ def data(tree: xr.DataTree) -> dict[str, object]:
         "nothing": nothing(tree),
         "verdicts": remarks(tree),
         **labels(tree),
-        **({"numbers": layer_numbers(tree)} if layer_numbers(tree) else {}),
+        **({"numbers": names.numbers} if names.numbers else {}),
         "metrics": [_metric(tree, metric) for metric in head_metrics(tree)],
         "map": _places(tree),
     }
@@ -136,15 +136,16 @@ def kind_of(tree: xr.DataTree) -> list[int]:
 
 
 def cells(tree: xr.DataTree) -> list[list[dict[str, str]]]:
-    """[layer][head] a cell of the grid: the head's id and name, its kind and what it is told of."""
+    """[layer][head] a cell of the grid: the head's id and name, its kind and its words."""
+    names = names_of(tree)
     heads, kinds, remarked = shape(tree)[1], kinds_of(tree), remarks(tree)
     of, labelled = kind_of(tree), list(head_labels(tree).values())
     row = [
         {
-            "id": card_id(unit, heads),
-            "name": head_name(unit, heads),
+            "id": card_id(names.unit(unit, heads)),
+            "name": names.unit(unit, heads),
             **_kind(kinds[of[unit]]),
-            "layer": layer_name(unit // heads),
+            "layer": names.layer(unit // heads),
             "text": "; ".join([*(one.label for one in labelled[unit].labels), *remarked[unit]])
             or nothing(tree),
         }
@@ -188,11 +189,12 @@ def of_words(tree: xr.DataTree) -> bool:
 def rows(tree: xr.DataTree) -> list[dict[str, Any]]:
     """One row per head, in order: unit, id of its card, name, labels, cells (see `_cell`)."""
     heads, chosen, words = shape(tree)[1], columns(tree), remarks(tree)
+    names = names_of(tree)
     return [
         {
             "unit": unit,
-            "id": card_id(unit, heads),
-            "name": head_name(unit, heads),
+            "id": card_id(names.unit(unit, heads)),
+            "name": names.unit(unit, heads),
             "labels": [*(label.label for label in one.labels), *words[unit]],
             "cells": [_cell(metric, unit) for metric in chosen],
         }
@@ -200,14 +202,14 @@ def rows(tree: xr.DataTree) -> list[dict[str, Any]]:
     ]
 
 
-def card_id(unit: int, heads: int) -> str:
+def card_id(name: str) -> str:
     """The anchor of a head's card: report.html#L8H10."""
-    return head_name(unit, heads).replace("·", "")
+    return name.replace("·", "")
 
 
 def card_ids(tree: xr.DataTree) -> set[str]:
     """The addresses of all heads."""
-    return {card_id(unit, shape(tree)[1]) for unit in range(math.prod(shape(tree)))}
+    return {card_id(names_of(tree).head(*place)) for place in np.ndindex(shape(tree))}
 
 
 def _label(claim: Claim) -> list[object]:
@@ -223,15 +225,16 @@ def _telling(tree: xr.DataTree, claim: Claim) -> dict[str, Any]:
     more  that, and the further labels of the head
     """
     heads, labels = shape(tree)[1], head_labels(tree)[claim.layer, claim.head].labels
-    unit, same = claim.layer * heads + claim.head, _same(alike(tree, claim), heads)
+    names, unit = names_of(tree), claim.layer * heads + claim.head
+    name, same = names.head(claim.layer, claim.head), _same(alike(tree, claim), names)
     further = [label.sentence for label in labels if label.label != claim.label]
     ends = [end if math.isfinite(end) else claim.value for end in (claim.low, claim.high)]
     parts = {"value": claim.value, "low": ends[0], "high": ends[1], "reference": claim.reference}
     shares = {name: round(100 * min(max(part, 0.0), 1.0), 2) for name, part in parts.items()}
     return {
         "unit": unit,
-        "id": card_id(unit, heads),
-        "name": head_name(unit, heads),
+        "id": card_id(name),
+        "name": name,
         "sentence": claim.sentence,
         "same": same,
         "more": [*filter(None, [same]), *further],
@@ -242,15 +245,15 @@ def _telling(tree: xr.DataTree, claim: Claim) -> dict[str, Any]:
     }
 
 
-def _same(claims: list[Claim], heads: int) -> str:
+def _same(claims: list[Claim], names: HeadNames) -> str:
     """`3 heads have this label, 51 % to 79 %: L3·H1, L5·H2, L9·H9`; '' for one head."""
     if len(claims) == 1:
         return ""
     values = [claim.value for claim in claims]
     ends = f", {percent(min(values))} to {percent(max(values))}" * claims[0].counted
-    names = [head_name(claim.layer * heads + claim.head, heads) for claim in claims]
-    rest = f" and {len(names) - NAMED} more" * (len(names) > NAMED)
-    return f"{len(names)} heads have this label{ends}: {', '.join(names[:NAMED])}{rest}"
+    named = [names.head(claim.layer, claim.head) for claim in claims]
+    rest = f" and {len(named) - NAMED} more" * (len(named) > NAMED)
+    return f"{len(named)} heads have this label{ends}: {', '.join(named[:NAMED])}{rest}"
 
 
 def _metric(tree: xr.DataTree, metric: HeadMetric) -> dict[str, object]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headscope.claims.caption_words import over
 from headscope.core.progress import one_by_one
-from headscope.core.results import derived_once, model_name, naming_layers
+from headscope.core.results import derived_once, model_name
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import capital
 from headscope.draw.figures import pictures
@@ -32,8 +32,7 @@ def write_for_paper(run: Run, folder: str | Path) -> list[Path]:
     returns  the paths written, each whole or not at all
     raises   UnwrittenError if the folder cannot be written
     """
-    with naming_layers(run.tree):
-        return [*_figures(run, Path(folder) / "figures"), *_tables(run, Path(folder) / "tables")]
+    return [*_figures(run, Path(folder) / "figures"), *_tables(run, Path(folder) / "tables")]
 
 
 def _figures(run: Run, folder: Path) -> Iterator[Path]:

@@ -16,7 +16,7 @@ import headscope
 from headscope.claims.caption_words import over
 from headscope.claims.head_labels import run_labels
 from headscope.core.inside import digest_inside, names_inside, read_inside
-from headscope.core.results import derived_once, model_name, naming_layers, printable, shape
+from headscope.core.results import derived_once, model_name, printable, shape
 from headscope.core.stored_maps import stored_inputs
 from headscope.core.whole_file import DRAFT, held, put_folder, write_whole
 from headscope.draw.figures import pictures
@@ -57,7 +57,7 @@ def export_site(run: Run | str | Path, folder: str | Path, *, overwrite: bool = 
 
 def _write(run: Run, place: Path) -> None:
     write_report(run, place)
-    with derived_once(), naming_layers(run.tree), RunFolder(place).listing():
+    with derived_once(), RunFolder(place).listing():
         write_page(place / "heads.html", cards_page(run))
         write_whole(place / "sources.bib", cite(run).bibtex.encode())
         views = []
@@ -67,36 +67,36 @@ def _write(run: Run, place: Path) -> None:
         write_page(place / "index.html", index_page(run, views, place))
 
 
+@derived_once()
 def index_page(run: Run, views: Sequence[tuple[str, str]], place: Path) -> str:
     """The first page of a site, which leads to all others.
 
     views  address and text of each page of a stored input
     place  the folder whose figures and tables are listed
     """
-    with derived_once(), naming_layers(run.tree):
-        layers, per_layer = shape(run.tree)
-        return render_page(
-            template("site.html.j2"),
-            style=style_of("report.css", "card.css"),
-            model=model_name(run.tree),
-            n=over(run.tree),
-            layers=layers,
-            heads=per_layer,
-            title=printable(run.tree.attrs.get("title", "headscope atlas")),
-            telling=heads.telling(run.tree, count=OPENED),
-            views=views,
-            lists=[(what.capitalize(), _by_name(place / what)) for what in ("figures", "tables")],
-            methods=cite(run).text,
-            sign=_sign(run),
-        )
+    layers, per_layer = shape(run.tree)
+    return render_page(
+        template("site.html.j2"),
+        style=style_of("report.css", "card.css"),
+        model=model_name(run.tree),
+        n=over(run.tree),
+        layers=layers,
+        heads=per_layer,
+        title=printable(run.tree.attrs.get("title", "headscope atlas")),
+        telling=heads.telling(run.tree, count=OPENED),
+        views=views,
+        lists=[(what.capitalize(), _by_name(place / what)) for what in ("figures", "tables")],
+        methods=cite(run).text,
+        sign=_sign(run),
+    )
 
 
+@derived_once()
 def cards_page(run: Run) -> str:
     """The page of the cards of all heads; opens with the most informative one."""
-    with derived_once(), naming_layers(run.tree):
-        told = heads.telling(run.tree, count=OPENED)
-        first = divmod(told[0]["unit"] if told else 0, shape(run.tree)[1])
-        return render_card(run.tree, head_card(run.tree, *first))
+    telling = heads.telling(run.tree, count=OPENED)
+    first = divmod(telling[0]["unit"] if telling else 0, shape(run.tree)[1])
+    return render_card(run.tree, head_card(run.tree, *first))
 
 
 def site_views(run: Run) -> Iterator[tuple[str, str, bytes]]:
@@ -113,7 +113,10 @@ def _check(place: Path, *, overwrite: bool) -> None:
     written = RunFolder(place).listed()
     there = {n for n in names_inside(place) if not PurePosixPath(n).name.startswith(DRAFT)}
     if foreign := there - {LIST, ".lock", *written}:
-        raise InputError(f"{place} holds {min(foreign)!r}, of no export; choose another with -o")
+        raise InputError(
+            f"{place} holds {min(foreign)!r}, which is not part of an export; choose another "
+            "folder with -o"
+        )
     if written and not overwrite:
         raise InputError(f"{place} holds an export already; wanted a new folder, or --overwrite")
 

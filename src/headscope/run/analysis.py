@@ -9,7 +9,7 @@ docs/your-own-analysis.md; `run.check_analysis` says whether one keeps the contr
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -132,7 +132,7 @@ class Analysis:
     needs    what the instrument and the corpus must provide: a subset of NEEDS
     summary  one line for `headscope analyses`
     source   the paper and section
-    costly   whether networks without training are asked it of some of their inputs alone
+    costly   whether untrained networks compute it on some of their inputs alone
     every_reading  whether it is shown inputs of every kind, as it makes no mean of them
     whole_maps  whether it looks at whole maps; of inputs that are read without, it is then shown
                 the first LEADING tokens alone. False: it asks a layer for sums, rows and pairs
@@ -213,15 +213,16 @@ class Analysis:
         """Replace the state by a saved one; raises HeadscopeError for a state of another run."""
         if unknown := sorted(set(state) - set(self.accumulators)):
             raise HeadscopeError(
-                f"{self.name} keeps no {', '.join(unknown)}; the saved state is of another run"
+                f"{self.name} has no sums {', '.join(unknown)}; the saved state belongs to "
+                "another run"
             )
         for name, accumulator in self.accumulators.items():
             array = accumulator.array
             if name not in state or state[name].shape != array.shape:
                 shape = state[name].shape if name in state else "nothing"
                 raise HeadscopeError(
-                    f"{self.name}.{name}: found {shape}, wanted {array.shape}; "
-                    "the saved state is of another run"
+                    f"{self.name}.{name}: found {shape}, wanted {array.shape}; the saved state "
+                    "belongs to another run"
                 )
             array[...] = state[name]
 
@@ -325,7 +326,7 @@ def options_of(kind: type[Analysis]) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
-def choose(names: tuple[str, ...] | None) -> list[str]:
+def choose(names: Sequence[str] | None) -> list[str]:
     """The requested names, checked; all known ones for None."""
     known = [one.name for one in measured_questions()]
     for name in names or ():

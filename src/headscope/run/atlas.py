@@ -1,292 +1,105 @@
-"""Run all analyses over a corpus: plan, compute shard by shard, merge, label, store."""
+"""Run all analyses over a corpus: `hs.atlas`, and what `headscope atlas` may be asked.
 
-from dataclasses import replace
-from functools import partial
+    run = atlas("demo", ["The cat sat on the mat.", "It slept."])
+    run["flow"]
+
+Nothing heavy is imported before the request is known to be right; `corpus_run` computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING
 
-import numpy as np
-import xarray as xr
+from headscope.core.options import argument, keyword, option, required, takes, whole
+from headscope.model.request import model_place, refuse_length
+from headscope.run.execution import Execution, control_option, run_option
+from headscope.run.processes import taking_part
+from headscope.run.settings import CorpusSettings, Settings
+from headscope.tasks.task_request import Loading, loaded
 
-from headscope.claims.length_bands import BANDS
-from headscope.core.progress import one_by_one, phase
-from headscope.core.results import with_token_names, without_draws
-from headscope.core.settings_table import documented, settings_of
-from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
-from headscope.corpus.tokenizer import TokenizerReader
-from headscope.errors import InputError
-from headscope.model.model import Model, evaluating, load
-from headscope.run.analysis import CORPUS_NEEDS, Analysis, Scope
-from headscope.run.chosen_analyses import (
-    annotated_analyses,
-    is_long,
-    long_analyses,
-    long_in_words,
-    possible_analyses,
-    reads_of,
-)
-from headscope.run.compute import ShardJob, fastest_linears, threads_of
-from headscope.run.control import RANDOM, Control, control_names, control_of, control_results
-from headscope.run.execution import Execution
-from headscope.run.frequency_ranks import corpus_ranks, read_ranks
-from headscope.run.gather import Engine, gather
-from headscope.run.gather_together import gather_together
-from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
-from headscope.run.manifest import Manifest, new_manifest, spec_of
-from headscope.run.plan import Plan, make_plan
-from headscope.run.processes import DIVIDED, TakingPart, taking_part
-from headscope.run.settings import Settings, SettingsFields
-from headscope.run.shared_parts import WrittenElsewhereError
-from headscope.run.shared_plan import shared_plan
-from headscope.run.store import Run, RunFolder
-
-TIMED = 1024  # tokens that tell the faster kind of linear maps
+if TYPE_CHECKING:
+    from headscope.corpus import Corpus, CorpusLike
+    from headscope.model.model import Model
+    from headscope.run.store import Run
 
 
-@documented(Settings)
-def atlas(
-    model: Model | str | Path,
-    corpus: CorpusLike,
-    *,
-    output: str | Path | None = None,
-    settings: Settings | None = None,
-    execution: Execution | None = None,
-    frequency: str | Path | None = None,
-    control: str | Path | None = RANDOM,
-    **more: Unpack[SettingsFields],
-) -> Run:
-    """Run all analyses over a corpus in one pass.
+class CorpusRequest(Loading, CorpusSettings):
+    """What every run of analyses over a corpus takes, whichever models read it."""
 
-    model      a loaded model, or what `load` takes: "demo", a hub id, a folder
-    corpus     texts, files, a column of a table, or a corpus: see `corpus_of`
-    output     run folder; an unfinished run of the same spec there is continued. None: in memory
-    settings   what to compute, whole; or its fields as keywords: atlas(..., limit=10)
-    execution  how to run it
-    frequency  file of lines "rank count token-id"; None: ranks are counted in the corpus
-    control    networks without training that read a sample of the inputs, so that nothing is said
-               of heads that is true of these: "random", or a model of the same shape; "none"
-    raises     InputError and its kinds before anything is computed; RunStopped on Ctrl-C
+    settings: Settings | None = whole(Settings)
+    execution: Execution | None = keyword("How to run it.")
+    before_loading: Callable[[Corpus], object] = keyword(
+        "Called with the corpus when the request is known to be right.", lambda corpus: None
+    )
+
+
+class AtlasRequest(CorpusRequest, kw_only=False):
+    """Which model reads what, and what is computed of it."""
+
+    model: Model | str | Path = argument(
+        'A loaded model, or what `load` takes: "demo", a hub id, a folder.', reads=model_place
+    )
+    corpus: CorpusLike = required(
+        "Texts, files, a column of a table, or a corpus: see `corpus_of`.", kind="keyword"
+    )
+    _: KW_ONLY
+    output: str | Path | None = run_option("atlas-{model}", before="batch_tokens")
+    frequency: str | Path | None = option(
+        "File of frequency ranks, lines 'rank count token-id'.",
+        reads=Path,
+        python="None: they are counted in the corpus.",
+        heading="What to compute",
+        before="seed",
+    )
+    control: str | Path | None = control_option(
+        "the heads", heading="What to compute", before="seed"
+    )
+
+
+@takes(AtlasRequest)
+def atlas(request: AtlasRequest) -> Run:
+    """Run all analyses over a corpus in one pass; an unfinished run of the same spec goes on.
+
+    Raises InputError and its kinds before anything is computed; RunStopped on Ctrl-C.
     """
-    settings, execution = settings_of(Settings, settings, more), execution or Execution()
-    corpus, folder = corpus_of(corpus), folder_of(output, execution, divided=True)
-    with taking_part(Path(output or "."), execution.shard) as own:
-        return _atlas(
-            load(model),
+    from headscope.run.store import folder_of
+
+    settings, execution = Settings.of(request), request.execution or Execution()
+    folder = folder_of(request.output, execution, divided=True)
+    if isinstance(request.model, str | Path):
+        refuse_length(model_place(str(request.model)), settings.max_length)
+    corpus = checked_corpus(request, request.corpus)
+    if request.frequency is not None:
+        from headscope.run.frequency_ranks import read_ranks
+
+        read_ranks(Path(request.frequency), 1)
+    request.before_loading(corpus)
+    from headscope.run.corpus_run import corpus_run
+
+    with taking_part(Path(request.output or "."), execution.shard) as own:
+        return corpus_run(
+            loaded(request.model, Loading.of(request)),
             corpus,
             folder,
             settings,
             execution,
-            frequency=frequency,
-            control=control,
+            frequency=request.frequency,
+            control=request.control,
             own=own,
         )
 
 
-def _atlas(
-    model: Model,
-    corpus: Corpus,
-    folder: RunFolder | None,
-    settings: Settings,
-    execution: Execution,
-    *,
-    frequency: str | Path | None,
-    control: str | Path | None,
-    own: TakingPart | None,
-) -> Run:
-    engine = engine_of(execution, model)
-    possible, held_against = possible_analyses(model, settings), control_of(model, control)
-    plan = (
-        make_plan(model, corpus, settings, workers=execution.workers)
-        if own is None
-        else shared_plan(model, corpus, settings, own)
-    )
-    wanted = annotated_analyses(possible, plan, settings)
-    names = long_analyses(wanted, model, plan, settings)
-    scope = scope_of(model, plan, settings, frequency_ranks(plan, frequency, model))
-    spec = spec_of(model, plan, settings, names, frequency)
-    if held_against is not None:
-        spec["control"] = dict(held_against.spec)
+def checked_corpus(request: CorpusRequest, texts: CorpusLike) -> Corpus:
+    """The corpus of a run; InputError for `relations` that its trees do not have."""
+    from headscope.corpus import AnnotatedCorpus, Concatenation, corpus_of
+    from headscope.corpus.contents import check_relations
 
-    def manifest() -> Manifest:
-        return new_manifest(
-            spec,
-            model,
-            corpus=corpus.describe(),
-            counts=plan.counted(),
-            shards=len(plan.shards),
-            analyses=names,
-            linears=fastest_linears(
-                model, longest_inputs(plan, settings), requested=execution.linears
-            ),
-            threads=execution.threads_each,
-            command=execution.command,
-            engine=execution.engine,
-            long=long_in_words(wanted, names, model, plan, settings),
-        )
-
-    with (
-        threads_of(execution.threads_each),
-        evaluating(model.network),
-        run_in_progress(folder, spec, manifest, overwrite=execution.overwrite, own=own) as run,
-    ):
-        job = _job(model, corpus, plan, settings, scope=scope, names=names)
-        job = replace(
-            job,
-            linears=run.linears,
-            threads=execution.threads_each,
-            draws=execution.keep_draws,
-        )
-        try:
-            return _computed(run, model, job, plan, execution, engine=engine, control=held_against)
-        except WrittenElsewhereError:
-            return run.elsewhere()
-
-
-def _job(
-    model: Model, corpus: Corpus, plan: Plan, settings: Settings, *, scope: Scope, names: list[str]
-) -> ShardJob:
-    return ShardJob(
-        corpus,
-        settings,
-        replace(
-            scope,
-            stored_inputs=plan.stored_inputs,
-            stored_tokens=tuple(model.tokens(e.input_ids) for e in plan.stored_inputs),
-        ),
-        tuple(names),
-        model.shape.stack,
-        options={name: dict(options) for name, options in settings.options.items()},
-        long=is_long(model, plan, settings),
-        reads=reads_of(names, plan),
-        bands={kind: reading.bands for kind, reading in plan.readings.items()},
-    )
-
-
-def engine_of(execution: Execution, model: Model) -> Engine | None:
-    """What computes shards instead of this process; InputError where no scheduler answers."""
-    if execution.engine != "dask":
-        return None
-    from headscope.run.dask_engine import compute_on_dask, reach
-
-    if execution.scheduler is not None:
-        reach(execution.scheduler)
-    gpu, where = model.device.type == "cuda", execution.scheduler
-    return partial(compute_on_dask, scheduler=where, workers=execution.workers, gpu=gpu)
-
-
-def folder_of(
-    output: str | Path | None, execution: Execution, *, divided: bool = False
-) -> RunFolder | None:
-    """The run folder that is named, checked; None for a run in memory.
-
-    divided  whether the work can be divided among processes
-    raises   InputError for a shard of other work, or without a folder
-    """
-    if execution.shard is not None and not divided:
-        raise InputError(f"found a shard; wanted none: it is for {', '.join(DIVIDED)}")
-    if output is None:
-        if execution.shard is not None:
-            raise InputError("found a shard and no run folder; wanted output=FOLDER, one for all")
-        return None
-    folder = RunFolder(output, keep_shards=execution.keep_shards)
-    folder.check()
-    return folder
-
-
-def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> np.ndarray[Any, Any]:
-    """[vocabulary] ranks of the tokens, from a file or as counted in the corpus."""
-    if frequency is None:
-        return corpus_ranks(plan.token_counts)
-    return read_ranks(Path(frequency), TokenizerReader(model.tokenizer).ids)
-
-
-def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any, Any]) -> Scope:
-    """What the analyses of a run know before the first batch; `ranks` as `frequency_ranks`."""
-    places = len(set(plan.listed.values()))  # few: each document is a group of its own
-    return Scope(
-        layers=model.shape.layers,
-        heads=model.shape.heads,
-        documents=plan.counted()["documents"],
-        special_tokens=model.special_tokens,
-        frequency_rank=ranks,
-        relations=plan.annotations.labels,
-        seed=settings.seed,
-        neurons=model.shape.neurons,
-        replicates=places or settings.replicates,
-        listed=plan.listed,
-        sinks=model.shape.sinks,
-        first_token=model.shape.stack == "decoder" and "cls" not in model.special_tokens,
-    )
-
-
-def longest_inputs(plan: Plan, settings: Settings) -> list[Example]:
-    """The batch with the longest inputs of the sample, of at most TIMED tokens."""
-    examples, most = plan.sample.within(plan.sample.tokens), min(settings.batch_tokens, TIMED)
-    return [examples[row].leading(TIMED) for row in list(batches(examples, budget=most))[-1]]
-
-
-def _computed(
-    run: RunInProgress,
-    model: Model,
-    job: ShardJob,
-    plan: Plan,
-    execution: Execution,
-    *,
-    engine: Engine | None,
-    control: Control | None,
-) -> Run:
-    meter = Meter(len(plan.shards), execution.progress)
-    finished = run.finished()
-    meter.advance(len(run.done) if finished is None else meter.total)
-    if finished is not None:
-        return finished
-    if run.own is None:
-        merged = gather(run, model, job, plan, meter, workers=execution.workers, engine=engine)
-    else:
-        merged = gather_together(run, model, job, plan, meter)
-    kept = (lambda result: result) if job.draws else without_draws
-    results = {
-        name: with_token_names(kept(with_n(merged[name], plan, name)), model.tokens)
-        for name in one_by_one(merged, "intervals", "analyses", len(merged))
-    }
-    if len(results) > len(job.names):
-        results[BANDS] = xr.Dataset(attrs={"tidy": 0})
-    results |= read_control(control, job, plan)
-    return run.finish(results, title="headscope atlas")
-
-
-def read_control(control: Control | None, job: ShardJob, plan: Plan) -> dict[str, xr.Dataset]:
-    """The groups of the control, whose networks read a sample of a run's inputs; none of None."""
-    if control is None:
-        return {}
-    names = control_names(job)
-    samples = [
-        plan.readings[kind].sample.within(control.tokens(plan.readings[kind].counts["tokens"]))
-        for kind in sorted({plan.reading, *reads_of(names, plan).values()})
-    ]
-    count = sum(map(len, samples)) * len(control.asked(names))
-    with phase("control", count, "inputs") as advance:
-        return dict(control_results(control, job, samples, advance))
-
-
-def with_n(analysis: Analysis, plan: Plan, name: str = "") -> xr.Dataset:
-    """The result of an analysis, and what it is of: `n` is the number of documents with the
-    annotations it needs.
-
-    name  of the group in the results: of a band of lengths, its documents are `n`
-    """
-    result, needs = analysis.result(), analysis.needs & CORPUS_NEEDS
-    kind, reading = plan.reading_with(needs)
-    counts = reading.counted()
-    there = [reading.annotations.documents[one] for one in needs]
-    if name.startswith(BANDS):
-        there.append(reading.lengths[name.split("/")[1]])
-    for variable in result.data_vars.values() if there else ():
-        variable.attrs["n"] = min(*there, counts["documents"])
-        if kind != plan.reading:
-            variable.attrs["tokens"] = counts["tokens"]
-    if not analysis.every_reading and not name.startswith(BANDS):
-        result.attrs |= {"reading": kind} | {
-            one: counts[one] for one in ("documents", "examples", "tokens")
-        }
-    return result
+    corpus = corpus_of(texts)
+    parts = corpus.corpora if isinstance(corpus, Concatenation) else (corpus,)
+    if request.relations and not any(isinstance(part, AnnotatedCorpus) for part in parts):
+        fold = request.subtypes == "fold"
+        check_relations(corpus, request.relations, fold=fold, limit=request.limit)
+    return corpus

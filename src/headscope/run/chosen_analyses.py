@@ -72,8 +72,8 @@ def long_analyses(names: list[str], model: Model, plan: Plan, settings: Settings
     refused = [name for name in names if known[name].whole_maps]
     if refused and settings.analyses is not None:
         raise InputError(
-            f"{', '.join(refused)} look at whole maps, which are made of inputs up to "
-            f"{settings.whole_maps} tokens; found one of {plan.longest}: leave them out, or say "
+            f"{', '.join(refused)} need whole maps, which are made for inputs of up to "
+            f"{settings.whole_maps} tokens; found one of {plan.longest}: leave them out, or give "
             f"--max-length {settings.whole_maps} or --whole-maps {padded_length(plan.longest)}"
         )
     return [name for name in names if name not in refused]

@@ -144,8 +144,8 @@ class Reader:
         behind = f", from {where} on," if len(self.partitions) > 1 else ""
         return CorpusError(
             f"the corpus has changed since this run was planned: documents {shard.first + 1} to "
-            f"{shard.first + shard.documents}{behind} are not what they were; nothing of them is "
-            "kept\nput the old files back and give the same command again, or choose another "
+            f"{shard.first + shard.documents}{behind} are different; their results are "
+            "dropped\nput the old files back and run the same command again, or choose another "
             "folder with -o"
         )
 
@@ -173,7 +173,7 @@ class Computer:
         The next shard overwrites the arrays: tens of megabytes allocated for each shard would leave
         holes in memory.
 
-        advance  is told how many inputs are done
+        advance  gets the number of finished inputs
         """
         parts = {a.name: a for a in self.read(self.reader.examples(shard), advance=advance)}
         return state_of(parts | _flat(self._of_bands))
@@ -184,7 +184,7 @@ class Computer:
         """Run all analyses on these examples.
 
         cheap    further ones, which the costly analyses are not shown
-        advance  is told how many inputs are done
+        advance  gets the number of finished inputs
         """
         for analysis in (*self._analyses, *_flat(self._of_bands).values()):
             analysis.reset()

@@ -5,10 +5,10 @@ broad, or rests on few tokens, by the scale of its weights alone. So each atlas 
 its inputs with networks of the same architecture that have learned nothing. By default these are
 
     untrained   weights as the architecture draws them before it is trained
-    shuffled    the run's own weights, the entries of each tensor dealt out anew: the scales that
-                training gave them, and nothing of what it taught; of small models several such
+    shuffled    the run's own weights, the entries of each tensor permuted: the scales of the
+                trained weights, and nothing else; of small models several such
 
-Two more are asked of pairs of heads alone: clusters and likeness of layers come without learning
+Two more serve pairs of heads alone: clusters and likeness of layers come without learning
 
     rotated     the run's own embeddings, and matrices with its singular values in other directions
     few steps   `untrained` after a few steps of a training that teaches nothing; not of large ones
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 NONE, RANDOM, PAIRS = "none", "random", "divergence"
 SHARE = 0.1  # ours: of the tokens of a run, read by all networks of the control together
 LEAST = 512  # ours: tokens that each of them reads, where the run has as many
-STEP = 3  # ours: costly numbers are of one in so many inputs
+STEP = 3  # ours: costly numbers are of one in this number of inputs
 LEAST_HEADS = 50  # ours: of shuffled networks; a head that knows nothing tops them once in 51
 MOST_DEALT, SOME = 1 << 20, 1 << 16  # ours: beyond the cache every entry costs five times as much
 SEED = 0
@@ -69,7 +69,7 @@ class Control:
     kind      "random", or "model" for one of a folder
     networks  by name; each is made when it is read, and let go
     spec      what decides their numbers
-    pairs     those of the networks that are asked PAIRS alone
+    pairs     those of the networks that compute PAIRS alone
     """
 
     kind: str
@@ -238,7 +238,7 @@ def shuffled(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
 def rotated(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
     """A network whose matrices keep their singular values but read from other directions.
 
-    Their singular values stay, their singular vectors are drawn anew. Embeddings and vectors are as
+    Their singular values stay, their singular vectors are random. Embeddings and vectors are as
     they were: tokens and places differ as much from each other.
     """
     random = torch.Generator().manual_seed(seed)

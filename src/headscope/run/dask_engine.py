@@ -48,7 +48,7 @@ def compute_on_dask(
     """Compute shards on a cluster, each worker with its own copy of the model.
 
     again      loads the model in a worker
-    scheduler  address of a cluster that is there; None: so many processes of this machine
+    scheduler  address of a running cluster; None: processes of this machine
     gpu        on a cluster that is there, a shard needs a worker that announces a GPU
     raises     HeadscopeError where a shard ends worker after worker, or the cluster ends; what is
                kept stays
@@ -187,8 +187,8 @@ def _in_words(shard: Shard) -> Iterator[None]:
         ) from error
     except (OSError, distributed.client.FutureCancelledError) as error:
         raise HeadscopeError(
-            "the Dask cluster is gone (its scheduler ended?); finished shards are kept: the same "
-            "command goes on from here"
+            "the Dask cluster is gone (its scheduler ended?); finished shards are kept: run the "
+            "same command again to continue"
         ) from error
 
 

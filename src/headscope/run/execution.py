@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from headscope.core.options import Options, flag, keyword, option
@@ -14,7 +15,7 @@ from headscope.run.processes import check_shard
 from headscope.run.worker_processes import check_engine
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
-WHOLE_MAPS = 2048  # below about so many tokens whole maps are the fastest way
+WHOLE_MAPS = 2048  # below about this number of tokens whole maps are the fastest way
 SHARD_TOKENS = 32_768
 Progress = Callable[[int, int], None]
 
@@ -27,8 +28,22 @@ def read_shard(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+def run_option(usual: str, **place: Any) -> Any:
+    """The field of `--output`: a run folder; `usual` makes its name of other fields."""
+    return option(
+        "Run folder; re-running resumes.",
+        names="-o --output",
+        reads=Path,
+        usual=usual,
+        metavar="RUN",
+        python="None: in memory.",
+        heading="How to run",
+        **place,
+    )
+
+
 def control_option(what: str, **place: Any) -> Any:
-    """The field of `--control`; `what` is held against it."""
+    """The field of `--control`; `what` is compared with it."""
     return option(
         f"What {what} are held against: random, networks that have learned nothing; a folder with "
         "a model of the same shape; none.",
@@ -61,7 +76,7 @@ class Lengths(Options, heading="Lengths"):
 class ReadingOptions(Lengths):
     """How a corpus is read, and how it is divided into batches and shards."""
 
-    limit: int | None = option("Read only the first N documents.", heading="What to read")
+    limit: int | None = option("Read only the first N documents.", least=1, heading="What to read")
     word_tokens: Literal["auto", "text", "alone"] = option(
         "Tokens of annotated words: of their running text or of each alone; auto takes the text "
         "where spaces change tokens.",
@@ -73,12 +88,14 @@ class ReadingOptions(Lengths):
         least=1,
         heading="What to compute",
     )
-    seed: int = option("Seed of all random draws.", 0)
-    replicates: int = option("Groups of documents at most, for intervals.", 200)
+    seed: int = option("Seed of all random draws.", 0, least=0)
+    replicates: int = option("Groups of documents at most, for intervals.", 200, least=0)
     batch_tokens: int = option(
-        "Tokens of a batch at most, padding included.", BATCH_TOKENS, heading="How to run"
+        "Tokens of a batch at most, padding included.", BATCH_TOKENS, least=1, heading="How to run"
     )
-    shard_tokens: int = option("Tokens of a shard; finished shards are kept.", SHARD_TOKENS)
+    shard_tokens: int = option(
+        "Tokens of a shard; finished shards are kept.", SHARD_TOKENS, least=1
+    )
 
 
 class Linears(Options, heading="How to run"):
@@ -92,7 +109,7 @@ class Linears(Options, heading="How to run"):
 
 
 class Keeping(Options, heading="How to run"):
-    """What becomes of what stands in the run folder."""
+    """What happens to the content of the run folder."""
 
     overwrite: bool = flag("Replace a run with other settings in the folder.")
     keep_shards: bool = flag("Leave the shards of a finished run beside its results.")

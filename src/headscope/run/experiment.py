@@ -21,13 +21,12 @@ import xarray as xr
 from headscope.claims.control import CONTROL
 from headscope.claims.length_bands import band_of, shortest_first
 from headscope.core.accumulators import REPLICATES
-from headscope.core.results import numbering_layers, without_draws
+from headscope.core.results import without_draws
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
 from headscope.model.model import Model, evaluating
 from headscope.model.request import BATCH_TOKENS
-from headscope.run.atlas import folder_of
 from headscope.run.compute import fastest_linears
 from headscope.run.execution import Execution
 from headscope.run.life_cycle import RunInProgress, run_in_progress
@@ -40,7 +39,7 @@ from headscope.run.manifest import (
 )
 from headscope.run.processes import taking_part
 from headscope.run.shared_parts import WrittenElsewhereError
-from headscope.run.store import Run
+from headscope.run.store import Run, folder_of
 from headscope.tasks.task_data import TaskData
 
 
@@ -102,8 +101,7 @@ def run_experiment(
         if (finished := run.finished()) is not None:
             return finished
         try:
-            with numbering_layers(request.model.shape.numbers):  # of an error or a result
-                results = compute(run)
+            results = compute(run)
             names = sorted(name for name in results if not name.startswith(CONTROL))
             run.manifest["analyses"] = names
             if not execution.keep_draws:

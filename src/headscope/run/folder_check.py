@@ -1,7 +1,7 @@
 """Check that the files of a run folder are complete and unchanged.
 
-A checksum tells damage, and files of another run. It is no signature: who changes a file can write
-a new checksum too.
+A checksum shows damage, and files of another run. It is no signature: anyone who changes a file can
+write a new checksum.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _wrong(folder: RunFolder, manifest: dict[str, Any] | None) -> str:
     if manifest is None:
         return f"{RESULTS} can be read; no hash of it is left"
     if (of := str(run.tree.attrs.get("spec_fingerprint", ""))) != manifest["fingerprint"]:
-        return f"{RESULTS} is of another spec ({of[:12]})"
+        return f"{RESULTS} belongs to another run ({of[:12]})"
     lacking = sorted({str(name) for name in manifest.get("analyses", ())} - set(run))
     return f"{RESULTS} lacks {', '.join(lacking)}" if lacking else ""
 

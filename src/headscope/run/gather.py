@@ -181,7 +181,7 @@ def shard_sums(computer: Computer, shard: Shard, advance: Advance = unheard) -> 
         if array.dtype.kind == "f" and np.isnan(array.sum()) and np.isnan(array).any():
             raise HeadscopeError(
                 f"{name} of shard {shard.number + 1} holds NaN: the network computed in {dtype} "
-                "gave no numbers for some input; finished shards are kept; wanted a wider --dtype "
+                "gave NaN for some input; finished shards are kept; wanted a wider --dtype "
                 "(bfloat16 in place of float16), or finite weights"
             )
     return state

@@ -224,7 +224,7 @@ def _manifest_of_spec(
         return manifest
     where = differences(manifest["spec"], spec)
     raise RunFolderError(
-        f"{folder.path} holds a run of another spec "
+        f"{folder.path} holds a run with other settings "
         f"({'; '.join(where[:3])}{'; …' if len(where) > 3 else ''})\n{instead}"
     )
 

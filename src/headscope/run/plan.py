@@ -155,7 +155,7 @@ def encoder_for(model: Model, settings: Settings) -> Encoder:
 def encoded(model: Model, text: str, text_pair: str | None) -> Example:
     """The text as the model reads it; raises InputError for one that is empty or does not fit."""
     if not text.strip():
-        raise InputError("found an empty text; wanted something to read")
+        raise InputError("found an empty text; wanted at least one word")
     # Segments as the tokenizer cuts them, also where the model does not tell them apart.
     limit, limited_by = model.positions
     encoder = Encoder(
@@ -284,13 +284,13 @@ def merged(parts: Iterable[PlanPart]) -> Plan:
     whole = joined(parts)
     if not whole.shards:
         raise CorpusError(
-            f"nothing to show to the model: {whole.counts.documents} documents were read, none "
-            f"gave an input ({whole.counts.skipped} passages skipped)"
+            f"no input for the model: {whole.counts.documents} documents were read, none with an "
+            f"input ({whole.counts.skipped} passages skipped)"
         )
     unknown, content = whole.counts.unknown, whole.counts.content
     if unknown and unknown == content:
         raise CorpusError(
-            f"the tokenizer knows nothing of this text: all {content:,} tokens are unknown to it; "
+            f"the tokenizer cannot read this text: all {content:,} tokens are unknown to it; "
             "wanted text in a language and an encoding that the model was trained on"
         )
     digest = whole.digests[0]

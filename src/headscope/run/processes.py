@@ -60,7 +60,7 @@ def check_shard(shard: tuple[int, int] | None, *, workers: int, overwrite: bool)
         raise InputError(f"found shard {number}/{of}; wanted 1/N to N/N, N at most {MOST}")
     if workers > 1 or overwrite:
         raise InputError(
-            "--shard goes without --workers, and without --overwrite: start more processes "
+            "--shard cannot be combined with --workers or --overwrite: start more processes "
             "instead, and delete an old run before the first of them"
         )
 
@@ -121,8 +121,8 @@ class TakingPart:
         with suppress(OSError):
             self.file.unlink()
         raise RunFolderError(
-            f"{self.place} lies on a file system without exclusive links ({reason}), by which "
-            "processes claim shards\nwanted one that has them (NFS, Lustre, GPFS, a local disk); "
+            f"{self.place} is on a file system without hard links ({reason}), which processes "
+            "need to claim shards\nchoose one that has them (NFS, Lustre, GPFS, a local disk); "
             "or leave --shard out and run one process with --workers"
         )
 

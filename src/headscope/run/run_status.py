@@ -137,7 +137,7 @@ def all_shards_there(folder: RunFolder) -> bool:
 def _processes(folder: Path) -> list[dict[str, Any]]:
     """The records; one that stopped changing belongs to a dead process.
 
-    Times of change are held against each other, and against that of a file made now: all are the
+    Times of change are compared with each other, and with that of a file made now: all are the
     file system's, whatever clock it has.
     """
     by_file = records(folder)

@@ -2,35 +2,71 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, TypedDict
+from typing import Any, Literal
 
-from headscope.core.options import MOST, option
+from headscope.core.options import comma_separated, option
 from headscope.errors import InputError, did_you_mean
-from headscope.run.analysis import Scope, choose, measured_questions
 from headscope.run.execution import ReadingOptions
+
+
+def parse_options(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """`flow.layers=3` as {"flow": {"layers": 3}}; InputError for a text of another form."""
+    options: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        place, equals, value = text.partition("=")
+        analysis, dot, name = place.partition(".")
+        if not (equals and dot and analysis and name):
+            raise InputError(f"--set {text!r}; wanted ANALYSIS.OPTION=VALUE")
+        options.setdefault(analysis, {})[name] = _parsed(value)
+    return options
+
+
+def _parsed(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def analyses_option(usual: str) -> Any:
+    """The field of `--analyses`; `usual` says which are run by default."""
+    return option(
+        f"Comma-separated names; {usual}.",
+        reads=comma_separated,
+        python="In Python several names, in any order.",
+        heading="What to compute",
+        before="whole_maps",
+    )
 
 
 class Settings(ReadingOptions):
     """How a corpus is read and run; everything here may change numbers, or their last bits."""
 
-    analyses: tuple[str, ...] | None = option(
-        "Names, in any order; None for all that the model allows."
+    analyses: tuple[str, ...] | list[str] | None = analyses_option(
+        "all by default (`headscope analyses`)"
     )
-    options: Mapping[str, Mapping[str, Any]] = option("{analysis: {option: value}}.", dict)
+    options: Mapping[str, Mapping[str, Any]] = option(
+        "ANALYSIS.OPTION=VALUE, repeatable.",
+        dict,
+        names="--set",
+        many=True,
+        type=str,
+        gathers=parse_options,
+        python="In Python {analysis: {option: value}}.",
+        before="whole_maps",
+    )
 
     def __post_init__(self) -> None:
         """Raise InputError for anything that cannot be run, before a model is loaded."""
         super().__post_init__()
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            if value is None and name in ("limit", "max_length"):
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(f"{name} is {value!r}; wanted a whole number, at least {least}")
-            if value > MOST:
-                raise InputError(f"{name} is {str(value)[:20]}…; wanted a whole number below 2**63")
+        from headscope.run.analysis import choose
+
         if self.analyses is not None:
             object.__setattr__(self, "analyses", _names(self.analyses))
         _check_options(self.options, choose(self.analyses))
@@ -41,33 +77,48 @@ class Settings(ReadingOptions):
         return plain
 
 
-# Whole numbers and the least allowed; limit and max_length may also be None.
-_LEAST = {
-    "batch_tokens": 1,
-    "shard_tokens": 1,
-    "replicates": 0,
-    "seed": 0,
-    "limit": 1,
-    "max_length": 1,
-    "whole_maps": 1,
-}
+class CorpusSettings(Settings):
+    """The same, where three options of analyses that several have are given once for all."""
 
+    relations: str | None = option(
+        "Dependency relations to score, say nsubj,obj; all by default.",
+        metavar="LABELS",
+        heading="What to compute",
+        before="whole_maps",
+    )
+    subtypes: Literal["keep", "fold"] | None = option(
+        "nsubj:pass as a relation of its own (keep, the default) or as nsubj (fold).",
+        before="whole_maps",
+    )
+    measure: Literal["attention", "weighted_norm"] | None = option(
+        "Score heads by attention (default) or by the weighted norm ‖αf(x)‖.",
+        before="whole_maps",
+    )
 
-class SettingsFields(TypedDict, total=False):
-    """The fields of `Settings`, as keywords."""
+    def __post_init__(self) -> None:
+        """Put the three among the options; InputError where they contradict them, or fit none."""
+        from headscope.run.analysis import choose, measured_questions
 
-    analyses: tuple[str, ...] | list[str] | None
-    options: Mapping[str, Mapping[str, Any]]
-    max_length: int | None
-    long: str
-    segment_ids: str
-    word_tokens: str
-    batch_tokens: int
-    shard_tokens: int
-    limit: int | None
-    seed: int
-    replicates: int
-    whole_maps: int
+        options = {name: dict(own) for name, own in self.options.items()}
+        names = choose(None if self.analyses is None else _names(self.analyses))
+        for name in ("relations", "subtypes", "measure"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            takers = [one.name for one in measured_questions() if name in one.options]
+            if not set(takers) & set(names):
+                raise InputError(
+                    f"found --{name} {value}, but no requested analysis has this option; add "
+                    f"{' or '.join(takers)} to --analyses"
+                )
+            for analysis in filter(takers.__contains__, names):
+                if options.setdefault(analysis, {}).setdefault(name, value) != value:
+                    raise InputError(
+                        f"--{name} {value} contradicts --set {analysis}.{name}="
+                        f"{options[analysis][name]}; give one of them"
+                    )
+        object.__setattr__(self, "options", options)
+        super().__post_init__()
 
 
 def _names(analyses: Any) -> tuple[str, ...]:
@@ -79,6 +130,8 @@ def _names(analyses: Any) -> tuple[str, ...]:
 
 
 def _check_options(options: Any, names: list[str]) -> None:
+    from headscope.run.analysis import Scope, measured_questions
+
     measured = {each.name: each for each in measured_questions()}
     for name, values in options.items():
         if name not in names:

@@ -3,7 +3,7 @@
     RUN/shards/00000/00012-HASH.shard         the sums of shard 12
     RUN/shards/00000/00008..00015-HASH.shard  the sums of shards 8 to 15, merged; then theirs go
 
-A folder holds what begins with one of so many shards, and is named by their first. Every file is
+A folder holds the files of consecutive shards, and is named by the first. Every file is
 written whole and named by the hash of its content, which begins with the fingerprint of its run;
 one of another run, or one that does not match its name, is deleted and made again.
 """
@@ -33,9 +33,14 @@ SHARDS = "shards"
 IN_A_FOLDER = FAN_IN**4  # shards; with their nodes 4,681 files, where 10,000 are many
 State = dict[str, np.ndarray[Any, Any]]
 # Histograms of millions of bins, few of them used: of arrays of so MANY counts of which less than
-# one in so many (RARE) is not 0, a file has these, their places, and the shape (of MOST at most).
+# one in RARE is not 0, a file has these, their places, and the shape (of MOST at most).
 _MANY, _RARE, _MOST = 1 << 16, 8, 1 << 31
 _PLACES, _COUNTS, _SHAPE = "#places", "#counts", "#shape"
+
+
+def joined(states: Sequence[State]) -> State:
+    """The arrays of several parts, one behind the other, by name."""
+    return {name: np.concatenate([one[name] for one in states]) for name in states[0]}
 
 
 class LostShardError(HeadscopeError):

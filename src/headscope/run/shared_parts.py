@@ -321,8 +321,8 @@ class Member:
         """Wait a moment for the others."""
         if not self.own.file.exists() and not self.run.refreshed():
             raise RunFolderError(
-                f"{self.own.file} was deleted: another command has taken the run over, or somebody "
-                "has cleared the folder; give the same command again: what is finished is kept"
+                f"{self.own.file} was deleted: another command has taken over the run, or the "
+                "folder was cleared; run the same command again: finished parts are kept"
             )
         self.own.tell(state="waiting", doing="for what other processes compute")
         time.sleep(next(self.pauses))

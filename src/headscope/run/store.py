@@ -37,7 +37,7 @@ from headscope.core.whole_file import (
     write_whole,
 )
 from headscope.errors import InputError, RunFolderError, told_as
-from headscope.run.processes import PROCESSES, drop_all
+from headscope.run.processes import DIVIDED, PROCESSES, drop_all
 from headscope.run.shard_files import SHARDS, ShardFiles
 from headscope.run.written_files import LIST, listing, written_files
 
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from matplotlib.figure import Figure
+
+    from headscope.run.execution import Execution
 
 MANIFEST, RESULTS = "manifest.json", "atlas.nc"
 # Of what kind the parts of a manifest are that anything reads; and of a run that has results.
@@ -89,13 +91,13 @@ class RunFolder(ShardFiles):
             return None
         except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
             raise RunFolderError(
-                f"{file} is no manifest of a run of headscope ({str(error)[:200]}); nothing there "
-                "is touched: choose another folder with -o"
+                f"{file} is no manifest of a run of headscope ({str(error)[:200]}); no file was "
+                "changed: choose another folder with -o"
             ) from error
         if checksum != _checksum(manifest):
             raise RunFolderError(
-                f"{file} is damaged, or was changed after it was written: its checksum is not that "
-                "of its content; nothing there is touched: put the old file back, or choose "
+                f"{file} is damaged or was changed: its checksum is wrong; no file was changed: "
+                "put the old file back, or choose "
                 "another folder with -o"
             )
         return manifest
@@ -261,7 +263,7 @@ def open_run(path: str | Path) -> Run:
 
     with told_as(damaged), opened_inside(folder.path, RESULTS) as content:
         if digest and hashlib.file_digest(content, "sha256").hexdigest() != digest:
-            raise damaged("its content is not what was written")
+            raise damaged("its checksum is wrong")
         tree = tree_of_netcdf(content)
     return Run(tree, manifest or {}, folder.path)
 
@@ -271,7 +273,7 @@ class Run:
     """The results of a run, one xarray Dataset per analysis.
 
     tree      the whole, an xarray DataTree; with its control, if it has one
-    manifest  what was asked and found; empty if only atlas.nc was left of the folder
+    manifest  request and results; empty if only atlas.nc was left of the folder
     path      the run folder, or None if the run was in memory
     elsewhere whether another process wrote the results, of several that filled the folder together
     """
@@ -335,7 +337,7 @@ class Run:
             digest = self.manifest.get("results_sha256")
             if digest is not None and not RunFolder(self.path).has_results(digest):
                 raise RunFolderError(
-                    f"{self.path} holds other results than this run's by now; open it again"
+                    f"{self.path} has new results since this run was opened; open it again"
                 )
             RunFolder(self.path).clear_drafts()
             # As it was read or is read later: its parts stand in another order in memory.
@@ -394,3 +396,28 @@ class Run:
 
     def _repr_html_(self) -> str:
         return str(headscope.run_summary(self.tree, self.manifest))
+
+
+def check_run_folder(folder: str | Path | None) -> None:
+    """Raise RunFolderError for what cannot hold a run, before anything is computed."""
+    if folder is not None:
+        RunFolder(folder).check()
+
+
+def folder_of(
+    output: str | Path | None, execution: Execution, *, divided: bool = False
+) -> RunFolder | None:
+    """The run folder that is named, checked; None for a run in memory.
+
+    divided  whether the work can be divided among processes
+    raises   InputError for a shard of other work, or without a folder
+    """
+    if execution.shard is not None and not divided:
+        raise InputError(f"found a shard; wanted none: it is for {', '.join(DIVIDED)}")
+    if output is None:
+        if execution.shard is not None:
+            raise InputError("found a shard and no run folder; wanted output=FOLDER, one for all")
+        return None
+    folder = RunFolder(output, keep_shards=execution.keep_shards)
+    folder.check()
+    return folder

@@ -28,7 +28,7 @@ GUARD = 'In a script of your own, call atlas below `if __name__ == "__main__":`'
 def check_engine(
     engine: str, scheduler: str | None, *, workers: int, shard: tuple[int, int] | None
 ) -> None:
-    """Raise InputError for what cannot be asked for together, or is not installed."""
+    """Raise InputError for options that exclude each other, or a missing package."""
     if engine not in ENGINES:
         raise InputError(f"found engine {engine!r}; wanted one of {', '.join(ENGINES)}")
     if engine == "dask" and find_spec("distributed") is None:
@@ -42,8 +42,8 @@ def check_engine(
         raise InputError(f"found scheduler {scheduler!r}; wanted the engine dask beside it")
     if scheduler is not None and workers > 1:
         raise InputError(
-            f"found {workers} workers and a scheduler; wanted one of them: a cluster that is there "
-            "has its own workers"
+            f"found {workers} workers and a scheduler; wanted one of them: a running cluster has "
+            "its own workers"
         )
 
 

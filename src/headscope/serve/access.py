@@ -1,4 +1,5 @@
-"""Lets in who has the token, by the right name, from the page itself; everybody else is told how.
+"""Lets in who has the token, by the right name, from the page itself; everybody else gets
+instructions.
 
 A page elsewhere can have its name point to this machine (DNS rebinding), so the name in Host must
 be ours; and it can send a browser here, so Origin must be that of the page. The token comes once in

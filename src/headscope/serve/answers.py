@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from headscope.core.accumulators import Array
-from headscope.core.results import numbering_layers
 from headscope.errors import InputError
 from headscope.serve.requests import HeadRequest
 from headscope.views.captured_example import ExampleMaps
@@ -95,8 +94,7 @@ def answer(read: Read, labels: Labels | None = None) -> bytes:
     named: list[Labels] = [stack_labels(stack, shown.sides) for stack in shown.stacks]
     if labels and (len(labels), len(labels[0])) == shown.stacks[0].attention.shape[:2]:
         named[0] = labels
-    with numbering_layers(shown.stacks[0].numbers):
-        data = payload(shown, labels=named, detail="none", pack=keep)
+    data = payload(shown, labels=named, detail="none", pack=keep)
     for stack in data["stacks"]:
         _ask_for_all(stack)
         if (last := stack["measures"][-1])["signed"]:  # what came of the change: after less before
@@ -121,5 +119,5 @@ def head_answer(shown: ExampleMaps, request: HeadRequest) -> bytes:
     at, *place = request.place
     size = shown.stacks[at].attention.shape[:2] if at < len(shown.stacks) else (0, 0)
     if place[0] >= size[0] or place[1] >= size[1]:
-        raise InputError(f"found the head {request.place}, from 0; it is not there")
+        raise InputError(f"found the head {request.place}, counted from 0, which does not exist")
     return bytes(block_of(shown.stacks[at], (place[0], place[1]), bits=BITS, pack=joined))

@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from torch.nn.functional import cosine_similarity
 
-from headscope.core.head_names import counted_words, first
 from headscope.errors import InputError, ModelError
 from headscope.model.attention import AttentionCall
 from headscope.model.instrument import Instrument, Observer
@@ -130,12 +129,14 @@ class LiveModel:
         )
         for stack, layer, head in off | even:
             layers, heads = sizes[stack]
-            check([frozenset({(layer, head)})], layers=layers, heads=heads)
+            names = shown.stacks[stack].names
+            check([frozenset({(layer, head)})], names, layers=layers, heads=heads)
         only, layers = changes.layer, max(sizes)[0]
         if only is not None and only >= layers:
+            names = shown.stacks[0].names
             raise InputError(
-                f"found values of zero in layer {only + first()}; wanted one of {layers} layers, "
-                f"counted {counted_words()}"
+                f"found values of zero in layer {names.layer(only)}; wanted one of {layers} "
+                f"layers, counted {names.counted}"
             )
         there = ((at, token) for at, token in changes.zero if at < len(lengths))
         zero = frozenset(one for one in there if one[1] < lengths[one[0]])

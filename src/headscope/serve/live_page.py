@@ -1,6 +1,6 @@
 """Makes the live page: the views of `headscope view`, with a field to type in and what is changed.
 
-It holds no text of anybody and no token: what is typed stands behind # in its address, which no
+It contains no user's text and no token: the typed text is kept after # in its address, which no
 browser sends to any server.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from headscope.core.head_names import first
+from headscope.core.head_names import HeadNames
 from headscope.page.shell import asset, content_policy, island, style_of, template
 from headscope.serve.requests import MOST_CHARACTERS
 from headscope.views.view_page import PACKAGE, STYLES, page_script
@@ -55,7 +55,7 @@ class LivePage:
         text = EXAMPLES[self.about["answers"]] if self.text is None else self.text
         data = {
             "version": 0,
-            "countsFrom": first(),
+            "countsFrom": HeadNames(()).first,
             "sides": [],
             "stacks": [],
             "live": {

@@ -1,4 +1,4 @@
-"""What a page may ask: a text, what is changed in the model, one head's exact numbers.
+"""What a page may request: a text, what is changed in the model, one head's exact numbers.
 
 Everything that comes from outside is checked here, once, before anything else sees it.
 """
@@ -91,7 +91,7 @@ def _object(body: bytes) -> Mapping[str, Any]:
 def _texts(fields: Mapping[str, Any]) -> tuple[str, str]:
     text, pair = fields.get("text"), fields.get("pair", "")
     if not isinstance(text, str) or not isinstance(pair, str):
-        raise InputError(f"found a text that is no text; {WANTED}")
+        raise InputError(f"found a text that is not a string; {WANTED}")
     if (length := len(text) + len(pair)) > MOST_CHARACTERS:
         raise InputError(
             f"found {length:,} characters; wanted {MOST_CHARACTERS:,} at most: shorten the text"

@@ -1,7 +1,7 @@
 """Gives the pages of a run: its report and files from the folder, index, cards and views in memory.
 
-They are those of `headscope export`. A run that is not finished is told so on each of its pages,
-until it is; nothing is written.
+They are those of `headscope export`. The pages of an unfinished run say so until it is finished;
+nothing is written.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.claims.head_labels import run_labels
-from headscope.core.results import derived_once, naming_layers
+from headscope.core.results import derived_once
 from headscope.errors import HeadscopeError, InputError, RunFolderError
 from headscope.report.cite import cite
 from headscope.report.site import cards_page, index_page, site_views
@@ -106,7 +106,7 @@ class RunPages:
 
     def _make_views(self, run: Run) -> None:
         links = []
-        with derived_once(), naming_layers(run.tree):
+        with derived_once():
             for name, text, page in site_views(run):
                 self._made[name] = RunPage(page)
                 links.append((name, text))

@@ -60,7 +60,7 @@ class _Web(uvicorn.Server):
     """Ends with no connection left open.
 
     uvicorn by itself forgets who is accepted while it ends, waits for the model, and cancels who
-    is slow. Here whoever waits for the model is told at once, and who is slow is let go.
+    is slow. Here clients that wait for the model get an answer at once, and slow ones are dropped.
     """
 
     line: WaitingLine

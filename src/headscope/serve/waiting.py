@@ -41,7 +41,7 @@ class Ticket:
     def check(self) -> None:
         """Raises DroppedError if nobody waits any more."""
         if self.dropped:
-            raise DroppedError("a newer request took the place of this one")
+            raise DroppedError("a newer request replaced this one")
 
     def run(self) -> None:
         """Work, and keep the answer or the error; not where its client was let go."""
@@ -50,7 +50,7 @@ class Ticket:
         try:
             self.check()
             answer = self.work(self)
-        except BaseException as error:  # whatever it is, its client is told
+        except BaseException as error:  # whatever it is, its client gets it
             self.answer.set_exception(error)
         else:
             self.answer.set_result(answer)
@@ -81,11 +81,11 @@ class WaitingLine:
         ticket = Ticket(client, kind, work)
         with self._changed:
             if self._closed:
-                raise DroppedError("found a request to a server that ends; wanted one that runs")
+                raise DroppedError("the server is shutting down; start it again")
             own = self._waiting.get(client)
             if own is None and len(self._waiting) >= self.clients:
                 raise CrowdedError(
-                    f"found {len(self._waiting)} clients that wait; wanted {self.clients} at most: "
+                    f"found {len(self._waiting)} waiting clients; wanted {self.clients} at most: "
                     "try again in a moment, or start another server"
                 )
             own = self._waiting.setdefault(client, {})
@@ -94,7 +94,7 @@ class WaitingLine:
             self._waiting.setdefault(client, own)
             if len(own) >= MOST_WAITING:
                 raise CrowdedError(
-                    f"found {len(own)} requests of one page that wait; wanted {MOST_WAITING} at "
+                    f"found {len(own)} waiting requests of one page; wanted {MOST_WAITING} at "
                     "most: try again in a moment"
                 )
             running = self._running
@@ -105,7 +105,7 @@ class WaitingLine:
         return ticket
 
     def leave(self, ticket: Ticket) -> None:
-        """Drop the request of a client that has gone; a running one is told to stop."""
+        """Drop the request of a client that has gone; a running one is stopped."""
         with self._changed:
             if self._waiting.get(ticket.client, {}).get(ticket.kind) is ticket:
                 self._discard(ticket)

@@ -71,7 +71,7 @@ def draws_of(task: Task, labels: Array, outputs: Array, *, replicates: int) -> F
     kept = left_out(
         list(map(str, range(len(labels)))), replicates=replicates
     ).T  # [replicate + 1, …]
-    if metric == "spearman":  # ranks have to be found anew in every replicate
+    if metric == "spearman":  # ranks differ in every replicate
         rest = [_metric(metric, task, labels[row], predictions[row]) for row in kept[1:] > 0]
     elif metric == "pearson":
         rest = list(_pearsons(kept[1:] @ _moments(labels, predictions)))

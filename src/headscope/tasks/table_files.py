@@ -220,7 +220,7 @@ def _texts(
         raise InputError(
             f"{source} has the columns {_listed(names)}; wanted {wanted}, say "
             f"{'sentence' if pair is False else 'sentence1 and sentence2'}\n"
-            "say which they are: --columns text_a=NAME,text_b=NAME,label=NAME"
+            "name them: --columns text_a=NAME,text_b=NAME,label=NAME"
         )
     return single, columns.get("text_b") or None
 

@@ -143,7 +143,9 @@ def guessed_task(name: str, cells: Sequence[Any], *, source: str) -> Task:
     """
     there = {str(cell).strip(): as_number(cell) for cell in cells if not missing(cell)}
     if not there:
-        raise CorpusError(f"{source}: all labels are missing; wanted a class or a number each")
+        raise CorpusError(
+            f"{source}: all labels are missing; wanted a class or a number for each row"
+        )
     classes: Sequence[object] = sorted(there)
     if None not in there.values():
         numbers = [v for v in there.values() if v is not None and math.isfinite(v)]
@@ -153,7 +155,7 @@ def guessed_task(name: str, cells: Sequence[Any], *, source: str) -> Task:
     elif len(there) > max(MOST_CLASSES, len(cells) // 2):
         raise CorpusError(
             f"{source}: the label column holds {len(there)} different texts in {len(cells)} rows; "
-            "wanted classes or numbers: say which column it is with --columns label=NAME"
+            "wanted classes or numbers: name the column with --columns label=NAME"
         )
     if len(classes) < 2:
         raise CorpusError(all_alike(source, str(classes[0]) if classes else "nan"))

@@ -254,7 +254,7 @@ def _hub_table(name: str, split: str) -> tuple[TableFile, str, str]:
 
 
 def _commit() -> str | None:
-    """Of the data on the hub, asked once; None if the hub is out of reach."""
+    """Commit of the data on the hub, read once; None if the hub is out of reach."""
     from huggingface_hub import HfApi
 
     try:

@@ -58,8 +58,8 @@ def load_for_task(
 ) -> TaskModel:
     """A checkpoint with its head for a task, in evaluation mode.
 
-    random_init  all weights anew; only the tokenizer and the shape are the checkpoint's
-    new_head     the head anew, and a pooler that the checkpoint lacks
+    random_init  new random weights; only the tokenizer and the shape are the checkpoint's
+    new_head     a new head, and a pooler if the checkpoint lacks one
     seed         of what is drawn
     raises       ModelError as `headscope.load`; also without a classification head (unless a
                  new one is asked for), with classes of another number, name or order than the
@@ -134,7 +134,7 @@ def _checked_head(name: str, config: Any, task: Task) -> Iterator[str]:
         raise ModelError(
             f"{name!r} has the classes {', '.join(classes)} (id2label in config.json), and "
             f"{task.name} has {', '.join(task.labels)}, in this order\n"
-            "every answer would be counted as another: give the order of the checkpoint, "
+            "every answer would count as another class: give the order of the checkpoint, "
             f"--task NAME --labels {','.join(classes)}, or correct id2label if only words differ"
         )
 

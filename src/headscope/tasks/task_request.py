@@ -1,11 +1,11 @@
-"""Which task a model is asked, and by which examples: as names, files and columns."""
+"""Which task a model has, and with which examples: as names, files and columns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.core.options import Options, flag, option
 from headscope.errors import InputError
@@ -99,27 +99,6 @@ def loaded(model: Model | str | Path, loading: Loading) -> Model:
     return load(model, **asdict(loading))
 
 
-class LoadingFields(TypedDict, total=False):
-    """The fields of `Loading`, as keywords."""
-
-    device: str
-    device_map: str | Mapping[str, Any] | None
-    dtype: str
-    revision: str | None
-    trust_remote_code: bool
-
-
-class TaskFields(LoadingFields, total=False):
-    """The fields of `TaskRequest` and `Loading`, as keywords."""
-
-    data: str | Path | None
-    split: str
-    columns: Mapping[str, str] | None
-    labels: Sequence[str] | None
-    regression: bool
-    limit: int | None
-
-
 def task_named(
     name: str,
     request: TaskRequest,
@@ -199,7 +178,8 @@ def train_and_dev(
     )
     if learned.source == scored.source:
         raise InputError(
-            f"{learned.source} would be learned from and scored on; wanted two: --data FOLDER with "
+            f"{learned.source} is both training and test data; wanted two files: --data FOLDER "
+            "with "
             "train.tsv and dev.tsv, or --train FILE --dev FILE"
         )
     return learned, scored
@@ -213,7 +193,7 @@ def model_and_examples(
     *,
     seed: int,
 ) -> tuple[TaskModel, TaskData]:
-    """A checkpoint with its head for a task, and the examples that it is asked.
+    """A checkpoint with its head for a task, and the examples that it answers.
 
     raises  InputError, CorpusError or ModelError: as `read_task` and `load_for_task`
     """

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.accumulators import Bools, Float64, Ints
+from headscope.core.head_names import HeadNames
 from headscope.core.results import pieces
 from headscope.errors import InputError
 
@@ -130,6 +131,11 @@ class StackMaps:
     numbers: tuple[int, ...] = ()
 
     @property
+    def names(self) -> HeadNames:
+        """The names of its heads."""
+        return HeadNames(self.numbers)
+
+    @property
     def causal(self) -> bool:
         """Whether no token sees a later one."""
         if self.queries != self.keys or self.attention.shape[-1] < 2:
@@ -219,8 +225,8 @@ def beside_text(shown: ExampleMaps, other: ExampleMaps) -> ExampleMaps:
     if any(mine != theirs for mine, theirs in lengths):
         counts = ", ".join(f"{mine} and {theirs}" for mine, theirs in lengths)
         raise InputError(
-            f"the two texts have {counts} tokens; wanted equally many: only then each weight of "
-            "one stands beside one of the other"
+            f"the two texts have {counts} tokens; wanted the same number, so that each weight has "
+            "its counterpart"
         )
     sides = tuple(_joined(a, b) for a, b in zip(shown.sides, other.sides, strict=True))
     return replace(_with(shown, other, "attention, other text"), sides=sides)

@@ -113,6 +113,8 @@ def _check(attention: Floats, side: TokenSide) -> None:
         )
     for kind in ("special", *KINDS):
         if (shape := getattr(side, kind).shape) != (tokens,):
-            raise InputError(f"{kind} has the shape {shape}; wanted ({tokens},), one a token")
+            raise InputError(
+                f"{kind} has the shape {shape}; wanted ({tokens},), one for each token"
+            )
     if not np.isfinite(attention).all():
         raise InputError("attention holds NaN or infinite weights; wanted a number for every pair")

@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from headscope.core.results import layer_name
 from headscope.draw.token_axes import Sides
 from headscope.errors import InputError
 from headscope.views.captured_example import Floats, StackMaps, TokenSide
 from headscope.views.figure_lines import attention_lines
 from headscope.views.figure_map import attention_map
 from headscope.views.figure_neurons import attention_neurons
-from headscope.views.figure_page import Head, check_heads, name_of
+from headscope.views.figure_page import Head, check_heads
 
 KINDS = ("lines", "matrix", "neurons")
 
@@ -32,13 +31,13 @@ def figure_of(
     """The figure of some heads of a stack; `View.picture` explains the options."""
     if kind not in KINDS:
         raise InputError(f"kind is {kind!r}; wanted one of {', '.join(KINDS)}")
-    check_heads(stack.attention, heads)
+    check_heads(stack.attention, heads, stack.names)
     if kind != "lines" and len(heads) != 1:
         raise InputError(f"found {len(heads)} heads; wanted one for this kind of picture")
     rows, keys = sides[stack.queries], sides[stack.keys]
     tokens = Sides(rows.pieces, keys.pieces, rows.special, keys.special)
     look: dict[str, Any] = {} if columns is None else {"columns": columns}
-    name = name_of(stack.attention, heads[0])
+    name = stack.names.head(*heads[0])
     if kind == "neurons":
         place, vectors = heads[0], stack.vectors
         if vectors is None:
@@ -65,13 +64,13 @@ def figure_of(
         if further.name == measure:
             look |= {"label": further.label, "unit": further.unit}
             name = (
-                f"Layer {layer_name(heads[0][0])}"
+                f"Layer {stack.names.layer(heads[0][0])}"
                 if further.maps.shape[1] < maps.shape[1]
                 else name
             )
     if kind == "matrix":
         return attention_map(tokens, maps[heads[0]], name=name, **look)
-    return attention_lines(tokens, maps, heads=heads, labels=labels, **look)
+    return attention_lines(tokens, maps, stack.names, heads=heads, labels=labels, **look)
 
 
 def _plainest_query(weights: Floats, rows: TokenSide) -> int:
@@ -86,5 +85,5 @@ def _maps(stack: StackMaps, measure: str) -> Floats:
     maps = known.get(measure)
     if maps is None:
         there = ", ".join(name for name, m in known.items() if m is not None)
-        raise InputError(f"found the measure {measure!r}; this example has {there}")
+        raise InputError(f"no measure {measure!r}; this example has {there}")
     return maps

@@ -14,12 +14,13 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from headscope.claims.caption_words import clipped
+from headscope.core.head_names import HeadNames
 from headscope.draw import token_axes
 from headscope.draw.style import DASHES, color, house_style
 from headscope.draw.token_axes import EDGE, SIZE, TYPE, Floats, Sides, fitted, shown_value, width_of
 from headscope.errors import InputError
 from headscope.views import figure_page
-from headscope.views.figure_page import Head, name_of
+from headscope.views.figure_page import Head
 
 HUES = ("blue", "vermillion", "green", "orange", "purple", "sky")
 LOOKS = [(hue, dash) for dash in DASHES[:2] for hue in HUES]  # one per head
@@ -40,6 +41,7 @@ LONGEST_LABEL = 40
 def attention_lines(
     sides: Sides,
     maps: Floats,
+    names: HeadNames,
     *,
     heads: Sequence[Head],
     labels: Sequence[Sequence[str]] | None = None,
@@ -54,6 +56,7 @@ def attention_lines(
     Special tokens are set back, with their lines.
 
     maps       [layer, head, query, key] at least 0
+    names      of the heads
     heads      (layer, head) from 0, at most 12
     labels     [layer][head] texts that the key gives beside the names, as `head_labels` returns
     label      what the weights are, for the key
@@ -63,15 +66,15 @@ def attention_lines(
     raises     InputError for more than MOST_TOKENS tokens or 12 heads, and for what does not fit
     """
     width = figure_page.page_width(columns)
-    _check(sides, maps, heads, unit=unit, threshold=threshold)
-    names = [_named(maps, place, labels) for place in heads]
+    _check(sides, maps, heads, names, unit=unit, threshold=threshold)
+    written = [_named(names, place, labels) for place in heads]
     with house_style():
-        layout = _layout(sides, names, width)
+        layout = _layout(sides, written, width)
         figure, axes = figure_page.page_of(width, layout.height)
         top = 1.0
         if unit != "probability":
             top = max(token_axes.largest(maps[place]) for place in heads)
-        for name, (x, y), (hue, dash) in zip(names, layout.places, LOOKS, strict=False):
+        for name, (x, y), (hue, dash) in zip(written, layout.places, LOOKS, strict=False):
             ends, butt = [x, x + SWATCH], "butt"
             axes.plot(ends, [y, y], color=color(hue), ls=dash, lw=2, dash_capstyle=butt)
             axes.text(x + SWATCH + 3, y, name, fontsize=KEY_SIZE, va="center_baseline")
@@ -197,13 +200,19 @@ def _width(share: Floats | float) -> Floats | float:
     return THIN + (THICK - THIN) * share
 
 
-def _named(maps: Floats, place: Head, labels: Sequence[Sequence[str]] | None) -> str:
+def _named(names: HeadNames, place: Head, labels: Sequence[Sequence[str]] | None) -> str:
     says = labels[place[0]][place[1]] if labels else ""
-    return f"{name_of(maps, place)}  {clipped(says, LONGEST_LABEL)}".rstrip()
+    return f"{names.head(*place)}  {clipped(says, LONGEST_LABEL)}".rstrip()
 
 
 def _check(
-    sides: Sides, maps: Floats, heads: Sequence[Head], *, unit: str, threshold: float
+    sides: Sides,
+    maps: Floats,
+    heads: Sequence[Head],
+    names: HeadNames,
+    *,
+    unit: str,
+    threshold: float,
 ) -> None:
     if maps.ndim != 4:
         raise InputError(
@@ -211,7 +220,7 @@ def _check(
         )
     if not 0 < len(heads) <= len(LOOKS):
         raise InputError(f"found {len(heads)} heads to draw; wanted 1 to {len(LOOKS)}")
-    figure_page.check_heads(maps, heads)
+    figure_page.check_heads(maps, heads, names)
     chosen = np.stack([maps[place] for place in heads])  # [chosen head, query, key]
     token_axes.check_weights(sides, chosen, unit=unit)
     count = max(len(sides.queries), len(sides.keys))

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from headscope.core.head_names import counted_words, first
-from headscope.core.results import head_name, layer_name
+from headscope.core.head_names import HeadNames
 from headscope.draw.saving import ShownFigure
 from headscope.draw.style import DOUBLE, SINGLE
 from headscope.draw.token_axes import Floats, Sides, fitted
@@ -48,18 +47,13 @@ def check_one_map(weights: Floats) -> None:
         raise InputError(f"weights has the shape {weights.shape}; wanted [query, key] of one head")
 
 
-def check_heads(maps: Floats, heads: Sequence[Head]) -> None:
+def check_heads(maps: Floats, heads: Sequence[Head], names: HeadNames) -> None:
     """Raises InputError for a head that maps [layer, head, …] do not hold."""
     layers, count = maps.shape[:2]
     for layer, head in heads:
         if not (0 <= layer < layers and 0 <= head < count):
             raise InputError(
-                f"found layer {layer_name(layer)}, head {head + first()}; wanted layers "
-                f"{layer_name(0)} to {layer_name(layers - 1)} and heads {first()} to "
-                f"{count - 1 + first()}, counted {counted_words()}"
+                f"found layer {names.layer(layer)}, head {names.within(head)}; wanted layers "
+                f"{names.layer(0)} to {names.layer(layers - 1)} and heads {names.first} to "
+                f"{names.within(count - 1)}, counted {names.counted}"
             )
-
-
-def name_of(maps: Floats, place: Head) -> str:
-    """`L3·H5` of maps [layer, head, …]."""
-    return head_name(place[0] * maps.shape[1] + place[1], maps.shape[1])

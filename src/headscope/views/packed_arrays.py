@@ -22,8 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.accumulators import Array
-from headscope.core.head_names import Head, in_both
-from headscope.core.results import layer_number
+from headscope.core.head_names import Head
 from headscope.errors import InputError
 from headscope.views.captured_example import Floats, StackMaps, TokenSide
 
@@ -186,7 +185,7 @@ def _chosen(
         for layer, head in places:
             if not (0 <= layer < layers and 0 <= head < count):
                 raise InputError(
-                    f"found detail for {in_both(layer_number(layer), head)}; there are {layers} "
+                    f"found detail for {stack.names.both(layer, head)}; there are {layers} "
                     f"layers × {count} heads"
                 )
         return places, [block_of(stack, head, bits=bits) for head in places]

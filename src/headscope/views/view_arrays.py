@@ -94,7 +94,9 @@ def _side(
     word = np.full(n, -1) if words is None else np.asarray(words)
     for what, array in (("special", flags), ("words", word)):
         if array.shape != (n,):
-            raise InputError(f"{what} has {len(array)} entries for {n} tokens; wanted one a token")
+            raise InputError(
+                f"{what} has {len(array)} entries for {n} tokens; wanted one for each token"
+            )
     segment = (np.arange(n) >= (n if boundary is None else boundary)).astype(np.int64)
     opening = np.arange(n) == 0
     punctuation = np.isin(shown, (".", ","))
@@ -134,7 +136,8 @@ def _maps(
     if maps.shape[2:] != shape or 0 in maps.shape:
         raise InputError(
             f"{name} has {maps.shape[2]} rows and {maps.shape[3]} columns for {shape[0]} and "
-            f"{shape[1]} tokens; wanted a row for each that looks, a column for each looked at"
+            f"{shape[1]} tokens; wanted a row for each attending token, a column for each "
+            "attended one"
         )
     if like is not None and maps.shape != like:
         raise InputError(f"{name} has the shape {maps.shape}; wanted that of attention, {like}")

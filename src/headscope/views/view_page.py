@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.core.head_names import Head, counting_note, first
+from headscope.core.head_names import Head
 from headscope.page.shell import island, render_page, script_of, style_of, template
 from headscope.views import packed_arrays
 from headscope.views.captured_example import ExampleMaps, NamedMaps, StackMaps, TokenSide
@@ -59,14 +59,16 @@ def payload(
         )
         stacks.append(_stack(stack, names, measures, chosen))
     exact = any(stack["detail"]["heads"] for stack in stacks)
+    counted = shown.stacks[0].names
+    note = "" if counted.first else f"Layers and heads count {counted.counted}."
     layer, place = head or plainest(shown.stacks[0], among)[0]
     return {
         "version": VERSION,
         "title": shown.text,
         "model": {"name": Path(shown.model).name},
-        "countsFrom": first(),
+        "countsFrom": counted.first,
         "precision": _precision(levels, detail=exact),
-        "left_out": " ".join(filter(None, [shown.left_out, counting_note()])),
+        "left_out": " ".join(filter(None, [shown.left_out, note])),
         "sides": [_side(side, sink=place in sinks) for place, side in enumerate(among)],
         "stacks": stacks,
         # The page opens on all heads, with the plainest of the first stack chosen; on the

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headscope.core.accumulators import Float64
-from headscope.core.head_names import Head, head_named, in_both
-from headscope.core.results import layer_place, numbering_layers
-from headscope.corpus.given_corpus import refuse_file_name
+from headscope.core.head_names import Head
 from headscope.errors import InputError
 from headscope.page.shell import write_page
-from headscope.run.store import Run, open_run
+from headscope.run.store import Run
 from headscope.views.captured_example import ExampleMaps, StackMaps
 from headscope.views.example_labels import stack_labels
 from headscope.views.packed_arrays import Detail, plainest
@@ -59,9 +57,8 @@ class View:
     @cached_property
     def page(self) -> bytes:
         """One self-contained offline HTML page."""
-        with numbering_layers(self.shown.stacks[0].numbers):
-            data = payload(self.shown, labels=self.labels, detail=self.detail, head=self.head)
-            return build_page(data)
+        data = payload(self.shown, labels=self.labels, detail=self.detail, head=self.head)
+        return build_page(data)
 
     def save(self, path: str | Path) -> Path:
         """Writes the page, whole or not at all; returns its path.
@@ -95,19 +92,17 @@ class View:
         from headscope.views.figure import figure_of
 
         place, seen = self._stack(stack)
-        places = map(head_named, heads)
-        chosen = [(layer_place(layer, seen.numbers), head) for layer, head in places]
-        with numbering_layers(seen.numbers):
-            return figure_of(
-                seen,
-                self.shown.sides,
-                chosen or plainest(seen, self.shown.sides)[:1],
-                kind=kind,
-                measure=measure,
-                query=query,
-                columns=columns,
-                labels=self.labels[place],
-            )
+        chosen = [*map(seen.names.read, heads)]
+        return figure_of(
+            seen,
+            self.shown.sides,
+            chosen or plainest(seen, self.shown.sides)[:1],
+            kind=kind,
+            measure=measure,
+            query=query,
+            columns=columns,
+            labels=self.labels[place],
+        )
 
     def _stack(self, name: str | None) -> tuple[int, StackMaps]:
         names = [stack.name for stack in self.shown.stacks]
@@ -156,53 +151,32 @@ class View:
         return f"<headscope.View {self.shown.model}: {sizes}, {tokens} tokens: {text}>"
 
 
-def view(
-    model: Model | str | Path,
+def view_of(
+    model: Model,
     text: str,
-    text_pair: str | None = None,
+    pair: str | None = None,
     *,
-    atlas: Run | str | Path | None = None,
-    versus_model: Model | str | Path | None = None,
-    versus_text: str | None = None,
-    window: tuple[int, int] | None = None,
-    detail: str | Sequence[Head | str] = "auto",
-    flow: Sequence[str] | str = (),
-    head: Head | str | None = None,
+    names: Run | None,
+    versus_model: Callable[[], Model] | None,
+    versus_text: str | None,
+    window: tuple[int, int] | None,
+    detail: str | Sequence[Head | str],
+    head: Head | str | None,
+    flow: Sequence[str],
 ) -> View:
-    """Views of what every head of a model attends to in one text or pair of texts.
+    """The view of a request that is known to be right; arguments as of `view`.
 
-    model         a loaded model, or what `load` takes
-    text_pair     the second segment; what the decoder reads, for an encoder-decoder
-    atlas         a finished run of this model, or its folder: heads are named by it
-    versus_model  shows its attention beside, and the difference; same tokenizer and shape
-    versus_text   likewise another text of as many tokens, say with one word changed
-    window        (from, to) in tokens that are shown of a long text, at most 512
-    detail        heads (layer, head), from 0, the model's own numbers, or names ("L3H9", "2.8"),
-                  with exact weights and the neuron view; "all", "none", or "auto": as many as keep
-                  the page near 1 MB (12 MB beyond 128 tokens)
-    flow          further maps, of where each layer's output comes from: methods of `hs.flow`, and
-                  "max_flow"; several, or one text with commas
-    head          opens with this head, named as in `detail`; None: with all heads. With another
-                  model or text the page opens on the difference
-    raises        InputError for empty text or the name of a file, texts or models that do not fit,
-                  a head that is not there, a run of another model; what `load` and `open_run` raise
+    names         a finished run of the model
+    versus_model  loads the other model
     """
-    from headscope.model.model import load
     from headscope.views.capture import capture_example
     from headscope.views.captured_example import beside_model, beside_text
 
-    for each in filter(None, (text, text_pair, versus_text)):
-        refuse_file_name(each)
-    if versus_model is not None and versus_text is not None:
-        raise InputError("found another model and another text; wanted one of the two")
-    flows = flow.split(",") if isinstance(flow, str) and flow else flow
-    names = None if atlas is None else atlas if isinstance(atlas, Run) else open_run(atlas)
-    loaded = load(model)
     if names is not None:
-        _check_same(names, loaded)
-    exact = detail if isinstance(detail, str) else [_place(each, loaded) for each in detail]
-    opened = None if head is None else _place(head, loaded)
-    shown = capture_example(loaded, text, text_pair, window=window, flow=flows)
+        _check_same(names, model)
+    exact = detail if isinstance(detail, str) else [_place(each, model) for each in detail]
+    opened = None if head is None else _place(head, model)
+    shown = capture_example(model, text, pair, window=window, flow=flow)
     labels = [stack_labels(stack, shown.sides) for stack in shown.stacks]
     if names is not None:
         first = shown.stacks[0]
@@ -210,21 +184,21 @@ def view(
         first = replace(first, importance=_importance(names, first))
         shown = replace(shown, stacks=(first, *shown.stacks[1:]))
     if versus_model is not None:
-        second = load(versus_model)
-        shown = beside_model(shown, capture_example(second, text, text_pair, window=window))
+        other = capture_example(versus_model(), text, pair, window=window)
+        shown = beside_model(shown, other)
     if versus_text is not None:
-        shown = beside_text(shown, capture_example(loaded, versus_text, text_pair, window=window))
+        shown = beside_text(shown, capture_example(model, versus_text, pair, window=window))
     return View(shown, labels, exact, opened)
 
 
 def _place(head: Head | str, model: Model) -> Head:
     """(place of the layer among those that attend, head), both from 0, of a head that is there."""
-    shape, (layer, number) = model.shape, head_named(head)
-    place = layer_place(layer, shape.numbers)
+    shape, names = model.shape, model.shape.names
+    place, number = names.read(head)
     if not (0 <= place < shape.layers and 0 <= number < shape.heads):
-        last = in_both(shape.number(shape.layers - 1), shape.heads - 1)
+        last = names.both(shape.layers - 1, shape.heads - 1)
         raise InputError(
-            f"found no head {in_both(layer, number)}; wanted one of {shape.size}, up to {last}"
+            f"found no head {names.both(place, number)}; wanted one of {shape.size}, up to {last}"
         )
     return place, number
 

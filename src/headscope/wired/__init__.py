@@ -2,9 +2,9 @@
 
 language ─► features ─► heads, catalogue ─► stream ─► networks ─► truth (what was said of them)
 
-A head is wired to match one feature of a token against another, to look so many tokens away, and
-to write what it reads somewhere, or nowhere (METHODS: Tracr, Lindner et al. 2023). So what a tool
-says of the head can be right or wrong.
+A head is wired to match one feature of a token against another, to look a fixed number of tokens
+away, and to write what it reads somewhere, or nowhere (METHODS: Tracr, Lindner et al. 2023). So
+what a tool says of the head can be right or wrong.
 """
 
 from headscope.wired.heads import Head, Match, Said, Value

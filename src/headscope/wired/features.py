@@ -91,7 +91,8 @@ def _specials(text: str, _: Form | None, __: int) -> Float64:
 
 
 def _salience(text: str, form: Form | None, seed: int) -> Float64:
-    """Of the forms of each tag from 0 to 1 in even steps, dealt out: so that no tag has more."""
+    """Salience of the forms of each tag: from 0 to 1 in even steps, shuffled, so that no tag has
+    more."""
     if form is None or form.tag == "PUNCT":
         return np.zeros(1)
     return np.array([_saliences(form.tag, seed)[text]])

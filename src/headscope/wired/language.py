@@ -192,7 +192,7 @@ class Sentence:
 
 
 def sentences(count: int, *, seed: int = 0, clauses: Sequence[int] = (1, 2, 3)) -> list[Sentence]:
-    """So many sentences, of 3 to about 40 words.
+    """Sentences of 3 to about 40 words.
 
     clauses  how many clauses a sentence may have, drawn evenly
     """
@@ -224,7 +224,7 @@ def pair_corpus(documents: int = 60, *, seed: int = 0) -> MemoryCorpus:
 
 
 def long_corpus(documents: int = 20, *, length: int = 160, seed: int = 0) -> MemoryCorpus:
-    """Running texts of so many words."""
+    """Running texts of the same length."""
     rng = generator(seed, "wired", "long")
     made = []
     for _ in range(documents):

@@ -48,7 +48,8 @@ class Wired:
 
 @dataclass
 class _Matrices:
-    """Of one head, or of the keys and values of a group, in codes: [code, number of the head]."""
+    """Matrices of one head, or of the keys and values of a group, in codes: [code, number of the
+    head]."""
 
     query: Float64
     key: Float64

@@ -1,4 +1,4 @@
-"""How heads look so many tokens away: log-odds by offset, as sums of waves."""
+"""How heads look at a fixed distance: log-odds by offset, as sums of waves."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -29,7 +29,7 @@ def wave_kernel(reach: Mapping[int, float], places: int) -> Float64:
 
 
 def rope_rate(size: int) -> float:
-    """RoPE's base by which neighbouring waves of a head of so many numbers differ by ROPE_RATIO."""
+    """RoPE's base for which neighbouring waves of a head differ by ROPE_RATIO."""
     return float(ROPE_RATIO ** -(size / 2))
 
 

@@ -68,7 +68,7 @@ class Stream:
 
 
 def frequencies(places: int) -> int:
-    """How many waves tell so many places apart."""
+    """The number of waves that separate all places."""
     return (places - 1) // 2
 
 

@@ -1,4 +1,4 @@
-"""Holds what is said of wired heads against what they were wired to do."""
+"""Compares the labels of wired heads with what they were wired to do."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def _shares(maps: Float64, tokens: Sequence[str], segments: np.ndarray) -> dict[
 
 
 def _of_length(maps: Float64, *, causal: bool) -> dict[str, Float64]:
-    """The same of kinds that are asked of inputs of some length alone."""
+    """The same of kinds that need inputs of some length."""
     size, cell = maps.shape[-1], maps.shape[:2]
     first = min(size, SINK_TOKENS) if causal else size
     seeing = first - np.arange(first) if causal else np.full(first, first)

@@ -14,6 +14,7 @@ from draw.drawn import frames_of, marks, shades, steps_of, texts, whiskers
 from headscope.analyses.dependency.figure import LONGEST_TITLE, relation_panel, sheets
 from headscope.analyses.dependency.relation_heads import relation_heads
 from headscope.claims.caption_words import clipped
+from headscope.core.head_names import names_of
 from headscope.draw.figures import draw, pictures
 from headscope.draw.panel import compose
 from headscope.draw.saving import picture_bytes
@@ -38,7 +39,7 @@ def heat_map(tree, relation):
     """The heat map of one relation, composed by itself."""
     dependency = tree["dependency"].to_dataset()
     (best,) = (one for one in relation_heads(dependency) if one.relation == relation)
-    return compose([relation_panel(dependency, best)], columns=1)
+    return compose([relation_panel(dependency, names_of(tree), best)], columns=1)
 
 
 @pytest.fixture(scope="module")

@@ -116,7 +116,9 @@ def test_the_contract_is_kept_with_windows_shorter_than_the_inputs() -> None:
 
 @pytest.mark.parametrize("text", ["4", "4+x", "0+64", ""])
 def test_windows_that_are_none_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="wanted how many first and last keys, as in '4\\+64"):
+    with pytest.raises(
+        ValueError, match="wanted the numbers of first and last keys, as in '4\\+64"
+    ):
         run({"distance": {"windows": text}})
 
 

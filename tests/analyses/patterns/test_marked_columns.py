@@ -56,7 +56,7 @@ def squares(edge):
 
 def told(weights, one):
     maps = [torch.from_numpy(weights[None].astype(np.float32))]
-    probabilities, punctuation = MarkedColumns("").told(maps, [one], frozenset({STOP}))
+    probabilities, punctuation = MarkedColumns("").classify(maps, [one], frozenset({STOP}))
     return NAMES[int(probabilities[0, 0].argmax())], bool(punctuation[0, 0])
 
 
@@ -141,7 +141,7 @@ def test_shares_unsure_and_punctuation_are_counts_of_maps():
 def test_the_threshold_leaves_the_unsure_without_a_class():
     network, _ = read_marked()
     assert 0.2 < float(network.threshold) < 1
-    probabilities = network.told(np.zeros((3, COUNT), np.float32))
+    probabilities = network.classify(np.zeros((3, COUNT), np.float32))
     np.testing.assert_allclose(probabilities.sum(1), 1)
 
 

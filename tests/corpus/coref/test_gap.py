@@ -105,13 +105,13 @@ def test_quotes_are_text(write):
 
 
 BAD = {
-    "offset too small": ({"A_offset": 1}, r"does not stand at A-offset '1' .*found"),
+    "offset too small": ({"A_offset": 1}, r"is not at A-offset '1' .*found"),
     "offset in bytes": ({"Pronoun_offset": TEXT.find("she") + 1}, "found 'he ' there; wanted"),
     "offset beyond the text": ({"B_offset": 9999}, "found '' there; wanted"),
     "offset of 5000 digits": ({"B_offset": "9" * 5000}, "found '' there; wanted"),
     "offset no number": ({"B_offset": "x"}, "B-offset 'x' of the text"),
     "negative offset": ({"B_offset": -3}, "B-offset '-3' of the text"),
-    "empty name": ({"B": "", "B_offset": 3}, "B '' does not stand"),
+    "empty name": ({"B": "", "B_offset": 3}, "B '' is not at"),
     "no truth value": ({"A_coref": "yes"}, "found A-coref 'yes'; wanted TRUE or FALSE"),
     "column too many": ({"URL": "a\tb"}, "found 12 tab-separated columns; wanted 11"),
 }  # fmt: skip

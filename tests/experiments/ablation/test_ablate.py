@@ -10,6 +10,7 @@ import pytest
 import torch
 from sklearn.metrics import accuracy_score
 
+from headscope.core.head_names import HeadNames
 from headscope.errors import InputError, ModelError, RunFolderError, RunStopped
 from headscope.experiments.ablation import ablating as module
 from headscope.experiments.ablation.ablate import ablate, note_of
@@ -91,7 +92,7 @@ def test_groups_and_pairs_are_off_together(mood, ablated):
     most = sorted(divmod(int(at), HEADS) for at in np.argsort(-loss)[:2])
     groups = [frozenset({(0, 1), (1, 2)}), *pairs(most)]
     groups = list(dict.fromkeys(groups))
-    assert [variant_name(g, HEADS) for g in groups] == list(found["group"].values)
+    assert [variant_name(g, HEADS, HeadNames(())) for g in groups] == list(found["group"].values)
     answers = one_by_one(model, rows, groups, StandIn()).argmax(-1)
     scores = [accuracy_score(rows.labels, told) for told in answers]
     np.testing.assert_allclose(found["group_score"].values, scores[1:])
@@ -103,8 +104,8 @@ def test_groups_and_pairs_are_off_together(mood, ablated):
 
 
 def test_names_count_from_1_and_whole_layers_are_named_as_such():
-    assert variant_name(frozenset({(1, 0), (0, 11)}), 12) == "L1·H12 + L2·H1"
-    assert variant_name(frozenset({(3, 0), (3, 1), (0, 1)}), 2) == "L1·H2 + L4"
+    assert variant_name(frozenset({(1, 0), (0, 11)}), 12, HeadNames(())) == "L1·H12 + L2·H1"
+    assert variant_name(frozenset({(3, 0), (3, 1), (0, 1)}), 2, HeadNames(())) == "L1·H2 + L4"
 
 
 def test_the_tables_tell_every_answer_that_changed(ablated):

@@ -58,5 +58,5 @@ def test_a_projection_that_is_given_something_else_is_found_out():
     check_disabled(network, shown, GONE, layers=2, per_layer=4)
     dense = network.bert.encoder.layer[1].attention.output.dense
     dense.register_forward_pre_hook(lambda _m, inputs: (inputs[0].roll(8, -1),))
-    with pytest.raises(ModelError, match="not what headscope takes for it"):
+    with pytest.raises(ModelError, match="misreads its output projection"):
         check_disabled(network, shown, GONE, layers=2, per_layer=4)

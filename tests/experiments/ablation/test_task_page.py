@@ -34,7 +34,7 @@ from headscope.report.run_facts import run_summary
 from headscope.run.execution import Execution
 from headscope.run.manifest import training_history
 from headscope.tasks.task_model import load_for_task
-from recorded import manifest_of, recorded
+from recorded import manifest_of, reading, recorded
 from tasks.made import MOOD, data
 
 STOCK = Execution(linears="stock")
@@ -81,13 +81,13 @@ def test_the_page_asks_its_own_question_and_drops_what_the_run_has_not(html):
 def test_sentences_count_what_the_data_hold(ablated):
     found = ablated["ablation"]
     words = found["verdict"].values.ravel().tolist()
-    sentence = verdict_finding(found)
+    sentence = verdict_finding(reading(ablated.tree, "ablation"))
     for word in ("helpful", "harmful", "no effect", "cannot tell"):
         assert f"{words.count(word)} {word}" in sentence
     assert "Benjamini and Hochberg" in sentence
     changed = found["prediction"].values != found["baseline_prediction"].values
     same = int((~changed.any((0, 1))).sum())
-    assert f"{same} of 40 answers" in answers_finding(found)
+    assert f"{same} of 40 answers" in answers_finding(reading(ablated.tree, "ablation"))
     labels = found["label"].values
     assert most_frequent(found)[1] == f"{100 * max(labels.mean(), 1 - labels.mean()):.1f} %"
 

@@ -117,7 +117,7 @@ def test_a_finished_run_is_opened_and_other_links_are_another_run(
         again = align(translator, gold, output=tmp_path / "run", replicates=3, limit=3)
     assert (again["alignment"]["aer"] == first["alignment"]["aer"]).all()
     other = read_gold([gold_folder(tmp_path / "other", ("1-1", "1-1", "1-1", "1-1", "6-8"))])
-    with pytest.raises(RunFolderError, match="holds a run of another spec"):
+    with pytest.raises(RunFolderError, match="holds a run with other settings"):
         align(translator, other, output=tmp_path / "run", replicates=3, limit=3)
 
 

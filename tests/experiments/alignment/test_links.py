@@ -76,7 +76,7 @@ def test_a_tokenizer_of_many_languages_is_told_which_by_the_names_of_the_files(p
     assert (tokenizer.src_lang, tokenizer.tgt_lang) == ("de_DE", "en_XX")
     assert tokenizer.convert_ids_to_tokens(tokenizer("x").input_ids)[-1] == "de_DE"
     for languages in (None, ("de", "xx")):
-        with pytest.raises(ModelError, match="has to be told which"):
+        with pytest.raises(ModelError, match="needs the names of two"):
             _tell_languages(tokenizer, languages, "m")
 
 
@@ -85,7 +85,7 @@ def test_a_decoder_that_reads_its_target_otherwise_is_refused(pairs, monkeypatch
     monkeypatch.setattr(
         type(bart.network), "prepare_decoder_input_ids_from_labels", lambda self, x: x
     )
-    with pytest.raises(ModelError, match="does not read the tokens of its target one place after"):
+    with pytest.raises(ModelError, match="does not read each target token one place after"):
         encode(bart, pairs[0])
 
 

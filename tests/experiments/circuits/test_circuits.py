@@ -344,7 +344,7 @@ def test_inputs_are_drawn_by_the_seed_and_no_special_token_comes_twice():
         ({"sequences": 9}, "found 9 sequences"),
         ({"length": 3}, "halves of 3 tokens; wanted 10 or more, of 4 or more"),
         ({"length": 48}, "takes 96: give a smaller --length"),
-        ({"length": 30}, "want 60 different ones, and .* has 55"),
+        ({"length": 30}, "need 60 different ones, and .* has 55"),
         ({"batch_tokens": 0}, "batch_tokens is 0"),
     ],
 )

@@ -138,7 +138,7 @@ def test_the_answers_loss_rank_and_probability_are_those_of_the_logits():
     ("name", "said"),
     [
         ("OPT post-norm", "its layer adds more than attention and one other module give"),
-        ("BitNet", "does something more between the values and its output projection"),
+        ("BitNet", "has another module between the values and its output projection"),
     ],
 )
 def test_layers_that_do_more_than_add_are_refused(name, said):

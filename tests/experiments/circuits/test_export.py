@@ -108,7 +108,7 @@ def test_a_run_that_says_nothing_of_retrieval_is_refused(grouped, tmp_path):
         export.export_heads(bare, model, ["duo"])
     asked = {"needles": 10, "haystack": 20}
     few = hs.circuits(language, [TEXT], output=tmp_path / "few", **PLAIN, **asked)
-    with pytest.raises(InputError, match=r"of 10 needles the model tells 0, and .* wants 10"):
+    with pytest.raises(InputError, match=r"of 10 needles the model answers 0, and .* needs 10"):
         export.export_heads(few, model, ["json"])
     with pytest.raises(InputError, match="in memory"):
         export.export_heads(hs.circuits(language, **PLAIN), model, ["json"])

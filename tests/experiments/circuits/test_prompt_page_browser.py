@@ -139,7 +139,7 @@ def test_a_run_shows_its_page_in_a_notebook_and_says_if_it_has_none(tree, tmp_pa
     assert shown._repr_html_().startswith('<iframe title="prompts of a &lt;b&gt;model')
     assert shown.save(tmp_path / "page.html").read_bytes() == shown.page
     bare = Run(xr.DataTree.from_dict({"writes": tree["writes"].to_dataset()}), {}, None)
-    with pytest.raises(InputError, match="this run shows no prompts head by head; wanted a run of"):
+    with pytest.raises(InputError, match="this run has no prompts head by head; wanted a run of"):
         hs.view_prompts(bare)
     assert write_prompts(bare.tree, tmp_path / "nowhere") == []
 

@@ -50,7 +50,7 @@ def test_later_years_are_right_and_those_between_wrong():
 def test_words_that_the_tokenizer_does_not_keep_whole_are_left_out_or_refused():
     with pytest.raises(InputError, match="the tokenizer splits all answers of"):
         P.made_prompts("capitals", words())
-    with pytest.raises(InputError, match="no made prompts called 'iou'; there are ioi"):
+    with pytest.raises(InputError, match="no prompt set called 'iou'; there are ioi"):
         P.made_prompts("iou", words())
     with pytest.raises(InputError, match=r"makes of the answer ' 17' 2 tokens \('1', '7'\)"):
         P.encode_prompts(english(), [P.Prompt("The year", " 17", " 1")])

@@ -105,7 +105,7 @@ def test_prompts_that_cannot_be_are_refused(tmp_path):
         hs.circuits(place, prompts="iou", **QUICK)
     mine = tmp_path / "mine.tsv"
     mine.write_text("prompt\tanswer\twrong\tcorrupted\nhot\tcold\tsmall\tbig is\n", "utf-8")
-    with pytest.raises(InputError, match="wanted texts of as many tokens"):
+    with pytest.raises(InputError, match="wanted texts of the same length"):
         hs.circuits(place, prompts=str(mine), **QUICK)
     with pytest.raises(CorpusError, match=r"absent\.tsv"):
         hs.circuits(place, prompts=str(tmp_path / "absent.tsv"), **QUICK)

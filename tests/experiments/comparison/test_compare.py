@@ -368,7 +368,7 @@ def test_a_stopped_comparison_goes_on_and_ends_in_the_same_bytes(tmp_path: Path)
 def test_a_folder_of_another_pair_is_refused(tmp_path: Path) -> None:
     one, other = base(tmp_path), perturbed(tmp_path)
     compare(one, other, corpus(), output=tmp_path / "r", settings=QUICK, execution=STOCK)
-    with pytest.raises(InputError, match=r"run of another spec \(base.sha256"):
+    with pytest.raises(InputError, match=r"run with other settings \(base.sha256"):
         compare(other, other, corpus(), output=tmp_path / "r", settings=QUICK, execution=STOCK)
     again = compare(one, other, corpus(), output=tmp_path / "r", settings=QUICK, execution=STOCK)
     assert again.tree.attrs["base_model"] == str(tmp_path / "base")

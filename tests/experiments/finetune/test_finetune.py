@@ -501,7 +501,7 @@ def test_a_disk_without_room_leaves_the_old_checkpoint_intact(seconds, base, tmp
     message = str(error.value)
     assert error.value.exit_code == 1
     assert message.startswith(f"cannot write {tmp_path / 'ckpt'}: ")
-    assert "what was there before is as it was; make room and give the same command" in message
+    assert "the old files are unchanged; free some space and run the same command" in message
     assert len(message.splitlines()) <= 3
     assert {p.name: p.read_bytes() for p in (tmp_path / "ckpt").iterdir()} == before
     assert not list(tmp_path.glob("*.part"))
@@ -518,7 +518,9 @@ def test_a_full_disk_is_told_whichever_library_writes(base, tmp_path):
             tokenizer.backend_tokenizer.save(str(draft / "tokenizer.json"))
 
     tokenizer.add_tokens([f"token{number}" for number in range(2000)])
-    with pytest.raises(HeadscopeError, match=r"(?s)os error .*make room and give the same command"):
+    with pytest.raises(
+        HeadscopeError, match=r"(?s)os error .*free some space and run the same command"
+    ):
         put_folder(tmp_path / "ckpt", write, marks=("config.json",))
     assert not list(tmp_path.iterdir())
 
@@ -575,7 +577,7 @@ def test_a_folder_that_is_not_ours_is_never_replaced(base, tmp_path):
 
 def test_the_model_itself_is_never_replaced(tmp_path):
     base = checkpoint(tmp_path / "base")
-    with pytest.raises(InputError, match="is the model that is trained; choose another folder"):
+    with pytest.raises(InputError, match="is the model to train; choose another folder"):
         teach(started(base), TRAIN, DEV, base, **FAST)
 
 

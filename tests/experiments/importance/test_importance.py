@@ -231,7 +231,7 @@ def test_an_ablation_of_something_else_is_refused(mood, ablated, found, tmp_path
     with pytest.raises(InputError, match="wanted a run of `headscope ablate`"):
         importance(model, rows, ablation=found, execution=STOCK)
     task = replace(MOOD, name="temper")
-    with pytest.raises(InputError, match="is of the task mood, and asked is temper"):
+    with pytest.raises(InputError, match="is of the task mood, and the request of temper"):
         importance(replace(model, task=task), replace(rows, task=task), ablation=ablated)
     run = importance(model, data(30), settings=FEW, ablation=ablated, execution=STOCK)
     assert run["importance"].attrs["ablation_note"] == (
@@ -310,7 +310,7 @@ def test_gradients_that_are_not_autograds_are_refused(mood, monkeypatch):
         return own(*given, **{**options, "scaling": 2 * options["scaling"]})
 
     monkeypatch.setattr(stream, "probabilities", twice)
-    with pytest.raises(ModelError, match=r"away from what autograd gives.*refusing"):
+    with pytest.raises(ModelError, match=r"away from those of autograd.*refusing"):
         importance(load_for_task(mood, MOOD), data(20), settings=FEW, execution=STOCK)
 
 

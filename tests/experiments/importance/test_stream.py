@@ -9,6 +9,7 @@ import transformers
 from torch.nn import functional
 
 from experiments.ablation.classifiers import CAUSAL, NAMES, batch, classifier, sizes
+from headscope.core.head_names import HeadNames
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
 from headscope.experiments.importance.gradients import Streaming, following
@@ -22,6 +23,7 @@ from headscope.tasks.task import Task
 from model.families.tiny import FAMILIES, sharpened
 from reference.importance import maps_and_gradients, mean_magnitude, with_a_mask_on_heads
 
+EVERY = HeadNames(())  # every layer attends
 LENGTHS = (9, 4, 7)
 LABELS = torch.tensor([0, 2, 1])
 TASK = Task("made", ("a", "b", "c"), ("accuracy",))
@@ -59,7 +61,7 @@ def seen_by(network, made, observer=None):
         if observer is not None:
             observer(layer)
 
-    with Streaming(network, keep) as stream:
+    with Streaming(network, keep, EVERY) as stream:
         answer = run_network(network, made.input_ids, made.mask, made.segment_ids)
         told = losses(answer.logits)
         stream.backward(told.sum())
@@ -124,7 +126,7 @@ def test_afterwards_the_network_is_as_it_was():
     before = network.config._attn_implementation
 
     def stopped():
-        with Streaming(network, print):
+        with Streaming(network, print, EVERY):
             assert not any(p.requires_grad for p in network.parameters())
             run_network(network, made.input_ids, made.mask)
             raise RuntimeError("stop")
@@ -140,7 +142,7 @@ def test_afterwards_the_network_is_as_it_was():
 @pytest.mark.parametrize("name", ["BART", "T5"])
 def test_encoder_decoders_are_refused(name):
     with pytest.raises(ModelError, match="is an encoder-decoder; wanted an encoder or a decoder"):
-        following(FAMILIES[name].build(), print)
+        following(FAMILIES[name].build(), print, EVERY)
 
 
 @pytest.mark.parametrize("name", ["MPNet", "DeBERTa v2"])
@@ -151,7 +153,7 @@ def test_families_off_the_registry_have_the_gradients_of_their_own_maps(name):
     network = sharpened(made(getattr(transformers, f"{family.name}Config")(**options))).eval()
     network, shown = network.double(), batch(*LENGTHS)
     seen = {}
-    with following(network, lambda layer: seen.__setitem__(layer.layer, layer)) as stream:
+    with following(network, lambda layer: seen.__setitem__(layer.layer, layer), EVERY) as stream:
         logits = run_network(network, shown.input_ids, shown.mask, shown.segment_ids).logits
         stream.backward(losses(logits).sum())
     assert list(seen) == [1, 0]
@@ -169,7 +171,7 @@ def test_families_off_the_registry_have_the_gradients_of_their_own_maps(name):
 
 def test_a_loss_that_does_not_depend_on_attention_is_refused():
     network, made = classifier("BERT"), batch(5)
-    with Streaming(network, print) as stream:
+    with Streaming(network, print, EVERY) as stream:
         run_network(network, made.input_ids, made.mask)
         with pytest.raises(ModelError, match="does not depend on it"):
             stream.backward(torch.zeros(()))
@@ -212,7 +214,7 @@ def test_sums_by_category_count_real_edges_only(name):
 def test_a_window_takes_edges_away():
     network, (made, _) = classifier("Mistral"), marked(9, 7)
     gather = GradientSums(made, layers=sizes(network)[0], heads=sizes(network)[1])
-    with Streaming(network, gather) as stream:
+    with Streaming(network, gather, EVERY) as stream:
         logits = run_network(network, made.input_ids, made.mask, made.segment_ids).logits
         stream.backward(losses(logits, LABELS[:2]).sum())
     within = [min(query + 1, network.config.sliding_window) for query in range(9)]
@@ -243,7 +245,7 @@ def test_an_example_has_the_same_gradients_in_any_batch():
         few = Batch.of([made.examples[at] for at in rows], made.vocabulary, replicates=0)
         gather = GradientSums(few, layers=sizes(network)[0], heads=sizes(network)[1])
         objective = TaskLoss(TASK, LABELS.numpy())
-        with Streaming(network, gather) as stream:
+        with Streaming(network, gather, EVERY) as stream:
             logits = run_network(network, few.input_ids, few.mask, few.segment_ids).logits
             stream.backward(objective.losses(logits, rows).sum())
         together.append(gather.magnitude[rows.index(1)])

@@ -155,7 +155,7 @@ def test_a_session_is_resumed_without_model_and_corpus(headscope, made):
     )
     done = headscope("annotate", "no-such-model", "--demo", "-o", "s", "--annotator", "b")
     assert done.code == 0  # the same command goes on
-    assert "0 of 25 maps labelled by b\nit is resumed with the maps that it has" in done.out
+    assert "0 of 25 maps labelled by b\nthe session continues with its maps" in done.out
     assert (made.folder / "maps.npz").read_bytes() == before
 
 

@@ -81,5 +81,5 @@ def test_what_a_fold_leaves_out_changes_nothing_of_what_is_told_of_it():
 
 def test_a_seed_gives_the_same_classifier():
     given, labels = made()
-    first, second = (train(given, labels, seed=3, steps=5).told(given[0]) for _ in range(2))
+    first, second = (train(given, labels, seed=3, steps=5).classify(given[0]) for _ in range(2))
     np.testing.assert_array_equal(first, second)

@@ -8,7 +8,7 @@ import pytest
 
 from headscope.corpus import MemoryCorpus
 from headscope.errors import RunStopped
-from headscope.papers.zoo.run_zoo import zoo
+from headscope.papers.zoo.zoo import zoo
 from headscope.run import shared_parts
 from headscope.run.execution import Execution
 from headscope.run.processes import TakingPart

@@ -20,7 +20,7 @@ from headscope.papers.zoo import run_zoo
 from headscope.papers.zoo.claims import CLAIMS, REFERENCES, RELATIONS
 from headscope.papers.zoo.listed_models import folder_name, listed_models
 from headscope.papers.zoo.page import render
-from headscope.papers.zoo.run_zoo import zoo
+from headscope.papers.zoo.zoo import zoo
 from headscope.run.execution import Execution
 from model.families.tokenizers_made import bytes_bpe
 from tasks.made import checkpoint
@@ -292,7 +292,7 @@ def test_a_folder_of_another_spec_is_refused_and_emptied_on_demand(desk, found, 
     corpus = MemoryCorpus(["a b ."])
     small = {"output": tmp_path / "out", "analyses": ("surface",), "reports": False}
     zoo([desk / "gpt"], corpus, **small, replicates=2, execution=EXECUTION)
-    with pytest.raises(RunFolderError, match=r"another spec \(settings.replicates: 2, now 3\)"):
+    with pytest.raises(RunFolderError, match=r"other settings \(settings.replicates: 2, now 3\)"):
         zoo([desk / "bert"], corpus, **small, replicates=3, execution=EXECUTION)
     fresh = Execution(threads=1, linears="stock", overwrite=True)
     zoo([desk / "bert"], corpus, **small, replicates=3, execution=fresh)
@@ -314,7 +314,7 @@ def test_the_same_weights_under_two_names_are_told(desk, tmp_path):
 
 
 def test_what_no_model_allows_is_the_error_itself(desk, tmp_path):
-    with pytest.raises(InputError, match="none of dependency can be asked of"):
+    with pytest.raises(InputError, match="none of dependency can run on"):
         zoo(
             [desk / "bert"],
             MemoryCorpus(["a b ."]),

@@ -25,9 +25,9 @@ from headscope.analyses.language.tables import (
 )
 from headscope.claims.caption_words import INTERVALS, by_measure, over
 from headscope.claims.dictionary import name as term_name
-from headscope.core.head_names import first
+from headscope.core.head_names import HeadNames, names_of
 from headscope.core.intervals import Estimate
-from headscope.core.results import at, best_places, estimate, group, needed, own_name
+from headscope.core.results import at, best_places, estimate, group, needed
 from headscope.core.wording import MISSING, capital, percent
 from headscope.draw.head_grid import grid_panel
 from headscope.draw.panel import Panel, Picture
@@ -52,6 +52,7 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     kinds = [kind for kind, parts in best.items() if np.isfinite(parts.value)]
     if not kinds:
         return []
+    names = names_of(tree)
     count = 2 * len(kinds) - 0.6
     grid = estimate(coreference, "accuracy", mention_type=kinds[0]).value
     return [
@@ -59,14 +60,14 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
             "Best heads by mention",
             COLUMNS,
             (TYPES[kind] for kind in kinds),
-            partial(_draw, coreference, kinds),
+            partial(_draw, coreference, kinds, names),
             count=count,
             height=rows_height(count, width=DOUBLE / 2),
             label="mentions whose antecedent is found",
             entries=[("best_head", "best head"), *SYSTEMS.items()],
             right=1,
         ),
-        grid_panel(f"All heads, {TYPES[kinds[0]]}", grid, unit="probability"),
+        grid_panel(f"All heads, {TYPES[kinds[0]]}", grid, names, unit="probability"),
     ]
 
 
@@ -84,11 +85,11 @@ def _caption(tree: xr.DataTree) -> str:
     )
 
 
-def _draw(coreference: xr.Dataset, kinds: list[str], axes: Axes) -> None:
+def _draw(coreference: xr.Dataset, kinds: list[str], names: HeadNames, axes: Axes) -> None:
     for row, kind in enumerate(kinds):
         here = coreference.sel(mention_type=kind)
         beside(axes, 2 * row, TYPES[kind], COLUMNS["mentions"])
-        head = own_name(int(here["best_layer"]), int(here["best_head"]))
+        head = names.own(int(here["best_layer"]), int(here["best_head"]))
         beside(axes, 2 * row, head, COLUMNS["head"])
         held_out, chosen = estimate(here, "held_out"), estimate(here, "best_accuracy")
         hollow = not np.isfinite(held_out.value)
@@ -215,12 +216,13 @@ def clark_table_2(tree: xr.DataTree) -> tuple[pd.DataFrame, str]:
     dataset = group(tree, "coreference")
     if dataset is None:
         return pd.DataFrame(), ""
+    names = names_of(tree)
     rows = {
         system.replace("_", " ").capitalize(): estimate(dataset, "baseline", system=system)
         for system in dataset["system"].values.tolist()
     }
     kinds = [str(kind).capitalize() for kind in dataset["mention_type"].values]
-    rows[f"Head {paper_head(dataset.isel(mention_type=0))}"] = at_best_heads(
+    rows[f"Head {paper_head(dataset.isel(mention_type=0), names)}"] = at_best_heads(
         dataset, "accuracy", [0] * len(kinds)
     )
     shares = [(name, *map(paper_percent, parts.value.tolist())) for name, parts in rows.items()]
@@ -228,7 +230,7 @@ def clark_table_2(tree: xr.DataTree) -> tuple[pd.DataFrame, str]:
         f"Share of mentions (%) for which an antecedent is found{paper_measure(dataset)} among the "
         "head words of the mentions before it. The head is the best for all mentions, chosen on "
         "the mentions that it is scored on; best_coreference_heads holds the held-out figures and "
-        f"the intervals. Heads are layer-head, counted from {first()}. "
+        f"the intervals. Heads are layer-head, counted from {names.first}. "
         "Layout of Clark et al. (2019), Table 2."
     )
     return pd.DataFrame(shares, columns=["Model", *kinds]), note

@@ -4,7 +4,7 @@ Of the words before it that are head words of mentions, the one that a mention's
 to most is taken as its antecedent; the share of mentions for which that is a mention of the same
 entity is the head's accuracy (Clark et al. 2019, §4.3). Beside it stand three rule systems, and the
 accuracy of a head that was chosen on other documents. Does it find it because the word is a
-mention? The nearest word outside that heads none is asked the same, among the same candidates.
+mention? The nearest word that heads no mention is tested in the same way, with the same candidates.
 """
 
 from collections import Counter
@@ -133,16 +133,18 @@ def mention_questions(
     kept = [DescribedMention.of(by_head[head], words) for head in sorted(by_head)]
     plain = there[~np.isin(there, list(by_head))]
     questions = []
-    for index, asked in enumerate(kept):
-        candidates, entity = tuple(reversed(kept[:index])), asked.mention.entity
+    for index, described in enumerate(kept):
+        candidates, entity = tuple(reversed(kept[:index])), described.mention.entity
         same = frozenset(c.mention.head for c in candidates if c.mention.entity == entity)
-        questions.append(MentionQuestion(asked, candidates, same, _outside(asked.mention, plain)))
+        questions.append(
+            MentionQuestion(described, candidates, same, _outside(described.mention, plain))
+        )
     left_out["no_antecedent"] = sum(not question.antecedents for question in questions)
     return [question for question in questions if question.antecedents], left_out
 
 
 def _outside(mention: Mention, words: Ints) -> int:
-    """Of some words the nearest to a mention's head word that is not in the mention, else that."""
+    """The given word nearest to a mention's head word that is not in the mention, else that."""
     around = words[(words < mention.first) | (words > mention.last)]
     if not len(around):
         return mention.head
@@ -197,7 +199,7 @@ class Coreference(Analysis, question=QUESTION):
     pieces   attention from a word of several tokens: their "mean", that of the "first", or "max"
     measure  "attention" or "weighted_norm"
 
-    A mention is asked about if a mention of its entity comes before it in the same input; one comes
+    A mention counts if a mention of its entity comes before it in the same input; one comes
     before another if its head word does. Any antecedent is right, not only the nearest. `accuracy`
     looks at the head words of all mentions before it (singletons too), `accuracy_strict` at all
     words of the input but its own head word; special tokens are passed over in both. The first of
@@ -226,21 +228,21 @@ class Coreference(Analysis, question=QUESTION):
         """Count, for each example, the mentions whose antecedent each head of the layer finds."""
         if layer.index == 0:
             self._begin(batch)
-        asked = self._asked
-        if asked is None:
+        members = self._asked
+        if members is None:
             return
         rows = layer.word_rows(
-            batch, asked.places, measure=self.options["measure"], pieces=self.options["pieces"]
+            batch, members.places, measure=self.options["measure"], pieces=self.options["pieces"]
         )
         weights = rows.detach().cpu().numpy()
         mentions, others = weights[:, :, ::2], weights[:, :, 1::2]
-        right = [asked.right(mentions, mode) for mode in range(len(MODES))]
-        values = np.stack(right, 2) @ asked.member[:, None]  # [example, head, mode, type]
-        add_by_half(self.correct, values, asked.half, batch.groups, at=(layer.index,))
-        by_others = asked.right(others, 0) @ asked.member  # [example, head, type]
+        right = [members.right(mentions, mode) for mode in range(len(MODES))]
+        values = np.stack(right, 2) @ members.member[:, None]  # [example, head, mode, type]
+        add_by_half(self.correct, values, members.half, batch.groups, at=(layer.index,))
+        by_others = members.right(others, 0) @ members.member  # [example, head, type]
         self.from_others.add(by_others, batch.groups, at=(layer.index,))
-        beyond = np.where(asked.antecedent[:, None], mentions - others, 0)
-        by_type = beyond.sum(-1, dtype=np.float64) @ asked.member  # [example, head, type]
+        beyond = np.where(members.antecedent[:, None], mentions - others, 0)
+        by_type = beyond.sum(-1, dtype=np.float64) @ members.member  # [example, head, type]
         self.weight_above.add(by_type, batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
@@ -250,12 +252,12 @@ class Coreference(Analysis, question=QUESTION):
         ]
         left_out = [[reasons[reason] for reason in LEFT_OUT] for _, reasons in rows]
         self.left_out.add(np.array(left_out), batch.groups)
-        if not any(found for found, _ in rows):
+        if not any(row for row, _ in rows):
             self._asked = None
             return
-        self._asked = asked = _Asked.of([found for found, _ in rows], batch, seed=self.scope.seed)
-        self.by_system.add(asked.by_system @ asked.member, batch.groups)
-        add_by_half(self.count, asked.member.sum(1), asked.half, batch.groups)
+        self._asked = members = _Asked.of([row for row, _ in rows], batch, seed=self.scope.seed)
+        self.by_system.add(members.by_system @ members.member, batch.groups)
+        add_by_half(self.count, members.member.sum(1), members.half, batch.groups)
 
     def result(self) -> xr.Dataset:
         """Accuracies, baselines and the best heads; NaN for types that were never asked about."""
@@ -282,16 +284,16 @@ class Coreference(Analysis, question=QUESTION):
         }
         variables = counted(rows, WORDS, count, source=self.source)
         variables["from_others"] = replace(variables["from_others"], source="ours", tidy=False)
-        found = correct[..., 0, :]
-        of_all, of_count = found[..., :1], count[:, None, None, :1]
-        elsewhere = ratio(of_all - found, of_count - count[:, None, None], absent=0)
+        correct_of_mentions = correct[..., 0, :]
+        of_all, of_count = correct_of_mentions[..., :1], count[:, None, None, :1]
+        elsewhere = ratio(of_all - correct_of_mentions, of_count - count[:, None, None], absent=0)
         systems = baseline[:, :, None, None].swapaxes(0, 1)  # [system, replicate + 1, 1, 1, type]
         variables |= against_rivals(
             accuracy[..., 0, :],
             (*systems, from_others, elsewhere),
             EVERY,
             RIVALS,
-            asked=count[:, None, None],
+            questions=count[:, None, None],
         )
         if self.options["measure"] == "attention":  # norms are on no common scale
             beyond = ratio(self.weight_above.sums, count[:, None, None])
@@ -323,7 +325,7 @@ class _Asked:
     @classmethod
     def of(cls, rows: Sequence[Sequence[MentionQuestion]], batch: Batch, *, seed: int) -> Self:
         shape = (len(rows), max(map(len, rows)))
-        asked = cls(
+        new = cls(
             half=halves(batch.units, seed=seed),
             places=np.full((shape[0], 2 * shape[1]), -1),
             usable=np.zeros((len(MODES), *shape, batch.words.most), bool),
@@ -331,17 +333,17 @@ class _Asked:
             by_system=np.zeros((shape[0], len(SYSTEMS), shape[1])),
             member=np.zeros((*shape, len(MENTION_TYPES))),
         )
-        asked.usable[1] = batch.words.real[:, None]
-        for example, (found, place) in enumerate(zip(rows, batch.words.place, strict=True)):
-            for row, question in enumerate(found):
+        new.usable[1] = batch.words.real[:, None]
+        for example, (questions, place) in enumerate(zip(rows, batch.words.place, strict=True)):
+            for row, question in enumerate(questions):
                 mention, right, at = question.asked.mention, question.antecedents, (example, row)
-                asked.places[example, 2 * row : 2 * row + 2] = place[[mention.head, question.other]]
-                asked.usable[0][at][place[[c.mention.head for c in question.candidates]]] = True
-                asked.usable[1][at][place[mention.head]] = False
-                asked.antecedent[at][place[list(right)]] = True
-                asked.by_system[example, :, row] = [answer(s, question) in right for s in SYSTEMS]
-                asked.member[at] = [kind in ("all", mention.kind) for kind in MENTION_TYPES]
-        return asked
+                new.places[example, 2 * row : 2 * row + 2] = place[[mention.head, question.other]]
+                new.usable[0][at][place[[c.mention.head for c in question.candidates]]] = True
+                new.usable[1][at][place[mention.head]] = False
+                new.antecedent[at][place[list(right)]] = True
+                new.by_system[example, :, row] = [answer(s, question) in right for s in SYSTEMS]
+                new.member[at] = [kind in ("all", mention.kind) for kind in MENTION_TYPES]
+        return new
 
     def right(self, weights: Array, mode: int) -> Float64:
         """[example, head, row] 1 where the largest weight goes to an antecedent, by one of MODES.

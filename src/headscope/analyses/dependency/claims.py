@@ -1,4 +1,5 @@
-"""What is said of the heads that find the words of a relation: claims, numbers, a part of cards."""
+"""What a run claims about heads that find the words of a relation: claims, numbers, a part of
+cards."""
 
 import math
 from collections.abc import Iterator
@@ -124,8 +125,8 @@ class HeadRelation:
 def best_relations(tree: xr.DataTree, layer: int, head: int) -> list[HeadRelation]:
     """The relations that a head finds farthest above the best fixed offset, best first.
 
-    Of 25 words or more, by accuracy − baseline; none that it finds no better. On the data that it
-    is scored on: a label asks for more (`label_rules`).
+    Relations of 25 words or more, by accuracy − baseline, if that is above 0. They are chosen on
+    the data that scores them: a label needs more (`label_rules`).
     """
     return relations_of_heads(tree).get((layer, head), [])[:RELATIONS_OF_HEAD]
 

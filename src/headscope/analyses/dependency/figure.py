@@ -27,7 +27,7 @@ from headscope.analyses.language.held_out import chosen_where
 from headscope.analyses.language.tables import language_section
 from headscope.claims.caption_words import INTERVALS, by_measure, clipped
 from headscope.claims.relation_names import LEAST_WORDS, TOTALS, frequent_relations
-from headscope.core.head_names import first
+from headscope.core.head_names import HeadNames, names_of
 from headscope.core.results import Floats, estimate, group, needed
 from headscope.draw.head_grid import grid_panel, paint_grid
 from headscope.draw.panel import Panel, Picture, compose
@@ -53,7 +53,7 @@ def _best_head_panels(tree: xr.DataTree) -> list[Panel]:
             "Best heads by relation",
             COLUMNS,
             map(_label, rows),
-            partial(_draw, over_all, single),
+            partial(_draw, over_all, single, names_of(tree)),
             count=len(rows) + 0.6 * bool(over_all),
             height=rows_height(len(rows) + 1),
             label="words whose head is found",
@@ -87,13 +87,15 @@ def _rows(tree: xr.DataTree) -> tuple[list[RelationHead], list[RelationHead]]:
     return [best for best in relation_heads(dependency) if best.relation in TOTALS], single
 
 
-def _draw(over_all: list[RelationHead], single: list[RelationHead], axes: Axes) -> None:
+def _draw(
+    over_all: list[RelationHead], single: list[RelationHead], names: HeadNames, axes: Axes
+) -> None:
     places = [*range(len(over_all)), *(len(over_all) + 0.6 + at for at in range(len(single)))]
     judged = any_interval(single)
     for row, best in zip(places, over_all + single, strict=True):
         faint = judged and not best.beats
         offset = f"{best.offset:+d}".replace("-", "−")
-        texts = (_label(best), best.head_name, DIRECTIONS[best.direction], offset)
+        texts = (_label(best), names.head(*best.place), DIRECTIONS[best.direction], offset)
         for text, at in zip(texts, COLUMNS.values(), strict=True):
             beside(axes, row, text, at, faint=faint)
         ends = [best.baseline.value, best.accuracy.value]
@@ -110,9 +112,10 @@ def _label(best: RelationHead) -> str:
 
 
 def _heat_maps(tree: xr.DataTree) -> list[Panel]:
-    dependency = needed(tree, "dependency")
+    dependency, names = needed(tree, "dependency"), names_of(tree)
     return [
-        relation_panel(dependency, best) for best in frequent_relation_heads(dependency)[:MOST_MAPS]
+        relation_panel(dependency, names, best)
+        for best in frequent_relation_heads(dependency)[:MOST_MAPS]
     ]
 
 
@@ -123,7 +126,7 @@ def _heat_map_caption(tree: xr.DataTree) -> str:
     return (
         f"{number} of at least {LEAST_WORDS} words, root and punctuation left out: each cell is "
         "one head, layers from top to bottom and heads from left to right, numbered from "
-        f"{first()}; the "
+        f"{names_of(tree).first}; the "
         f"share of words whose syntactic head it finds{by_measure(dependency)}, in the better of "
         "the two directions, from 0 (page) to 100 %; the frame marks the best head; "
         f"n = {shown[0].count:,} (a) to {shown[-1].count:,} words; intervals stand in the tables. "
@@ -138,11 +141,11 @@ def sheets(tree: xr.DataTree) -> Iterator[tuple[str, Figure]]:
     next. The name has a number and what letters and digits of ASCII the relation has: each its own,
     and safe on every system.
     """
-    figure, dependency = None, needed(tree, "dependency")
+    figure, dependency, names = None, needed(tree, "dependency"), names_of(tree)
     for at, best in enumerate(relation_heads(dependency), start=1):
         if figure is None:
-            figure = compose([relation_panel(dependency, best)], columns=1)
-        else:  # half the time of composing anew
+            figure = compose([relation_panel(dependency, names, best)], columns=1)
+        else:  # half the time of composing again
             with house_style():
                 paint_grid(figure.axes[0], _accuracy(dependency, best), top=1.0, best=best.place)
                 figure.axes[0].set_title(_title(best))
@@ -150,10 +153,10 @@ def sheets(tree: xr.DataTree) -> Iterator[tuple[str, Figure]]:
         yield f"dependency/{f'{at:02d}-{plain}'.strip('-')}.svg", figure
 
 
-def relation_panel(dependency: xr.Dataset, best: RelationHead) -> Panel:
+def relation_panel(dependency: xr.Dataset, names: HeadNames, best: RelationHead) -> Panel:
     """The heat map of one relation, all heads in the better of the two directions."""
     grid = _accuracy(dependency, best)
-    return grid_panel(_title(best), grid, unit="probability", top=1.0, best=best.place)
+    return grid_panel(_title(best), grid, names, unit="probability", top=1.0, best=best.place)
 
 
 def _accuracy(dependency: xr.Dataset, best: RelationHead) -> Floats:

@@ -22,6 +22,7 @@ from headscope.analyses.dependency.relation_heads import (
 from headscope.analyses.language.held_out import chosen_where
 from headscope.claims.caption_words import clipped, quantity
 from headscope.claims.relation_names import NO_SYNTAX
+from headscope.core.head_names import HeadNames, names_of
 from headscope.core.results import at, needed
 from headscope.core.wording import percent
 from headscope.draw import arcs
@@ -47,7 +48,7 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     if quantity(examples) != "attention":
         drawn = (a for s in chosen for best in relations for a in s.attention_arcs(best, top=0))
         top = max((arc.weight for arc in drawn), default=1.0)
-    return [_panel(sentence, relations, top=top) for sentence in chosen]
+    return [_panel(sentence, relations, names_of(tree), top=top) for sentence in chosen]
 
 
 def _caption(tree: xr.DataTree) -> str:
@@ -81,7 +82,11 @@ def _row(sentence: ParsedSentence) -> WordRow | None:
 
 
 def _panel(
-    sentence: ParsedSentence, relations: Sequence[RelationHead], *, top: float | None
+    sentence: ParsedSentence,
+    relations: Sequence[RelationHead],
+    names: HeadNames,
+    *,
+    top: float | None,
 ) -> Panel:
     hues = {best.relation: hue for best, hue in zip(relations, HUES, strict=False)}
     here = [f for f in relations if any(arc.relation == f.relation for arc in sentence.arcs)]
@@ -89,9 +94,10 @@ def _panel(
     assert row is not None
     above = _above(sentence, hues)
     below = [stroke for best in here for stroke in _below(sentence, best, hues, top=top)]
-    key = [(hues[best.relation], _key_text(best)) for best in here]
+    texts = {best.relation: _key_text(best, names) for best in relations}
+    key = [(hues[best.relation], texts[best.relation]) for best in here]
     with house_style():
-        width = SWATCH + 3 + max(arcs.text_width(_key_text(best), KEY_SIZE) for best in relations)
+        width = SWATCH + 3 + max(arcs.text_width(text, KEY_SIZE) for text in texts.values())
     lines, aside = KEY_ROW * len(key), row.length + KEY_SPACE + width <= BREADTH
 
     def ends() -> tuple[float, float]:
@@ -146,9 +152,9 @@ def _below(
     return strokes
 
 
-def _key_text(best: RelationHead) -> str:
+def _key_text(best: RelationHead, names: HeadNames) -> str:
     name, score = clipped(best.relation, LONGEST_LABEL), percent(*at(best.accuracy))
-    return f"{name}: {best.head_name} {DIRECTIONS[best.direction]}, finds {score}"
+    return f"{name}: {names.head(*best.place)} {DIRECTIONS[best.direction]}, finds {score}"
 
 
 def _draw_key(axes: Axes, key: list[tuple[str, str]], x: float, y: float) -> None:

@@ -5,9 +5,9 @@ to it most (head to dependent), is taken as its syntactic head; the share of wor
 right is the head's accuracy on their relation (Clark et al. 2019, §4.2). Beside it stand the best
 fixed offset, and the accuracy of a head that was chosen on other documents.
 
-And does the head find it because the two words stand in the relation? The words beside are asked
-the same: how often do they find the syntactic head of their neighbour? So are the words of all
-other relations: how often do they find their own?"""
+And does the head find it because the two words stand in the relation? The words beside are tested
+in the same way: how often do they find the syntactic head of their neighbour? So are the words of
+all other relations: how often do they find their own?"""
 
 import math
 from collections.abc import Sequence, Set
@@ -123,19 +123,19 @@ class Dependency(Analysis, question=QUESTION):
         )
         answers = np.stack(largest, 2)  # [example, head, direction, place]
 
-        def right(asked: Ints) -> Bools:
+        def right(guess: Ints) -> Bools:
             """[example, head, direction, place] whether words at `asked` find each word's head."""
-            answer = np.take_along_axis(answers, asked[:, None, None], 3)
+            answer = np.take_along_axis(answers, guess[:, None, None], 3)
             return np.asarray(answer == heads.head[:, None, None])
 
-        found = right(heads.judge)
-        add_by_half(self.correct, _count(found, member), half, batch.groups, at=(layer.index,))
+        hits = right(heads.judge)
+        add_by_half(self.correct, _count(hits, member), half, batch.groups, at=(layer.index,))
         weight = self._weights(layer, batch)  # [example, head, pairs, place]
         noticed = self._noticed(weight)
         beside = np.stack([right(heads.beside[..., side]) for side in (0, 1)])
         beside &= np.stack([noticed[:, :, 2:4], noticed[:, :, 4:6]])
         sums = (
-            (self.noticed, found & noticed[:, :, :2]),
+            (self.noticed, hits & noticed[:, :, :2]),
             (self.from_others, beside.mean(0)),
             (self.weight_above, weight[:, :, :2] - (weight[:, :, 2:4] + weight[:, :, 4:6]) / 2),
         )
@@ -167,8 +167,10 @@ class Dependency(Analysis, question=QUESTION):
 
     def _weights(self, layer: LayerView, batch: Batch) -> Float64:
         """[example, head, pairs, place] attention between words and heads; see `_pairs`."""
-        given = [pairs.sums(layer, batch, measure=self.options["measure"]) for pairs in self._pairs]
-        values = np.stack(given, -1)  # [word, head, pairs]
+        measure = self.options["measure"]
+        values = np.stack(
+            [pairs.sums(layer, batch, measure=measure) for pairs in self._pairs], -1
+        )  # [word, head, pairs]
         weights = np.zeros((*batch.words.number.shape, *values.shape[1:]))
         weights[tuple(self._place)] = values
         return np.moveaxis(weights, 1, -1)
@@ -187,9 +189,9 @@ class Dependency(Analysis, question=QUESTION):
     def result(self) -> xr.Dataset:
         """Accuracies, baselines and the best heads; NaN for what was never asked."""
         # [replicate + 1, half, …, column]
-        correct, offsets, asked = self.correct.sums, self.by_offset.sums, self.asked.sums
-        heads, baseline = best(correct, asked), best(offsets, asked)
-        both = asked.sum(1)  # [replicate + 1, column]
+        correct, offsets, totals = self.correct.sums, self.by_offset.sums, self.asked.sums
+        heads, baseline = best(correct, totals), best(offsets, totals)
+        both = totals.sum(1)  # [replicate + 1, column]
         layer, head, direction = heads.places
         offset = np.where(baseline.unit < 0, np.nan, np.array(OFFSETS)[baseline.unit])
         every, one = GRID, ("relation",)
@@ -223,7 +225,7 @@ class Dependency(Analysis, question=QUESTION):
         noticed = self.noticed.sums
         rivals = baseline.chosen[:, None, None, None], from_others, self._elsewhere(noticed, both)
         variables |= against_rivals(
-            ratio(noticed, questions), rivals, every, RIVALS, asked=questions
+            ratio(noticed, questions), rivals, every, RIVALS, questions=questions
         )
         if self.options["measure"] == "attention":  # norms are on no common scale
             beyond = ratio(self.weight_above.sums, questions)
@@ -236,16 +238,16 @@ class Dependency(Analysis, question=QUESTION):
         }
         return labelled(variables, coords=coords).assign_attrs(self.options)
 
-    def _elsewhere(self, found: Float64, asked: Float64) -> Float64:
+    def _elsewhere(self, hits: Float64, totals: Float64) -> Float64:
         """What each head finds of all relations but this one; 0 for what is no relation of words.
 
-        found  [replicate + 1, layer, head, direction, column] sums of right answers
-        asked  [replicate + 1, column] sums of questions
+        hits   [replicate + 1, layer, head, direction, column] sums of right answers
+        totals  [replicate + 1, column] sums of questions
         """
         clean = self.columns.index(CLEAN)
         plain = self.member[:, clean] @ self.member > 0  # [column]
         plain[: clean + 1] = False
-        others = [sums[..., clean, None] - sums for sums in (found, asked[:, None, None, None])]
+        others = [sums[..., clean, None] - sums for sums in (hits, totals[:, None, None, None])]
         return np.where(plain, ratio(others[0], others[1], absent=0), 0)
 
 
@@ -258,10 +260,10 @@ def _columns(labels: tuple[str, ...], wanted: str, *, fold: bool) -> tuple[list[
     """The columns of the result, and member [label, column]: 1 where a label counts for it."""
     names = [label.partition(":")[0] if fold else label for label in labels]
     kept = list(dict.fromkeys(names))
-    asked = relation_names(wanted)
+    requested = relation_names(wanted)
     if labels:
-        refuse_unknown(asked, kept)
-    kept = [name for name in kept if not asked or name in asked]
+        refuse_unknown(requested, kept)
+    kept = [name for name in kept if not requested or name in requested]
     member = np.zeros((len(names), 2 + len(kept)))
     for name, row in zip(names, member, strict=True):
         plain = name != ROOT and name.partition(":")[0] not in PUNCTUATION
@@ -297,7 +299,7 @@ class SyntacticHeads:
 
     @classmethod
     def of(cls, batch: Batch, relations: Sequence[str], *, possessive: str) -> Self:
-        """Look up the trees of the examples; those without are not asked about."""
+        """Look up the trees of the examples; those without trees do not count."""
         shape = batch.words.number.shape
         own = np.tile(np.arange(shape[1]), (shape[0], 1))
         heads_of_batch = cls(
@@ -329,19 +331,19 @@ class SyntacticHeads:
         inside = (heads[there] > there[0]) & (heads[there] < there[-1])
         erased = there[-1] - there[0] + 1 - len(there)
         self.left_out[row] = (missing & ~inside).sum(), (missing & inside).sum() + erased
-        asked = there[~missing]
-        at, head = place[asked], heads[asked]
+        counted = there[~missing]
+        at, head = place[counted], heads[counted]
         self.asked[row, at] = True
         self.root[row, at] = head < 0
         self.head[row, at] = np.where(head < 0, -2, place[head])
-        self.label[row, at] = [index[label(example, word)] for word in asked.tolist()]
+        self.label[row, at] = [index[label(example, word)] for word in counted.tolist()]
         # the possessive clitic right behind a word is scored instead, where it applies
         clitic = [
             word.relation in possessive and after.form.lower() in CLITICS
             for word, after in pairwise(words)
         ]
         behind = np.array([*clitic, False]) & (np.append(place[1:], -1) >= 0)  # [word]
-        judge = asked + behind[asked]
+        judge = counted + behind[counted]
         self.judge[row, at] = place[judge]
         self.beside[row, at] = self._beside(row, at, place[there])
         # As the authors count: 0 is the root, words from 1; an offset stops at either end.

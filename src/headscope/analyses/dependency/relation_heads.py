@@ -8,10 +8,10 @@ import xarray as xr
 
 from headscope.claims.relation_names import frequent_relations
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, best_places, estimate, place_name
+from headscope.core.results import Floats, best_places, estimate
 
 DIRECTIONS = {"dependent_to_head": "d→h", "head_to_dependent": "h→d"}
-RELATIONS = 6  # as many as there are hues that can be told apart
+RELATIONS = 6  # the number of distinguishable hues
 SENTENCES = 4
 WEAKEST = 0.1  # share of the scale: weaker attention is not drawn, unless it is a word's largest
 
@@ -21,7 +21,7 @@ class RelationHead:
     """The best head of one relation.
 
     relation   as the treebank calls it
-    count      words asked about
+    count      words that count
     place      (layer, head), from 0
     direction  a key of DIRECTIONS
     offset     the best fixed offset, in words
@@ -56,11 +56,6 @@ class RelationHead:
     def accuracy(self) -> Estimate:
         """The score; where nothing could be held out, the accuracy on the same data."""
         return self.score if np.isfinite(self.score.value) else self.chosen
-
-    @property
-    def head_name(self) -> str:
-        """As papers name it."""
-        return place_name(*self.place)
 
 
 def relation_heads(

@@ -20,7 +20,7 @@ from headscope.analyses.language.tables import (
 )
 from headscope.claims.caption_words import INTERVALS, over
 from headscope.claims.relation_names import LEAST_WORDS, TOTALS, arrow, frequent_relations
-from headscope.core.head_names import first
+from headscope.core.head_names import names_of
 from headscope.core.results import estimate, group, needed, printable, shape
 from headscope.core.wording import MISSING
 from headscope.page.tabulate import Cell, Column, Rows, Table, ends, head_of, points, records, share
@@ -127,7 +127,7 @@ def clark_table_1(tree: xr.DataTree, *, least: int = CLARK_LEAST_WORDS) -> tuple
     dataset = group(tree, "dependency")
     if dataset is None:
         return pd.DataFrame(), ""
-    rows, turned = [], []
+    rows, turned, names = [], [], names_of(tree)
     for at in [0, *frequent_relations(dataset, least=least)]:
         here = dataset.isel(relation=at)
         name = printable(dataset["relation"].values[at]) if at else "All"
@@ -138,7 +138,7 @@ def clark_table_1(tree: xr.DataTree, *, least: int = CLARK_LEAST_WORDS) -> tuple
             for one in (estimate(here, "best_accuracy"), estimate(here, "held_out"))
         )
         baseline = paper_percent(float(here["baseline"]))
-        rows.append([name, paper_head(here), accuracy, held_out, baseline + places])
+        rows.append([name, paper_head(here, names), accuracy, held_out, baseline + places])
         if here["best_direction"] == dataset["direction"].values.tolist().index(
             "head_to_dependent"
         ):
@@ -152,7 +152,7 @@ def clark_table_1(tree: xr.DataTree, *, least: int = CLARK_LEAST_WORDS) -> tuple
         "chosen on the words that it is scored on; held out: a head is chosen on one half of the "
         "documents and scored on the other, both ways. [ ]: 95 % intervals over documents. "
         f"{ways} Relations of at least {least} words, root and punctuation not shown. "
-        f"Heads are layer-head, counted from {first()}. Layout of Clark et al. (2019), Table 1."
+        f"Heads are layer-head, counted from {names.first}. Layout of Clark et al. (2019), Table 1."
     )
     return pd.DataFrame(rows, columns=COLUMNS), note
 

@@ -20,7 +20,7 @@ def windows_of(name: str, text: str) -> list[tuple[int, int]]:
         pairs = []
     if not pairs or min(min(pair) for pair in pairs) < 1:
         raise ValueError(
-            f"{name} is {text!r}; wanted how many first and last keys, as in {WINDOWS!r}"
+            f"{name} is {text!r}; wanted the numbers of first and last keys, as in {WINDOWS!r}"
         )
     return pairs
 
@@ -62,8 +62,9 @@ def caption(run: Any) -> str:
     latest = ", (c) what the first {S} and latest {W} tokens get together from tokens that see "
     latest += "more than twice as many (uniform attention: {uniform_streaming:%})"
     words: str = run.words(
-        "One cell a head: (a) how far it looks on the mean (uniform attention: {uniform_distance} "
-        f"tokens){''.join(run.words(latest, **one) for one in windows(run))}. (b) How much "
+        "One cell a head: (a) how far it looks on the mean (uniform attention: "
+        "{uniform_distance:tokens} tokens)"
+        f"{''.join(run.words(latest, **one) for one in windows(run))}. (b) How much "
         "attention stays within a distance: one line a layer, the mean of its heads, darker for "
         "later layers; dashed: uniform attention. Means over inputs; intervals stand in the "
         "tables; {over:nearby}."

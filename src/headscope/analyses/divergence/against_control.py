@@ -1,4 +1,4 @@
-"""Do clusters of heads, and layers of like heads, depart from networks without training?
+"""Do clusters of heads, and layers of similar heads, differ from untrained networks?
 
 Networks of a few steps of training differ widely in how clear their clusters are. So clusters tell
 of learning only where no network of the run's control has any. Likeness of layers is compared with
@@ -24,15 +24,15 @@ def clusters_of_control(tree: xr.DataTree) -> float:
     """The clearest mean silhouette of a network of the control whose heads fall into clusters, by
     their p or as they are fair ones; NaN where there is none.
     """
-    found = list[float]()
+    means = list[float]()
     for network in controls(tree):
         there = group(network, "divergence")
         if there is None:
             continue
         mean, p = float(there["silhouette"].mean()), float(there.get("cluster_p", np.nan))
         if p <= CLEAR or mean >= FAIR:
-            found.append(mean)
-    return max(found, default=np.nan)
+            means.append(mean)
+    return max(means, default=np.nan)
 
 
 @derived
@@ -40,14 +40,14 @@ def layers_of_control(tree: xr.DataTree) -> float:
     """How much less heads of one layer differ than others in a network of the control, as a share,
     the largest of those that the run does not clearly exceed; NaN where there is none.
     """
-    found, own = list[float](), _less(tree, "run")
+    gaps, own = list[float](), _less(tree, "run")
     for number, network in enumerate(controls(tree)):
         if group(network, "divergence") is None:
             continue
         other = _less(network, f"control {number}")
         if not np.nanpercentile(own[1:] - other[1:], LOWER) > 0:
-            found.append(float(other[0]))
-    return max(found, default=np.nan)
+            gaps.append(float(other[0]))
+    return max(gaps, default=np.nan)
 
 
 def _less(tree: xr.DataTree, name: str) -> Floats:

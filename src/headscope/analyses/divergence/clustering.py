@@ -51,8 +51,8 @@ def k_medoids(distances: Float64, counts: Sequence[int]) -> list[Medoids]:
                medoids of one cluster fewer, and of one more; the same for the same distances
     """
 
-    def cheapest(given: Sequence[Medoids]) -> Medoids:
-        return given[_least(np.array([one.cost for one in given]), given[0].cost)]
+    def cheapest(candidates: Sequence[Medoids]) -> Medoids:
+        return candidates[_least(np.array([one.cost for one in candidates]), candidates[0].cost)]
 
     @cache  # two starts are often the same
     def exchanged(*start: int) -> Medoids:
@@ -234,12 +234,12 @@ def agreement(one: Ints, other: Ints) -> float:
 def heads_anew(units: int, seed: int) -> list[Ints]:
     """Which heads are in each of DRAWS draws with replacement: about 63 %, each once."""
     random = generator(seed, "clusters", "heads")
-    found: list[Ints] = []
-    while len(found) < DRAWS:
+    draws: list[Ints] = []
+    while len(draws) < DRAWS:
         some = np.unique(random.integers(0, units, units))
         if len(some) > max(counts_for(units)):
-            found.append(some)
-    return found
+            draws.append(some)
+    return draws
 
 
 def jaccard(labels: Ints, others: Ints) -> Float64:

@@ -8,7 +8,7 @@ narrower they attend. What is left is mixed.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,21 +20,9 @@ from headscope.claims.claim import Claim
 from headscope.claims.head_attention import TARGETS, attention_to, has_cls, spread
 from headscope.claims.head_labels import UNLABELLED, head_labels
 from headscope.core.accumulators import Bools
+from headscope.core.head_names import HeadNames, names_of
 from headscope.core.intervals import Estimate
-from headscope.core.results import (
-    Floats,
-    at,
-    derived,
-    estimate,
-    group,
-    head_name,
-    layer_name,
-    layer_number,
-    needed,
-    place_name,
-    shape,
-    token_names,
-)
+from headscope.core.results import Floats, at, derived, estimate, group, needed, shape, token_names
 from headscope.core.wording import number, percent, plain
 from headscope.draw.label_kinds import label_kinds
 
@@ -64,6 +52,7 @@ class Cluster:
     all_layers  whether these layers hold all its heads
     silhouette  how well apart from the next cluster, mean over its heads, -1 to 1
     jaccard     how much of it is found again in a replicate, 0 to 1; NaN without replicates
+    names       of the heads of the run
     """
 
     number: int
@@ -74,11 +63,12 @@ class Cluster:
     all_layers: bool
     silhouette: tuple[float, float, float]
     jaccard: float
+    names: HeadNames = field(repr=False)
 
     @property
     def place(self) -> str:
         """`layers 6–9`, `mostly layers 6–9`, `layer 4`, as they are counted in print."""
-        first, last = (layer_name(layer) for layer in self.layers)
+        first, last = map(self.names.layer, self.layers)
         words = f"layer {first}" if first == last else f"layers {first}–{last}"
         return words if self.all_layers else f"mostly {words}"
 
@@ -113,6 +103,7 @@ def clusters(tree: xr.DataTree) -> list[Cluster]:
                 whole,
                 at(silhouette, cluster),
                 float(divergence["jaccard"].values[cluster]),
+                names_of(tree),
             )
         )
     return made
@@ -245,22 +236,24 @@ def most(divergences: Floats) -> float:
 
 
 def _lines(tree: xr.DataTree, layer: int, head: int) -> Iterator[str]:
+    names = names_of(tree)
     for near in nearest_heads(tree, layer, head):
         labels = head_labels(tree)[near.layer, near.head].labels
         says = labels[0].short if labels else UNLABELLED
-        name = place_name(near.layer, near.head)
+        name = names.head(near.layer, near.head)
         yield f"{name:<8}{number(near.js, near.low, near.high):<22}{says}"
     if cluster := cluster_of(tree, layer, head):
         yield f"cluster {cluster.number + 1}: {cluster.name}"
 
 
 def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
+    names = names_of(tree)
     own = cluster_of(tree, layer, head)
     nearest = [
         {
-            "layer": layer_number(near.layer),
+            "layer": names.number(near.layer),
             "head": near.head,
-            "name": place_name(near.layer, near.head),
+            "name": names.head(near.layer, near.head),
             **named_ends((near.js, near.low, near.high)),
         }
         for near in nearest_heads(tree, layer, head)
@@ -305,6 +298,7 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     and last_layer (0-based, of most of its heads), medoid, silhouette with its interval, jaccard,
     how many heads have which label as their most telling one, and its heads as papers name them.
     """
+    names = names_of(tree)
     heads, rows = shape(tree)[1], []
     titles = {unit: kind.title for kind in label_kinds(tree) for unit in kind.units}
     for one in clusters(tree):
@@ -317,15 +311,15 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
                 "size": len(one.units),
                 "what": one.what,
                 "name": one.name,
-                "first_layer": layer_number(one.layers[0]),
-                "last_layer": layer_number(one.layers[1]),
-                "medoid": head_name(one.medoid, heads),
+                "first_layer": names.number(one.layers[0]),
+                "last_layer": names.number(one.layers[1]),
+                "medoid": names.unit(one.medoid, heads),
                 "silhouette": one.silhouette[0],
                 "silhouette_ci_low": one.silhouette[1],
                 "silhouette_ci_high": one.silhouette[2],
                 "jaccard": one.jaccard,
                 "labels": "; ".join(f"{many} {title}" for title, many in counts),
-                "heads": " ".join(head_name(unit, heads) for unit in one.units),
+                "heads": " ".join(names.unit(unit, heads) for unit in one.units),
             }
         )
     return {"clusters": pd.DataFrame(rows)}

@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from headscope.analyses.divergence import figure_cluster_checks, figure_clusters, figure_layers
 from headscope.analyses.divergence.clusters import clusters, most
 from headscope.claims.caption_words import over
-from headscope.core.head_names import first
-from headscope.core.results import Floats, group, layer_name, needed, shape
+from headscope.core.head_names import HeadNames, names_of
+from headscope.core.results import Floats, group, needed, shape
 from headscope.draw.label_kinds import KIND_COLUMNS, plot_kinds
 from headscope.draw.marks import cell_key, named_places
 from headscope.draw.panel import Panel, Picture
@@ -29,7 +29,12 @@ def _map_panels(tree: xr.DataTree) -> list[Panel]:
     if place is None:
         return []
     return [
-        Panel("By layer", partial(_by_layer, place, shape(tree)), height=0.95, key_above=True),
+        Panel(
+            "By layer",
+            partial(_by_layer, place, shape(tree), names_of(tree)),
+            height=0.95,
+            key_above=True,
+        ),
         Panel("By label", partial(_by_kind, tree, place), height=0.95, legend=KIND_COLUMNS),
     ]
 
@@ -56,14 +61,14 @@ def _matrix_panels(tree: xr.DataTree) -> list[Panel]:
 def _matrix_caption(tree: xr.DataTree) -> str:
     return (
         "Every head against every other, layer by layer (rules between layers, numbered from "
-        f"{first()}): "
+        f"{names_of(tree).first}): "
         "Jensen–Shannon divergence of their attention in nats, from 0 (page, alike) to the value "
         f"at the end of the key; mean over tokens, then inputs; {over(tree)}. "
         "After Clark et al. (2019), §6."
     )
 
 
-def _by_layer(place: Floats, size: tuple[int, int], axes: Axes) -> None:
+def _by_layer(place: Floats, size: tuple[int, int], names: HeadNames, axes: Axes) -> None:
     layers, heads = size
     for layer, shade in enumerate(layer_colors(layers)):
         here = place[layer * heads : (layer + 1) * heads]
@@ -74,8 +79,8 @@ def _by_layer(place: Floats, size: tuple[int, int], axes: Axes) -> None:
         key.axvspan(layer, layer + 1, color=shade, lw=0)
     key.set_xlim(0, layers)
     text: dict[str, Any] = {"va": "center", "fontsize": 7, "transform": key.transAxes}
-    key.text(-0.02, 0.5, f"layer {layer_name(0)}", ha="right", **text)
-    key.text(1.02, 0.5, layer_name(layers - 1), ha="left", **text)
+    key.text(-0.02, 0.5, f"layer {names.layer(0)}", ha="right", **text)
+    key.text(1.02, 0.5, names.layer(layers - 1), ha="left", **text)
     _bare(axes)
 
 
@@ -91,7 +96,7 @@ def _bare(axes: Axes) -> None:
 
 
 def _matrix(tree: xr.DataTree, js: xr.DataArray, axes: Axes) -> None:
-    layers, heads = shape(tree)
+    (layers, heads), names = shape(tree), names_of(tree)
     values = js.transpose("unit", "unit_other").values
     top = most(values)
     axes.imshow(values, cmap=ramp_map(), vmin=0, vmax=top, interpolation="nearest")
@@ -101,7 +106,7 @@ def _matrix(tree: xr.DataTree, js: xr.DataArray, axes: Axes) -> None:
     named = named_places(layers)
     middles = np.array(named) * heads + (heads - 1) / 2
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_ticks(middles, [layer_name(layer) for layer in named])
+        axis.set_ticks(middles, [*map(names.layer, named)])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("layer", loc="left")

@@ -1,9 +1,8 @@
 """How sure are the clusters of heads, and does another way to cluster show the same ones?
 
-How many clusters there are, how near heads are to their own, and whether clusters are there again
-in heads drawn anew. And the second way to cluster, by average linkage: the tree of all heads,
-the whole matrix of divergences in the tree's order, and strips with each head's k-medoids cluster
-and layer.
+How many clusters there are, how near heads are to their own, and whether clusters come back in
+resampled heads. And the second way to cluster, by average linkage: the tree of all heads, the whole
+matrix of divergences in the tree's order, and strips with each head's k-medoids cluster and layer.
 """
 
 from collections.abc import Sequence

@@ -19,7 +19,8 @@ from headscope.analyses.divergence.clustering import average_tree
 from headscope.analyses.divergence.clusters import Cluster, clusters, divergences, most
 from headscope.claims.caption_words import clipped, over
 from headscope.core.accumulators import Ints
-from headscope.core.results import Floats, head_name, needed, shape
+from headscope.core.head_names import names_of
+from headscope.core.results import Floats, needed, shape
 from headscope.core.wording import plain
 from headscope.draw.marks import cells
 from headscope.draw.panel import Panel, Picture
@@ -45,9 +46,9 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
 
 
 def _caption(tree: xr.DataTree) -> str:
-    heads, merged = shape(tree)[1], _block(shape(tree))
+    heads, merged, names = shape(tree)[1], _block(shape(tree)), names_of(tree)
     each = "; ".join(
-        f"({one.number + 1}) {one.name}, typical {head_name(one.medoid, heads)}"
+        f"({one.number + 1}) {one.name}, typical {names.unit(one.medoid, heads)}"
         for one in clusters(tree)
     )
     one_each = "every head against every other"

@@ -2,7 +2,7 @@
 
 The mean divergence of two heads by how many layers lie between them, and where the nearest head is.
 In words: what held, whatever the numbers say; and whether heads of neighbouring layers have the
-same label more often than if layers were dealt out anew among the labelled heads.
+same label more often than if layers were permuted among the labelled heads.
 """
 
 from dataclasses import dataclass
@@ -153,7 +153,7 @@ class NeighbourLabels:
     heads     with a label
     pairs     of them in neighbouring layers
     share     of these pairs whose main label is the same
-    expected  the mean over layers dealt out anew
+    expected  the mean over permuted layers
     p         how often these give as large a share, (1 + hits) / (1 + draws)
     """
 

@@ -1,13 +1,13 @@
 """Into which clusters do heads fall that attend alike, and are the heads of a layer alike?
 
-From the divergences of all pairs; no model. How sure that is, is told by drawing heads anew: what
-is said of heads in general is over heads, not documents. Distances are roots of
-divergences: the root of the mean Jensen-Shannon divergence is a metric (Endres and Schindelin
-2003), so that two heads near a third are near each other, and silhouettes compare like with like.
+From the divergences of all pairs; no model. Heads are resampled to measure stability: claims about
+heads in general are over heads, not documents. Distances are roots of divergences: the root of the
+mean Jensen-Shannon divergence is a metric (Endres and Schindelin 2003), so that two heads near a
+third are near each other, and silhouettes compare like with like.
 
 Layers: Clark et al. (2019), section 6, saw that heads of a layer are often near each other on the
 map. Here: the mean divergence of two heads by how many layers lie between them, and how often the
-nearest head is of the same layer; both against layer numbers dealt out anew among the heads.
+nearest head is of the same layer; both against permuted layer numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ OURS = "ours, after Hennig and Lin 2015"
 WHERE = ("same_layer", "neighbouring_layer", "farther_layer")
 ONE_HEAD = ("silhouette",)  # said of each head: over documents, not over heads
 PERMUTATIONS = 999
-FEW_REFERENCES = 19  # clouds that a control is held against: p can be 1/20
+FEW_REFERENCES = 19  # clouds that a control is compared with: p can be 1/20
 TIE = 1e-12  # of the value: rounding is no difference
 
 
@@ -39,7 +39,7 @@ def cluster_results(
 
     draws    [replicate + 1, pair] divergences as `np.triu_indices(units, 1)` orders pairs
     heads    of a layer
-    seed     of clouds, permutations and of the heads drawn anew
+    seed     of clouds, permutations and resampled heads
     unit     of the divergences
     returns  variables, and the coordinates of their dims
     """
@@ -58,7 +58,8 @@ def cluster_results(
 
 
 def control_results(pairs: Float64, *, seed: int) -> dict[str, Variable]:
-    """What a run's clusters are held against: silhouettes of heads, and whether clusters stand out.
+    """What a run's clusters are compared with: silhouettes of heads, and whether clusters stand
+    out.
 
     pairs  [pair] divergences; nothing where `cluster_results` has nothing
     """
@@ -79,7 +80,7 @@ def control_results(pairs: Float64, *, seed: int) -> dict[str, Variable]:
 
 
 def units_of(pairs: Float64) -> int:
-    """How many units have so many pairs [pair]."""
+    """The number of units with this number of pairs [pair]."""
     return (1 + isqrt(1 + 8 * pairs.shape[-1])) // 2
 
 
@@ -288,12 +289,12 @@ def by_gap(divergence: Float64, layer: Ints) -> tuple[Float64, Float64]:
     gap = np.abs(layer[:, None] - layer)
     chosen = (gap[..., None] == np.arange(layer.max() + 1)).astype(np.float64)
     chosen[np.diag_indices(len(layer))] = 0  # [unit, unit, gap]
-    found = []
+    pairs = []
     for weights in (divergence, np.ones_like(divergence)):
         of_unit = np.einsum("ij,ijg->ig", weights, chosen)
         whole = of_unit.sum(0) / 2
-        found.append(np.concatenate([whole[None], whole - of_unit]))
-    return found[0], found[1]
+        pairs.append(np.concatenate([whole[None], whole - of_unit]))
+    return pairs[0], pairs[1]
 
 
 def nearest_unit(divergence: Float64) -> Ints:
@@ -315,14 +316,14 @@ def chance_shares(layer: Ints) -> Float64:
 
 
 def nearest_of(gap: Ints) -> Float64:
-    """[…, where] 1 where so many layers lie between: the same, a neighbouring, a farther one."""
+    """[…, where] 1 where the other layer is the same, a neighbouring or a farther one."""
     return np.asarray(np.minimum(gap, 2)[..., None] == np.arange(3), np.float64)
 
 
 def permuted_layers(
     divergence: Float64, layer: Ints, *, seed: int, permutations: int = PERMUTATIONS
 ) -> tuple[float, Float64]:
-    """Both statistics against layer numbers dealt out anew; one-sided, (1 + hits) / (1 + draws).
+    """Both statistics against permuted layer numbers; one-sided, (1 + hits) / (1 + draws).
 
     divergence  [unit, unit] symmetric, zero diagonal
     returns     how often the heads of a layer are as near to each other, on average; and [where]

@@ -27,7 +27,7 @@ from headscope.run.analysis import Analysis, Scope, ratio_of, sizes_of
 
 # One replicate of 144 heads holds 10,296 pairs: enough for a standard error within 10 %.
 PAIR_REPLICATES = 50
-# Ours: of an input without whole maps, so many queries are compared as fit, within these bounds.
+# Ours: queries compared in an input without whole maps: as many as fit, within these bounds.
 MOST_WEIGHTS, SAMPLED = 1 << 26, (4, 32)
 
 
@@ -72,9 +72,9 @@ class Divergence(Analysis, question=QUESTION):
             kept.mul_(1 - self.smoothing).add_(self.smoothing / n)
 
     def _keep_rows(self, layer: LayerView, batch: Batch, own: slice) -> None:
-        """Of each long input keep some rows, laid into a square: sums do not ask how they lie.
+        """Keep some rows of each long input, laid into a square: sums do not depend on the layout.
 
-        They are drawn anew for each, so that intervals over documents tell what the drawing adds.
+        They are drawn for each input, so that intervals over documents include the sampling.
         """
         keys = layer.shape[-1]
         most = int(np.clip(MOST_WEIGHTS / (self.units * keys), *SAMPLED))

@@ -61,11 +61,11 @@ def _best(kept: Sequence[StoredInput], place: tuple[int, int], claim: Claim | No
 def _back(
     kept: StoredInput, maps: Floats, pronouns: frozenset[str]
 ) -> list[tuple[bool, bool, float, int]]:
-    """Of every word but the first: whether it finds a mention of its entity, whether it is a
+    """For every word but the first: whether it finds a mention of its entity, whether it is a
     pronoun, the weight that its first token gives to such a mention, else to any word before it,
     and minus the number of that token.
     """
-    found = []
+    candidates = []
     starts = np.diff(kept.word, prepend=-1) != 0
     for token in np.flatnonzero(kept.ordinary & starts).tolist():
         before = kept.ordinary & ~kept.punctuation & (np.arange(len(maps)) < token)
@@ -76,8 +76,8 @@ def _back(
             to_mine = float(maps[token, mine].max(initial=0))
             right = to_mine > 0 and to_mine >= float(maps[token, before].max())
             weight = to_mine if right else float(maps[token, before].max())
-            found.append((right, pronoun, weight, -token))
-    return found
+            candidates.append((right, pronoun, weight, -token))
+    return candidates
 
 
 def _pairs(
@@ -111,7 +111,7 @@ def _between_words(kept: StoredInput, maps: Floats) -> Floats:
 
 
 def _clearness(kept: StoredInput, maps: Floats, kind: str) -> float:
-    """How much a head does of what a claim says, from 0 to 1; -1 where it cannot be told."""
+    """How much a head does of what a claim says, from 0 to 1; -1 where that is unknown."""
     queries = kept.ordinary if kept.ordinary.any() else np.ones(len(maps), bool)
     if kind in OFFSETS:
         step = OFFSETS[kind]

@@ -62,10 +62,10 @@ class Examples(Analysis, question=QUESTION):
             maps = layer.word_maps(batch, **self.options)[row]  # [head, place, place]
             place = batch.words.place[row]
             there = np.flatnonzero(place >= 0)
-            found = np.zeros((1, len(maps), self.most, self.most))
+            padded = np.zeros((1, len(maps), self.most, self.most))
             between = maps.double().cpu().numpy()[:, place[there][:, None], place[there]]
-            found[0][:, there[:, None], there] = between
-            self.maps.add(found, batch.groups[[row]], at=(at, layer.index))
+            padded[0][:, there[:, None], there] = between
+            self.maps.add(padded, batch.groups[[row]], at=(at, layer.index))
             if layer.index == 0:
                 self.times.add(np.ones(1), batch.groups[[row]], at=(at,))
 
@@ -76,9 +76,9 @@ class Examples(Analysis, question=QUESTION):
         words, relations = np.full(size, "", object), np.full(size, "", object)
         heads = np.full(size, BEYOND)
         for at, example in enumerate(self.sentences):
-            given = example.words or ()
-            n = len(given)
-            words[at, :n], heads[at, :n] = [w.form for w in given], [w.head for w in given]
+            tokens = example.words or ()
+            n = len(tokens)
+            words[at, :n], heads[at, :n] = [w.form for w in tokens], [w.head for w in tokens]
             relations[at, :n] = [label(example, index) for index in range(n)]
             maps[at, :, :, n:] = maps[at, ..., n:] = np.nan
         unit = "probability" if self.options["measure"] == "attention" else "1"
@@ -194,7 +194,7 @@ class StoredMaps(AnalysisPart):
                 form[at, :n] = ["" if w < 0 else text[w] for w in word[at, :n].tolist()]
                 of_word = entities(example)
                 entity[at, :n] = np.where(word[at, :n] < 0, -1, of_word[word[at, :n]])
-        told = {
+        texts = {
             "token_text": (token.astype(str), "as the vocabulary has it"),
             "word_text": (form.astype(str), "the word of the token, with the space after it"),
             "token_count": (count, "tokens at a place; 0: no place"),
@@ -204,7 +204,7 @@ class StoredMaps(AnalysisPart):
             "segment": (segment, "0 or 1"),
         }
         return {
-            name: (PLACES, array, {"long_name": words}) for name, (array, words) in told.items()
+            name: (PLACES, array, {"long_name": words}) for name, (array, words) in texts.items()
         }
 
     def _sizes(self, at: int) -> Ints:

@@ -15,9 +15,9 @@ from headscope.analyses.language.tables import language_section, scale_of
 from headscope.claims.caption_words import INTERVALS, inputs, over, quantity, special
 from headscope.claims.dictionary import name
 from headscope.core.accumulators import finite_mean
-from headscope.core.head_names import first, head_number
+from headscope.core.head_names import HeadNames, names_of
 from headscope.core.intervals import Estimate
-from headscope.core.results import at, estimate, group, head_name, needed, place_name, shape
+from headscope.core.results import at, estimate, group, needed, shape
 from headscope.core.wording import capital, plain
 from headscope.draw import marks
 from headscope.draw.head_grid import best_place, grid_panel, largest
@@ -71,7 +71,7 @@ def _strongest(tree: xr.DataTree, dataset: xr.Dataset, dim: str) -> list[list[Ce
             [
                 Cell(name_of_kind(tree, kind)),
                 Cell(f"{int(here['count']):,}"),
-                Cell(head_name(last + unit, heads)),
+                Cell(names_of(tree).unit(last + unit, heads)),
                 number(*best),
                 number(float(np.nanmean(parts.value))),
             ]
@@ -98,9 +98,9 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
         of_text: _top(parts for kind, parts in kinds.items() if (kind in MARKS_OF_TEXT) == of_text)
         for of_text in (False, True)
     }
-    shown = []
+    shown, names = [], names_of(tree)
     for kind, parts in kinds.items():
-        draw = partial(_draw, features, parts, top=tops[kind in MARKS_OF_TEXT])
+        draw = partial(_draw, features, parts, names, top=tops[kind in MARKS_OF_TEXT])
         shown.append(Panel(f"To {name_of_kind(tree, kind)}", draw, height=0.8))
     return shown
 
@@ -124,13 +124,13 @@ def _cls_panels(tree: xr.DataTree) -> list[Panel]:
     height = (AROUND + STRIP * len(kinds)) / SINGLE
     strips = {name_of_kind(tree, kind): parts for kind, parts in kinds.items()}
     title = f"From {special(tree, 'cls')} in the last layer"
-    return [Panel(title, partial(_draw_strips, dataset, strips), height=height)]
+    return [Panel(title, partial(_draw_strips, dataset, strips, names_of(tree)), height=height)]
 
 
 def _cls_caption(tree: xr.DataTree) -> str:
     dataset = needed(tree, "cls_attention")
     return (
-        f"Each cell is one head of the last layer, numbered from {first()}: its "
+        f"Each cell is one head of the last layer, numbered from {names_of(tree).first}: its "
         f"{quantity(dataset)} from {special(tree, 'cls')} to tokens of each kind, the largest of "
         "an input, mean over the inputs that contain the kind, from 0 (page) to "
         f"{plain(_cls_top(dataset), _unit(dataset))}; {inputs(dataset)}; "
@@ -141,9 +141,10 @@ def _cls_caption(tree: xr.DataTree) -> str:
 def _pair_panels(tree: xr.DataTree) -> list[Panel]:
     pairs = needed(tree, "pairs")
     grids = {kind: parts.value for kind, parts in _by_kind(pairs, "pair").items()}
+    names = names_of(tree)
     look = {"unit": _unit(pairs), "top": max(map(largest, grids.values()), default=1.0)}
     return [
-        grid_panel(capital(name_of_kind(tree, kind)), grid, best=best_place(grid), **look)
+        grid_panel(capital(name_of_kind(tree, kind)), grid, names, best=best_place(grid), **look)
         for kind, grid in grids.items()
     ]
 
@@ -152,10 +153,10 @@ def _pair_caption(tree: xr.DataTree) -> str:
     pairs = needed(tree, "pairs")
     return (
         "Each cell is one head, layers from top to bottom and heads from left to right, numbered "
-        f"from {first()}: its largest {quantity(pairs)} from a token of the one kind to one of the "
-        "other, mean over the inputs that have such a pair; subjects with their own verbs, nouns "
-        "with any pronoun; all panels from 0 (page) to the value at the end of the key; the frame "
-        f"marks the largest; {inputs(pairs)}; intervals stand in the tables. "
+        f"from {names_of(tree).first}: its largest {quantity(pairs)} from a token of the one kind "
+        "to one of the other, mean over the inputs that have such a pair; subjects with their own "
+        "verbs, nouns with any pronoun; all panels from 0 (page) to the value at the end of "
+        f"the key; the frame marks the largest; {inputs(pairs)}; intervals stand in the tables. "
         "After Kovaleva et al. (2019), §4.5."
     )
 
@@ -182,7 +183,9 @@ def strongest(parts: Estimate) -> Estimate:
     return Estimate(*(end[layers, at] for end in (parts.value, parts.low, parts.high)))
 
 
-def _draw(features: xr.Dataset, parts: Estimate, axes: Axes, *, top: float) -> None:
+def _draw(
+    features: xr.Dataset, parts: Estimate, names: HeadNames, axes: Axes, *, top: float
+) -> None:
     first = strongest(parts)
     over = np.arange(len(parts.value))
     shade = color("strongest")
@@ -190,7 +193,7 @@ def _draw(features: xr.Dataset, parts: Estimate, axes: Axes, *, top: float) -> N
     axes.plot(over, first.value, marker("strongest"), color=shade, ms=3.2, mew=0, zorder=3)
     mean = finite_mean(parts.value)
     axes.plot(over, mean, "-", marker=marker("mean"), color=color("mean"), ms=2.8, mew=0, zorder=4)
-    marks.layer_axis(axes, len(over))
+    marks.layer_axis(axes, len(over), names)
     if _unit(features) == "probability":
         marks.percent_axis(axes, quantity(features), top=top)
     else:
@@ -199,7 +202,7 @@ def _draw(features: xr.Dataset, parts: Estimate, axes: Axes, *, top: float) -> N
     layer, head = place = best_place(parts.value)
     align = "left" if layer == 0 else "right" if layer == over[-1] else "center"
     axes.annotate(
-        place_name(layer, head),
+        names.head(layer, head),
         (layer, float(np.fmax(parts.value[place], parts.high[place]))),
         (0, 2.5),
         textcoords="offset points",
@@ -216,7 +219,9 @@ def _cls_top(dataset: xr.Dataset) -> float:
     return KOVALEVA_SCALE if _unit(dataset) == "probability" and top <= KOVALEVA_SCALE else top
 
 
-def _draw_strips(dataset: xr.Dataset, strips: dict[str, Estimate], axes: Axes) -> None:
+def _draw_strips(
+    dataset: xr.Dataset, strips: dict[str, Estimate], names: HeadNames, axes: Axes
+) -> None:
     values = np.stack([parts.value for parts in strips.values()])  # [feature, head]
     top = _cls_top(dataset)
     y, x = (np.arange(size + 1) - 0.5 for size in values.shape)
@@ -225,7 +230,7 @@ def _draw_strips(dataset: xr.Dataset, strips: dict[str, Estimate], axes: Axes) -
     axes.set_yticks(range(len(strips)), list(strips))
     count = values.shape[1]
     shown = marks.named_places(count)
-    axes.set_xticks(shown, [head_number(head) for head in shown])
+    axes.set_xticks(shown, [names.within(head) for head in shown])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("head", loc="left")

@@ -136,12 +136,12 @@ class Features(Analysis, question=QUESTION):
             array[..., self.count.total == 0] = np.nan
         words = ("attention received", "weighted norm received")
         kinds = {"feature": FEATURES}
-        found = by_kind(mean, self.count, kinds, words, options=self.options, source=self.source)
+        dataset = by_kind(mean, self.count, kinds, words, options=self.options, source=self.source)
         rivals = "what words beside those of the kind get, or the kind for the sake of other kinds"
         every = ("layer", "head", "kind")
         words = ("attention of all tokens to all words of the kind", rivals)
         mass = beyond(self.mass, self.with_kind, every, words, measure=self.options["measure"])
-        return found.merge(labelled(mass, coords={"kind": TYPES}))
+        return dataset.merge(labelled(mass, coords={"kind": TYPES}))
 
 
 class ClsAttention(Analysis, question=CLS_QUESTION):
@@ -240,7 +240,7 @@ def by_kind(
 def beyond(
     total: Sums, count: Sums, dims: tuple[str, ...], words: tuple[str, str], *, measure: str
 ) -> dict[str, Variable]:
-    """`mass`, and what it is held against, of sums [layer, head, one of three, kind].
+    """`mass`, and what it is compared with, of sums [layer, head, one of three, kind].
 
     words    what the first of the three is, and the largest of the others
     measure  nothing of any but attention: norms are on no common scale
@@ -302,8 +302,8 @@ class Pairs(Analysis, question=PAIRS_QUESTION):
             assert self._sums is not None
             sums = self._sums.sums(layer, batch, measure=self.options["measure"])
             shape = (len(batch.groups), len(PAIRS), len(GIVEN), -1)
-            given = sums.reshape(shape).transpose(0, 3, 2, 1)  # [example, head, way, pair]
-            self.mass.add(given, batch.groups, at=(layer.index,))
+            mass = sums.reshape(shape).transpose(0, 3, 2, 1)  # [example, head, way, pair]
+            self.mass.add(mass, batch.groups, at=(layer.index,))
 
     def result(self) -> xr.Dataset:
         """attention[layer, head, pair]; count[pair], the inputs that have such a pair.
@@ -313,12 +313,12 @@ class Pairs(Analysis, question=PAIRS_QUESTION):
         mean = self.mean(self.total, self.count, bounds=bounds_of(self.options["measure"]))
         words = ("attention between words", "weighted norm between words")
         kinds = {"pair": PAIRS}
-        found = by_kind(mean, self.count, kinds, words, options=self.options, source=self.source)
+        dataset = by_kind(mean, self.count, kinds, words, options=self.options, source=self.source)
         rivals = "what words beside the first give to the second, or such a pair moved by a token"
         words = ("attention from a token of the one word to all of the other", rivals)
         every = ("layer", "head", "pair")
         mass = beyond(self.mass, self.words, every, words, measure=self.options["measure"])
-        return found.merge(labelled(mass, coords=kinds))
+        return dataset.merge(labelled(mass, coords=kinds))
 
 
 def _words_of(batch: Batch) -> list[Bools]:

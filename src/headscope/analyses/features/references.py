@@ -52,7 +52,7 @@ def mass_weights(features: Bools, example: Example) -> Float64:
 def pair_sums(
     pairs: Sequence[tuple[int, Ints]], words: Sequence[Bools], *, kinds: int
 ) -> tuple[WeightedPairs, Ints]:
-    """Of pairs of tokens the sums [example, kind, one of GIVEN] of what words give to their others.
+    """Sums [example, kind, one of GIVEN] over pairs of tokens: what words give to their others.
 
     pairs    of each example and kind: example · kinds + kind, [query or key, pair]
     words    [token] of each example: what is part of a word

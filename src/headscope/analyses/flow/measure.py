@@ -49,7 +49,7 @@ class Flow(Analysis, question=QUESTION):
 
     @classmethod
     def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:
-        """Methods that are asked for must be possible; of the usual ones, those that are."""
+        """Requested methods must be possible; of the default ones, the possible are used."""
         if "methods" not in options:
             return cls.needs
         return cls.needs.union(

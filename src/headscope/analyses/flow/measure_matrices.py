@@ -1,7 +1,7 @@
 """How much each token contributes to each token's output of one layer.
 
 Token j gives token i the vector t_ij = Σ_h α_ij f_h(x_j), and x_i itself where i = j (residual).
-Rows are divided by their sum; per method, what stands in row i at j before that is
+Rows are divided by their sum; before that, entry i, j of each method is
 
     rollout                 mean over heads of α_ij, and 1 where i = j (Abnar & Zuidema 2020)
     weighted_norm           ‖t_ij‖ without the residual (Kobayashi et al. 2020)
@@ -117,8 +117,8 @@ def nearness(
     if compiled(weights):
         vectors = projection.transpose(1, 2) @ values.transpose(1, 2)  # [head, model, key]
         out = np.zeros(weights.shape[1:], np.float32)
-        given = (weights.contiguous(), vectors.contiguous(), whole.contiguous())
-        kernels.nearness(*(t.numpy() for t in given), out)
+        tensors = (weights.contiguous(), vectors.contiguous(), whole.contiguous())
+        kernels.nearness(*(t.numpy() for t in tensors), out)
         return torch.from_numpy(out)
     vectors = values @ projection  # [head, key, model]
     rows = []

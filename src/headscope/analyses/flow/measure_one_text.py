@@ -48,7 +48,7 @@ def flow(
     method     what a layer's matrix is: "rollout" (mean attention and oneself, half and half),
                "weighted_norm", "weighted_norm_residual", "globenc", "alti", "value_zeroing"; see
                `headscope.analyses.flow.measure_matrices`
-    paths      what becomes of the layers up to and including one: "product" (rollout), "max_flow"
+    paths      how the layers up to and including one are combined: "product" (rollout), "max_flow"
                (at most 64 tokens), "none" (each layer by itself)
     layers     from 0; None: all, but for max_flow the last
     returns    [layer, query, key], 0 … 1, counted from 0, with the tokens as coordinates
@@ -105,14 +105,14 @@ def check_stack(model: Model, *, each_alone: bool = False) -> None:
     shape = model.shape
     if "every_layer" not in shape.allows and not each_alone:
         raise ModelError(
-            f"{model.name!r} has {shape.size}: tokens are mixed where no map shows it, and nothing "
-            "can be followed through; wanted a model that mixes tokens by attention alone, or "
-            "paths='none'"
+            f"{model.name!r} has {shape.size}: some layers mix tokens without attention, so no "
+            "flow can be followed through them; wanted a model that mixes tokens by attention "
+            "alone, or paths='none'"
         )
     if shape.sinks:
         raise ModelError(
-            f"{model.name!r} leaves a weight for no token (a learned sink), so rows of attention "
-            "do not sum to 1 and shares mean nothing; wanted a model without sinks"
+            f"{model.name!r} has a learned sink, so rows of attention do not sum to 1 and shares "
+            "mean nothing; wanted a model without sinks"
         )
 
 
@@ -181,8 +181,8 @@ def max_flow(matrices: Float64) -> Float64:
     layers, tokens = matrices.shape[:2]
     if tokens > MOST_TOKENS:
         raise InputError(
-            f"found {tokens} tokens; wanted at most {MOST_TOKENS} for max_flow, which solves every "
-            "pair of tokens by itself: take a shorter text, or rollout"
+            f"found {tokens} tokens; wanted at most {MOST_TOKENS} for max_flow, which solves "
+            "every pair of tokens separately: give a shorter text, or use rollout"
         )
     layer, query, key = np.nonzero(matrices > 0)
     capacity = np.rint(matrices[layer, query, key] * UNITS).astype(np.int32)

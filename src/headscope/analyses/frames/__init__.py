@@ -1,6 +1,7 @@
 """The question frames: which head links a frame element to the word that evokes the frame?"""
 
 from headscope.analyses.language import MEASURE
+from headscope.claims.plan import PicturePlan
 from headscope.claims.question import Option, Question, some
 from headscope.claims.terms import KOVALEVA, OURS, terms_of
 
@@ -19,7 +20,15 @@ QUESTION = Question(
         "permutations": Option(200, check_value=some),
         "statistic": Option("standardised", ("standardised", "score")),
     },
-    figures="figure:FIGURES",
+    figures=(
+        PicturePlan(
+            name="frames",
+            title="Heads and frames",
+            panels="figure:panels",
+            caption="figure:caption",
+            columns=3,
+        ),
+    ),
     terms={
         **terms_of(
             f"{KOVALEVA}, §4.2",

@@ -15,11 +15,12 @@ from matplotlib.patches import Rectangle
 
 from headscope.analyses.language.tables import language_section, scale_of, with_ends, with_model
 from headscope.claims.caption_words import INTERVALS, quantity
+from headscope.claims.reading import Reading
 from headscope.core.intervals import Estimate
-from headscope.core.results import estimate, group, largest_first, needed, place_name
+from headscope.core.results import estimate, group, largest_first, needed
 from headscope.core.wording import number
 from headscope.draw.head_grid import grid_panel, largest
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.panel import Panel
 from headscope.draw.rows import beside, row_panel, row_point, rows_height
 from headscope.draw.style import DOUBLE, color
 from headscope.page.tabulate import Cell, Column, Rows, Table, ends, head_of, probability, records
@@ -30,49 +31,49 @@ COLUMNS = {"head": -4.0, "p": 26.0}  # points; see `beside`
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def _panels(tree: xr.DataTree) -> list[Panel]:
-    frames = needed(tree, "frames")
-    both = [estimate(frames, name).value for name in ("score", "score_reversed")]
+def panels(run: Reading) -> list[Panel]:
+    """The top heads, then all heads in both directions."""
+    both = [run(name).value for name in ("score", "score_reversed")]
     places = largest_first(both[0])[:TOP]
     if not places:
         return []
-    unit = str(frames["score"].attrs.get("units", "1"))
+    unit = str(run.data["score"].attrs.get("units", "1"))
     top = max(map(largest, both))
     return [
         row_panel(
             "Top heads",
             COLUMNS,
-            (place_name(*place) for place in places),
-            partial(_draw, frames, places),
+            (run.names.head(*place) for place in places),
+            partial(_draw, run, places),
             count=len(places),
             height=rows_height(len(places), width=DOUBLE / 3),
-            label=quantity(frames),
+            label=quantity(run.data),
             entries=[("all", "mean"), ("chance", "chance")],
             percent=unit == "probability",
         ),
-        grid_panel("Frame element to target", both[0], unit=unit, top=top),
-        grid_panel("Target to frame element", both[1], unit=unit, top=top),
+        grid_panel("Frame element to target", both[0], run.names, unit=unit, top=top),
+        grid_panel("Target to frame element", both[1], run.names, unit=unit, top=top),
     ]
 
 
-def _caption(tree: xr.DataTree) -> str:
-    frames = needed(tree, "frames")
+def caption(run: Reading) -> str:
+    """How to read them."""
     return (
-        f"(a) The {TOP} heads of most {quantity(frames)} from a frame element to the word that "
+        f"(a) The {TOP} heads of most {quantity(run.data)} from a frame element to the word that "
         "evokes the frame, the largest of a sentence’s links: median, quartiles (box) and 5 to "
         f"95 % (line) of the sentences; dot: mean with {INTERVALS}; diamond: the mean with the "
         "links moved elsewhere in their sentences; p: how often any head then stands as far above "
         "its chance; (b, c) the mean of every head, both ways, from 0 (page) to the value at the "
-        f"end of the key; n = {int(frames['sentences']):,} sentences. "
+        f"end of the key; n = {int(run.data['sentences']):,} sentences. "
         "After Kovaleva et al. (2019), §4.2."
     )
 
 
-def _draw(frames: xr.Dataset, places: list[tuple[int, int]], axes: Axes) -> None:
+def _draw(run: Reading, places: list[tuple[int, int]], axes: Axes) -> None:
     for row, place in enumerate(places):
-        here = frames.isel(layer=place[0], head=place[1])
+        here = run.data.isel(layer=place[0], head=place[1])
         p, chance = float(here["p_value"]), float(here["chance"])
-        beside(axes, row, place_name(*place), COLUMNS["head"])
+        beside(axes, row, run.names.head(*place), COLUMNS["head"])
         written = f"{p:.3f}" if p < 0.01 else number(p)
         beside(axes, row, written, COLUMNS["p"])
         low, lower, median, upper, high = (
@@ -84,9 +85,6 @@ def _draw(frames: xr.Dataset, places: list[tuple[int, int]], axes: Axes) -> None
         axes.vlines(median, row - BOX / 2, row + BOX / 2, color=color("sky"), lw=1.6, zorder=3)
         row_point(axes, row, Estimate(*map(np.array, (chance, np.nan, np.nan))), "chance")
         row_point(axes, row, estimate(here, "score"), "all")
-
-
-FIGURES = (Picture("frames", "Heads and frames", ("frames",), _panels, _caption, columns=3),)
 
 
 def frames_table(tree: xr.DataTree) -> Table:

@@ -7,8 +7,8 @@ would give is tested by moving the links to random places of their sentences.
 A link is moved as a whole: its pairs keep their distances, and so does each to the others. What a
 head gives a link wherever it stands comes from the distances alone, not from the words. Nor is a
 frame element found by a head that looks at the target from everywhere: so the words beside the one
-end are asked, too, with the other end in its place. Scores are
-counted in bins, so that their spread over sentences is known without keeping a single one.
+end are scored, too, with the other end in its place. Scores are counted in bins, so that their
+spread over sentences is known without keeping a single one.
 """
 
 from dataclasses import dataclass
@@ -165,7 +165,7 @@ def places_of(link: Ints, example: Example) -> Ints:
 
 @dataclass(frozen=True)
 class ScoreBins:
-    """Fine bins, for quantiles, and wide ones made of so many fine ones each, to be shown.
+    """Fine bins, for quantiles, and wide ones, to be shown.
 
     edges  [fine + 1] ascending; what lies above the last falls into the last bin
     each   fine bins in a wide one
@@ -236,7 +236,7 @@ class Frames(Analysis, question=QUESTION):
 
     Each permutation moves every link (with "zip", every frame) to a place drawn evenly from all at
     which it fits among the tokens of its input that are not special, distances kept, and scores
-    every head anew. p of a head is the share of permutations, the annotated one among them, whose
+    every head again. p of a head is the share of permutations, the annotated one among them, whose
     largest statistic of any head is at least that head's: corrected for having looked at all heads
     (Westfall and Young 1993). With "score", one head whose weights are large wherever it looks
     hides all others; "standardised" judges each by what is usual for it. `chance` is a head's own
@@ -370,7 +370,7 @@ def family_wise(score: Float64, moved: Float64, *, statistic: str) -> Float64:
         mean, spread = draws.mean(-1, keepdims=True), draws.std(-1, keepdims=True)
         moves = spread > TIE * np.abs(mean)
         draws = (draws - mean) * moves / np.where(moves, spread, 1)
-    found, highest = draws[..., :1], draws[..., 1:].max((0, 1))
-    reached = highest >= found - TIE * np.abs(found)  # [layer, head, permutation]
+    observed, highest = draws[..., :1], draws[..., 1:].max((0, 1))
+    reached = highest >= observed - TIE * np.abs(observed)  # [layer, head, permutation]
     p = (1 + reached.sum(-1)) / (1 + len(highest))
     return np.where(np.isnan(score), np.nan, p)

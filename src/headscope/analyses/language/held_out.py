@@ -27,7 +27,7 @@ WORDS = {
 class HeldOutChoice:
     """The best candidate of each column, as the data choose it.
 
-    Which one is best on a half hangs on the documents, too: for `held_out` it is chosen anew in
+    The best one on a half depends on the documents, too: for `held_out` it is chosen again in
     every replicate. Else the choices are those of the data in all of them.
 
     unit      [column] index of the candidate that is best on all data; -1 where none is ever right
@@ -58,20 +58,20 @@ def best(correct: Float64, count: Float64) -> HeldOutChoice:
     """
     shape = correct.shape[2:-1]
     correct = correct.reshape(*correct.shape[:2], -1, correct.shape[-1])  # [.., half, unit, column]
-    total, asked = correct.sum(1), count.sum(1)
+    total, questions = correct.sum(1), count.sum(1)
     unit = _argmax(total[0])
     columns, replicates = np.arange(len(unit)), np.arange(len(correct))[:, None]
     first, second = (correct[:, half].argmax(1) for half in (0, 1))  # [replicate + 1, column]
     crossed = correct[replicates, 0, second, columns] + correct[replicates, 1, first, columns]
-    held_out = ratio(crossed, asked)  # [replicate + 1, column]
+    held_out = ratio(crossed, questions)  # [replicate + 1, column]
     held_out[:, ~correct[0].any(1).all(0)] = np.nan
-    return HeldOutChoice(unit, ratio(total[:, unit, columns], asked), held_out, shape)
+    return HeldOutChoice(unit, ratio(total[:, unit, columns], questions), held_out, shape)
 
 
 def counted(
     rows: Mapping[str, tuple[Array, tuple[str, ...]]],
     words: Mapping[str, str],
-    asked: Float64,
+    totals: Float64,
     *,
     source: str,
 ) -> dict[str, Variable]:
@@ -80,19 +80,19 @@ def counted(
     rows   values that have a leading axis beyond their dims are draws: shares of right answers, or
            their differences, whose last axis is the column
     words  what each is, where WORDS do not say it
-    asked  [replicate + 1, column] questions
+    totals  [replicate + 1, column] questions
     """
     known = {**WORDS, **words}
-    found = {}
+    variables = {}
     for name, (values, dims) in rows.items():
         value: Estimate | Array = values
         if values.ndim > len(dims):
             middle = [1] * (values.ndim - 2)
-            questions = asked.reshape(len(asked), *middle, -1)  # [replicate + 1, 1, …, column]
+            questions = totals.reshape(len(totals), *middle, -1)  # [replicate + 1, 1, …, column]
             made = estimate_difference if name in DIFFERENCES else estimate_share
             value = made(values, questions, twice=name in CHOSEN)
-        found[name] = Variable(value, dims, known[name], "1", source)
-    return found
+        variables[name] = Variable(value, dims, known[name], "1", source)
+    return variables
 
 
 def add_by_half(

@@ -1,8 +1,8 @@
 """What a head finds of one thing beyond what it finds anyway: the specific against the general.
 
 A head that looks at the verb from everywhere finds the verb of a direct object too. So the share of
-a relation, or of any kind, is held against a reference: the largest share of rules that know
-nothing of it, such as a fixed offset, or the same head asked by words that do not stand in it.
+a relation, or of any kind, is compared with a reference: the largest share of rules that know
+nothing of it, such as a fixed offset, or the same head on words that do not stand in it.
 
 Each head is judged by itself, whatever other heads do. That many are looked at makes the intervals
 longer: as long as holds for all heads and kinds at once, by Bonferroni, with the distance from the
@@ -43,7 +43,7 @@ def against_rivals(
     dims: Sequence[str],
     words: str,
     *,
-    asked: Float64 | None = None,
+    questions: Float64 | None = None,
     sizes: Float64 | None = None,
     end: str = "",
 ) -> dict[str, Variable]:
@@ -52,15 +52,15 @@ def against_rivals(
     share   [replicate + 1, *cell] draws
     rivals  likewise, broadcast to them
     words   what the reference is
-    asked   draws of how many questions a share is of; None: the number is a mean, and
+    questions  draws of how many questions a share is of; None: the number is a mean, and
     sizes   draws of what it is a mean over
     end     of the names
     """
     reference, beyond = _beyond(share, rivals)
     above = (
         estimate_mean(beyond, bounds=DIFFERENCE, sizes=sizes)
-        if asked is None
-        else estimate_difference(beyond, asked)
+        if questions is None
+        else estimate_difference(beyond, questions)
     )
     long_name = f"share less the reference, {words}"
     return {
@@ -73,7 +73,7 @@ def weight_above(beyond: Float64, dims: Sequence[str], *, sizes: Float64) -> dic
     """`weight_above`: how much more attention the right word gets than words beside give it.
 
     Where several words get the same from everywhere each of these finds the next, as no word is
-    asked about itself, and those beside find any.
+    tested on itself, and those beside find any.
 
     beyond  [replicate + 1, *cell] draws of means
     sizes   draws of what they are means over
@@ -189,7 +189,7 @@ def specific_heads(
 
 
 def corrected(parts: Estimate, tests: int) -> Estimate:
-    """The same with the interval of the largest of so many."""
+    """The same with the interval of the largest of them."""
     value, longer = parts.value, stretch(max(tests, 1))
     return Estimate(value, *(value + longer * (end - value) for end in (parts.low, parts.high)))
 

@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.claims.dictionary import name as term_name
-from headscope.core.head_names import first
+from headscope.core.head_names import HeadNames
 from headscope.core.intervals import Estimate
 from headscope.core.results import LIMITS, Floats, group, printable
 from headscope.core.wording import MISSING
@@ -46,12 +46,12 @@ def scale_of(dataset: xr.Dataset) -> tuple[Callable[..., Cell], str]:
     return (measured, "") if weighted else (share, "%")
 
 
-def paper_head(best: xr.Dataset) -> str:
+def paper_head(best: xr.Dataset, names: HeadNames) -> str:
     """The best head, of one cell, as Clark et al. name it: `8-10`."""
     layer, head = float(best["best_layer"]), float(best["best_head"])
     if not np.isfinite([layer, head]).all():
         return MISSING
-    return f"{layer + first():.0f}-{head + first():.0f}"
+    return f"{layer + names.first:.0f}-{head + names.first:.0f}"
 
 
 def paper_percent(share: float, low: float = np.nan, high: float = np.nan) -> str:

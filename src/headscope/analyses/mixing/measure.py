@@ -81,9 +81,9 @@ class Mixing(Analysis, question=QUESTION):
         self.total.add(values, batch.groups, at=(layer.index,))
         self.count.add(counts, batch.groups, at=(layer.index,))
         # [example, key] to other tokens
-        given = layer.summed_norm_received(batch) - layer.summed_norm_own(batch)
+        norms = layer.summed_norm_received(batch) - layer.summed_norm_own(batch)
         of_key = batch.categories_and_first if self.scope.first_token else batch.categories
-        in_category = (given.clamp_min(0)[:, None] @ of_key.to(given.dtype))[:, 0]
+        in_category = (norms.clamp_min(0)[:, None] @ of_key.to(norms.dtype))[:, 0]
         self.taken.add(to_float64(in_category), batch.groups, at=(layer.index,))
 
     def finish(self, batch: Batch) -> None:

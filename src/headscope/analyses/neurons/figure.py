@@ -19,7 +19,7 @@ from headscope.claims.head_metrics import control_ranges
 from headscope.claims.reading import Reading
 from headscope.core.accumulators import Bools
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, at, largest_first, place_name
+from headscope.core.results import Floats, at, largest_first
 from headscope.core.wording import decimals, fixed, number, percent, plain
 from headscope.draw.head_grid import control_words, grid_panel
 from headscope.draw.label_kinds import KIND_COLUMNS, label_kinds, plot_kinds
@@ -44,8 +44,8 @@ def panels(run: Reading) -> list[Panel]:
     of_control = control_ranges(run.tree)
     one, other = (of_control.get(f"neurons.{quantity}") for quantity in QUANTITIES)
     made = [
-        grid_panel("Neurons that count", effective, untrained=one),
-        grid_panel("The same elsewhere", overlap, untrained=other),
+        grid_panel("Neurons that count", effective, run.names, untrained=one),
+        grid_panel("The same elsewhere", overlap, run.names, untrained=other),
         Panel("By label", partial(_scatter, run), height=0.8, legend=KIND_COLUMNS),
     ]
     if attention_to(run.tree, "sep") is not None:
@@ -111,7 +111,8 @@ def verdict(run: Reading) -> str:
 
 
 def correlation(run: Reading, quantity: str, target: str) -> tuple[float, float, float]:
-    """Of a quantity of neurons with the attention to a target, over heads, and its interval."""
+    """Correlation over heads of a quantity of neurons with the attention to a target, and its
+    interval."""
     return at(run("rank_correlation", quantity=quantity, target=target))
 
 
@@ -136,7 +137,7 @@ def _sentence(run: Reading) -> str:
     shares = size / size.sum()
     named = ", ".join(f"{neuron} ({percent(float(shares[neuron]))})" for neuron in most)
     return (
-        f"Most a bag of words of its own sentence is {place_name(layer, head)}, "
+        f"Most a bag of words of its own sentence is {run.names.head(layer, head)}, "
         f"{number(*at(bag, layer, head))}: {plain(float(own['separation_effective']), '1')} "
         f"neurons tell the sentences apart there, most of all {named}, counted from 0."
     )

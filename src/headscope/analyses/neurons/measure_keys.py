@@ -29,7 +29,7 @@ class KeysSeen:
 
     @classmethod
     def of(cls, layer: LayerView, batch: Batch) -> Self:
-        """Of one layer; raises ModelError where the keys that a query sees have gaps."""
+        """The keys of one layer; raises ModelError where the keys that a query sees have gaps."""
         lengths = batch.mask.sum(-1, keepdim=True)  # [example, 1]
         whole = cls(torch.zeros_like(lengths), lengths, batch)
         if layer.seen is None:
@@ -95,7 +95,7 @@ class KeysSeen:
                 yield at, _ratio(of_kind, count) - _ratio(total - of_kind, rest), there
 
     def _kinds(self, keys: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
-        """Of each of CONTRASTS: sum and number of its keys that a query sees, and of all to choose
+        """For each of CONTRASTS: sum and number of its keys that a query sees, and of all to choose
         from.
         """
         batch = self.batch

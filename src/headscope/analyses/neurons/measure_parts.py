@@ -6,8 +6,8 @@ into PARTS × PARTS. The part "bias" of a key is the same for every key and canc
 
 Targets: over all heads, the rank correlation of number and overlap of neurons with the share of a
 head's attention that goes to separators, to the next and the previous token. Where a head spreads
-over the own sentence no single key is meant: `own_segment` holds how far it is a bag of words
-against the neurons that tell words of the own sentence from those of the other.
+over the own sentence no single key is meant: `own_segment` compares how far it is a bag of words
+with the neurons that tell words of the own sentence from those of the other.
 """
 
 import numpy as np
@@ -101,8 +101,7 @@ def _check_whole(layer: LayerView, batch: Batch, queries: torch.Tensor) -> None:
     if float(apart.norm()) > TOLERANCE * float(whole.norm()):
         raise ModelError(
             f"the embeddings before {layer.site.path} do not add up to its queries: this model "
-            "puts them together in a way that headscope does not know; please report it, and "
-            "leave out the analysis neurons"
+            "combines them in an unknown way; please report it, and leave out the analysis neurons"
         )
 
 
@@ -113,7 +112,7 @@ QUANTITIES = ("effective", "position_overlap")
 
 
 class TargetCorrelation(AnalysisPart):
-    """Attention of every head to ATTENDED, as `surface` has it, to be held against its neurons."""
+    """Attention of every head to ATTENDED, as `surface` has it, to be compared with its neurons."""
 
     def __init__(self, scope: Scope) -> None:
         self.has_sep = "sep" in scope.special_tokens

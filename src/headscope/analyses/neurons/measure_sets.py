@@ -113,8 +113,8 @@ class OwnSentence(AnalysisPart):
         own, other = seen & mine, seen & ~mine
         there = own.any(-1) & other.any(-1)  # [example, query]
         bag = _in_common(layer.attention, own) - _in_common(layer.attention, other)
-        asked = (mine & there[:, None]).sum(-1).clamp_min(1)  # [example, query] of its sentence
-        share = there.to(bag) / asked
+        words = (mine & there[:, None]).sum(-1).clamp_min(1)  # [example, query] of its sentence
+        share = there.to(bag) / words
         share = share / share.sum(1, keepdim=True).clamp_min(1)
         at, groups = (layer.index,), batch.groups
         self.bag.add(to_float64((bag * share[:, None]).sum(-1)), groups, at=at)

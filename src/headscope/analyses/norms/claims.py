@@ -75,13 +75,13 @@ def claims(run: Reading) -> list[Claim]:
 
 @dataclass(frozen=True)
 class _Lengths:
-    """Of a kind of token, how much is added, and the length of a vector before it is weighted."""
+    """What heads add from a kind of token, and the length of a vector before it is weighted."""
 
     added: Estimate
     of_value: Estimate
 
     def with_(self, other: "_Lengths") -> "_Lengths":
-        """Of two kinds: what both add, and the longer vector."""
+        """Two kinds together: what both add, and the longer vector."""
         one, two = self.of_value, other.of_value
         parts = zip((one.value, one.low, one.high), (two.value, two.low, two.high), strict=True)
         longer = Estimate(*(np.fmax(*pair) for pair in parts))

@@ -27,7 +27,7 @@ from headscope.model.batch import CATEGORIES, FIRST, Batch, to_float64
 from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope, ratio_of, sizes_of
 
-EVERY = 8  # ours: of so many queries one is looked at, for cancellation
+EVERY = 8  # ours: one of this number of queries is read, for cancellation
 
 
 class Norms(Analysis, question=QUESTION):
@@ -63,7 +63,7 @@ class Norms(Analysis, question=QUESTION):
         self.layer_norms = layer_norms and not scope.control
         self.cancellation = Cancellation(scope, every=every if cancellation == "sampled" else 1)
         self.frequency = FrequencyRelation(scope)
-        self.pairs = not scope.control  # what is said of all heads together is held against nothing
+        self.pairs = not scope.control  # claims about all heads together have no control
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's category averages for one layer."""
@@ -123,7 +123,7 @@ class Norms(Analysis, question=QUESTION):
         return labelled(variables, coords=coords)
 
     def _by_category(self, total: Sums, count: Sums, name: str, units: str) -> Variable:
-        """Of sums [layer, …, category]; NaN where this tokenizer cannot have one."""
+        """Means from sums [layer, …, category]; NaN where this tokenizer cannot have one."""
         draws = ratio_of(total, count)  # [replicate + 1, layer, …, category]
         for index, category in enumerate(self.categories):
             if category in ("cls", "sep") and category not in self.scope.special_tokens:

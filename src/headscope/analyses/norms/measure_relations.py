@@ -48,8 +48,8 @@ QUANTITIES = ("value_norm", "attention")
 class Cancellation(AnalysisPart):
     """Histograms of attention weight against value norm, by category of the key.
 
-    every   one of so many queries is looked at, drawn once per example: the same share of all, or a
-            long example would count for less than it does among all pairs; never more than
+    every   one of this number of queries is read, drawn once per example: the same share of all, or
+            a long example would count for less than it does among all pairs; never more than
             MOST_ROWS. 1: all of them
     """
 

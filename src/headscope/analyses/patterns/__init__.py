@@ -61,7 +61,7 @@ def caption(run: Any) -> str:
     """How to read the bars."""
     which = (
         "Columns of special tokens and of punctuation make a map vertical; of hatched maps no "
-        "class is told for sure. "
+        "class is certain. "
     ) * (run.data.attrs.get("columns") == "special")
     words: str = run.words(
         "Each bar is cut into the shares of maps of each class, mean over the heads of a layer, "
@@ -74,7 +74,7 @@ def caption(run: Any) -> str:
 
 
 def finding(run: Any) -> str:
-    """Of which class most maps are."""
+    """The class of most maps."""
     shares = {one.title.lower(): run.mean(f"model_share.{one.name}") for one in CLASSES}
     most = max(shares, key=lambda title: shares[title] if shares[title] > 0 else 0)
     share = shares[most]
@@ -128,7 +128,7 @@ QUESTION = Question(
             KOVALEVA,
         ),
         "unsure": Term(
-            "maps that are of no class for sure",
+            "maps that are of no certain class",
             "Share of maps to whose likeliest class the classifier gives a probability below its "
             "threshold.",
             OURS,

@@ -1,7 +1,7 @@
 """The classes of maps: how an annotator tells them, and claims about the class of a head's maps.
 
 Kovaleva et al. (2019), section 4.1. The definitions follow theirs, as precise as a glance allows.
-They are asked in the order: block, line and columns, one of the two, else heterogeneous; so every
+They are tested in this order: block, line and columns, one of the two, else heterogeneous; so every
 map has one class. "Plain" is what one would mention when describing the map in one breath. Columns
 are those of special tokens and of punctuation; with `columns=any`, all, and squares are blocks
 wherever they end.

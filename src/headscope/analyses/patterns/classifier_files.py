@@ -35,7 +35,7 @@ class ClassifierFiles(NamedTuple):
         """A classifier ready to use, and the SHA-256 of its weights.
 
         folder  one that `headscope patterns train` wrote; "" for the bundled one
-        build   gives the network, in its size, of the tensors that will be its own
+        build   makes the network, in its size, from its tensors
         raises  InputError where there is none, or one of another shape
         """
         try:
@@ -44,9 +44,9 @@ class ClassifierFiles(NamedTuple):
             network = build(tensors)
             network.load_state_dict(tensors)
         except (OSError, SafetensorError, RuntimeError, LookupError) as error:
-            told = str(error).strip().splitlines() or [type(error).__name__]
+            reason = str(error).strip().splitlines() or [type(error).__name__]
             raise InputError(
-                f"cannot read a classifier from {folder}: {told[0][:120]}; wanted a folder that "
+                f"cannot read a classifier from {folder}: {reason[0][:120]}; wanted a folder that "
                 f"`{self.train} -o FOLDER` wrote"
             ) from error
         return network.eval().requires_grad_(False), hashlib.sha256(content).hexdigest()
@@ -71,12 +71,12 @@ def small(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     tensors  [out, in, row, column], [out, in] or [member, in, out]; one axis or none stays as it is
     """
     kept: dict[str, torch.Tensor] = {}
-    for name, given in tensors.items():
-        kept[name] = given.contiguous() if given.dim() < 2 else given.half()
-        if given.dim() > 1 and given.numel() >= LARGE:
-            inputs = (1,) if given.dim() == 3 else tuple(range(1, given.dim()))
-            scale = (given.abs().amax(inputs, keepdim=True) / LEVELS).clamp_min(1e-30)
-            kept |= {name: (given / scale).round().to(torch.int8), name + SCALE: scale}
+    for name, tensor in tensors.items():
+        kept[name] = tensor.contiguous() if tensor.dim() < 2 else tensor.half()
+        if tensor.dim() > 1 and tensor.numel() >= LARGE:
+            inputs = (1,) if tensor.dim() == 3 else tuple(range(1, tensor.dim()))
+            scale = (tensor.abs().amax(inputs, keepdim=True) / LEVELS).clamp_min(1e-30)
+            kept |= {name: (tensor / scale).round().to(torch.int8), name + SCALE: scale}
     return kept
 
 

@@ -16,7 +16,7 @@ from headscope.analyses.patterns.classes import NAMES
 from headscope.claims.caption_words import clipped
 from headscope.claims.reading import Reading
 from headscope.core.accumulators import Ints
-from headscope.core.results import Floats, layer_name
+from headscope.core.results import Floats
 from headscope.draw.marks import layer_axis, percent_axis
 from headscope.draw.panel import Panel, compose
 from headscope.draw.style import DOUBLE, SINGLE, color, ramp_map
@@ -44,7 +44,8 @@ def bars_of_runs(runs: Sequence[tuple[str, str]], shares: Floats) -> Figure:
 
 
 def confusion_figure(confusions: Sequence[tuple[str, Ints]]) -> Figure:
-    """What was told of maps of each class; [label, told] counts, one panel each, with its title."""
+    """Predicted classes of the maps of each class; [label, predicted] counts, one panel each, with
+    its title."""
     made = [
         Panel(title, partial(_draw_confusion, counts, first=at == 0), height=1.0)
         for at, (title, counts) in enumerate(confusions)
@@ -58,10 +59,10 @@ def draw_layers(run: Reading, axes: Axes) -> None:
     layers = len(by_layer)
     places = np.array([*range(layers), layers + 0.6])
     _bars(axes, places, np.concatenate([by_layer, whole[None]]), written=layers <= 16)
-    layer_axis(axes, layers)
+    layer_axis(axes, layers, run.names)
     axes.set_xlim(-0.6, layers + 1.1)
     ticks = axes.get_xticks().tolist()
-    axes.set_xticks([*ticks, layers + 0.6], [*(layer_name(int(at)) for at in ticks), "all"])
+    axes.set_xticks([*ticks, layers + 0.6], [*(run.names.layer(int(at)) for at in ticks), "all"])
     _key(axes)
 
 

@@ -1,4 +1,4 @@
-"""What is known of a map at full resolution: the numbers from which its class is told.
+"""What is known of a map at full resolution: the numbers that decide its class.
 
 Every number is a ratio, so that long and short maps compare: weights as shares, and "ink", the
 roots of weights as shares of the largest (what the eye sees). Marked columns are those of special

@@ -1,4 +1,5 @@
-"""Of which class are the maps of each head: vertical, diagonal, both, block, or none of these?
+"""To which class do the maps of each head belong: vertical, diagonal, both, block, or none of
+these?
 
 Kovaleva et al. (2019), section 4.1: a network that learned from maps labelled by eye tells every
 map's class. Theirs was not published; ours are `patterns.measure_marked`, in which only columns of
@@ -57,16 +58,16 @@ RECORD = np.dtype(
 
 
 class Teller(Protocol):
-    """Tells the classes of maps.
+    """Classifies maps.
 
     sha256     of its weights
-    threshold  probability below which no class is told
+    threshold  probability below which a map gets no class
     """
 
     sha256: str
     threshold: float
 
-    def told(
+    def classify(
         self, maps: list[torch.Tensor], examples: Sequence[Example], marks: frozenset[int]
     ) -> tuple[Float64, Bools]:
         """[example, head, class] probabilities; [example, head] more on punctuation than special.
@@ -100,7 +101,7 @@ class Patterns(Analysis, question=QUESTION):
         self.least_tokens = least_tokens
         self.columns = columns
         self.teller: Teller = (AnyColumns if columns == "any" else MarkedColumns)(classifier)
-        # Of the classes; then maps of which none is told; then columns on punctuation.
+        # Of the classes; then maps without one; then columns on punctuation.
         self.maps = self.sums(scope.layers, scope.heads, len(NAMES) + 2)
         self.sure = self.sums(scope.layers, scope.heads)
         self.count = self.sums()
@@ -113,10 +114,10 @@ class Patterns(Analysis, question=QUESTION):
             return
         lengths = batch.lengths[rows]
         maps = [layer.attention[row, :, :n, :n] for row, n in zip(rows, lengths, strict=True)]
-        told, of_punctuation = self.teller.told(
+        probabilities, of_punctuation = self.teller.classify(
             maps, [batch.examples[row] for row in rows], batch.vocabulary.marks
         )
-        label, largest = told.argmax(-1), told.max(-1)  # [example, head]
+        label, largest = probabilities.argmax(-1), probabilities.max(-1)  # [example, head]
         sure = largest >= self.teller.threshold
         is_label = (np.arange(len(NAMES)) == label[..., None]) & sure[..., None]
         of_punctuation &= is_label[..., COLUMNED].any(-1)
@@ -127,7 +128,7 @@ class Patterns(Analysis, question=QUESTION):
         if layer.index == 0:
             self.count.add(np.ones(len(rows)), groups)
         for place, row in enumerate([] if self.scope.control else rows.tolist()):
-            scores = told[place] * is_label[place]
+            scores = probabilities[place] * is_label[place]
             self.typical.add(layer.index, batch.examples[row], scores, maps[place])
 
     def result(self) -> xr.Dataset:
@@ -139,12 +140,12 @@ class Patterns(Analysis, question=QUESTION):
         by_layer = estimate_share(draws.mean(2), maps[:, None, None])
         whole = estimate_share(draws.mean((1, 2)), maps[:, None] * self.scope.layers)
         sure = self.mean(self.sure, self.count, bounds=SHARE)
-        told = "share of maps that are of the class"
+        of_class = "share of maps that are of the class"
         of_head = ("layer", "head")
         rows = {
-            "share": (share, (*of_head, "pattern"), told),
-            "layer_share": (by_layer, ("layer", "pattern"), f"{told}, mean over heads"),
-            "model_share": (whole, ("pattern",), f"{told}, mean over all heads"),
+            "share": (share, (*of_head, "pattern"), of_class),
+            "layer_share": (by_layer, ("layer", "pattern"), f"{of_class}, mean over heads"),
+            "model_share": (whole, ("pattern",), f"{of_class}, mean over all heads"),
             "confidence": (sure, of_head, "mean probability of the likeliest class"),
         }
         if self.columns == "special":
@@ -183,7 +184,7 @@ class MarkedColumns:
         self.network, self.sha256 = read_marked(classifier)
         self.threshold = float(self.network.threshold)
 
-    def told(
+    def classify(
         self, maps: list[torch.Tensor], examples: Sequence[Example], marks: frozenset[int]
     ) -> tuple[Float64, Bools]:
         """Probabilities, and where punctuation holds more than special tokens; as `Teller`."""
@@ -197,18 +198,18 @@ class MarkedColumns:
             columns = here.sum(1)  # [head, key]
             marked = (columns[:, kinds == kind].sum(1) for kind in (PUNCTUATION, SPECIAL))
             more[at] = np.greater(*marked)
-        told = self.network.told(known.reshape(-1, COUNT))
-        return told.reshape(len(maps), heads, -1), more
+        probabilities = self.network.classify(known.reshape(-1, COUNT))
+        return probabilities.reshape(len(maps), heads, -1), more
 
 
 class AnyColumns:
-    """Tells classes in which any column makes a map vertical."""
+    """Classifies maps; any column makes one vertical."""
 
     def __init__(self, classifier: str) -> None:
         self.network, self.sha256 = read_classifier(classifier)
         self.threshold = 0.0
 
-    def told(
+    def classify(
         self, maps: list[torch.Tensor], examples: Sequence[Example], marks: frozenset[int]
     ) -> tuple[Float64, Bools]:
         """Probabilities, as `Teller`; of punctuation nothing is known."""
@@ -220,9 +221,9 @@ class AnyColumns:
         with torch.inference_mode():
             parts = pictures.flatten(0, 1).split(AT_ONCE)  # type: ignore[no-untyped-call]
             logits = torch.cat([self.network(part) for part in parts])
-        probabilities = logits.double().softmax(-1).view(len(maps), -1, len(NAMES))
-        told = to_float64(probabilities)  # [example, head, class]
-        return told, np.zeros(told.shape[:2], bool)
+        shares = logits.double().softmax(-1).view(len(maps), -1, len(NAMES))
+        probabilities = to_float64(shares)  # [example, head, class]
+        return probabilities, np.zeros(probabilities.shape[:2], bool)
 
 
 class TypicalMapRecords(AnalysisPart):

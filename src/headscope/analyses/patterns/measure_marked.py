@@ -1,10 +1,10 @@
-"""Of which class is a map, as Kovaleva et al. (2019, §4.1) define the classes?
+"""To which class of Kovaleva et al. (2019, §4.1) does a map belong?
 
 A column makes a map vertical where it stands on a special token or on punctuation, and squares are
-blocks where they end with a sentence of a pair. So a map is told not from its picture alone: from
-numbers that know which columns are marked and where the second sentence begins (`map_features`).
+blocks where they end with a sentence of a pair. So a map is classified not by its picture alone but
+by numbers that know which columns are marked and where the second sentence begins (`map_features`).
 A few small networks read them; their mean, sharpened or flattened by a temperature, is the
-probability of each class, and below a threshold none is told. Temperature and threshold come from
+probability of each class, and below a threshold a map has none. Temperature and threshold come from
 maps that the networks had not learned from.
 """
 
@@ -65,7 +65,7 @@ class MarkedClassifier(nn.Module):
         mean: torch.Tensor = each.mean(0).clamp_min(1e-9).log() / self.temperature
         return mean.softmax(-1)
 
-    def told(self, features: Features) -> Float64:
+    def classify(self, features: Features) -> Float64:
         """[map, class] probabilities."""
         with torch.inference_mode():
             return np.asarray(self(torch.from_numpy(features)).numpy(), np.float64)

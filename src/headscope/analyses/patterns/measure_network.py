@@ -46,8 +46,8 @@ def seen(maps: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
 
 def seen_bytes(maps: npt.NDArray[np.floating]) -> Seen:
     """The same in bytes, as the labelled set keeps it; maps [map, query, key]."""
-    given = torch.from_numpy(np.ascontiguousarray(maps, np.float32))
-    pictures: Seen = (seen(given) * 255).round().to(torch.uint8).numpy()
+    weights = torch.from_numpy(np.ascontiguousarray(maps, np.float32))
+    pictures: Seen = (seen(weights) * 255).round().to(torch.uint8).numpy()
     return pictures
 
 

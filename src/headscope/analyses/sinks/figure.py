@@ -10,8 +10,9 @@ from headscope.analyses.sinks.claims import KINDS, counted, goal_of
 from headscope.claims.head_attention import attention_to, norm_share
 from headscope.claims.plan import DrawnPanel, Grid, PanelPlan
 from headscope.claims.reading import Reading
+from headscope.core.head_names import HeadNames
 from headscope.core.intervals import Estimate
-from headscope.core.results import layer_name, printable
+from headscope.core.results import printable
 from headscope.core.wording import capital, percent
 from headscope.draw.marks import faint_grid, layer_axis, legend, percent_axis, share_tick
 from headscope.draw.style import color, marker
@@ -81,13 +82,13 @@ def draw_massive(run: Reading, axes: Axes) -> None:
     axes.yaxis.set_major_formatter(lambda size, _: f"{size:,g}")
     axes.yaxis.set_minor_locator(NullLocator())
     faint_grid(axes)
-    layer_axis(axes, len(largest))
+    layer_axis(axes, len(largest), run.names)
     axes.set_ylabel("|x| of the stream")
     legend(axes, [("first", "largest"), ("other", "median")])
 
 
 def finding(run: Reading) -> str:
-    """On what a mean head has sinks most often, and how far the stream reaches."""
+    """The token on which the mean head most often has sinks, and the range of the stream."""
     means = {kind: run.mean("sink_share_of", kind=kind) for kind in KINDS}
     if not np.isfinite(list(means.values())).any():
         return ""
@@ -123,10 +124,10 @@ def massive_table(run: Reading) -> Table | None:
                 Cell(f"{dimension:,}"),
                 Cell(token, code=True),
                 Cell(f"{position:,}"),
-                Cell(_layers(sorted(one[2] for one in ones))),
+                Cell(_layers(sorted(one[2] for one in ones), run.names)),
                 Cell(f"{size:,.0f}"),
                 Cell(f"{times:,.0f}"),
-                Cell(layer_name(layer)),
+                Cell(run.names.layer(layer)),
             ]
         )
     heads = ("dimension", "token", "position", "layers", "largest |x|", "× median", "in layer")
@@ -138,8 +139,8 @@ def massive_table(run: Reading) -> Table | None:
     return Table("Massive activations", list(map(Column, heads)), [Rows(rows)], caption)
 
 
-def _layers(numbers: list[int]) -> str:
+def _layers(places: list[int], names: HeadNames) -> str:
     """`2, 4–7`: layers in their order, consecutive ones as a range."""
-    runs = np.split(np.array(numbers), np.flatnonzero(np.diff(numbers) > 1) + 1)
-    ends = [dict.fromkeys(map(layer_name, (int(run[0]), int(run[-1])))) for run in runs]
-    return ", ".join("–".join(names) for names in ends)
+    runs = np.split(np.array(places), np.flatnonzero(np.diff(places) > 1) + 1)
+    ends = [dict.fromkeys(map(names.layer, (int(run[0]), int(run[-1])))) for run in runs]
+    return ", ".join("–".join(both) for both in ends)

@@ -56,15 +56,15 @@ class SegmentShares(AnalysisPart):
         if isinstance(layer, LongLayerView):
             if self._of is not batch:
                 self._of, self._places = batch, long_places(batch)
-            given = to_float64(long_given(layer, batch, self._places))
+            shares = to_float64(long_given(layer, batch, self._places))
         else:
-            given = to_float64(_given(layer.attention, batch.word_runs, batch))
+            shares = to_float64(_given(layer.attention, batch.word_runs, batch))
         there = number > 0
         one = there / np.maximum(there.sum(1, keepdims=True), 1)  # [example, query, kind]
-        self.total.add(np.einsum("bhqw,bqw->bhw", given[..., :-1], one), groups, at=at)
+        self.total.add(np.einsum("bhqw,bqw->bhw", shares[..., :-1], one), groups, at=at)
         self.uniform.add(np.einsum("bqw,bqw->bw", uniform, one), groups, at=at)
         self.count.add(np.asarray(there.any(1) * 1.0), groups, at=at)
-        own, nats = given[..., 0], given[..., -1]  # [example, head, query]
+        own, nats = shares[..., 0], shares[..., -1]  # [example, head, query]
         used = (number[..., 0] > 1)[:, None] & (own > 0)
         within = nats / np.where(used, own, 1) + np.log(np.where(used, own, 1))
         even = within / np.log(np.maximum(number[..., 0], 2))[:, None]
@@ -188,21 +188,21 @@ Places = tuple[torch.Tensor, list[torch.Tensor]]
 
 
 def long_places(batch: Batch) -> list[Places | None]:
-    """Of each input the tokens that are no words, and those of equal ids; None: read row by row.
+    """The tokens of each input that are no words, and those of equal ids; None: read row by row.
 
     Once for all layers, because the host waits for the device.
     """
-    found: list[Places | None] = []
+    chosen: list[Places | None] = []
     every, device = batch.word_runs.cpu().numpy(), batch.word_runs.device
     for run, n, ids in zip(every, batch.lengths, batch.input_ids.cpu().numpy(), strict=True):
         beside = np.flatnonzero(run[:n] == 0)
         if run.max() > 1 or len(beside) > FEW:
-            found.append(None)
+            chosen.append(None)
             continue
         equal = equal_tokens(np.where(run[:n] > 0, ids[:n], -1))
         none, *sets = (torch.from_numpy(tokens).to(device) for tokens in (beside, *equal))
-        found.append((none, sets))
-    return found
+        chosen.append((none, sets))
+    return chosen
 
 
 def long_given(layer: LongLayerView, batch: Batch, places: list[Places | None]) -> torch.Tensor:
@@ -218,10 +218,10 @@ def long_given(layer: LongLayerView, batch: Batch, places: list[Places | None]) 
             continue
         run, (beside, equal) = batch.word_runs[example, :n], known
         queries = torch.arange(n, device=run.device)
-        (given,) = layer.long.among(example, queries[None], beside[None]).unbind(1)
+        (shares,) = layer.long.among(example, queries[None], beside[None]).unbind(1)
         part = out[example, :, :n]
-        part[..., 0] = 1 - layer.rest[example, :, :n] - given.sum(-1)
-        part[..., -1] = nats[example, :, :n] - torch.special.entr(given).sum(-1)
+        part[..., 0] = 1 - layer.rest[example, :, :n] - shares.sum(-1)
+        part[..., -1] = nats[example, :, :n] - torch.special.entr(shares).sum(-1)
         for tokens in equal:
             _add_equal(layer, example, tokens, part[..., 2])
         part *= (run > 0)[:, None]
@@ -244,9 +244,9 @@ def _add_equal(layer: LongLayerView, example: int, places: torch.Tensor, to: tor
     rows = max(1, MOST_WEIGHTS // (heads * size))
     for some in torch.split(places, sets):
         for queries in torch.split(some, rows, 1):
-            given = layer.long.among(example, queries, some)  # [head, set, query, key]
+            weights = layer.long.among(example, queries, some)  # [head, set, query, key]
             itself = queries[:, :, None] == some[:, None]
-            to[:, queries] += given.masked_fill_(itself, 0).sum(-1)
+            to[:, queries] += weights.masked_fill_(itself, 0).sum(-1)
 
 
 def _row_by_row(layer: LongLayerView, batch: Batch, example: int, out: torch.Tensor) -> None:

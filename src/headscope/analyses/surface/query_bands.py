@@ -15,8 +15,9 @@ from headscope.claims.head_attention import OFFSETS, TARGETS, has_cls, special_n
 from headscope.claims.head_labels import label_rules, with_label
 from headscope.claims.length_bands import NAMES
 from headscope.claims.reading import Reading
+from headscope.core.head_names import names_of
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, at, derived, estimate, group, place_name
+from headscope.core.results import Floats, at, derived, estimate, group
 from headscope.core.wording import percent
 
 BY_PLACE, WEIGHT = "attention_by_place", "query_weight"
@@ -54,7 +55,7 @@ def _apart(parts: Estimate) -> Floats:
 
 
 def finding(run: Reading) -> str:
-    """What the mean head gives most of its attention, and what hangs on the place of a token."""
+    """What the mean head attends to most, and what depends on the place of a token."""
     means = {
         target: run.mean(f"attention.{target}")
         for target in TARGETS
@@ -82,7 +83,7 @@ def by_place(tree: xr.DataTree) -> str:
         f"{percent(float(parts.value[layer, head, b]))} from tokens {NAMES[b]}"
         for b in np.flatnonzero(np.isfinite(parts.low[layer, head]))[[0, -1]]
     ]
-    one = f"{place_name(int(layer), int(head))} {' and '.join(said)}"
+    one = f"{names_of(tree).head(int(layer), int(head))} {' and '.join(said)}"
     return (
         f"{count} labelled head{'s' * (count != 1)} give{'s' * (count == 1)} {name} another share "
         f"from tokens near the start than from those far from it: {one}."

@@ -23,7 +23,7 @@ class Annotator(Protocol):
 
     @property
     def version(self) -> str:
-        """Of the model and of the library: whatever changes the answers changes this."""
+        """Versions of model and library: whatever changes the answers changes this."""
         ...
 
     def load(self) -> Parser:

@@ -124,7 +124,7 @@ class AnnotatedCorpus(Displayed):
 
     corpus     any corpus
     annotator  `spacy:MODEL`, `stanza:LANG`, or an object of your own (an `Annotator`)
-    limit      annotate only the first so many documents, for a run that reads no more
+    limit      annotate only the first documents, for a run that reads no more
 
     Each sentence of a plain text becomes a passage of words, an input of its own as in a treebank:
     it shares its window with no other, and of a pair each text is read by itself. Passages that

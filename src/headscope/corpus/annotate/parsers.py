@@ -77,7 +77,7 @@ class SpacyAnnotator:
     """A spaCy pipeline with a parser: an installed package, or a folder that spaCy wrote.
 
     form = token.text, upos = pos_, xpos = tag_, relation = dep_ in lower case. White space that
-    spaCy makes a token is no word; what hangs on it hangs on its head. Texts are parsed one by one,
+    spaCy makes a token is no word; its dependents hang on its head. Texts are parsed one by one,
     so that the answer depends on nothing else.
     """
 
@@ -259,8 +259,7 @@ class StanzaAnnotator:
         library = _needed_version("stanza", "stanza", STANZA)
         if tuple(map(int, re.findall(r"\d+", library)[:3])) < OLDEST:
             raise InputError(
-                f"stanza {library} may run code that is in a model's file; install a later one: "
-                f"{STANZA}"
+                f"stanza {library} may run code from a model's file; install a later one: {STANZA}"
             )
         return cls(language, f"{library} ({_models_digest(language)})")
 

@@ -172,7 +172,7 @@ def _gap_span(row: Mapping[str, str], name: str) -> tuple[int, int]:
     there = text[start : start + len(wanted)]
     if not wanted.strip() or there != wanted:
         raise ValueError(
-            f"{name} {wanted!r} does not stand at {name}-offset {stated!r} of the text; found "
+            f"{name} {wanted!r} is not at {name}-offset {stated!r} of the text; found "
             f"{there!r} there; wanted offsets in characters, from 0"
         )
     return start, start + len(wanted)

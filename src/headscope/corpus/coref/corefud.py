@@ -83,7 +83,7 @@ def read_mentions(
 
 
 def _marks(entity: str, node: int) -> Iterator[Mark]:
-    """Of `(e1-person-1)`, `(e1-person-1-` and `e1)`, one after the other."""
+    """The marks `(e1-person-1)`, `(e1-person-1-` and `e1)`, one after the other."""
     pieces = [*PIECE.findall(entity), "", ""]
     at = 0
     while at < len(pieces) - 2:

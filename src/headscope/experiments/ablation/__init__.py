@@ -20,7 +20,6 @@ ABLATION = Question(
             caption="figure:caption",
             id="heads-off",
             heading="Which heads does the task need?",
-            chapter="findings",
             text="A head is switched off in place, all others stay. If the score falls the head "
             "was of use; if it rises the head was in the way. Marks stand where that is more than "
             "chance.",
@@ -33,14 +32,12 @@ ABLATION = Question(
             caption="figure:loss_caption",
             id="losses-off",
             heading="What does the loss say?",
-            chapter="findings",
             text="A score moves only where an answer flips. The loss moves with the certainty of "
             "every answer, so it tells small effects from none.",
         ),
         PicturePlan(
             title="Which answers hang on single heads?",
             id="answers",
-            chapter="findings",
             text="Where an answer changes with many heads off it stood on the edge; where with one "
             "alone, that head may have seen what it turns on.",
             tables=("section:answers_table",),
@@ -67,7 +64,6 @@ PRUNING = Question(
             panels="figure:pruning_panels",
             caption="figure:pruning_caption",
             heading="How many heads can go?",
-            chapter="findings",
             text="Heads are removed one after another. A curve that stays up says that the task "
             "does not need what is gone; an order is worth something as far as it lies above "
             "random ones.",

@@ -13,10 +13,10 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headscope.core.options import argument, keyword, option, required, takes, whole
+from headscope.core.options import argument, keyword, required, takes, whole
 from headscope.experiments.ablation.settings import AblationSettings
 from headscope.model.request import model_place
-from headscope.run.execution import Execution
+from headscope.run.execution import Execution, run_option
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -46,16 +46,7 @@ class AblateRequest(AblationSettings, Loading, TaskRequest, kw_only=False, headi
         TASK, reads=str, metavar="NAME", before="data", python=TASK_READ
     )
     _: KW_ONLY
-    output: str | Path | None = option(
-        "Run folder; re-running resumes.",
-        names="-o --output",
-        reads=Path,
-        usual="ablate-{model}",
-        metavar="RUN",
-        python="None: in memory.",
-        heading="How to run",
-        before="batch_tokens",
-    )
+    output: str | Path | None = run_option("ablate-{model}", before="batch_tokens")
     settings: AblationSettings | None = whole(AblationSettings)
     execution: Execution | None = keyword(
         "Its progress is called with examples done, and all; with pairs each is done twice."
@@ -72,10 +63,9 @@ def ablate(request: AblateRequest) -> Run:
     Raises InputError and its kinds before anything is computed.
     """
     settings = AblationSettings.of(request)
-    if request.output is not None:
-        from headscope.run.store import RunFolder
+    from headscope.run.store import check_run_folder
 
-        RunFolder(request.output).check()
+    check_run_folder(request.output)
     examples, load = TaskRequest.of(request), Loading.of(request)
     model, data = model_and_examples(
         request.model, request.task, examples, load, seed=settings.seed

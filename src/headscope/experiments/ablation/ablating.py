@@ -10,7 +10,7 @@ import xarray as xr
 from headscope.analyses.examples.measure import capture_maps
 from headscope.core.head_names import head_named
 from headscope.core.progress import begin
-from headscope.core.results import layer_place, printable
+from headscope.core.results import printable
 from headscope.corpus.packing import batches
 from headscope.experiments.ablation.effects import Answers, effects
 from headscope.experiments.ablation.findings import most_moved
@@ -52,14 +52,11 @@ def ablation_run(
 ) -> Run:
     """Switches off every head, every layer and the groups of the settings, one after the other."""
     execution = execution or Execution()
-    shape = model.model.shape
+    shape, names = model.model.shape, model.model.shape.names
     named = tuple(tuple(map(head_named, group)) for group in settings.groups)
     settings = replace(settings, groups=named)
-    groups = [
-        frozenset((layer_place(layer, shape.numbers), head) for layer, head in group)
-        for group in named
-    ]
-    variants.check(groups, layers=shape.layers, heads=shape.heads)
+    groups = [frozenset((names.place(layer), head) for layer, head in group) for group in named]
+    variants.check(groups, names, layers=shape.layers, heads=shape.heads)
     encoded = encode(model, data, max_length=settings.max_length)
     meter = Meter((2 if settings.pairs else 1) * len(encoded.examples), execution.progress)
     work = _AblationRun(model, encoded, data, settings, groups, meter)
@@ -110,6 +107,7 @@ class _AblationRun:
                 answers,
                 layers=shape.layers,
                 heads=shape.heads,
+                names=shape.names,
                 groups=self.groups,
                 ids=[e.id for e in self.encoded.examples],
                 texts=[_text(row) for row in self.data.rows],

@@ -4,8 +4,8 @@ Every variant answers the same examples as the whole model, so differences are p
 over examples. That a difference is none is tested exactly where the score is an accuracy (McNemar
 1947: of the answers that changed in rightness, is one direction rarer than a fair coin would have
 it?), and by Student's t elsewhere; as many heads are looked at, p is corrected by Benjamini and
-Hochberg (1995): of the heads called helpful or harmful, 5 % are expected not to be. Not to be told
-from nothing is not to be nothing: no effect is only said where the whole interval lies within a
+Hochberg (1995): of the heads called helpful or harmful, 5 % are expected not to be. An effect that
+is not significant is not absent: no effect is only said where the whole interval lies within a
 margin about 0.
 """
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.special import entr, log_softmax, stdtr
 
 from headscope.claims.verdict import SIGNIFICANT, Outcome, within
-from headscope.core.accumulators import Array, Float64, left_out, ratio
+from headscope.core.accumulators import Array, Float64, left_out, means_over
 from headscope.core.intervals import (
     DIFFERENCE,
     Estimate,
@@ -119,10 +119,10 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
         counts = [(int(fell), int(many)) for fell, many in zip(lost, moved, strict=True)]
         p = np.array([binomtest(*one).pvalue if one[1] else 1.0 for one in counts])
     else:
-        p = two_sided(apart[0], *standard_error(moves_of(apart), twice=True))
+        p = two_sided(apart)
     more = losses[1:] - losses[:1]  # [variant, example]
     kept = left_out(list(map(str, range(len(labels)))), replicates=replicates)
-    loss_draws = ratio(kept.T @ more.T, kept.sum(0)[:, None])  # [replicate + 1, variant]
+    loss_draws = means_over(kept, more.T)  # [replicate + 1, variant]
     return Effects(
         score=draws[0, 1:],
         difference=_difference(apart),
@@ -132,7 +132,7 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
         lost=lost,
         gained=gained,
         loss_margin=MARGIN * _constant_loss(task, labels),
-        loss_p=two_sided(loss_draws[0], *standard_error(moves_of(loss_draws), twice=True)),
+        loss_p=two_sided(loss_draws),
     )
 
 
@@ -199,7 +199,11 @@ def corrected(p: Float64) -> Float64:
     return out
 
 
-def two_sided(differences: Float64, errors: Float64, freedom: Float64) -> Float64:
-    """p of Student's t; 1 where the difference is 0, NaN where it has no error."""
+def two_sided(draws: Float64) -> Float64:
+    """[*cell] p of Student's t, of draws [replicate + 1, *cell] of a difference: that it is none.
+
+    1 where the difference is 0, NaN where it has no error.
+    """
+    differences, (errors, freedom) = draws[0], standard_error(moves_of(draws), twice=True)
     t = np.divide(differences, errors, out=np.full_like(differences, np.nan), where=errors > 0)
     return np.where(differences == 0, 1.0, 2 * stdtr(freedom, -np.abs(t)))

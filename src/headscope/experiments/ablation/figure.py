@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from headscope.claims.reading import Reading
+from headscope.core.head_names import HeadNames
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, estimate
 from headscope.core.wording import capital, fixed
@@ -39,8 +40,8 @@ def panels(run: Reading) -> list[Panel]:
     word, unit = terms.metric_name(ablation), terms.score_unit(ablation)
     title, change = f"Change of {word}, by head", ablation["difference"].values
     return [
-        _grid(title, change, ablation["verdict"], unit=unit),
-        Panel(f"{capital(word)} without a layer", partial(_layers, ablation), height=0.72),
+        _grid(title, change, run.names, ablation["verdict"], unit=unit),
+        Panel(f"{capital(word)} without a layer", partial(_layers, run), height=0.72),
     ]
 
 
@@ -51,8 +52,8 @@ def loss_panels(run: Reading) -> list[Panel]:
     unit = "nats" if rise.attrs["units"] == "nats" else ""
     title = "Fall of the loss without a head"
     return [
-        _grid(title, -rise.values, ablation["loss_verdict"], unit=unit),
-        Panel("Fall of the loss without a layer", partial(_layer_losses, ablation), height=0.72),
+        _grid(title, -rise.values, run.names, ablation["loss_verdict"], unit=unit),
+        Panel("Fall of the loss without a layer", partial(_layer_losses, run), height=0.72),
     ]
 
 
@@ -92,7 +93,9 @@ def _score_tick(result: xr.Dataset) -> Callable[[float, object], str]:
     return lambda score, _: fixed(score, 2)
 
 
-def _grid(title: str, values: Floats, verdicts: xr.DataArray, *, unit: str) -> Panel:
+def _grid(
+    title: str, values: Floats, names: HeadNames, verdicts: xr.DataArray, *, unit: str
+) -> Panel:
     layers, heads = values.shape
     signs = 1.0 * (verdicts.values == "harmful") - (verdicts.values == "helpful")
     top = head_grid.signed_top(values)
@@ -101,6 +104,7 @@ def _grid(title: str, values: Floats, verdicts: xr.DataArray, *, unit: str) -> P
     return head_grid.signed_panel(
         title,
         values,
+        names,
         height=0.3 + 0.8 * layers / heads,
         top=top,
         text=shown,
@@ -109,9 +113,9 @@ def _grid(title: str, values: Floats, verdicts: xr.DataArray, *, unit: str) -> P
     )
 
 
-def _layers(ablation: xr.Dataset, axes: Axes) -> None:
-    base = float(ablation["baseline"])
-    _bars(axes, _possible(ablation, estimate(ablation, "layer_difference"), base), base)
+def _layers(run: Reading, axes: Axes) -> None:
+    ablation, base = run.data, float(run.data["baseline"])
+    _bars(axes, _possible(ablation, run("layer_difference"), base), base, run.names)
     axes.annotate(
         "whole model",
         (1, base),
@@ -132,20 +136,20 @@ def _possible(result: xr.Dataset, apart: Estimate, base: float) -> Estimate:
     return apart.map(lambda ends: ends.clip(least - base, 1.0 - base))
 
 
-def _layer_losses(ablation: xr.Dataset, axes: Axes) -> None:
-    rise = estimate(ablation, "layer_loss_difference").map(np.negative)
-    _bars(axes, Estimate(rise.value, rise.high, rise.low), 0.0)
+def _layer_losses(run: Reading, axes: Axes) -> None:
+    rise = run("layer_loss_difference").map(np.negative)
+    _bars(axes, Estimate(rise.value, rise.high, rise.low), 0.0, run.names)
     axes.set_ylabel("fall of the loss")
 
 
-def _bars(axes: Axes, apart: Estimate, base: float) -> None:
+def _bars(axes: Axes, apart: Estimate, base: float, names: HeadNames) -> None:
     """Signed bars [layer] with whiskers; the axis holds what is drawn and the baseline."""
     at = np.arange(len(apart.value))
     for sign, hue in head_grid.HUES.items():
         some = np.sign(apart.value) == sign
         axes.bar(at[some], apart.value[some], WIDTH, base, color=color(hue), lw=0, zorder=2)
     axes.vlines(at, base + apart.low, base + apart.high, color=color("ink"), lw=0.8, zorder=3)
-    layer_axis(axes, len(at))
+    layer_axis(axes, len(at), names)
     ends = np.concatenate([apart.value, apart.low, apart.high, [0.0]])
     low, high = base + np.nanmin(ends), base + np.nanmax(ends)
     room = 0.08 * ((high - low) or 0.1)
@@ -163,7 +167,9 @@ def pruning_panels(run: Reading) -> list[Panel]:
     turns = turn.transpose("layer", "head").values + 1.0
     return [
         Panel(title, partial(_curves, pruning), height=0.66),
-        head_grid.grid_panel("When each head goes, 1: first", turns, top_text=str(turns.size)),
+        head_grid.grid_panel(
+            "When each head goes, 1: first", turns, run.names, top_text=str(turns.size)
+        ),
     ]
 
 

@@ -13,7 +13,7 @@ from headscope.claims.reading import Reading
 from headscope.claims.verdict import SIGNIFICANT
 from headscope.core.head_names import renamed
 from headscope.core.intervals import Estimate, stretch
-from headscope.core.results import Floats, at, estimate, head_name, layer_name, printable
+from headscope.core.results import Floats, at, estimate, printable
 from headscope.core.wording import capital, fixed, with_ends
 from headscope.experiments.ablation import terms
 from headscope.experiments.ablation.effects import MARGIN
@@ -32,7 +32,7 @@ def ablation_findings(run: Reading) -> list[str]:
         answers_finding,
         groups_finding,
     )
-    return [part(run.data) for part in parts]
+    return [part(run) for part in parts]
 
 
 def pruning_findings(run: Reading) -> list[str]:
@@ -43,8 +43,9 @@ def pruning_findings(run: Reading) -> list[str]:
 # --- heads switched off ---------------------------------------------------------------------
 
 
-def whole_finding(ablation: xr.Dataset) -> str:
+def whole_finding(run: Reading) -> str:
     """The score of the whole model, beside that of always giving the most frequent answer."""
+    ablation = run.data
     n, name = ablation.sizes["example"], capital(terms.metric_name(ablation))
     score = (
         f"{name} of the whole model on {terms.task_name(ablation)} is {terms.score_text(ablation)}"
@@ -54,27 +55,28 @@ def whole_finding(ablation: xr.Dataset) -> str:
     return f"{score}, over {n:,} examples{beside}."
 
 
-def verdict_finding(ablation: xr.Dataset) -> str:
+def verdict_finding(run: Reading) -> str:
     """How many heads are helpful, harmful or without effect by the score."""
+    ablation = run.data
     many = ablation["verdict"].size
     return (
         f"Of {many} heads by {terms.metric_name(ablation)}: {terms.verdict_text(ablation)} (q < "
         f"0.05, corrected for {many} heads by Benjamini and Hochberg; no effect: surely less than "
-        f"{terms.points_text(ablation, MARGIN)} either way).{_named(ablation, '')}"
+        f"{terms.points_text(ablation, MARGIN)} either way).{_named(run, '')}"
     )
 
 
-def loss_finding(ablation: xr.Dataset) -> str:
+def loss_finding(run: Reading) -> str:
     """How many heads are helpful, harmful or without effect by the loss, which is finer."""
-    words = terms.verdict_text(ablation, "loss_verdict")
-    return f"By the loss, to which every example counts: {words}.{_named(ablation, 'loss_')}"
+    words = terms.verdict_text(run.data, "loss_verdict")
+    return f"By the loss, to which every example counts: {words}.{_named(run, 'loss_')}"
 
 
-def extremes_finding(ablation: xr.Dataset) -> str:
+def extremes_finding(run: Reading) -> str:
     """The largest fall and rise of the score, and whether the rise exceeds chance; else how large
     an effect these examples could have shown.
     """
-    apart = estimate(ablation, "difference").map(np.ravel)
+    ablation, apart = run.data, run("difference").map(np.ravel)
     if not np.isfinite(apart.value).any():
         return ""
     heads, metric = ablation.sizes["head"], terms.metric_name(ablation)
@@ -82,9 +84,9 @@ def extremes_finding(ablation: xr.Dataset) -> str:
     if low == high:
         return f"No head changes {metric}."
     if not (ablation["q"].values < SIGNIFICANT).any():
-        return _none_told(ablation, apart)
+        return _none_told(run, apart)
     fall, rise = (
-        f"{head_name(unit, heads)} ({terms.change_text(ablation, *at(apart, unit))})"
+        f"{run.names.unit(unit, heads)} ({terms.change_text(ablation, *at(apart, unit))})"
         for unit in (low, high)
     )
     mean = terms.points_text(ablation, float(np.nanmean(apart.value)), signed=True)
@@ -107,7 +109,7 @@ def smallest_told(ablation: xr.Dataset) -> float:
     """The smallest effect of one head that these examples could have shown, adjusted for all heads.
 
     Of an accuracy, exactly: as many answers, all changed in one direction, as McNemar's test needs.
-    Else about: the median head's interval, stretched to so many tests (Bonferroni). NaN where
+    Else about: the median head's interval, widened for the number of tests (Bonferroni). NaN where
     nothing is known of it, or where all examples together are too few.
     """
     heads, n = ablation["verdict"].size, ablation.sizes["example"]
@@ -119,14 +121,15 @@ def smallest_told(ablation: xr.Dataset) -> float:
     return float(np.median(half[half > 0]) * stretch(heads)) if (half > 0).any() else math.nan
 
 
-def _none_told(ablation: xr.Dataset, apart: Estimate) -> str:
+def _none_told(run: Reading, apart: Estimate) -> str:
+    ablation = run.data
     n, metric = ablation.sizes["example"], terms.metric_name(ablation)
     least, heads = smallest_told(ablation), ablation.sizes["head"]
     could = "too few to tell any"
     if math.isfinite(least):
         could = f"the smallest that they could tell is {terms.points_text(ablation, least)}"
     unit = int(np.nanargmax(np.abs(apart.value)))
-    most = f"{head_name(unit, heads)} ({terms.change_text(ablation, *at(apart, unit))})"
+    most = f"{run.names.unit(unit, heads)} ({terms.change_text(ablation, *at(apart, unit))})"
     q = fixed(float(ablation["q"].values.ravel()[unit]), 2)
     largest = f" The largest, without {most}, has q = {q}." if apart.value[unit] else ""
     return (
@@ -136,14 +139,14 @@ def _none_told(ablation: xr.Dataset, apart: Estimate) -> str:
     )
 
 
-def layers_finding(ablation: xr.Dataset) -> str:
+def layers_finding(run: Reading) -> str:
     """Which whole layers are needed."""
-    apart = estimate(ablation, "layer_difference")
+    ablation, apart = run.data, run("layer_difference")
     if not np.isfinite(apart.value).any():
         return ""
 
     def told(layer: int) -> str:
-        return f"layer {layer_name(layer)} ({terms.change_text(ablation, *at(apart, layer))})"
+        return f"layer {run.names.layer(layer)} ({terms.change_text(ablation, *at(apart, layer))})"
 
     words = ablation["layer_verdict"].values.tolist()
     low, high = int(np.nanargmin(apart.value)), int(np.nanargmax(apart.value))
@@ -165,8 +168,9 @@ def layers_finding(ablation: xr.Dataset) -> str:
     return f"{counts}; {most}, least without {told(high)}.{sure}"
 
 
-def answers_finding(ablation: xr.Dataset) -> str:
+def answers_finding(run: Reading) -> str:
     """How many answers single heads change; '' for a regression."""
+    ablation = run.data
     if "lost" not in ablation:
         return ""
     lost, gained = (float(ablation[name].mean()) for name in ("lost", "gained"))
@@ -179,8 +183,9 @@ def answers_finding(ablation: xr.Dataset) -> str:
     )
 
 
-def groups_finding(ablation: xr.Dataset) -> str:
+def groups_finding(run: Reading) -> str:
     """Whether heads are redundant with each other; '' without groups."""
+    ablation = run.data
     if "group_interaction" not in ablation:
         return ""
     beyond = ablation["group_interaction"].values
@@ -196,17 +201,17 @@ def groups_finding(ablation: xr.Dataset) -> str:
     )
 
 
-def _named(ablation: xr.Dataset, start: str) -> str:
+def _named(run: Reading, start: str) -> str:
     """` Helpful: L2·H9 (−1.4 points […]).`, the largest changes first."""
+    ablation, apart = run.data, run(f"{start}difference").map(np.ravel)
     words, heads = ablation[f"{start}verdict"].values.ravel(), ablation.sizes["head"]
-    apart = estimate(ablation, f"{start}difference").map(np.ravel)
     order = np.argsort(-np.abs(apart.value), kind="stable").tolist()
     write = _loss_text if start else terms.change_text
     sentences = []
     for word in terms.SURE:
         units = [unit for unit in order if words[unit] == word]
         changes = [
-            f"{head_name(unit, heads)} ({write(ablation, *at(apart, unit))})"
+            f"{run.names.unit(unit, heads)} ({write(ablation, *at(apart, unit))})"
             for unit in units[:NAMED]
         ]
         more = f" and {len(units) - NAMED} more" if len(units) > NAMED else ""

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.core.display import Displayed
-from headscope.core.head_names import first
 from headscope.core.options import (
     argument,
     keyword,
@@ -109,9 +108,10 @@ def checked_layers(importance: xr.DataArray | None, shape: Shape) -> Float64 | N
     if importance is None:
         return None
     layers = importance["layer"].values.tolist()
-    own = [shape.number(place) for place in range(shape.layers)]
+    names = shape.names
+    own = [names.number(place) for place in range(shape.layers)]
     if len(layers) == len(own) and layers != own:
-        theirs, ours = (", ".join(str(n + first()) for n in some) for some in (layers, own))
+        theirs, ours = (", ".join(str(n + names.first) for n in some) for some in (layers, own))
         raise InputError(
             f"the importance is of the layers {theirs}; wanted {ours}: that of the same model"
         )
@@ -201,15 +201,14 @@ def prune(request: PruneRequest) -> Pruned:
 
     Raises InputError and its kinds before anything is computed.
     """
-    from headscope.run.store import RunFolder
-
     settings, load = PruningSettings.of(request), Loading.of(request)
     if request.importance is not None and "given" not in settings.orders:
         settings = replace(settings, orders=(*settings.orders, "given"))
     folder, seed = Path(request.output), settings.seed
     importance, name = importance_of(request.importance, request.variant)
-    if request.run is not None:
-        RunFolder(request.run).check()
+    from headscope.run.store import check_run_folder
+
+    check_run_folder(request.run)
     examples = TaskRequest.of(request)
     scoring = examples_of(
         request.task, examples, seed=seed, checkpoint=request.model, revision=load.revision

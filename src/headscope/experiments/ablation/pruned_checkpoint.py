@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,9 @@ from transformers.pytorch_utils import Conv1D
 
 import headscope
 from headscope.claims.card_part import named_ends
-from headscope.core.head_names import counting_from
+from headscope.core.head_names import names_of
 from headscope.core.intervals import Estimate
-from headscope.core.results import (
-    at,
-    estimate,
-    json_number,
-    layer_number,
-    naming_layers,
-    place_name,
-)
+from headscope.core.results import at, estimate, json_number
 from headscope.core.whole_file import put_folder, replaceable
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.terms import best_order
@@ -64,7 +58,7 @@ def projections_of(network: PreTrainedModel, *, layers: int) -> list[nn.Linear |
     shares = 0 < len(sites) < layers
     why = "shares weights between layers" if shares else "has output projections of its own kind"
     raise ModelError(
-        f"{type(network).__name__} {why}: its heads cannot be switched off for good; `headscope "
+        f"{type(network).__name__} {why}: its heads cannot be removed; `headscope "
         "ablate` can switch them off while the model runs"
     )
 
@@ -108,9 +102,8 @@ def check_disabled(
     gap = float((logits - wanted).abs().max())
     if not gap <= TOLERANCE * max(float(wanted.abs().max()), 1.0):
         raise ModelError(
-            f"{type(network).__name__} without these heads answers differently by {gap:.1e} from "
-            "one whose heads add nothing: its output projection is not what headscope takes for "
-            "it; please report this model"
+            f"{type(network).__name__} without these heads differs by {gap:.1e} from one whose "
+            "heads add nothing: headscope misreads its output projection; please report this model"
         )
 
 
@@ -128,9 +121,7 @@ def refuse_strangers(
     if run is not None and Path(run).resolve() == folder.resolve():
         raise InputError(f"found -o {folder} and --run {run}; wanted two folders")
     if folder.exists() and Path(checkpoint).exists() and folder.samefile(checkpoint):
-        raise InputError(
-            f"{folder} is the checkpoint that is to be pruned; choose another folder with -o"
-        )
+        raise InputError(f"{folder} is the checkpoint to prune; choose another folder with -o")
     replaceable(folder, marks=(NOTE,))
 
 
@@ -156,15 +147,13 @@ def note_of(run: Run, order: str, heads: Sequence[Head]) -> dict[str, Any]:
     """The content of pruned.json."""
     curve, model = run["pruning"], run.manifest["model"]
     scores = curve["score"].sel(order=order).values.astype(float).tolist()
-    with naming_layers(run.tree), counting_from(1):
-        names = [place_name(*head) for head in sorted(heads)]
-        gone = [[layer_number(layer), head] for layer, head in sorted(heads)]
+    names = replace(names_of(run.tree), first=1)  # as in all files
     return {
         "checkpoint": {k: model[k] for k in ("name", "revision", "sha256")},
         "task": curve.attrs["task"],
         "metric": curve.attrs["metric"],
-        "removed": names,
-        "removed_from_0": gone,
+        "removed": [names.head(*head) for head in sorted(heads)],
+        "removed_from_0": [[names.number(layer), head] for layer, head in sorted(heads)],
         "heads": int(curve.attrs["heads"]),
         "order": order,
         "chosen_by": curve.attrs["chosen_by"],
@@ -202,10 +191,9 @@ def write_pruned(model: Model, run: Run, order: str, heads: Sequence[Head], fold
             model.tokenizer.save_pretrained(draft)
         note["sha256"] = weights_sha256(str(draft), model.network)
         (draft / NOTE).write_text(json.dumps(note, indent=2) + "\n", "utf-8")
-        with naming_layers(run.tree):
-            figure = draw(run.tree, "pruning")
-            for kind in ("svg", "png"):
-                save_picture(figure, draft / f"pruned.{kind}")
+        figure = draw(run.tree, "pruning")
+        for kind in ("svg", "png"):
+            save_picture(figure, draft / f"pruned.{kind}")
 
     put_folder(folder, write, marks=(NOTE,))
     return folder

@@ -33,7 +33,7 @@ from headscope.tasks.predict import EncodedTask, outputs
 from headscope.tasks.task import Task
 from headscope.tasks.task_model import TaskModel
 
-LOOKED_AT = 3  # ours: greedy looks at so many times the heads of a step
+LOOKED_AT = 3  # ours: greedy tries this many times the heads of a step
 OURS = "headscope"
 
 
@@ -44,7 +44,7 @@ class Pruner:
     way           how single heads are switched off, see `variant_answers.choose_way`
     kind          linear maps, "onednn" or "stock"
     batch_tokens  of one forward pass
-    advance       is told how many forward passes of one example are done
+    advance       gets the number of finished forward passes of one example
     """
 
     model: TaskModel
@@ -211,8 +211,8 @@ def _most(differences: Float64, removed: Sequence[int], allowance: float) -> Flo
     within = np.nan_to_num(differences, nan=-np.inf) >= -allowance - 1e-12
     if not within.any(1).all():  # not even with every head in its place
         raise InputError(
-            "found a score that is undefined on these examples, wanted a number: it cannot be said "
-            "which heads can go; take more examples, or such as differ in their labels"
+            "found a score that is undefined on these examples, wanted a number, to decide which "
+            "heads can go: give more examples, with different labels"
         )
     return np.asarray(np.where(within, np.array(removed, np.float64), 0).max(1))
 

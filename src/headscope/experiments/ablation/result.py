@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,18 +17,9 @@ import pandas as pd
 import xarray as xr
 
 from headscope.core.accumulators import Array, Float64
-from headscope.core.head_names import counting_from, first, renamed
+from headscope.core.head_names import HeadNames, renamed
 from headscope.core.intervals import Estimate
-from headscope.core.results import (
-    LIMITS,
-    Variable,
-    group,
-    labelled,
-    layer_name,
-    own_name,
-    place_name,
-    printable,
-)
+from headscope.core.results import LIMITS, Variable, group, labelled, printable
 from headscope.experiments.ablation.effects import (
     Answers,
     Effects,
@@ -44,10 +36,10 @@ if TYPE_CHECKING:
 SOURCE = "Kovaleva et al. 2019, §4.6"
 OURS = "headscope"
 WHAT = {"": "head", "layer_": "layer", "group_": "group"}  # by the start of a variable's name
-MOVED = 0.1  # ours: of a regression, a change by this share of the labels' range is told
+MOVED = 0.1  # ours: of a regression, a change by this share of the labels' range counts
 
 
-def variant_name(variant: Variant, heads: int) -> str:
+def variant_name(variant: Variant, heads: int, names: HeadNames) -> str:
     """`L4·H1 + L2·H12`; a layer without heads is `L4`.
 
     heads  of a layer
@@ -56,9 +48,9 @@ def variant_name(variant: Variant, heads: int) -> str:
     for layer in sorted({layer for layer, _ in variant}):
         off = sorted(head for at, head in variant if at == layer)
         if len(off) == heads:
-            words.append(f"L{layer_name(layer)}")
+            words.append(f"L{names.layer(layer)}")
         else:
-            words += [place_name(layer, head) for head in off]
+            words += [names.head(layer, head) for head in off]
     return " + ".join(words)
 
 
@@ -72,6 +64,7 @@ def ablation_result(
     *,
     layers: int,
     heads: int,
+    names: HeadNames,
     groups: Sequence[Variant],
     ids: Sequence[str],
     texts: Sequence[str],
@@ -82,6 +75,7 @@ def ablation_result(
     """The group `ablation`.
 
     labels      [example]
+    names       of the model's heads
     answers     [variant + 1, example, output] first the whole model's, then all heads, all layers,
                 and the groups
     ids, texts  [example] what was read
@@ -100,8 +94,7 @@ def ablation_result(
         ("group_", {"group": len(groups)}),
     ):
         count = math.prod(sizes.values())
-        places = slice(first, first + count)
-        first += count
+        places, first = slice(first, first + count), first + count
         if not count:
             continue
         variables |= _variables(task, every.of(places), start, sizes)
@@ -114,8 +107,7 @@ def ablation_result(
     if groups:
         beyond = _beyond(every.difference.value, groups, heads)
         variables["group_interaction"] = Variable(beyond, ("group",), BEYOND, "1", OURS)
-    with counting_from(1):  # in files
-        named = [variant_name(v, heads) for v in groups]
+    named = [variant_name(v, heads, replace(names, first=1)) for v in groups]
     coords = {"example": [printable(x) for x in ids], "group": named}
     dataset = labelled(variables, coords=coords).assign_coords(text=("example", list(texts)))
     for name, variable in dataset.data_vars.items():
@@ -209,15 +201,21 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
 
 def _places(ablation: xr.Dataset) -> dict[str, pd.DataFrame]:
     """Name, layer and head of each variant, keyed by the prefix of a variable's name."""
+    names = HeadNames(())
     numbers, heads = ablation["layer"].values.tolist(), ablation.sizes["head"]
     places = [(layer, head) for layer in numbers for head in range(heads)]
-    of_heads = [{"name": own_name(*place), "layer": place[0], "head": place[1]} for place in places]
-    names = [f"L{layer + first()}" for layer in numbers]
-    of_layers = {"name": names, "layer": numbers, "head": pd.NA}
+    of_heads = [
+        {"name": names.own(*place), "layer": place[0], "head": place[1]} for place in places
+    ]
+    of_layers = {
+        "name": [f"L{layer + names.first}" for layer in numbers],
+        "layer": numbers,
+        "head": pd.NA,
+    }
     by_start = {"": pd.DataFrame(of_heads), "layer_": pd.DataFrame(of_layers)}
     if "group_score" in ablation:
-        names = [renamed(str(name)) for name in ablation["group"].values]
-        by_start["group_"] = pd.DataFrame({"name": names, "layer": pd.NA, "head": pd.NA})
+        groups = [renamed(str(name)) for name in ablation["group"].values]
+        by_start["group_"] = pd.DataFrame({"name": groups, "layer": pd.NA, "head": pd.NA})
     return by_start
 
 

@@ -9,16 +9,7 @@ import xarray as xr
 
 from headscope.claims.reading import Reading
 from headscope.core.head_names import renamed
-from headscope.core.results import (
-    at,
-    estimate,
-    group,
-    head_name,
-    layer_name,
-    model_name,
-    printable,
-    title_name,
-)
+from headscope.core.results import at, estimate, group, model_name, printable, title_name
 from headscope.core.wording import capital
 from headscope.experiments.ablation import terms
 from headscope.experiments.ablation.findings import most_frequent, most_moved, moves
@@ -70,7 +61,7 @@ def heads_table(run: Reading) -> Table | None:
     """The heads with the largest effect on the loss."""
     ablation = run.data
     heads, most = ablation.sizes["head"], _largest(ablation["loss_difference"])
-    rows = [_row(ablation, head_name(unit, heads), "", unit) for unit in most]
+    rows = [_row(ablation, run.names.unit(unit, heads), "", unit) for unit in most]
     caption = (
         f"The {len(rows)} heads whose absence changes the loss most. {_effects_caption(ablation)} "
         "All heads: table of heads, and tables/ablation_effects."
@@ -82,7 +73,7 @@ def layers_table(run: Reading) -> Table | None:
     """Every layer."""
     ablation = run.data
     layers = range(ablation.sizes["layer"])
-    rows = [_row(ablation, f"layer {layer_name(layer)}", "layer_", layer) for layer in layers]
+    rows = [_row(ablation, f"layer {run.names.layer(layer)}", "layer_", layer) for layer in layers]
     caption = f"Each layer without all its heads. {_effects_caption(ablation)}"
     return rows_table("Layers", _columns(ablation), rows, caption)
 
@@ -123,7 +114,7 @@ def answers_table(run: Reading) -> Table | None:
             answer(ablation["label"].values[place]),
             answer(ablation["baseline_prediction"].values[place]),
             int(size[place]) if classes else measured(float(size[place])),
-            _who(ablation, place),
+            _who(run, place),
         ]
         for place in most_moved(ablation)[:LISTED]
     ]
@@ -220,13 +211,14 @@ def _effects_caption(ablation: xr.Dataset) -> str:
     )
 
 
-def _who(ablation: xr.Dataset, place: int, *, most: int = 3) -> str:
+def _who(run: Reading, place: int, *, most: int = 3) -> str:
     """The heads without which an answer changes most; for classes, those that flip it first."""
+    ablation = run.data
     after = ablation["prediction"].isel(example=place).transpose("layer", "head").values
     apart = np.abs(after - ablation["baseline_prediction"].values[place]).ravel()  # [unit]
     if ablation.attrs["classes"]:  # of those that flip it, the ones that matter most to the loss
         size = np.abs(ablation["loss_difference"].transpose("layer", "head").values.ravel())
         apart = (apart > 0) * (1 + size)
     order = [int(unit) for unit in np.argsort(-apart, kind="stable") if apart[unit] > 0]
-    named = ", ".join(head_name(unit, after.shape[1]) for unit in order[:most])
+    named = ", ".join(run.names.unit(unit, after.shape[1]) for unit in order[:most])
     return f"{named}, …" if len(order) > most else named

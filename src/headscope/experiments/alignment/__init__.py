@@ -47,7 +47,6 @@ ALIGNMENT = Question(
             "{over}. After Kobayashi et al. (2020), Table 3.",
             id="part-alignment",
             heading="Which layers and heads align words?",
-            chapter="findings",
             text="A word of the translation is linked to the source word that gets most of a "
             "head’s, or a layer’s, cross-attention: by weights, or by the norms of the weighted "
             "vectors. Links to the closing sign are left out.",

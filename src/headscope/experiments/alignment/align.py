@@ -6,7 +6,7 @@
 
 Every pair is run once, with the reference target (teacher forcing). Subwords become words by sums
 over the tokens of a source word and means over those of a target word; the largest value of a row
-is the link, and there is none where that lies on a token of no word, such as the closing sign
+is the link, and there is none where that lies on a token outside of words, such as the end token
 (Kobayashi et al. 2020, §5 and released code).
 """
 
@@ -33,7 +33,7 @@ from headscope.model.linears import linears
 from headscope.run.execution import Execution
 from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.life_cycle import RunInProgress
-from headscope.run.shard_files import State
+from headscope.run.shard_files import State, joined
 from headscope.run.store import Run
 
 PART = 64  # pairs that are kept together
@@ -55,7 +55,7 @@ def align(
     """Computes a run with the group `alignment`, see `result.alignment_result`.
 
     output  run folder; an interrupted run of the same spec there goes on. None: in memory
-    limit   the first so many pairs
+    limit   the largest number of pairs
     raises  CorpusError where no pair fits the model; ModelError as `translator.encode`
     """
     pairs = gold.pairs[:limit]
@@ -63,8 +63,8 @@ def align(
     fitting = [one for one in encoded if len(one) <= translator.limit]
     if not fitting:
         raise CorpusError(
-            f"found no pair of sentences of at most {translator.limit} tokens, which is what "
-            f"{translator.name!r} takes; wanted sentences with their translations"
+            f"found no pair of sentences of at most {translator.limit} tokens, the limit of "
+            f"{translator.name!r}; wanted sentences with their translations"
         )
     request = ExperimentRequest(
         "reproduce",
@@ -88,9 +88,8 @@ def align(
             run.part(number, partial(_counts, translator, fitting[at : at + PART], run.linears))
             for number, at in enumerate(range(0, len(fitting), PART))
         ]
-        state = {key: np.concatenate([s[key] for s in states]) for key in states[0]}
         ids = [one.pair.id for one in fitting]
-        scores = scores_of(state, ids, replicates=replicates, seed=seed)
+        scores = scores_of(joined(states), ids, replicates=replicates, seed=seed)
         return {"alignment": alignment_result(scores)}
 
     return run_experiment(request, compute, output=output, execution=execution or STOCK)
@@ -102,7 +101,7 @@ def _counts(translator: Translator, encoded: Sequence[EncodedPair], kind: str) -
     with linears(translator.network, kind):
         states = [counts_of(translator, [encoded[row] for row in some]) for some in rows]
     order = np.argsort(np.concatenate(rows))
-    return {key: np.concatenate([s[key] for s in states])[order] for key in states[0]}
+    return {name: values[order] for name, values in joined(states).items()}
 
 
 def _example(one: EncodedPair) -> Example:

@@ -221,7 +221,7 @@ def _first(path: Path, links: Iterable[_Link], texts: Sequence[tuple[Sequence[st
         end |= link.source == lengths[0] or link.target == lengths[1]
     if not (zero or end):
         raise CorpusError(
-            f"{path} links no first or last word, so it cannot be told whether words count from 0 "
-            "or from 1; wanted links SOURCE-TARGET of all pairs"
+            f"{path} links no first or last word, so words may count from 0 or from 1; wanted "
+            "links SOURCE-TARGET of all pairs"
         )
     return 0 if zero else 1

@@ -6,7 +6,6 @@ from matplotlib.axes import Axes
 
 from headscope.claims.caption_words import with_interval
 from headscope.claims.reading import Reading
-from headscope.core.head_names import first
 from headscope.core.results import at
 from headscope.core.wording import percent
 from headscope.draw.marks import layer_bands, percent_axis
@@ -22,7 +21,7 @@ LOOK = {"weight": "mean", "norm": "strongest"}  # whose colours and marks they g
 
 
 def findings(run: Reading) -> list[str]:
-    """Of each setting: the best layer by weights and by norms."""
+    """For each setting: the best layer by weights and by norms."""
     lines = []
     for setting, words in WORDS.items():
         rates = []
@@ -38,7 +37,7 @@ def findings(run: Reading) -> list[str]:
 
 
 def _best_layer(run: Reading, setting: str, measure: str) -> int:
-    return int(run("best_layer", setting=setting, measure=measure).value) + first()
+    return int(run("best_layer", setting=setting, measure=measure).value) + run.names.first
 
 
 def rates_table(run: Reading) -> Table | None:
@@ -102,7 +101,7 @@ def _layers(run: Reading, setting: str, axes: Axes) -> None:
         (run("layer_aer", setting=setting, measure=measure), word, BY[measure])
         for measure, word in LOOK.items()
     ]
-    layer_bands(axes, lines, "alignment error rate")
+    layer_bands(axes, lines, "alignment error rate", run.names)
 
 
 def _heads(run: Reading, setting: str, axes: Axes) -> None:

@@ -79,7 +79,7 @@ class Translator(Model):
 
     @cached_property
     def readers(self) -> tuple[TokenizerReader, TokenizerReader]:
-        """Of sources and of targets; of languages that the tokenizer has been told before."""
+        """Readers of sources and of targets, in languages that the tokenizer knows."""
         return TokenizerReader(self.tokenizer), TokenizerReader(self.tokenizer, target=True)
 
     def run(self, ids: torch.Tensor, mask: torch.Tensor, decoder_ids: torch.Tensor) -> None:
@@ -105,7 +105,7 @@ def load_translator(
 ) -> Translator:
     """An encoder-decoder checkpoint, in evaluation mode.
 
-    languages  of source and target, for models that have to be told: "de" and "en"
+    languages  of source and target, for multilingual models: "de" and "en"
     raises     ModelError as `headscope.load`; for a model that is no encoder-decoder, whose
                values cannot be read, or that does not know the languages
     """
@@ -146,9 +146,9 @@ def encode(
     written = np.flatnonzero(target.word >= 0) + 1
     if (written >= len(decoder)).any() or (decoder[written] != target.ids[written - 1]).any():
         raise ModelError(
-            f"{translator.name!r}: the decoder of {translator.architecture} does not read the "
-            "tokens of its target one place after it generates them; wanted a target that ends in "
-            "a special token, as Marian, BART and T5 have it"
+            f"{translator.name!r}: the decoder of {translator.architecture} does not read each "
+            "target token one place after it generates it; wanted a target that ends in a special "
+            "token, as in Marian, BART and T5"
         )
     return EncodedPair(pair, source, target, decoder)
 
@@ -196,7 +196,7 @@ def _tell_languages(tokenizer: Any, languages: tuple[str, str] | None, name: str
         matching.append([code for code in codes if code.split("_")[0] in meant])
     if [len(some) for some in matching] != [1, 1]:
         raise ModelError(
-            f"{name!r} reads many languages and has to be told which (found "
+            f"{name!r} reads many languages and needs the names of two (found "
             f"{languages or 'no names of languages in the names of the files'}); wanted files that "
             "are named for languages it knows, as de, en and alignmentDeEn.talp"
         )

@@ -18,7 +18,6 @@ CIRCUITS = Question(
             caption="figure:caption",
             id="patterns-made",
             heading="Where do heads look when random tokens come again?",
-            chapter="findings",
             text="Tokens are random, so that nothing but their places and that they come again can "
             "draw attention. A head that induces looks at what came after the same token before, "
             "and copies it (Olsson et al. 2022).",
@@ -31,7 +30,6 @@ CIRCUITS = Question(
             caption="figure:path_caption",
             id="pairs-of-heads",
             heading="Which heads read which?",
-            chapter="findings",
             text="An induction head needs an earlier one that tells each token what stood before "
             "it; its keys then read what that head wrote (K-composition, Elhage et al. 2021).",
             columns=3,
@@ -63,7 +61,6 @@ WRITES = Question(
             "it.",
             id="written-answers",
             heading="Which heads write the answer, and which carry it?",
-            chapter="findings",
             text="Each prompt has a corrupted one of as many tokens, which takes another answer. "
             "What a head does for the answer is what comes back of their difference when it alone "
             "is as in the clean prompt (Wang et al. 2023); some of that it writes itself, the rest "

@@ -51,7 +51,7 @@ from headscope.run.control import RANDOM, Control, control_of
 from headscope.run.execution import Execution
 from headscope.run.experiment import ExperimentRequest, in_parts, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
-from headscope.run.shard_files import State
+from headscope.run.shard_files import State, joined
 from headscope.run.store import Run
 
 PART_TOKENS = 4096  # of the inputs whose numbers are kept together, so that a run can go on
@@ -131,8 +131,7 @@ class CircuitRun:
             numbers = self._of_weights(weights)
             if self.needles is not None:
                 numbers |= run.part(len(parts), partial(self._of_needles, weights, self.needles))
-        patterns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
-        of_heads = self._result(patterns, numbers, weights)
+        of_heads = self._result(joined(parts), numbers, weights)
         made, settings = self.others, self.settings
         if made is not None and (sets := best_heads(of_heads, settings.switch_off)):
             more = {"seed": settings.seed, "batch_tokens": settings.batch_tokens}
@@ -186,9 +185,8 @@ class CircuitRun:
         for kind, examples in kinds.items():
             rows = [examples[at] for at in places]
             some = in_parts(rows, len, tokens=self.settings.batch_tokens)
-            answers = [self._batch(weights, batch, kind=kind) for batch in some]
-            for name in answers[0]:
-                numbers[f"{kind}_{name}"] = np.concatenate([one[name] for one in answers])
+            answers = joined([self._batch(weights, batch, kind=kind) for batch in some])
+            numbers |= {f"{kind}_{name}": values for name, values in answers.items()}
         return numbers
 
     def _batch(self, weights: WeightMaps, examples: list[Example], *, kind: str) -> State:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from headscope.core.options import argument, keyword, option, takes, whole
 from headscope.experiments.circuits.settings import CircuitSettings
 from headscope.model.request import model_place
-from headscope.run.execution import Execution, control_option
+from headscope.run.execution import Execution, control_option, run_option
 from headscope.tasks.task_request import Loading
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class CircuitsRequest(Loading, CircuitSettings, kw_only=False):
-    """Which decoder is asked what."""
+    """Which decoder, and what is measured of it."""
 
     model: LanguageModel | str | Path = argument(
         "A causal language model with its head: a folder, a hub id, or loaded.",
@@ -42,15 +42,7 @@ class CircuitsRequest(Loading, CircuitSettings, kw_only=False):
         python="In Python also texts, tables, …, or needles that are made.",
     )
     _: KW_ONLY
-    output: str | Path | None = option(
-        "Run folder; re-running resumes.",
-        names="-o --output",
-        reads=Path,
-        usual="circuits-{model}",
-        metavar="RUN",
-        heading="How to run",
-        python="None: in memory.",
-    )
+    output: str | Path | None = run_option("circuits-{model}")
     settings: CircuitSettings | None = whole(CircuitSettings)
     control: str | Path | None = control_option(
         "heads", heading="What to compute", before="batch_tokens"
@@ -66,10 +58,9 @@ def circuits(request: CircuitsRequest) -> Run:
     that cannot be made for it.
     """
     settings, model = CircuitSettings.of(request), request.model
-    if request.output is not None:
-        from headscope.run.store import RunFolder
+    from headscope.run.store import check_run_folder
 
-        RunFolder(request.output).check()
+    check_run_folder(request.output)
     from headscope.experiments.circuits.circuit_run import circuit_run
     from headscope.model.language_model import LanguageModel, load_language_model
 

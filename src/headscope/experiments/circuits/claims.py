@@ -16,7 +16,7 @@ NAME = "circuits"
 LEAST = 0.25  # ours: of the attention, or of ordinals
 RETRIEVED = 0.1  # Wu et al.
 COPIED = 0.5  # ours: of the attention to drawn tokens
-SCORES = {  # kind -> its label, what is compared, what it is held against, where it looks, source
+SCORES = {  # kind -> its label, what is compared, what it is compared with, where it looks, source
     "induction": (
         "induction",
         "attention of a token that comes again to what came after it before",
@@ -81,7 +81,7 @@ def _above(run: Reading, score: Estimate, circuit: str) -> Bools:
 
 
 def _copies(run: Reading, share: Estimate) -> Bools:
-    """Of the attention to drawn tokens; a run of an older version does not say."""
+    """Share of the attention to drawn tokens; runs of older versions do not have it."""
     if "copied" not in run.data:
         return np.ones(share.value.shape, bool)
     return surely(run("copied")) > COPIED

@@ -24,7 +24,7 @@ import torch
 import xarray as xr
 from torch import nn
 
-from headscope.core.accumulators import REPLICATES, Float64, left_out, ratio
+from headscope.core.accumulators import REPLICATES, Float64, left_out, means_over
 from headscope.core.intervals import Estimate, estimate, without_interval
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
@@ -208,8 +208,7 @@ def share_over(
 ) -> Estimate:
     """Σ values [prompt, …] / Σ of [prompt], with its interval over items, where they are enough."""
     kept = left_out(items, replicates=replicates)  # [prompt, replicate + 1]
-    whole = (kept.T @ of).reshape(-1, *[1] * (values.ndim - 1))
-    draws = ratio(np.tensordot(kept, values, (0, 0)), whole)
+    draws = means_over(kept, values, of)
     return estimate(draws) if len(set(items)) >= FEWEST_ITEMS else without_interval(draws[0], draws)
 
 
@@ -260,7 +259,8 @@ def written(
         largest, 1e-6
     ):
         raise ModelError(
-            f"what the parts of {type(network).__name__} write misses the logit difference by "
+            f"what the parts of {type(network).__name__} write differs from the logit difference "
+            "by "
             f"{np.abs(result.rest).max():.1e}; wanted their sum: please report this model"
         )
     return result
@@ -375,7 +375,7 @@ def _near(one: torch.Tensor, other: torch.Tensor, *, size: float) -> bool:
 
 def _unlike(view: LayerView, reason: str) -> ModelError:
     return ModelError(
-        f"{view.site.path}: {reason}: what heads write into the logits is not known for this "
+        f"{view.site.path}: {reason}: the writes of heads into the logits are unknown for this "
         "family; wanted a decoder whose layers add attention and an MLP to a residual stream"
     )
 

@@ -60,8 +60,8 @@ def export_heads(run: Run, model: Model, forms: Collection[str]) -> list[Path]:
         raise InputError(NO_HAYSTACK)
     if "retrieval" not in dataset:
         raise InputError(
-            f"of {dataset.sizes['run']} needles the model tells {dataset.attrs['answered']}, and "
-            f"which heads retrieve wants {FEWEST}: give a smaller --haystack or more --needles; "
+            f"of {dataset.sizes['run']} needles the model answers {dataset.attrs['answered']}, "
+            f"and retrieval needs {FEWEST}: give a smaller --haystack or more --needles; "
             "without --export the same command makes the report of this run"
         )
     heads = _heads(run, groups := key_heads(model))
@@ -92,18 +92,15 @@ def export_heads(run: Run, model: Model, forms: Collection[str]) -> list[Path]:
 
 def key_heads(model: Model) -> list[int]:
     """Number of key-value heads in each layer that attends."""
-    heard, one = _KeyHeads(), torch.zeros((1, 1), dtype=torch.long, device=model.device)
-    with evaluating(model.network), listening(model.network, heard, alone=True):
+    many, one = dict[nn.Module, int](), torch.zeros((1, 1), dtype=torch.long, device=model.device)
+
+    def count(call: AttentionCall) -> None:
+        many[call.module] = call.key.shape[1]
+
+    with evaluating(model.network), listening(model.network, count, alone=True):
         forward(model.network, one, torch.ones_like(one), keep=False)
     sites = [site for site in find_sites(model.network) if site.stack == model.shape.stack]
-    return [heard[site.attention] for site in sites]
-
-
-class _KeyHeads(dict[nn.Module, int]):
-    def before(self, call: AttentionCall) -> None:
-        self[call.module] = call.key.shape[1]
-
-    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None: ...
+    return [many[site.attention] for site in sites]
 
 
 def _heads(run: Run, groups: list[int]) -> pd.DataFrame:
@@ -132,7 +129,8 @@ def _gates(
             raise ModelError(
                 f"{model.name!r} has {model.shape.depth} layers, of which {model.shape.layers} "
                 f"attend, the least with {table.count(axis=1).min()} key-value heads and the most "
-                f"with {table.shape[1]}; gates want as many in each layer: give --export json"
+                f"with {table.shape[1]}; gates need the same number in each layer: give --export "
+                "json"
             )
         config = {**about, **STREAMING, "gate": GATE, "over_query_heads": over}
         rows = partial(np.savetxt, X=table, delimiter="\t")

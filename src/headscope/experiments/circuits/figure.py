@@ -2,13 +2,11 @@
 
 from functools import partial
 
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from headscope.claims.head_metrics import control_ranges
 from headscope.claims.reading import Reading
-from headscope.core.results import head_name
 from headscope.draw.head_grid import control_words, grid_panel, signed_panel
 from headscope.draw.marks import faint_grid, share_tick
 from headscope.draw.panel import Panel
@@ -38,11 +36,14 @@ def panels(run: Reading) -> list[Panel]:
             look(
                 TITLES[key.rpartition(".")[2]],
                 run(key).value,
+                run.names,
                 untrained=ranges.get(f"circuits.{key}"),
             )
             for key in keys
         ),
-        signed_panel("Copying by weights", run("weight_copying").value, top=1.0, text="1"),
+        signed_panel(
+            "Copying by weights", run("weight_copying").value, run.names, top=1.0, text="1"
+        ),
     ]
 
 
@@ -83,13 +84,14 @@ def path_panels(run: Reading) -> list[Panel]:
     heads = dataset.sizes["head"]
     readers = [unit for unit in readers_of(dataset) if pairs_of(dataset, unit, "key")][:PATHS]
     return [
-        Panel(f"{head_name(unit, heads)} reads its keys", partial(_path, dataset, unit))
+        Panel(f"{run.names.unit(unit, heads)} reads its keys", partial(_path, run, unit))
         for unit in readers
     ]
 
 
-def _path(dataset: xr.Dataset, reader: int, axes: Axes) -> None:
+def _path(run: Reading, reader: int, axes: Axes) -> None:
     """A mark per earlier head: its attention to the previous token, and its composition."""
+    dataset = run.data
     heads, shades = dataset.sizes["head"], layer_colors(dataset.sizes["layer"])
     before = dataset["score"].sel(circuit="previous_token").values.ravel()
     pairs = pairs_of(dataset, reader, "key")
@@ -109,7 +111,7 @@ def _path(dataset: xr.Dataset, reader: int, axes: Axes) -> None:
     for writer, score, _ in pairs[:NAMED]:
         right = before[writer] > 0.5
         axes.annotate(
-            head_name(writer, heads),
+            run.names.unit(writer, heads),
             (before[writer], score),
             (-5 if right else 5, 0),
             ha="right" if right else "left",

@@ -1,7 +1,7 @@
 """Path patching between heads, function vectors, and the effect of even attention.
 
 `path_patch` follows one path (Wang et al. 2023): the sender's mixture is that of the clean prompt,
-all other heads keep what they gave in the corrupted one and only MLPs run anew; what the receiver
+all other heads keep what they gave in the corrupted one and only MLPs run again; what the receiver
 then makes of its queries, keys or values alone goes into a run in which all else is free.
 `function_vectors` (Todd et al. 2024) puts a head's mean over a task's prompts at the last token of
 prompts whose examples have shuffled answers. `knockouts` makes a head's attention even.
@@ -22,7 +22,7 @@ import xarray as xr
 from headscope.claims.terms import WANG
 from headscope.core.accumulators import REPLICATES, Float64
 from headscope.core.head_names import Head
-from headscope.core.results import Variable, labelled, place_name
+from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.experiments.circuits.direct_logits import (
     about,
@@ -77,19 +77,20 @@ def path_patch(
     """
     language = language_model(model)
     shape = language.model.shape
-    check([frozenset([*senders, *receivers])], layers=shape.layers, heads=shape.heads)
+    names = shape.names
+    check([frozenset([*senders, *receivers])], names, layers=shape.layers, heads=shape.heads)
     encoded = prompt_set(language, prompts, count=count, seed=seed)
     encoded.need_pairs()
     changes, gap = path_changes(language, encoded, senders, receivers, batch_tokens=batch_tokens)
     share = share_over(encoded.items, changes, gap, replicates=replicates)
     told_as = "share of the logit difference that comes back through the path"
     variable = Variable(share, ("sender", "receiver", "via"), told_as, "1", WANG)
-    names = {
-        "sender": [place_name(*one) for one in senders],
-        "receiver": [place_name(*one) for one in receivers],
+    coords = {
+        "sender": [names.head(*one) for one in senders],
+        "receiver": [names.head(*one) for one in receivers],
         "via": VIA,
     }
-    return labelled({"path": variable}, coords=names).assign_attrs(about(encoded))
+    return labelled({"path": variable}, coords=coords).assign_attrs(about(encoded))
 
 
 def path_changes(

@@ -17,8 +17,8 @@ itself through the head; −1: against itself.
 Composition: ‖W_read W_write‖_F / (‖W_read‖_F ‖W_write‖_F), where W_write = W_V W_O of the earlier
 head, and W_read of the later one is W_QKᵀ (Q), W_QK (K) or W_V W_O (V). Of two matrices with the
 same singular values, turned at random in the residual stream, the mean of its square is 1 / model
-width exactly, and its spread is known too (the moments of random rotations): what is told is by how
-many standard deviations the square lies above.
+width exactly, and its spread is known too (the moments of random rotations): the result is the
+number of standard deviations by which the square lies above.
 """
 
 from collections.abc import Sequence
@@ -152,8 +152,8 @@ def successors(maps: Sequence[HeadMatrices], weights: WeightMaps, pairs: Ordinal
 class PatternScores:
     """Scores of attention patterns in one batch of repeated inputs, or of inputs without repeats.
 
-    found       [layer] of [example, head, quantity]: PATTERNS, what the previous token is held
-                against, and where `unembedding` is given two ratios of sums, see `_copying`
+    found       [layer] of [example, head, quantity]: PATTERNS, what the previous token is compared
+                with, and where `unembedding` is given two ratios of sums, see `_copying`
     unembedding  [token, model] see `WeightMaps`; None: copying is left out
     """
 

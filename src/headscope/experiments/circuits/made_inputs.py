@@ -75,7 +75,7 @@ def repeats(
         )
     if 2 * length > len(words):
         raise InputError(
-            f"halves of {length} tokens want {2 * length} different ones, and {model.name!r} has "
+            f"halves of {length} tokens need {2 * length} different ones, and {model.name!r} has "
             f"{len(words)} that are not special: give --length {len(words) // 2} or less"
         )
     start = np.array([] if first is None else [first], np.int64)

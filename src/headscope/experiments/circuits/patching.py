@@ -24,12 +24,10 @@ import xarray as xr
 from transformers import PreTrainedModel
 
 from headscope.claims.terms import NANDA, WANG
-from headscope.core.accumulators import REPLICATES, Float64, left_out, ratio
+from headscope.core.accumulators import REPLICATES, Float64, left_out, means_over
 from headscope.core.intervals import (
     estimate_correlation,
-    moves_of,
     spearman_over_units,
-    standard_error,
 )
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
@@ -156,11 +154,10 @@ def _variables(
 
 def q_of(items: Sequence[str], changes: Float64, *, replicates: int = REPLICATES) -> Float64:
     """[layer, head] adjusted p-values of a mean change [prompt, layer, head]; NaN for few items."""
-    kept = left_out(items, replicates=replicates)
-    draws = ratio(np.tensordot(kept, changes, (0, 0)), kept.sum(0)[:, None, None])
+    draws = means_over(left_out(items, replicates=replicates), changes)
     if len(set(items)) < FEWEST_ITEMS:
         return np.full(draws[0].shape, np.nan)
-    p = two_sided(draws[0], *standard_error(moves_of(draws), twice=True))
+    p = two_sided(draws)
     return corrected(p.ravel()).reshape(p.shape)
 
 
@@ -247,37 +244,26 @@ def _attribution(
     other: AskedBatch,
 ) -> Float64:
     """[example, layer, head] (z_clean - z_other) · ∂m/∂z at the other prompt: one backward pass."""
-    kept = []
+    kept: list[list[torch.Tensor]] = []  # of each prompt, by layer: [example, head, query, dim]
+
+    def keep(call: AttentionCall) -> None:
+        call.mixed = call.mix()
+        if torch.is_grad_enabled() and not call.mixed.requires_grad:
+            call.mixed.requires_grad_()
+        kept[-1].append(call.mixed)
+
     for one, mode in ((clean, torch.no_grad()), (other, torch.enable_grad())):
-        mixtures = _KeptMixtures()
+        kept.append(list[torch.Tensor]())
         with (
             mode,
             frozen(network),
-            listening(network, mixtures, alone=True),
+            listening(network, keep, alone=True),
             objective.asking(network, one.places),
         ):
             logits = run_network(network, *one.batch.inputs).logits
-        kept.append(mixtures.kept)
     with torch.enable_grad():
         total = differences(prompts, other.places, logits[None]).sum()
         slopes = torch.autograd.grad(total, kept[1])
     with torch.no_grad():
         worth = [((a - b) * g).sum((2, 3)) for a, b, g in zip(*kept, slopes, strict=True)]
     return to_float64(torch.stack(worth, 1))
-
-
-class _KeptMixtures:
-    """A listener that keeps every layer's mixtures as part of the graph of gradients."""
-
-    def __init__(self) -> None:
-        self.kept: list[torch.Tensor] = []  # [example, head, query, dim]
-
-    def before(self, call: AttentionCall) -> None:
-        """Keep the layer's mixtures."""
-        call.mixed = call.mix()
-        if torch.is_grad_enabled() and not call.mixed.requires_grad:
-            call.mixed.requires_grad_()
-        self.kept.append(call.mixed)
-
-    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
-        """Does nothing."""

@@ -19,17 +19,8 @@ import xarray as xr
 from headscope.claims.claim import Claim
 from headscope.claims.head_labels import run_labels
 from headscope.claims.verdict import any_of
-from headscope.core import head_names
-from headscope.core.results import (
-    derived_once,
-    layer_numbers,
-    model_name,
-    naming_layers,
-    needed,
-    place_name,
-    printable,
-    shape,
-)
+from headscope.core.head_names import HeadNames, names_of
+from headscope.core.results import derived_once, model_name, needed, printable, shape
 from headscope.core.wording import capital, fixed, percent
 from headscope.draw.style import RAMP_STEPS
 from headscope.errors import InputError
@@ -83,14 +74,14 @@ class PromptView:
 
 
 def view_prompts(run: Run | str | Path) -> PromptView:
-    """What every head does after single prompts, of a finished run of circuits or its folder.
+    """Show what every head does after single prompts, from a run of circuits or its folder.
 
     raises  InputError for a run without prompts; what `open_run` raises
     """
     finished = run if isinstance(run, Run) else open_run(run)
     if "prompts" not in finished:
         raise InputError(
-            f"{finished.path or 'this run'} shows no prompts head by head; wanted a run of "
+            f"{finished.path or 'this run'} has no prompts head by head; wanted a run of "
             "circuits with --prompts (prompts=), and --views above 0"
         )
     return PromptView(finished.tree)
@@ -107,35 +98,36 @@ def write_prompts(tree: xr.DataTree, folder: Path) -> list[tuple[str, str]]:
     return [(FILE, TITLE)]
 
 
+@derived_once()
 def build_page(tree: xr.DataTree) -> bytes:
     """The page of a run with the group `prompts`: one HTML file that asks for nothing.
 
     returns  UTF-8; tokens stand in it as data only, whatever characters they hold
     """
-    with derived_once(), naming_layers(tree):
-        dataset, (layers, heads) = needed(tree, "prompts"), shape(tree)
-        title, lede, named = opening(tree)
-        size = f":root{{--layers:{layers};--heads:{heads}}}"
-        styles = style_of("report.css", "card.css"), asset("prompt.css", PACKAGE), size
-        page = render_page(
-            template("prompt.html.j2", PACKAGE),
-            title=title,
-            lede=lede,
-            layers=layers,
-            style="\n".join(styles),
-            script="\n".join(
-                [
-                    script_of(("page.js",)),
-                    asset("prompt_graph.js", PACKAGE),
-                    asset("prompt.js", PACKAGE),
-                ]
-            ),
-            heads=heads,
-            model=model_name(tree),
-            island=island(payload(tree, dataset, named)),
-            paths=dataset.sizes.get("sender", 0),
-            after=needed(tree, "writes").attrs["logits"],
-        )
+    dataset, (layers, heads) = needed(tree, "prompts"), shape(tree)
+    title, lede, named = opening(tree)
+    size = f":root{{--layers:{layers};--heads:{heads}}}"
+    styles = style_of("report.css", "card.css"), asset("prompt.css", PACKAGE), size
+    page = render_page(
+        template("prompt.html.j2", PACKAGE),
+        title=title,
+        lede=lede,
+        layers=layers,
+        style="\n".join(styles),
+        script="\n".join(
+            [
+                script_of(("page.js",)),
+                asset("prompt_graph.js", PACKAGE),
+                asset("prompt.js", PACKAGE),
+            ]
+        ),
+        heads=heads,
+        names=names_of(tree),
+        model=model_name(tree),
+        island=island(payload(tree, dataset, named)),
+        paths=dataset.sizes.get("sender", 0),
+        after=needed(tree, "writes").attrs["logits"],
+    )
     # Half of a surrogate pair is no text; JSON writes it as an escape.
     return page.encode("utf-8", errors="backslashreplace")
 
@@ -169,38 +161,40 @@ def opening(tree: xr.DataTree) -> tuple[str, str, list[Claim]]:
             "stands below is of single prompts.",
             [],
         )
-    title, said = [], []
+    title, said, names = [], [], names_of(tree)
     if writers:
-        title.append(f"{_names(writers)} write{'s' * (len(writers) == 1)} the answer")
+        title.append(f"{_names(writers, names)} write{'s' * (len(writers) == 1)} the answer")
         whole, every = sum(one.value for one in writers), float(writes["direct_share"].sum())
         these = f"all {len(writers)} together {percent(whole)}, " if len(writers) > 1 else ""
-        said.append(f"{_shares(writers, 'writes')}; {these}all heads of the model {percent(every)}")
+        said.append(
+            f"{_shares(writers, 'writes', names)}; {these}all heads of the model {percent(every)}"
+        )
     if carriers:
         verb = f"carr{'ies' if len(carriers) == 1 else 'y'}"
-        title.append(f"{_names(carriers)} {verb} {'it' if writers else 'the answer'}")
-        said.append(f"patched alone, {_shares(carriers, 'brings back')}")
+        title.append(f"{_names(carriers, names)} {verb} {'it' if writers else 'the answer'}")
+        said.append(f"patched alone, {_shares(carriers, 'brings back', names)}")
     said[0] = f"of the logit difference between {prompts} and their corrupted ones, {said[0]}"
     return ", ".join(title), " ".join(f"{capital(one)}." for one in said), writers
 
 
-def _names(claims: Sequence[Claim]) -> str:
-    names = [place_name(one.layer, one.head) for one in claims]
-    if len(names) > NAMED + 1:
-        names[NAMED:] = [f"{len(names) - NAMED} more"]
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+def _names(claims: Sequence[Claim], names: HeadNames) -> str:
+    named = [names.head(one.layer, one.head) for one in claims]
+    if len(named) > NAMED + 1:
+        named[NAMED:] = [f"{len(named) - NAMED} more"]
+    return " and ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
 
 
-def _shares(claims: Sequence[Claim], verb: str) -> str:
+def _shares(claims: Sequence[Claim], verb: str, names: HeadNames) -> str:
     """`L24·H4 writes 39 % [30, 45], L30·H2 25 % [23, 27]`, of the verb `writes`."""
     heads = [
-        f"{place_name(one.layer, one.head)}{'' if at else f' {verb}'} "
+        f"{names.head(one.layer, one.head)}{'' if at else f' {verb}'} "
         f"{percent(one.value, one.low, one.high)}"
         for at, one in enumerate(claims[:NAMED])
     ]
     return ", ".join(heads)
 
 
-def _said(one: xr.Dataset, writers: Sequence[Claim]) -> str:
+def _said(one: xr.Dataset, writers: Sequence[Claim], names: HeadNames) -> str:
     """How far the answer lies ahead after one prompt, and what writes it."""
     answer, wrong = (
         f"“{text.strip()}”" + (f" and {int(many) - 1} more" if many > 1 else "")
@@ -214,7 +208,7 @@ def _said(one: xr.Dataset, writers: Sequence[Claim]) -> str:
         for name, part in zip(("heads", "MLPs", "the embedding", "biases"), parts, strict=True)
     )
     own = sum(float(direct[label.layer, label.head]) for label in writers)
-    named = f" {_names(writers)}: {signed(own)}." if writers else ""
+    named = f" {_names(writers, names)}: {signed(own)}." if writers else ""
     return f"{answer}: {fixed(abs(ahead), 2)} logits {side} {wrong}, written by {written}.{named}"
 
 
@@ -229,22 +223,22 @@ def signed(value: float) -> str:
 
 def payload(tree: xr.DataTree, dataset: xr.Dataset, writers: Sequence[Claim]) -> dict[str, Any]:
     """Everything that the page draws, as plain values for JSON; NaN becomes null."""
-    layers, heads = shape(tree)
+    (layers, heads), names = shape(tree), names_of(tree)
     prompts = [_prompt(dataset.isel(prompt=at)) for at in range(dataset.sizes["prompt"])]
     for at, made in enumerate(prompts):
-        made["said"] = _said(dataset.isel(prompt=at), writers)
+        made["said"] = _said(dataset.isel(prompt=at), writers, names)
     most = np.abs(dataset["direct"].values).mean(0)
     first = [one.layer * heads + one.head for one in writers] or [int(most.argmax())]
     return {
         "layers": layers,
         "heads": heads,
-        "countsFrom": head_names.first(),
+        "countsFrom": names.first,
         "rampSteps": RAMP_STEPS,
         "first": first[0],
         "labels": [text for row in run_labels(tree) for text in row],
         "prompts": prompts,
         "followed": dataset["followed"].values.tolist() if "followed" in dataset else [],
-        **({"numbers": layer_numbers(tree)} if layer_numbers(tree) else {}),
+        **({"numbers": names.numbers} if names.numbers else {}),
     }
 
 

@@ -123,14 +123,14 @@ class PromptSet:
         """Raises InputError for prompts without a corrupted one of equal length."""
         if not self.corrupted:
             raise InputError(
-                "some prompts have no corrupted text, and patching takes what a head gave in "
-                "another text; wanted a column `corrupted`, a text of as many tokens"
+                "some prompts have no corrupted text, whose heads patching needs; wanted a column "
+                "`corrupted` with texts of the same length"
             )
         for prompt, one, other in zip(self.prompts, self.clean, self.corrupted, strict=True):
             if len(one) != len(other):
                 raise InputError(
                     f"{prompt.text!r} has {len(one)} tokens and its corrupted prompt "
-                    f"{prompt.corrupted!r} {len(other)}; wanted texts of as many tokens, so that "
+                    f"{prompt.corrupted!r} {len(other)}; wanted texts of the same length, so that "
                     "each position has its counterpart"
                 )
 
@@ -184,8 +184,8 @@ def answer_id(tokenizer: Any, text: str, answer: str) -> int:
     pieces = tokenizer.convert_ids_to_tokens((own if len(own) else whole[-1:]).tolist())
     raise InputError(
         f"after {text!r} the tokenizer makes of the answer {answer!r} {len(own)} tokens "
-        f"({', '.join(map(repr, pieces[:6]))}); wanted an answer of one token that it "
-        "knows, and that leaves the prompt's as they are"
+        f"({', '.join(map(repr, pieces[:6]))}); wanted an answer of one known token that does not "
+        "change the tokens of the prompt"
     )
 
 
@@ -224,7 +224,7 @@ def made_prompts(kind: str, tokenizer: Any, *, count: int = 64, seed: int = 0) -
     raises  InputError for a kind that is not known, or a tokenizer that splits all its answers
     """
     if kind not in MADE:
-        raise InputError(f"no made prompts called {kind!r}; there are {', '.join(MADE)}")
+        raise InputError(f"no prompt set called {kind!r}; there are {', '.join(MADE)}")
     if count < 2:
         raise InputError(f"found {count} prompts; wanted at least 2: they come in couples")
     rng = generator(seed, "prompts", kind)

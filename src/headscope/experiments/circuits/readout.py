@@ -3,8 +3,8 @@
 A logit is u · norm(x) + b, x being the residual stream after the last layer. LayerNorm and RMSNorm
 are γ ⊙ (x - mean(x)) / s + β, or the same without mean and β: given the scale s that the whole of x
 had, they are linear, so each part of x has its own share of a logit (Elhage et al. 2021). What a
-norm multiplies by and whether it centres is asked of it with a few vectors, so that (1 + w) of
-Gemma and others need no table; it is then held against what it gave.
+norm multiplies by and whether it centres is measured with a few vectors, so that (1 + w) of
+Gemma and others need no table; it is then compared with its outputs.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def decoder_of(model: LanguageModel) -> PreTrainedModel:
     """The network of a decoder; ModelError for an encoder, which predicts no next token."""
     if model.kind != "causal":
         raise ModelError(
-            f"{model.model.name!r} is a masked language model, an encoder; wanted a decoder, which "
-            "tells the next token"
+            f"{model.model.name!r} is a masked language model, an encoder; wanted a decoder, "
+            "which predicts the next token"
         )
     return model.model.network
 
@@ -143,7 +143,7 @@ class Readout:
         if matrix is None:
             raise ModelError(
                 f"the language-model head of {type(self.network).__name__} is no linear map; "
-                "wanted one: what heads write into the logits is not known for this model"
+                "wanted one: the writes of heads into the logits are unknown for this model"
             )
         wide = torch.promote_types(final.dtype, torch.float32)
         first, second = (
@@ -165,9 +165,9 @@ class Readout:
                 if norm is not None and _alike(inputs[places], final):
                     return norm.back(ahead), constant + ahead @ norm.shift
         raise ModelError(
-            f"{type(self.network).__name__} does something between its last layer and its "
-            "language-model head that is no LayerNorm or RMSNorm: what heads write into the "
-            "logits is not known for this model"
+            f"{type(self.network).__name__} has a module between its last layer and its "
+            "language-model head that is no LayerNorm or RMSNorm: the writes of heads into the "
+            "logits are unknown for this model"
         )
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from headscope.claims.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WU, XIAO25, ZHANG
-from headscope.core.accumulators import Float64, left_out, ratio
+from headscope.core.accumulators import Float64, left_out, means_over, ratio
 from headscope.core.intervals import (
     DIFFERENCE,
     POSITIVE,
@@ -145,13 +146,7 @@ def circuits_result(
     """
     names = [example.document for example in made.repeated]
     kept = left_out(names, replicates=replicates)  # [sequence, replicate + 1]
-
-    def draws(values: Float64) -> Float64:
-        """[replicate + 1, …] the mean over sequences."""
-        total = np.tensordot(kept.T, values, 1)  # [replicate + 1, …]
-        return np.asarray(total / kept.sum(0).reshape(-1, *[1] * (values.ndim - 1)))
-
-    values = _of_patterns(patterns, draws, kept.sum(0), made.length)
+    values = _of_patterns(patterns, partial(means_over, kept), kept.sum(0), made.length)
     values |= {"weight_copying": weights["weight_copying"], "repeated_ids": made.ids}
     if "successor" in weights:
         values["successor"] = _successor(weights["successor"], pairs, replicates)
@@ -222,8 +217,7 @@ def surely_above(gain: Estimate, tests: int) -> Float64:
 
 
 def _successor(right: Float64, pairs: Ordinals, replicates: int) -> Estimate:
-    kept = left_out(pairs.words, replicates=replicates)
-    draws = np.tensordot(kept.T, right, 1) / kept.sum(0)[:, None, None]
+    draws = means_over(left_out(pairs.words, replicates=replicates), right)
     return estimate_independent(draws, len(pairs.words))
 
 
@@ -263,9 +257,5 @@ def _over_runs(
 ) -> tuple[dict[str, Float64], Float64]:
     """[replicate + 1, …] means over the answered runs; [run, replicate + 1] which of them count."""
     kept = left_out([f"{run}" for run in np.flatnonzero(answered)], replicates=replicates)
-    count = kept.sum(0)
     parts = {name: weights[name][answered] for name in OF_RUNS if name in weights}
-    return {
-        name: np.tensordot(kept.T, part, 1) / count.reshape(-1, *[1] * (part.ndim - 1))
-        for name, part in parts.items()
-    }, kept
+    return {name: means_over(kept, part) for name, part in parts.items()}, kept

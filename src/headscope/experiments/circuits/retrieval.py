@@ -105,7 +105,7 @@ def needles(
     room: int = 0,
     wordings: Sequence[Wording] = MADE,
 ) -> Needles:
-    """Needles at even depths of a haystack of so many tokens, from the corpus's documents in turn.
+    """Needles at even depths of a haystack, from the corpus's documents in turn.
 
     room      tokens that are left for an answer of the model's own
     wordings  of the runs in turn
@@ -125,8 +125,8 @@ def needles(
     words = np.setdiff1d(plain_tokens(model), [*text, *asking, *_ids(model, ".")])
     if len(words) < STEPS:
         raise InputError(
-            f"of the tokens of {model.name!r} {len(words)} are not in the text, and a needle wants "
-            f"{STEPS}; give a shorter text, or --haystack 0"
+            f"of the tokens of {model.name!r} {len(words)} are not in the text, and a needle "
+            f"needs {STEPS}; give a shorter text, or --haystack 0"
         )
     start = [] if first is None else [first]
     made = Needles([], [], [], [], [], np.arange(runs) / max(runs - 1, 1))
@@ -182,11 +182,11 @@ def retrieved(
 ) -> State:
     """Scores of attention at the question and the answer of some runs, [run, layer, head].
 
-    hits        share of the needle's tokens that are attended to most as they are told
-    attention   to each of the needle's tokens as it is told, mean over them
+    hits        share of the needle's tokens that get the most attention when they are predicted
+    attention to each of the needle's tokens when it is predicted, mean over them
     qr_score    attention from the question to the needle's sentence, mean over the question's rows,
                 less that from the query “N/A” (Zhang et al. 2025)
-    locos       Σ_j α_tj u·f_h(x_j) for the token u that is to be told, over the needle, less as
+    locos       Σ_j α_tj u·f_h(x_j) for the token u to predict, over the needle, less as
                 many other tokens' mean share of it; mean over steps (Gema et al. 2026)
     streaming   [.., window] attention from the answer to first and latest tokens; NaN where a step
                 sees no others

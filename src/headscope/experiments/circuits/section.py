@@ -11,16 +11,8 @@ from headscope.claims.head_labels import head_labels
 from headscope.claims.headline import headline
 from headscope.claims.reading import Reading
 from headscope.claims.verdict import above, for_all
-from headscope.core.results import (
-    at,
-    estimate,
-    group,
-    head_name,
-    largest_first,
-    own_name,
-    place_name,
-    shape,
-)
+from headscope.core.head_names import names_of
+from headscope.core.results import at, estimate, group, largest_first, shape
 from headscope.core.wording import capital, fixed, number, percent
 from headscope.experiments.circuits.claims import RULES
 from headscope.experiments.circuits.verdicts import SURE, other_findings, verdict_table
@@ -43,7 +35,7 @@ def circuit_findings(run: Reading) -> list[str]:
             "probability of {told_again:%}."
         ),
         *_off_findings(run),
-        _needle_finding(run.data),
+        _needle_finding(run),
     ]
 
 
@@ -59,7 +51,7 @@ def _kind_finding(tree: xr.DataTree, kind: str) -> str:
     if not labels:
         return ""
     heads = [
-        f"{place_name(one.layer, one.head)} {percent(one.value, one.low, one.high)}"
+        f"{names_of(tree).head(one.layer, one.head)} {percent(one.value, one.low, one.high)}"
         for one in labels[:NAMED]
     ]
     many = f", {len(labels)} heads" * (len(labels) > 1)
@@ -97,17 +89,19 @@ def _off_findings(run: Reading) -> list[str]:
     return [costs] * bool(worse) + [cannot] * bool(unsure)
 
 
-def _needle_finding(dataset: xr.Dataset) -> str:
+def _needle_finding(run: Reading) -> str:
+    dataset = run.data
     if "recall" not in dataset:
         return ""
     few = "" if "retrieval" in dataset else ": too few to tell which heads retrieve"
     runs = dataset.sizes["run"]
     opening = f"Of {runs} needles in a haystack the model tells {dataset.attrs['answered']}{few}."
-    return " ".join([opening, *_steps(dataset), *_other_scores(dataset)])
+    return " ".join([opening, *_steps(run), *_other_scores(run)])
 
 
-def _steps(dataset: xr.Dataset) -> list[str]:
+def _steps(run: Reading) -> list[str]:
     """How many needles the model generates, and which heads copy in most of its steps."""
+    dataset = run.data
     if "wrote" not in dataset.attrs:
         return []
     wrote = dataset.attrs["wrote"]
@@ -115,16 +109,16 @@ def _steps(dataset: xr.Dataset) -> list[str]:
         return [f"Left to itself it writes {wrote}: too few to count steps."]
     share = estimate(dataset, "retrieval_steps")
     first = largest_first(share.value)[:NAMED]
-    heads = (f"{place_name(*where)} {_plainly(*at(share, *where))}" for where in first)
+    heads = (f"{run.names.head(*where)} {_plainly(*at(share, *where))}" for where in first)
     return [f"Left to itself it writes {wrote}; by its steps most: {', '.join(heads)}."]
 
 
-def _other_scores(dataset: xr.Dataset) -> list[str]:
+def _other_scores(run: Reading) -> list[str]:
     """The top heads by the other scores of retrieval, and how far they agree with it."""
-    sentences = []
+    sentences, dataset = [], run.data
     for name, words in (("qr_score", "QRHead’s score"), ("locos", "LOCOS")):
         if name in dataset and np.isfinite(values := dataset[name].values).any():
-            most = ", ".join(place_name(*where) for where in largest_first(values)[:NAMED])
+            most = ", ".join(run.names.head(*where) for where in largest_first(values)[:NAMED])
             rho = at(estimate(dataset, "retrieval_rho", other=name))
             agree = f"; rank correlation with retrieval {_plainly(*rho)}"
             sentences.append(f"By {words} most: {most}{agree * bool(np.isfinite(rho[0]))}.")
@@ -153,14 +147,14 @@ def _path_finding(run: Reading) -> str:
         key=lambda one: sum(induces[reader] for reader, _ in readers_by_writer[one]),
     )
     readers = readers_by_writer[writer]
-    named = [head_name(reader, heads) for reader, _ in readers]
+    named = [run.names.unit(reader, heads) for reader, _ in readers]
     before = at(run("score.previous_token"), *divmod(writer, heads))
     least, most = (fixed(end(score for _, score in readers), 2) for end in (min, max))
     scores = least if least == most else f"{least} to {most}"
     return (
-        f"The keys of {', '.join(named)} read most what {head_name(writer, heads)} writes, which "
-        f"gives {percent(*before)} to the previous token: K-composition {scores}, where random "
-        f"rotations give {fixed(float(dataset.attrs['width']) ** -0.5, 2)}."
+        f"The keys of {', '.join(named)} read most what {run.names.unit(writer, heads)} writes, "
+        f"which gives {percent(*before)} to the previous token: K-composition {scores}, where "
+        f"random rotations give {fixed(float(dataset.attrs['width']) ** -0.5, 2)}."
     )
 
 
@@ -190,7 +184,7 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     numbers: Sequence[int] = dataset["layer"].values.tolist()
     above, score = (dataset[name].values for name in ("composition_above", "composition"))
     for way, reader, writer in np.argwhere(np.nan_to_num(above) >= SURE).tolist():
-        names = [own_name(numbers[one // heads], one % heads) for one in (reader, writer)]
+        names = [names_of(tree).own(numbers[one // heads], one % heads) for one in (reader, writer)]
         place = way, reader, writer
         rows.append((*names, str(dataset["way"].values[way]), score[place], above[place]))
     columns = ["reader", "writer", "way", "composition", "above"]

@@ -36,12 +36,12 @@ class CircuitSettings(Intervals):
         python="None where the model takes less.",
     )
     steps: int = option(
-        "Also let the model write an answer of so many tokens at most, and count its steps as Wu "
-        "et al. do; 50 there, 0 for none.",
+        "Tokens of an answer that the model writes itself, to count its steps as Wu et al. "
+        "do; 50 there, 0 for none.",
         0,
         least=0,
     )
-    successors: bool = flag("Which heads count on.", True, off="Leave out which heads count on.")
+    successors: bool = flag("Which heads name the successor.", True, off="Leave them out.")
     composition: bool = flag(
         "Which heads read which: slow in models of thousands of heads.",
         True,
@@ -53,11 +53,11 @@ class CircuitSettings(Intervals):
         "",
         metavar="NAME|FILE",
     )
-    pairs: int = option("Prompts of a made set at most.", 32, least=1)
+    pairs: int = option("Prompts of a generated set at most.", 32, least=1)
     views: int = option("Prompts that a page shows head by head, at most; 0 for none.", 4, least=0)
     switch_off: int = option(
-        "Switch so many heads off, the best of each kind, beside as many random ones: what it "
-        "costs on random tokens that come again.",
+        "Heads of each kind to switch off, the best first, and as many random ones: what that "
+        "costs on repeated random tokens.",
         0,
         least=0,
         metavar="N",

@@ -4,9 +4,9 @@
     dataset["off_loss"]
 
 On random tokens that come twice a head that is off gives everywhere its mean over these inputs.
-Beside each set of heads as many others are off, drawn from the same layers, for every sequence
-anew: an interval over sequences is then one over draws, too. A model that is merely damaged does
-worse on tokens that come for the first time as well: that much is taken off.
+Beside each set of heads as many others are off, drawn from the same layers, again for every
+sequence: an interval over sequences is then one over draws, too. A model that is merely damaged
+does worse on tokens that come for the first time as well: that much is taken off.
 """
 
 from __future__ import annotations
@@ -68,7 +68,12 @@ def switch_off(
     own = language_model(model).model
     made = repeats(own, sequences=sequences, length=length, seed=seed, held_out=True)
     sets = {name: sorted(set(heads)) for name, heads in sets.items()}
-    check(map(frozenset, sets.values()), layers=own.shape.layers, heads=own.shape.heads)
+    check(
+        map(frozenset, sets.values()),
+        own.shape.names,
+        layers=own.shape.layers,
+        heads=own.shape.heads,
+    )
     for heads in sets.values():
         refuse_many(len(heads), own.shape, least=1)
     losses = losses_off(own, made, sets, seed=seed, batch_tokens=batch_tokens)
@@ -80,8 +85,8 @@ def refuse_many(count: int, shape: Shape, *, least: int = 0) -> None:
     most = shape.layers * shape.heads // 2
     if not least <= count <= most:
         raise InputError(
-            f"found {count} heads to switch off; wanted {least} to {most}, as of {shape.size} as "
-            "many others are off instead"
+            f"found {count} heads to switch off; wanted {least} to {most}, so that as many of "
+            f"{shape.size} others can be off for comparison"
         )
 
 
@@ -160,9 +165,6 @@ class _MeanMixtures:
             mixed = torch.where(off, self.means[at][:, None].to(mixed), mixed)
         call.mixed = mixed
 
-    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
-        """Does nothing."""
-
 
 def _losses(model: Model, made: Repeats, rows: Sequence[int], heard: _MeanMixtures) -> Float64:
     """[sequence, half] cross-entropy of the random tokens, without the first of each half."""
@@ -173,7 +175,7 @@ def _losses(model: Model, made: Repeats, rows: Sequence[int], heard: _MeanMixtur
     batch, network = model.batch([made.repeated[row] for row in rows]), model.network
     with (
         torch.inference_mode(),
-        listening(network, heard, alone=True),
+        listening(network, heard.before, alone=True),
         objective.asking(network, range(len(rows))),
     ):
         logits = forward(network, *batch.inputs, keep=False).logits.float()

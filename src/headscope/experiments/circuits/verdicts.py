@@ -24,8 +24,9 @@ from headscope.claims.verdict import (
     known,
     not_asked,
 )
+from headscope.core.head_names import names_of
 from headscope.core.intervals import Estimate
-from headscope.core.results import at, derived, estimate, group, largest_first, place_name
+from headscope.core.results import at, derived, estimate, group, largest_first
 from headscope.core.wording import MISSING, fixed
 from headscope.experiments.circuits import claims, written_answers
 from headscope.page.sections import Manifest
@@ -150,7 +151,7 @@ def _row(tree: xr.DataTree, kind: str, verdict: Verdict) -> list[object]:
         heads = str(sum(label.kind == kind for label in every))
         first, *_ = largest_first(parts.value)
         number = share(*at(parts, *first))
-        most = Cell(f"{place_name(*first)} {number.text}", number.small)
+        most = Cell(f"{names_of(tree).head(*first)} {number.text}", number.small)
     outcome = verdict.outcome
     missing = verdict.needs or _would_show(verdict) or MISSING
     return [TITLES[kind], f"{outcome.sign} {outcome}", heads, most, least, missing]

@@ -1,6 +1,6 @@
 """The weight matrices of each head (W_Q, W_K, W_V, W_O), with the norms folded in.
 
-The attention module itself is asked with unit vectors, one token each at position 0, so that any
+The attention module itself is run on unit vectors, one token each at position 0, so that any
 family is read alike: one map for all three or one for each, grouped keys, quantised weights; and
 without a rotation, which at position 0 is none. A norm before attention is folded into W_Q, W_K and
 W_V, the last norm into the unembedding: its gains, and that it subtracts the mean, if it does; then
@@ -75,8 +75,8 @@ class WeightMaps:
         matrix, _ = used_matrix(output_head(self.network)) or (None, None)
         if matrix is None:
             raise ModelError(
-                f"the language-model head of {type(self.network).__name__} is no linear map: what "
-                "tokens speak for is not known for this model"
+                f"the language-model head of {type(self.network).__name__} is no linear map: the "
+                "tokens that a token raises are unknown for this model"
             )
         rows = _host(matrix.T)
         rows = rows - rows.mean(0)
@@ -134,14 +134,19 @@ class WeightMaps:
         like = args[0] if args else kwargs["hidden_states"]
         units = torch.cat([torch.zeros(1, hidden), torch.eye(hidden), torch.ones(1, hidden)])
         args, kwargs = _with_hidden(args, kwargs, units[:, None].to(like))  # [row, 1, model]
-        heard = _Heard(site.attention)
+        parts = list[torch.Tensor]()
+
+        def keep(call: AttentionCall) -> None:
+            if call.module is site.attention:
+                parts[:] = call.query, call.keys, call.values
+
         with (
             evaluating(self.network),
             torch.inference_mode(),
-            listening(self.network, heard, alone=True),
+            listening(self.network, keep, alone=True),
         ):
             site.attention.forward(*args, **kwargs)
-        return [_linear(part) for part in heard.parts]
+        return [_linear(part) for part in parts]
 
     @cached_property
     def _given(self) -> dict[nn.Module, tuple[Any, Any]]:
@@ -154,20 +159,6 @@ class WeightMaps:
                 stack.enter_context(keeping(module, inputs))
             forward(self.network, one, torch.ones_like(one), keep=False)
         return {module: inputs[-1] for module, inputs in kept.items()}
-
-
-class _Heard:
-    """A listener that keeps queries, keys and values of one attention module."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self.module = module
-        self.parts: tuple[torch.Tensor, ...] = ()
-
-    def before(self, call: AttentionCall) -> None:
-        if call.module is self.module:
-            self.parts = call.query, call.keys, call.values
-
-    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None: ...
 
 
 def folded(norm: nn.Module | None, size: int) -> FrozenNorm | None:

@@ -8,7 +8,7 @@ from headscope.claims.claim import Claim
 from headscope.claims.plan import LabelRule
 from headscope.claims.reading import Reading
 from headscope.claims.terms import ELHAGE, NANDA, OURS, WANG, Term
-from headscope.core.results import at, largest_first, place_name
+from headscope.core.results import at, largest_first
 from headscope.core.wording import capital, fixed, percent
 from headscope.draw.head_grid import signed_panel, signed_top
 from headscope.draw.panel import Panel
@@ -93,7 +93,7 @@ def findings(run: Reading) -> list[str]:
         ):
             parts = run(name)
             places = largest_first(np.where(moves & (parts.value > 0), parts.value, np.nan))
-            named = [f"{place_name(*place)} {percent(*at(parts, *place))}" for place in places]
+            named = [f"{run.names.head(*place)} {percent(*at(parts, *place))}" for place in places]
             sentences += [f"{words}: {', '.join(named[:NAMED])}."] if named else []
         alike = "Patching and what attribution estimates of it rank heads alike by ρ = {rho}."
         sentences.append(run.text(alike))
@@ -107,7 +107,7 @@ def panels(run: Reading) -> list[Panel]:
     top = signed_top(np.stack([dataset[name].values for name in shown]))
     text = fixed(top, 2) if "effect" not in dataset else percent(top)
     panel = partial(signed_panel, top=top, text=text)
-    return [panel(title, dataset[name].values) for name, title in shown.items()]
+    return [panel(title, dataset[name].values, run.names) for name, title in shown.items()]
 
 
 def heads_table(run: Reading) -> Table | None:
@@ -117,7 +117,7 @@ def heads_table(run: Reading) -> Table | None:
     parts = [run(name) for name in SHARES]
     rows = [
         [
-            place_name(*place),
+            run.names.head(*place),
             *(share(*at(part, *place)) for part in parts),
             probability(run("effect_q").value[place]),
             measured(run("direct").value[place]),

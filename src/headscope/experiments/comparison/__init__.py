@@ -59,7 +59,6 @@ SIMILARITY = Question(
             panels="section:panels",
             caption="section:caption",
             heading="Which heads changed?",
-            chapter="findings",
             text="A map is a vector of weights: the cosine says how much of its direction is left. "
             "What changes is the model, as both see the same inputs.",
             finding="findings:depth_finding",
@@ -72,7 +71,6 @@ SIMILARITY = Question(
             caption="section:training_caption",
             id="training",
             heading="Did those layers change that learned most?",
-            chapter="findings",
             text="If the last layers changed most only because they got larger gradients, "
             "gradients and change should rise together.",
             finding="findings:training_finding",
@@ -87,7 +85,6 @@ SIMILARITY = Question(
             caption="section:change_caption",
             id="change",
             heading="What do heads do otherwise?",
-            chapter="findings",
             text="The numbers of an atlas, for both models on the same documents.",
             tables=("section:numbers_table",),
             columns=3,
@@ -98,7 +95,6 @@ SIMILARITY = Question(
             panels="section:words_panels",
             caption="section:words_caption",
             id="words-change",
-            chapter="findings",
             text="Fine-tuning for a task that asks about language might make heads look at what "
             "matters for it: at nouns, verbs, subjects, negation.",
             finding="findings:words_finding",
@@ -108,7 +104,6 @@ SIMILARITY = Question(
         PicturePlan(
             title="Inputs whose maps changed most",
             id="changed-examples",
-            chapter="findings",
             tables=("section:examples_table",),
             absent="",
         ),

@@ -1,8 +1,8 @@
 """Tests which numbers of which heads change by more than sampling of documents explains.
 
-Both models were asked the same of the same documents, and draw k of both is without the same ones.
+Both models read the same documents, and draw k of both leaves out the same ones.
 So the difference of their draws is the difference without these documents: its interval is that of
-pairs. Whoever looks at all heads finds some outside any 95 % interval; a head counts as changed
+pairs. Among all heads some lie outside any 95 % interval by chance; a head counts as changed
 only outside one that is widened for all heads of the number (Bonferroni, by Student's t; how often
 that holds all of them stands in docs/intervals.md). Tables of what changes stand below.
 """
@@ -17,6 +17,7 @@ from scipy.special import stdtrit
 
 from headscope.claims.head_metrics import HeadMetric, head_metrics
 from headscope.core.accumulators import Float64, finite_mean
+from headscope.core.head_names import names_of
 from headscope.core.intervals import (
     ANY,
     DIFFERENCE,
@@ -29,7 +30,7 @@ from headscope.core.intervals import (
     moves_of,
     standard_error,
 )
-from headscope.core.results import DRAWS, LIMITS, SIZES, Variable, group, labelled, own_name, pick
+from headscope.core.results import DRAWS, LIMITS, SIZES, Variable, group, labelled, pick
 from headscope.core.results import estimate as results_estimate
 
 HEAVIER = 3  # ours, tried by benchmarks/coverage.py: far tails are heavier than few documents tell
@@ -217,7 +218,7 @@ def comparison_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     if change is not None:
         heads = _rows(change, "", GRID, "simultaneous_low", "simultaneous_high", "sure")
         places = zip(heads["layer"].tolist(), heads["head"].tolist(), strict=True)
-        names = [own_name(*place) for place in places]
+        names = [names_of(tree).own(*place) for place in places]
         heads.insert(list(heads.columns).index("head") + 1, "name", names)
         words = {1: "rose", -1: "fell", 0: "unsure"}
         by_name["change"] = heads.assign(sure=heads["sure"].map(words).fillna("unknown"))

@@ -1,344 +1,130 @@
-"""Compares a checkpoint with the model that it was trained from.
+"""Compares a checkpoint with the model that it was trained from: `headscope compare`, `hs.compare`.
 
     run = compare("demo", "checkpoint", demo_corpus(), output="run")
     run["similarity"], run["change"]
 
 The run folder is that of an atlas of the second model, with two more groups, and the
-results of the first one as the group `base`.
+results of the first one as the group `base`. Nothing heavy is imported before the request is known
+to be right; `comparing` computes.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any
 
-import xarray as xr
-
-from headscope.analyses.examples.measure import capture_maps
-from headscope.claims.control import BASE
-from headscope.claims.question import questions
-from headscope.core.progress import begin
-from headscope.core.results import numbering_layers, printable, with_token_names, without_draws
-from headscope.core.settings_table import documented, keywords, settings_of
-from headscope.corpus import Corpus, CorpusLike, Example, corpus_of
+from headscope.core.options import argument, keyword, option, takes
 from headscope.errors import InputError
-from headscope.experiments.comparison import paired_inputs
-from headscope.experiments.comparison.change import change_of
-from headscope.experiments.comparison.paired_reading import (
-    AFTER,
-    BEFORE,
-    ComparisonJob,
-    PairReader,
-    PairState,
-    reading,
+from headscope.model.request import model_place, refuse_length
+from headscope.run.atlas import CorpusRequest, checked_corpus
+from headscope.run.execution import Execution, control_option, run_option
+from headscope.run.settings import Settings, analyses_option
+from headscope.tasks.task_request import (
+    TASK,
+    TASK_READ,
+    Loading,
+    TaskRequest,
+    TaskSource,
+    examples_of,
+    loaded,
 )
-from headscope.experiments.comparison.similarity import Similarity, read_training
-from headscope.model.model import Model, file_sha256
-from headscope.run import atlas, manifest
-from headscope.run.analysis import LEADING, choose
-from headscope.run.chosen_analyses import (
-    annotated_analyses,
-    is_long,
-    long_analyses,
-    long_in_words,
-    possible_analyses,
-    reads_of,
-)
-from headscope.run.compute import Reader, fastest_linears
-from headscope.run.control import RANDOM, Control, control_of
-from headscope.run.execution import Execution
-from headscope.run.gather import merge_shard
-from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
-from headscope.run.manifest import Manifest
-from headscope.run.plan import encoder_for, make_plan
-from headscope.run.settings import Settings, SettingsFields
-from headscope.run.store import Run
-from headscope.tasks.task import Task
-from headscope.tasks.task_data import TaskData
-from headscope.tasks.task_request import Loading, TaskFields, TaskRequest, examples_of, loaded
 
-STORED = 4  # inputs that are stored with their maps
+if TYPE_CHECKING:
+    from headscope.corpus import CorpusLike
+    from headscope.model.model import Model
+    from headscope.run.store import Run
+    from headscope.tasks.task import Task
+    from headscope.tasks.task_data import TaskData
 
 
-class CompareFields(SettingsFields, TaskFields, total=False):
-    """The fields of `Settings`, `TaskRequest` and `Loading`, as keywords."""
+class CompareRequest(CorpusRequest, TaskSource, kw_only=False):
+    """Which two models are compared, and on what."""
+
+    base: Model | str | Path = argument("A loaded model, or what `load` takes.", reads=model_place)
+    tuned: Model | str | Path = argument(
+        "Likewise; where `headscope finetune` made it, its record of the training is read.",
+        reads=model_place,
+    )
+    corpus: CorpusLike | None = keyword(
+        "Texts, files, a column of a table, or a corpus: see `corpus_of`."
+    )
+    _: KW_ONLY
+    task: TaskData | Task | str | None = option(
+        TASK, reads=str, metavar="NAME", python=TASK_READ, heading="The task", before="data"
+    )
+    analyses: tuple[str, ...] | list[str] | None = analyses_option("by default all that are quick")
+    output: str | Path | None = run_option("compare-{base}-{tuned}", before="batch_tokens")
+    padded_to: int | None = option(
+        "Also compare maps padded to so many tokens; Kovaleva et al.: 200.",
+        least=4,
+        metavar="TOKENS",
+        heading="What to compute",
+        before="seed",
+    )
+    control: str | Path | None = control_option(
+        "the heads", heading="What to compute", before="seed"
+    )
+    base_revision: str | None = option(
+        "Branch, tag or commit of BASE on the hub.", heading="The model", before="device"
+    )
+    tell: Callable[[str], object] = keyword(
+        "Called with each note on the examples of a task.", lambda note: None
+    )
 
 
-@documented(Settings, TaskRequest, Loading)
-def compare(
-    base: Model | str | Path,
-    tuned: Model | str | Path,
-    corpus: CorpusLike | None = None,
-    *,
-    task: TaskData | Task | str | None = None,
-    output: str | Path | None = None,
-    settings: Settings | None = None,
-    execution: Execution | None = None,
-    padded_to: int | None = None,
-    control: str | Path | None = RANDOM,
-    **more: Unpack[CompareFields],
-) -> Run:
+@takes(CompareRequest)
+def compare(request: CompareRequest) -> Run:
     """How alike the heads of two models are, and what changes from the first to the second.
 
-    base, tuned  loaded models, or what `load` takes, of one shape, with one tokenizer; where
-                 `headscope finetune` made the second, what it wrote down of the training is read
-    corpus       texts, files, a column of a table, or a corpus: see `corpus_of`
-    task         instead: the examples of a task of GLUE, or of your own
-    output       run folder; an unfinished run of the same spec is continued. None: in memory
-    settings     as for `atlas`; without `analyses`, all that are not slow: those that compare the
-                 heads of one model with each other, have no number per head, or take very long
-    execution    as for `atlas`, in one process
-    padded_to    also the cosine of maps padded to so many tokens, of inputs no longer than that
-    control      as for `atlas`: networks without training that labels of both are held against
-    raises       InputError and its kinds before anything is computed; RunStopped on Ctrl-C
+    Both are of one shape, with one tokenizer, and run in one process. By default the analyses are
+    left out that compare the heads of one model with each other, have no number per head, or take
+    very long. Raises InputError and its kinds before anything is computed; RunStopped on Ctrl-C.
     """
-    own, asked, loading = keywords(more, Settings, TaskRequest, Loading)
-    if (corpus is None) == (task is None) or (task is None and set(asked) - {"limit"}):
+    of_task = TaskSource.of(request) != TaskSource()
+    if (request.corpus is None) == (request.task is None) or (request.task is None and of_task):
         raise InputError("wanted a corpus, or task=NAME with its data: one of the two")
-    settings, execution = settings_of(Settings, settings, own), execution or Execution()
-    texts = None if corpus is None else corpus_of(corpus)
-    base, tuned = (loaded(model, Loading(**loading)) for model in (base, tuned))
-    paired_inputs.check_comparable(base, tuned)
-    if texts is None and task is not None:
-        texts, settings = _of_task(base, tuned, task, TaskRequest(**asked), settings)
-    assert texts is not None
-    against = _control(base, tuned, control)
-    return _compared(
-        base, tuned, texts, settings, execution, output=output, padded_to=padded_to, control=against
-    )
+    from headscope.run.store import folder_of
 
+    settings, execution = Settings.of(request), request.execution or Execution()
+    folder_of(request.output, execution)
+    for model in (request.base, request.tuned):
+        if isinstance(model, str | Path):
+            model_place(str(model))
+            if request.task is None:  # whose examples are cut
+                refuse_length(str(model), settings.max_length)
+    data, corpus = _examples(request), None
+    if request.corpus is not None:
+        corpus = checked_corpus(request, request.corpus)
+        request.before_loading(corpus)
+    from headscope.experiments.comparison.comparing import comparison_run
+    from headscope.experiments.comparison.paired_inputs import check_comparable, task_corpus
 
-def _control(base: Model, tuned: Model, wish: str | Path | None) -> Control | None:
-    """The control of an atlas of the second model, and the first one's weights shuffled."""
-    control = control_of(tuned, wish)
-    if control is None or control.kind != RANDOM or (more := control_of(base, wish)) is None:
-        return control
-    shuffled = {"shuffled base": more.networks["shuffled"]}
-    return replace(control, networks={**control.networks, **shuffled})
-
-
-def _of_task(
-    base: Model, tuned: Model, task: TaskData | Task | str, request: TaskRequest, settings: Settings
-) -> tuple[Corpus, Settings]:
-    data = examples_of(
-        task, request, seed=settings.seed, checkpoint=tuned.name, revision=tuned.revision or None
-    )
-    return paired_inputs.task_corpus(base, tuned, data, settings)
-
-
-def _compared(
-    base: Model,
-    tuned: Model,
-    corpus: Corpus,
-    settings: Settings,
-    execution: Execution,
-    *,
-    output: str | Path | None,
-    padded_to: int | None,
-    control: Control | None,
-) -> Run:
-    if padded_to is not None and settings.max_length is None:
-        settings = replace(settings, max_length=padded_to)
-    folder = atlas.folder_of(output, execution)
-    job = _planned(base, tuned, corpus, settings, padded_to=padded_to)
-    job = replace(job, threads=execution.threads_each)
-    spec = _spec(job) | ({} if control is None else {"control": dict(control.spec)})
-
-    def begin() -> Manifest:
-        inputs = atlas.longest_inputs(job.plan, settings)
-        linears = fastest_linears(job.reader, inputs, requested=execution.linears)
-        return _manifest(job, spec, linears=linears, command=execution.command)
-
-    with run_in_progress(folder, spec, begin, overwrite=execution.overwrite) as run:
-        meter, finished = Meter(len(job.plan.shards), execution.progress), run.finished()
-        meter.advance(len(run.done) if finished is None else meter.total)
-        if finished is not None:
-            return finished
-        job, first = replace(job, linears=run.linears), run.manifest["base"]
-        with numbering_layers(tuned.shape.numbers):  # where an error names one
-            results = _results(job, _merged(run, job, meter))
-            results |= atlas.read_control(control, job, job.plan)
-        apart = {}
-        if base.shape.numbers != tuned.shape.numbers:
-            of_base = [base.shape.number(place) for place in range(base.shape.layers)]
-            apart["base_layer_numbers"] = " ".join(map(str, of_base))
-        return run.finish(
-            results,
-            title="headscope compare",
-            base_model=printable(first["name"]),
-            base_revision=first["revision"],
-            base_sha256=first["sha256"],
-            **apart,
-        )
-
-
-def _planned(
-    base: Model,
-    tuned: Model,
-    corpus: Corpus,
-    settings: Settings,
-    *,
-    padded_to: int | None,
-) -> ComparisonJob:
-    """What is to be computed; all that can be wrong is found here."""
-    names = _names(base, tuned, settings)
-    training = None
-    if tuned.name != "demo":
-        shape = tuned.shape
-        training = read_training(tuned.name, layers=shape.depth, numbers=shape.numbers)
-    paired_inputs.check_same_tokens(base, tuned, corpus, limit=settings.limit)
-    reader = min((base, tuned), key=lambda model: model.limit)
-    plan = make_plan(reader, corpus, settings)
-    wanted = annotated_analyses(names, plan, settings)
-    names = long_analyses(wanted, reader, plan, settings)
-    long = is_long(reader, plan, settings)
-    longest = encoder_for(reader, settings).limit
-    if padded_to is not None and not longest <= padded_to <= reader.limit:
-        raise InputError(
-            f"maps padded to {padded_to} tokens, and inputs have up to {longest}; wanted {longest} "
-            f"to {reader.limit} (what the models take), or a smaller --max-length"
-        )
-    if padded_to is not None and long:
-        raise InputError(
-            f"padded maps are whole, and inputs of {plan.longest} tokens are read without; wanted "
-            f"--whole-maps {padded_to}, or --max-length {settings.whole_maps}"
-        )
-    scope = atlas.scope_of(reader, plan, settings, atlas.frequency_ranks(plan, None, reader))
-    return ComparisonJob(
+    base = loaded(request.base, Loading.of(request, revision=request.base_revision))
+    tuned = loaded(request.tuned, Loading.of(request))
+    check_comparable(base, tuned)
+    if data is not None:
+        corpus, settings = task_corpus(base, tuned, data, settings)
+        for note in filter(None, (*data.notes, corpus.note)):
+            request.tell(note)
+    assert corpus is not None
+    return comparison_run(
+        base,
+        tuned,
         corpus,
         settings,
-        scope,
-        tuple(names),
-        reader.shape.stack,
-        options={name: dict(given) for name, given in settings.options.items()},
-        base=base,
-        tuned=tuned,
-        reader=reader,
-        plan=plan,
-        training=training,
-        padded_to=padded_to,
-        long=long,
-        told=long_in_words(wanted, names, reader, plan, settings),
-        reads={**reads_of(names, plan), Similarity.name: plan.reading},
+        execution,
+        output=request.output,
+        padded_to=request.padded_to,
+        control=request.control,
     )
 
 
-def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
-    """The analyses that both models allow, and that were asked for.
-
-    One whose options are given is asked for; a measure alone is meant for all.
-    """
-    if settings.analyses is None:
-        named = {name for name, given in settings.options.items() if set(given) - {"measure"}}
-        asked = set(choose(None)) - ({one.name for one in questions() if one.slow} - named)
-    else:
-        asked = set(settings.analyses)
-    asked -= {"examples"}  # which are shown is known only in the end
-    anything = replace(settings, analyses=None)
-    first, second = (set(possible_analyses(one, anything)) for one in (base, tuned))
-    allowed = first & second
-    if settings.analyses is not None and (missing := sorted(asked - allowed)):
-        raise InputError(
-            f"{missing[0]} needs what cannot be read from {base.architecture} and "
-            f"{tuned.architecture}; leave it out of --analyses"
-        )
-    return sorted(asked & allowed)
-
-
-def _spec(job: ComparisonJob) -> dict[str, Any]:
-    record = Path(job.tuned.name) / manifest.TRAINING_RECORD
-    settings = {"analyses": list(job.names), "padded_to": job.padded_to}
-    return {
-        "versions": manifest.deciding_versions(),
-        "command": "compare",
-        "base": manifest.identity_of(job.base),
-        "model": manifest.identity_of(job.tuned),
-        "corpus": {"inputs_sha256": job.plan.digest},
-        "training": file_sha256(record) if job.training is not None else None,
-        "settings": {**job.settings.as_dict(), **settings},
-    }
-
-
-def _manifest(
-    job: ComparisonJob, spec: dict[str, Any], *, linears: str, command: Sequence[str]
-) -> Manifest:
-    counts = {**job.plan.counted(), "cut": getattr(job.corpus, "cut", 0)}
-    begun = manifest.new_manifest(
-        spec,
-        job.tuned,
-        corpus=job.corpus.describe(),
-        counts=counts,
-        shards=len(job.plan.shards),
-        analyses=job.names,
-        linears=linears,
-        threads=job.threads,
-        command=command,
-        long=job.told,
-    )
-    base = {name: getattr(job.base, name) for name in ("name", "revision", "sha256")}
-    numbers = job.base.shape.numbers
-    return begun | {
-        "base": base | {"architecture": job.base.architecture, "layer_numbers": list(numbers)},
-        "history": manifest.training_history(job.tuned.name),
-    }
-
-
-def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
-    merged, pair = PairState.new(job), PairReader(job)
-    reader = Reader(job.reader, job.corpus, job.settings)
-    todo = sum(shard.examples for shard in job.plan.shards if shard.number not in run.done)
-    advance = begin("compute", todo, "inputs")
-    for shard in job.plan.shards:
-        if shard.number in run.done:
-            state = run.kept(shard.number)
-        else:
-            state = pair.read(shard.number, reader.examples(shard), advance)
-            run.keep(shard.number, state)
-            meter.advance(1)
-        merge_shard(merged.parts, pair.sides.parts, state)
-    return merged
-
-
-def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
-    scope = job.scope
-    begin("intervals")
-    before, after = (
-        {a.name: atlas.with_n(a, job.plan) for a in merged.analyses[side]}
-        for side in (BEFORE, AFTER)
-    )
-    changed = change_of(
-        before,
-        after,
-        shape=(scope.layers, scope.heads),
-        documents=scope.documents,
-    )
-    results = {n: with_token_names(one, job.tuned.tokens) for n, one in after.items()}
-    results[BASE] = xr.Dataset(attrs={"tidy": 0})
-    for name, one in before.items():
-        results[f"{BASE}/{name}"] = with_token_names(one, job.base.tokens)
-    records = merged.similarity.most.records
-    most = paired_inputs.find_changed(records, job.reader, job.corpus, job.settings, job.plan)
-    similar = merged.similarity.result(job.training)
-    results["similarity"] = xr.merge(
-        [similar, paired_inputs.listed(most, records["score"], job.reader)]
-    )
-    more = {"change": changed, "examples": _stored_inputs(job, most)}
-    results |= {name: found for name, found in more.items() if found is not None}
-    return {name: without_draws(result) for name, result in results.items()}
-
-
-def _stored_inputs(job: ComparisonJob, changed: Sequence[Example]) -> xr.Dataset | None:
-    few = list(changed[:STORED])
-    if job.long and job.stack == "decoder":
-        few = [example.leading(LEADING) for example in few]
-    elif job.long:
-        few = [example for example in few if len(example) <= job.settings.whole_maps]
-    if not few:
+def _examples(request: CompareRequest) -> TaskData | None:
+    if request.task is None:
         return None
-    found = {}
-    for side, model in job.models.items():
-        with reading([model], job):
-            found[side] = capture_maps(model, few, job.scope)
-    title = job.base.name.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
-    versus = found[BEFORE]["token_attention"].assign_attrs(versus=f"attention, {title}")
-    return found[AFTER].assign(versus_attention=versus).assign_attrs(chosen="changed")
+    place: dict[str, Any] = {"checkpoint": request.tuned, "revision": request.revision}
+    if not isinstance(request.tuned, str | Path):
+        place = {"checkpoint": request.tuned.name, "revision": request.tuned.revision or None}
+    return examples_of(request.task, TaskRequest.of(request), seed=request.seed, **place)

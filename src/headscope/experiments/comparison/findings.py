@@ -29,7 +29,6 @@ from headscope.claims.headline import (
 )
 from headscope.claims.reading import Reading, run_findings
 from headscope.claims.verdict import SIGNIFICANT, differs
-from headscope.core import head_names
 from headscope.core.intervals import Estimate
 from headscope.core.results import (
     at,
@@ -39,9 +38,6 @@ from headscope.core.results import (
     estimate,
     group,
     largest_first,
-    layer_name,
-    layer_numbers,
-    place_name,
     shape,
     title_name,
     token_names,
@@ -99,7 +95,7 @@ def layers_finding(run: Reading) -> str:
     tree = run.tree
     if not (first := str(tree.attrs.get("base_layer_numbers", "")).split()):
         return ""
-    second, start = layer_numbers(tree) or range(shape(tree)[0]), head_names.first()
+    second, start = run.names.numbers or range(shape(tree)[0]), run.names.first
     pairs = [f"{int(a) + start} against {b + start}" for a, b in zip(first, second, strict=True)]
     return (
         f"Attention stands in other layers in both: layer {', '.join(pairs)}, of "
@@ -117,8 +113,8 @@ def heads_finding(run: Reading) -> str:
     layer, head = largest_first(change.value)[0]
     half = number(float(np.median(change.value)))
     return (
-        f"{place_name(layer, head)} changed most of {change.value.size} heads, 1 − cosine of its "
-        f"maps {number(*at(change, layer, head))}; half of them by {half} or less."
+        f"{run.names.head(layer, head)} changed most of {change.value.size} heads, 1 − cosine of "
+        f"its maps {number(*at(change, layer, head))}; half of them by {half} or less."
     )
 
 
@@ -131,7 +127,7 @@ def depth_finding(run: Reading) -> str:
         return "No map changed: the cosine is 1 in every layer."
     places = np.argsort(-change, kind="stable")[:LAST]
     most = ", then ".join(
-        f"layer {layer_name(at)} ({with_ends(change[at], math.nan, math.nan, 3)})"
+        f"layer {run.names.layer(at)} ({with_ends(change[at], math.nan, math.nan, 3)})"
         for at in places.tolist()
     )
     beginning = f"Attention changed most in {most}"
@@ -210,7 +206,7 @@ def words_finding(run: Reading) -> str:
 def label_changes(tree: xr.DataTree) -> dict[str, list[Claim]]:
     """Labels that are lost, and labels that are gained; none without a control.
 
-    Labels of both are held against the same networks without training. A label that one model lacks
+    Labels of both are compared with the same untrained networks. A label that one model lacks
     is gained or lost only if that model's interval lies wholly below: numbers on both sides of a
     threshold may be the same. Where no such claim is made its number is ordinary, unless claims of
     the kind ask for more (`LabelRule.asks`): then nothing is said.
@@ -336,7 +332,7 @@ def _beside(run: Reading, name: str) -> str:
         verdict = f"whether {these} change more or less, so few layers cannot tell"
     else:
         verdict = f"{these} change {'more' if rho > 0 else 'less'}"
-    most = layer_name(int(np.argmax(values)))
+    most = run.names.layer(int(np.argmax(values)))
     return (
         f"{beginning} in layer {most}; rank correlation with 1 − cosine over {len(values)} layers "
         f"{with_ends(rho, low, high, 2)}, {chance_text(p)}: {verdict}."

@@ -43,8 +43,8 @@ def check_comparable(base: Model, tuned: Model) -> None:
             for model, (stack, layers, heads) in zip((base, tuned), shapes, strict=True)
         )
         raise InputError(
-            f"found {sizes}; wanted models of one shape, where each head of one stands for a head "
-            "of the other: a checkpoint and what was trained from it"
+            f"found {sizes}; wanted models of one shape, so that each head has its counterpart: a "
+            "checkpoint and one trained from it"
         )
     mine, theirs = (model.tokenizer.get_vocab() for model in (base, tuned))
     if mine != theirs:
@@ -57,8 +57,8 @@ def check_comparable(base: Model, tuned: Model) -> None:
     for words, of in (("special tokens", "special_tokens"), ("categories", "vocabulary")):
         if getattr(base, of) != getattr(tuned, of):
             raise InputError(
-                f"the tokenizers have other {words}: {base.name!r} {getattr(base, of)}, "
-                f"{tuned.name!r} {getattr(tuned, of)}; wanted the tokenizer that {base.name!r} has"
+                f"the tokenizers have different {words}: {base.name!r} {getattr(base, of)}, "
+                f"{tuned.name!r} {getattr(tuned, of)}; wanted the tokenizer of {base.name!r}"
             )
 
 

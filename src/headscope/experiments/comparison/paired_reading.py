@@ -70,7 +70,7 @@ class PairState:
     def new(cls, job: ComparisonJob) -> Self:
         """Nothing seen yet."""
         analyses = {side: job.new_analyses() for side in job.models}
-        return cls(Similarity(job.scope, padded_to=job.padded_to), analyses)
+        return cls(Similarity(job.scope, job.tuned.shape.names, padded_to=job.padded_to), analyses)
 
     @property
     def parts(self) -> dict[str, Analysis]:
@@ -98,7 +98,7 @@ class PairReader:
     def read(self, number: int, examples: Sequence[Example], advance: Advance = unheard) -> State:
         """The state after one shard; the arrays are overwritten by the next.
 
-        advance  is told how many inputs are done
+        advance  gets the number of finished inputs
         """
         parts = self.sides.parts
         for part in parts.values():

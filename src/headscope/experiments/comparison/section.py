@@ -16,6 +16,7 @@ from headscope.claims.dictionary import unit_label
 from headscope.claims.head_metrics import chosen_keys
 from headscope.claims.question import questions
 from headscope.claims.reading import Reading
+from headscope.core.head_names import HeadNames
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, printable, shape
 from headscope.core.wording import capital, fixed, plain
@@ -144,14 +145,18 @@ OPENING = OpeningPlan(
 def panels(run: Reading) -> list[Panel]:
     """Heads by the change of their maps, and layers."""
     similarity = run.data
-    js, by_layer = estimate(similarity, "js").value, partial(_by_layer, similarity, heads=True)
+    js, by_layer = estimate(similarity, "js").value, partial(_by_layer, run, heads=True)
     made = [
-        grid_panel("Change of maps, 1 − cosine", 1 - similarity["cosine"].values),
-        grid_panel("Divergence (nats)", js, unit="nats"),
+        grid_panel("Change of maps, 1 − cosine", 1 - similarity["cosine"].values, run.names),
+        grid_panel("Divergence (nats)", js, run.names, unit="nats"),
         Panel("Layer by layer", by_layer, height=grid_height(js)),
     ]
     if "cosine_padded" in similarity:
-        made.append(grid_panel("1 − cosine of padded maps", 1 - similarity["cosine_padded"].values))
+        made.append(
+            grid_panel(
+                "1 − cosine of padded maps", 1 - similarity["cosine_padded"].values, run.names
+            )
+        )
     return made
 
 
@@ -177,11 +182,11 @@ def training_panels(run: Reading) -> list[Panel]:
     """Layers by their change, and by how much they learned."""
     similarity = run.data
     learned = [
-        Panel(title, partial(_measure, similarity, name, label), height=0.8)
+        Panel(title, partial(_measure, run, name, label), height=0.8)
         for name, title, label in MEASURES
         if name in similarity
     ]
-    first = Panel("Attention", partial(_by_layer, similarity, heads=False), height=0.8)
+    first = Panel("Attention", partial(_by_layer, run, heads=False), height=0.8)
     return [first, *learned] if learned else []
 
 
@@ -208,24 +213,24 @@ def _top(*lines: Estimate) -> float:
     return max(float(np.nanmax(np.fmax(one.high, one.value), initial=0)) for one in lines)
 
 
-def _layer_line(axes: Axes, layers: Estimate, word: str) -> None:
+def _layer_line(axes: Axes, layers: Estimate, word: str, names: HeadNames) -> None:
     marks.band_line(axes, np.arange(len(layers.value), dtype=np.float64), layers, word)
-    marks.layer_axis(axes, len(layers.value))
+    marks.layer_axis(axes, len(layers.value), names)
 
 
-def _by_layer(similarity: xr.Dataset, axes: Axes, *, heads: bool) -> None:
-    layers = highest = _change(similarity, "layer_cosine")
+def _by_layer(run: Reading, axes: Axes, *, heads: bool) -> None:
+    layers = highest = _change(run.data, "layer_cosine")
     if heads:
-        highest = _change(similarity, "cosine")
+        highest = _change(run.data, "cosine")
         marks.head_scatter(axes, highest, "other")
-    _layer_line(axes, layers, "all")
+    _layer_line(axes, layers, "all", run.names)
     marks.value_axis(axes, "1 − cosine", top=HEADROOM * _top(highest) or 1.0)
 
 
-def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
-    values: Floats = similarity[name].values
+def _measure(run: Reading, name: str, label: str, axes: Axes) -> None:
+    values: Floats = run.data[name].values
     axes.plot(values, "-", marker=marker("strongest"), color=color("vermillion"), ms=3.6, mew=0)
-    marks.layer_axis(axes, len(values))
+    marks.layer_axis(axes, len(values), run.names)
     top = HEADROOM**2 * float(values.max()) or 1.0
     if name == "relative_change":
         marks.percent_axis(axes, label, top=top)
@@ -233,8 +238,8 @@ def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
             axes.yaxis.set_major_formatter(lambda share, _: f"{fixed(100 * share, 1)} %")
     else:
         marks.value_axis(axes, label, top=top)
-    rho, low, high = at(estimate(similarity, f"{name}_correlation"))
-    p = float(similarity[f"{name}_p"].values)
+    rho, low, high = at(run(f"{name}_correlation"))
+    p = float(run.data[f"{name}_p"].values)
     chance = f", {findings.chance_text(p)}" if np.isfinite(p) else ""
     axes.annotate(
         with_interval("ρ", rho, low, high) + chance,
@@ -255,7 +260,7 @@ def change_panels(run: Reading) -> list[Panel]:
     """A grid for each number that is shown."""
     change = findings.changes(run)
     known = set(change["quantity"].values.tolist())
-    return [_grid_panel(change, key) for key in chosen_keys(known, "change")]
+    return [_grid_panel(change, key, run.names) for key in chosen_keys(known, "change")]
 
 
 def change_caption(run: Reading) -> str:
@@ -285,7 +290,7 @@ def words_panels(run: Reading) -> list[Panel]:
         alike = [k for k in lines if (k in OWN_SCALE) == (kind in OWN_SCALE)]
         top = WORDS_HEADROOM * max(_top(*lines[k].values()) for k in alike)
         points = findings.points(findings.kind_change(change, kind))
-        drawn = partial(_before_and_after, both, points, top=top)
+        drawn = partial(_before_and_after, both, points, run.names, top=top)
         made.append(Panel(f"To {findings.kind_name(run, kind)}", drawn, height=0.8))
     return made
 
@@ -302,7 +307,7 @@ def words_caption(run: Reading) -> str:
     )
 
 
-def _grid_panel(change: xr.Dataset, key: str) -> Panel:
+def _grid_panel(change: xr.Dataset, key: str, names: HeadNames) -> Panel:
     row = change.sel(quantity=key).transpose("layer", "head")
     sure = np.nan_to_num(row["sure"].values) != 0
     values = np.where(sure, row["difference"].values, 0.0)
@@ -319,12 +324,14 @@ def _grid_panel(change: xr.Dataset, key: str) -> Panel:
     else:
         text = plain(top, unit)
         high = f"+{text}"
-    return signed_panel(capital(short), values, top=top, text=text, high_text=high)
+    return signed_panel(capital(short), values, names, top=top, text=text, high_text=high)
 
 
-def _before_and_after(both: dict[str, Estimate], points: str, axes: Axes, *, top: float) -> None:
+def _before_and_after(
+    both: dict[str, Estimate], points: str, names: HeadNames, axes: Axes, *, top: float
+) -> None:
     for side, parts in both.items():
-        _layer_line(axes, parts, side)
+        _layer_line(axes, parts, side, names)
     marks.percent_axis(axes, "attention", top=top or 1.0)
     axes.annotate(
         points,

@@ -20,6 +20,7 @@ import xarray as xr
 from scipy.stats import permutation_test, rankdata
 
 from headscope.core.accumulators import Float64, Ints, Sums, correlation, generator
+from headscope.core.head_names import HeadNames
 from headscope.core.intervals import (
     FEWEST,
     drawn_anew,
@@ -27,7 +28,7 @@ from headscope.core.intervals import (
     estimate_correlation,
     spearman_over_units,
 )
-from headscope.core.results import Variable, labelled, layer_name
+from headscope.core.results import Variable, labelled
 from headscope.errors import ModelError
 from headscope.experiments.comparison.paired_inputs import MostChanged
 from headscope.model import kernels
@@ -56,13 +57,15 @@ class Similarity(Analysis):
 
     It looks at two models at once, so it is not among the registered analyses.
 
+    names      of the second model's heads
     padded_to  tokens that all batches are padded to; None: no padded cosine
     """
 
     name = "similarity"
 
-    def __init__(self, scope: Scope, *, padded_to: int | None = None) -> None:
+    def __init__(self, scope: Scope, names: HeadNames, *, padded_to: int | None = None) -> None:
         super().__init__(scope)
+        self.names = names
         grid = (scope.layers, scope.heads)
         self.cosine, self.js = self.sums(*grid), self.sums(*grid)
         self.padded = None if padded_to is None else self.sums(*grid)
@@ -75,8 +78,8 @@ class Similarity(Analysis):
         likeness = alike(before, after, batch.lengths)  # [example, head, 2]
         if not np.isfinite(likeness).all():
             raise ModelError(
-                f"attention of layer {layer_name(layer)} is not a number in one of the two models; "
-                "wanted weights that are finite"
+                f"attention of layer {self.names.layer(layer)} is not a number in one of the two "
+                "models; wanted weights that are finite"
             )
         self.cosine.add(likeness[..., COSINE], batch.groups, at=(layer,))
         self.js.add(likeness[..., JS], batch.groups, at=(layer,))
@@ -258,7 +261,7 @@ def read_training(
         return None
     if sorted(known) != list(range(layers)):
         raise ModelError(
-            f"{file} tells of {len(known)} layers, and the checkpoint has {layers}; wanted the "
+            f"{file} lists {len(known)} layers, and the checkpoint has {layers}; wanted the "
             "record of this checkpoint: delete the file if it is of another"
         )
     return arrays

@@ -113,7 +113,7 @@ def relative_change(before: Mapping[str, torch.Tensor], after: Mapping[str, torc
 
 
 # Batches that are cut from one pool of examples in order of length: few enough that every epoch
-# mixes examples anew, enough that those of a batch are alike (a third to a half of all padding).
+# mixes examples, enough that those of a batch are alike (a third to a half of all padding).
 POOL = 16
 
 

@@ -286,8 +286,8 @@ def check(plan: TrainingPlan) -> None:
     refuse_spread(network, "whose weights are trained")
     if network.dtype != torch.float32:
         raise InputError(
-            f"weights of type {network.dtype}; wanted float32, in which small steps are not lost "
-            "(on a GPU products are computed in half precision anyway)"
+            f"weights of type {network.dtype}; wanted float32, which keeps small steps (on a GPU "
+            "products are computed in half precision anyway)"
         )
     if network.device.index:
         raise InputError(
@@ -295,9 +295,7 @@ def check(plan: TrainingPlan) -> None:
             f"CUDA_VISIBLE_DEVICES={network.device.index}"
         )
     if Path(start.model.name).resolve() == plan.output.resolve():
-        raise InputError(
-            f"{plan.output} is the model that is trained; choose another folder with -o"
-        )
+        raise InputError(f"{plan.output} is the model to train; choose another folder with -o")
 
 
 def finished_record(output: Path, mine: str) -> Record | None:

@@ -1,8 +1,8 @@
 """Importance of heads: how much a loss depends on each, by gradients of attention.
 
 examples ─► gradients (∂loss/∂α of every layer, inside backward) ─► result ─► a run
-`attribution` integrates gradients from no attention to all of it; `correlation` holds all of that
-against what switching a head off does.
+`attribution` integrates gradients from no attention to all of it; `correlation` compares all of
+that with switching heads off.
 """
 
 from headscope.claims.plan import PicturePlan
@@ -95,7 +95,6 @@ GRADIENTS = Question(
             panels="figure:gradient_panels",
             caption="figure:gradient_caption",
             heading="Where do gradients go?",
-            chapter="findings",
             text="Attention that is changed a little changes the loss by its gradient. Where much "
             "attention rests on a token and the gradient is small, it matters little that it does: "
             "the token is a place to rest (Clark et al. 2019).",
@@ -120,7 +119,6 @@ IMPORTANCE = Question(
             panels="figure:importance_panels",
             caption="figure:importance_caption",
             heading="Which heads does the loss depend on?",
-            chapter="findings",
             text="All of these are read off gradients, at the price of a few passes. They say what "
             "a small change would do, which need not be what switching off does.",
             tables=("section:importance_table",),
@@ -133,7 +131,6 @@ IMPORTANCE = Question(
             caption="figure:against_caption",
             id="against",
             heading="Is that what happens when heads are switched off?",
-            chapter="findings",
             text="If an importance is worth its name, heads to the right lie high.",
             tables=("section:against_table",),
         ),

@@ -1,6 +1,6 @@
 """Compares the importance of heads with the effect of switching them off.
 
-Each importance is held against the true effect of switching every head off, from a run of
+Each importance is compared with the true effect of switching every head off, from a run of
 `headscope ablate`: Spearman's rank correlation over heads, and how many of the top heads are the
 same. Intervals are over heads: each left out in turn, or of a share of as many (Clopper and
 Pearson), so what is said is of heads in general.
@@ -18,7 +18,7 @@ from headscope.errors import InputError
 from headscope.model.model import Model
 from headscope.run.store import Run
 
-# What becomes of the task without a head; more is worse, or more change.
+# How the task suffers without a head; more is worse, or more change.
 EFFECTS = ("loss", "loss_size", "score", "score_size")
 TOP = 0.1  # ours: the share of heads that are the top ones
 SOURCE = "headscope"
@@ -63,7 +63,8 @@ def effect_of(run: Run, model: Model, *, task: str, inputs: str) -> Effect:
         )
     if ablation.attrs["task"] != task:
         raise InputError(
-            f"{place} is of the task {ablation.attrs['task']}, and asked is {task}; wanted the same"
+            f"{place} is of the task {ablation.attrs['task']}, and the request of {task}; wanted "
+            "the same"
         )
     same = run.manifest["spec"]["corpus"]["inputs_sha256"] == inputs
     note = "" if same else f"the ablation is of {ablation.sizes['example']} examples, not the same"

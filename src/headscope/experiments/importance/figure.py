@@ -13,7 +13,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from headscope.claims.caption_words import with_interval
 from headscope.claims.plan import LayerLines, PanelPlan
 from headscope.claims.reading import Reading
-from headscope.core.results import Floats, head_name, layer_name
+from headscope.core.head_names import HeadNames
+from headscope.core.results import Floats, shape
 from headscope.core.wording import capital
 from headscope.draw.head_grid import grid_panel, largest, signed_panel
 from headscope.draw.marks import faint_grid
@@ -60,7 +61,7 @@ def gradient_caption(run: Reading) -> str:
 
 def _heads(run: Reading, kind: str, axes: Axes) -> None:
     x, y = (run(f"{name}.{kind}").value for name in ("attention", "magnitude"))
-    _by_layer(axes, x, y)
+    _by_layer(axes, x, y, run.names)
     axes.set_xlim(0, 1.02 * float(np.nanmax(x)) or 1.0)
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
@@ -73,7 +74,7 @@ def _heads(run: Reading, kind: str, axes: Axes) -> None:
 def importance_panels(run: Reading) -> list[Panel]:
     """A grid for each method."""
     return [
-        _grid(capital(method_name(name)), run(f"head_importance.{name}").value)
+        _grid(capital(method_name(name)), run(f"head_importance.{name}").value, run.names)
         for name in methods_of(run)
     ]
 
@@ -101,12 +102,12 @@ def importance_caption(run: Reading) -> str:
     )
 
 
-def _grid(title: str, values: Floats) -> Panel:
+def _grid(title: str, values: Floats, names: HeadNames) -> Panel:
     top = largest(np.abs(values))
     text = f"{top:.2g}"
     if np.nanmin(values) < 0:
-        return signed_panel(title, values, top=top, text=text)
-    return grid_panel(title, values, top=top, top_text=text)
+        return signed_panel(title, values, names, top=top, text=text)
+    return grid_panel(title, values, names, top=top, top_text=text)
 
 
 def against_panels(run: Reading) -> list[Panel]:
@@ -148,18 +149,18 @@ def _against(run: Reading, method: str, axes: Axes) -> None:
     axes.axhline(0, color=color("rule"), lw=0.8, zorder=1)
     if x.min() < 0:
         axes.axvline(0, color=color("rule"), lw=0.8, zorder=1)
-    _by_layer(axes, x.reshape(shape), y.reshape(shape))
+    _by_layer(axes, x.reshape(shape), y.reshape(shape), run.names)
     room = 0.12 * float(np.ptp(y) or 1.0)
     axes.set_ylim(float(y.min()) - room, float(y.max()) + room)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel("importance")
     axes.set_ylabel(section.effect_name(run, "loss"))
-    _names(axes, shape[1], section.named_units(run, method), x, y)
+    _names(axes, run, section.named_units(run, method), x, y)
 
 
-def _names(axes: Axes, heads: int, units: list[int], x: Floats, y: Floats) -> None:
+def _names(axes: Axes, run: Reading, units: list[int], x: Floats, y: Floats) -> None:
     """Labels of a few heads, each on the side of its mark where it hides least."""
-    scale = 72 / axes.figure.dpi
+    heads, scale = shape(run.tree)[1], 72 / axes.figure.dpi
     axes.get_xlim()  # else limits that nobody has asked for are not set yet
     marks = axes.transData.transform(np.stack([x, y], -1)) * scale  # [unit, (x, y)] points
     border = axes.bbox.get_points() * scale
@@ -175,7 +176,7 @@ def _names(axes: Axes, heads: int, units: list[int], x: Floats, y: Floats) -> No
         place, shift = sides[int(np.argmin(cost))]
         boxes += [place - NAME / 4, place, place + NAME / 4]
         axes.annotate(
-            head_name(unit, heads),
+            run.names.unit(unit, heads),
             (x[unit], y[unit]),
             tuple(shift),
             ha="center",
@@ -190,7 +191,7 @@ def _covered(place: Floats, points: Floats) -> int:
     return int((np.abs(points - place) < NAME / 2 + 1).all(-1).sum())
 
 
-def _by_layer(axes: Axes, x: Floats, y: Floats) -> None:
+def _by_layer(axes: Axes, x: Floats, y: Floats, names: HeadNames) -> None:
     """A mark per head of [layer, head], and the legend of layers above."""
     shades = layer_colors(len(x))
     key = axes.inset_axes((0.16, 1.03, 0.36, 0.03))
@@ -199,7 +200,7 @@ def _by_layer(axes: Axes, x: Floats, y: Floats) -> None:
         axes.plot(x[layer], y[layer], "o", color=shade, ms=4, mew=0.4, mec=color("page"), zorder=3)
         key.axvspan(layer, layer + 1, color=shade, lw=0)
     key.set_xlim(0, len(shades))
-    ends = (f"layer {layer_name(0)}", layer_name(len(shades) - 1))
+    ends = (f"layer {names.layer(0)}", names.layer(len(shades) - 1))
     for at, text, side in ((-0.03, ends[0], "right"), (1.03, ends[1], "left")):
         key.text(at, 0.5, text, ha=side, va="center", fontsize=6, transform=key.transAxes)
 

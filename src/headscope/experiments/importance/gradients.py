@@ -1,6 +1,6 @@
 """Streams the gradient of a loss with respect to attention, layer by layer, and keeps none.
 
-    with following(network, observer) as stream:
+    with following(network, observer, names) as stream:
         logits = run_network(network, ids, mask).logits
         stream.backward(losses(logits))
 
@@ -23,7 +23,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from headscope.core.results import layer_name
+from headscope.core.head_names import HeadNames
 from headscope.errors import ModelError
 from headscope.model.attention import AttentionCall, for_each_head, listening, probabilities
 from headscope.model.families.sites import find_sites, registered
@@ -59,15 +59,15 @@ class Streaming(Reversible):
     network   on transformers' attention registry, and no encoder-decoder; see `following`
     """
 
-    def __init__(self, network: PreTrainedModel, observer: Observer) -> None:
-        self.network, self.observer = network, observer
+    def __init__(self, network: PreTrainedModel, observer: Observer, names: HeadNames) -> None:
+        self.network, self.observer, self.names = network, observer, names
         self.layers = 0
         self._first: AttentionCall | None = None  # of the layer that depends on no other
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(torch.enable_grad())
         stack.enter_context(frozen(self.network))
-        stack.enter_context(listening(self.network, self, alone=True))
+        stack.enter_context(listening(self.network, self.before, alone=True))
 
     def _forget(self) -> None:
         self._first = None
@@ -107,7 +107,7 @@ class Streaming(Reversible):
         layer, self.layers = self.layers, self.layers + 1
         if any(isinstance(o, torch.Tensor) and o.requires_grad for o in call.options.values()):
             raise ModelError(
-                f"{type(call.module).__name__} adds to its scores what depends on the layers "
+                f"{type(call.module).__name__} adds terms to its scores that depend on the layers "
                 "below: gradients of its attention cannot be taken; please report this model"
             )
         inputs = (call.query, call.key, call.value)
@@ -118,17 +118,14 @@ class Streaming(Reversible):
             return
         if self._first is not None:
             raise ModelError(
-                f"layer {layer_name(layer)} of {type(self.network).__name__} does not depend on "
-                "those below it: gradients of its attention cannot be taken; please report this "
+                f"layer {self.names.layer(layer)} of {type(self.network).__name__} does not depend "
+                "on those below it: gradients of its attention cannot be taken; please report this "
                 "model"
             )
         with torch.no_grad():
             call.mixed = call.mix()
         call.mixed.requires_grad_()
         self._first = call
-
-    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
-        """Does nothing."""
 
 
 class _Attend(torch.autograd.Function):
@@ -185,7 +182,9 @@ def frozen(network: nn.Module) -> Iterator[None]:
 # --- families that bypass the registry --------------------------------------------------------
 
 
-def following(network: PreTrainedModel, observer: Observer) -> Streaming | EagerMaps:
+def following(
+    network: PreTrainedModel, observer: Observer, names: HeadNames
+) -> Streaming | EagerMaps:
     """A context for one forward and one backward pass whose gradients the observer sees.
 
     raises  ModelError for encoder-decoders, and families that cannot be read
@@ -195,7 +194,9 @@ def following(network: PreTrainedModel, observer: Observer) -> Streaming | Eager
             f"{type(network).__name__} is an encoder-decoder; wanted an encoder or a decoder for "
             "the gradients of its attention"
         )
-    return (Streaming if registered(network) else EagerMaps)(network, observer)
+    if not registered(network):
+        return EagerMaps(network, observer)
+    return Streaming(network, observer, names)
 
 
 class EagerMaps(Reversible):

@@ -20,7 +20,7 @@ from headscope.core.options import argument, keyword, option, takes, whole
 from headscope.errors import InputError
 from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.model.request import model_place, refuse_length
-from headscope.run.execution import Execution
+from headscope.run.execution import Execution, run_option
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class ImportanceRequest(ImportanceSettings, Loading, TaskRequest, kw_only=False):
-    """Whose loss is asked of which model, and how."""
+    """Which model and loss, and how they are measured."""
 
     model: TaskModel | LanguageModel | str | Path = argument(
         "A checkpoint with a head for the task, or with its language-model head: a folder, a hub "
@@ -53,16 +53,7 @@ class ImportanceRequest(ImportanceSettings, Loading, TaskRequest, kw_only=False)
     corpus: CorpusLike | None = keyword(
         "Instead: texts, files, a column of a table, or a corpus, see `corpus_of`."
     )
-    output: str | Path | None = option(
-        "Run folder; re-running resumes.",
-        names="-o --output",
-        reads=Path,
-        usual="importance-{model}",
-        metavar="RUN",
-        python="None: in memory.",
-        heading="How to run",
-        before="batch_tokens",
-    )
+    output: str | Path | None = run_option("importance-{model}", before="batch_tokens")
     ablation: Run | str | Path | None = option(
         "A run of `headscope ablate` to compare the importances with.",
         reads=Path,
@@ -85,10 +76,9 @@ def importance(request: ImportanceRequest) -> Run:
     if (request.task is None) == (request.corpus is None):
         both = "neither a task nor" if request.task is None else "a task and"
         raise InputError(f"found {both} a corpus; wanted importance(model, task) or (corpus=…)")
-    if request.output is not None:
-        from headscope.run.store import RunFolder
+    from headscope.run.store import check_run_folder
 
-        RunFolder(request.output).check()
+    check_run_folder(request.output)
     return _of_task(request) if request.corpus is None else _of_text(request)
 
 

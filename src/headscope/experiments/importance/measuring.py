@@ -31,7 +31,7 @@ from headscope.run.experiment import ExperimentRequest, digest_of, in_parts, of_
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings as CorpusSettings
-from headscope.run.shard_files import State
+from headscope.run.shard_files import State, joined
 from headscope.run.store import Run
 from headscope.tasks.predict import MAX_LENGTH, encode
 from headscope.tasks.task_data import TaskData
@@ -110,7 +110,7 @@ def importance_to_text(
 class ImportanceRun:
     """The computation behind `importance`.
 
-    effect  what the importances are held against; None: nothing
+    effect  what the importances are compared with; None: nothing
     notes   counts of what was left out, for the reader
     """
 
@@ -124,7 +124,7 @@ class ImportanceRun:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Of METHODS, those asked for."""
+        """The requested ones of METHODS."""
         return self.settings.methods or METHODS
 
     def run(
@@ -199,20 +199,21 @@ class ImportanceRun:
             states.append(run(batch, [places[row] for row in rows]))
             order += rows
         back = np.argsort(order)
-        return {name: np.concatenate([one[name] for one in states])[back] for name in states[0]}
+        return {name: values[back] for name, values in joined(states).items()}
 
     def _gradients(self, batch: Batch, places: Sequence[int]) -> State:
         shape, network = self.model.shape, self.model.network
         gather = result.GradientSums(batch, layers=shape.layers, heads=shape.heads)
-        with following(network, gather) as stream, self.objective.asking(network, places):
+        reading = following(network, gather, shape.names)
+        with reading as stream, self.objective.asking(network, places):
             answer: Any = run_network(network, *batch.inputs)
             losses = self.objective.losses(answer.logits, places)
             bad = np.flatnonzero(~np.isfinite(to_float64(losses)))
             if len(bad):
                 raise HeadscopeError(
                     f"the loss of {self.examples[places[bad[0]]].id!r} is not finite (NaN or "
-                    "infinite); wanted a number: the training may have diverged, or the numbers "
-                    "are too small a type: try --dtype float32"
+                    "infinite); wanted a number: the training may have diverged, or the dtype is "
+                    "too narrow: try --dtype float32"
                 )
             stream.backward(losses.sum())
         return {**gather.state(), "queries": batch.lengths * 1.0, "loss": to_float64(losses)}

@@ -118,7 +118,7 @@ def check_gradients(model: Model, examples: Sequence[Example], objective: Object
         maps.append(call.attention)
 
     with objective.asking(network, places):
-        with Streaming(network, gather) as stream:
+        with Streaming(network, gather, shape.names) as stream:
             logits = run_network(network, *batch.inputs).logits
             if stream.layers != shape.layers:
                 raise ModelError(
@@ -141,8 +141,8 @@ def check_gradients(model: Model, examples: Sequence[Example], objective: Object
     allowed = max(TOLERANCE, 16 * torch.finfo(network.dtype).eps)
     if not gap <= allowed * float(wanted.abs().max()):
         raise ModelError(
-            f"the gradients of {type(network).__name__} are {gap:.1e} away from what autograd "
-            f"gives (largest: {float(wanted.abs().max()):.1e}); refusing to show numbers that may "
+            f"the gradients of {type(network).__name__} are {gap:.1e} away from those of autograd "
+            f"(largest: {float(wanted.abs().max()):.1e}); refusing to show numbers that may "
             "be wrong; please report this model"
         )
 

@@ -5,18 +5,7 @@ import numpy as np
 from headscope.claims.reading import Reading
 from headscope.claims.verdict import differs
 from headscope.core.intervals import stretch
-from headscope.core.results import (
-    Floats,
-    at,
-    counted,
-    documents,
-    head_name,
-    largest_first,
-    layer_name,
-    place_name,
-    shape,
-    token_names,
-)
+from headscope.core.results import Floats, at, counted, documents, largest_first, shape, token_names
 from headscope.core.wording import capital, fixed, number, percent, with_ends
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.ablation.terms import METRICS
@@ -48,7 +37,7 @@ def method_name(method: str) -> str:
 
 
 def effect_name(run: Reading, effect: str) -> str:
-    """What becomes of the task without a head: `rise of the loss`, `change of accuracy`, …"""
+    """How the task suffers without a head: `rise of the loss`, `change of accuracy`, …"""
     metric = str(run.data.attrs["metric"])
     words = METRICS.get(metric, metric)
     return {
@@ -89,11 +78,11 @@ def gradient_finding(run: Reading) -> str:
     most, least = int(attention.argmax()), int(sep.argmin())
     share = sep / other
     return (
-        f"Per edge, |∂loss/∂α| to {name} is {number(sep[0])} in layer {layer_name(0)} and "
-        f"{number(sep[-1])} in layer {layer_name(len(sep) - 1)}, {number(share[0])} and "
+        f"Per edge, |∂loss/∂α| to {name} is {number(sep[0])} in layer {run.names.layer(0)} and "
+        f"{number(sep[-1])} in layer {run.names.layer(len(sep) - 1)}, {number(share[0])} and "
         f"{number(share[-1])} times that to other tokens; it is least in layer "
-        f"{layer_name(least)}. Attention to {name} is highest in layer {layer_name(most)} "
-        f"({fixed(100 * attention[most], 0)} %), where the gradient is "
+        f"{run.names.layer(least)}. Attention to {name} is highest in layer "
+        f"{run.names.layer(most)} ({fixed(100 * attention[most], 0)} %), where the gradient is "
         f"{number(share[most])} times that to other tokens."
     )
 
@@ -111,7 +100,7 @@ def difference_finding(run: Reading) -> str:
     top, longer = int(parts.value.argmax()), stretch(others * (others + 1) // 2)
     between = parts.value[top] - parts.low[top] + parts.high - parts.value  # [unit]
     separate = int((parts.value[top] - parts.value > longer * between).sum())
-    first = f"{head_name(top, heads)} is most important, {number(*at(parts, top))}"
+    first = f"{run.names.unit(top, heads)} is most important, {number(*at(parts, top))}"
     these = f"these {documents(run.tree):,} {counted(run.tree)} can tell"
     says = (
         f"{first}: by a difference that {these} from {separate} of {others} other heads"
@@ -172,7 +161,7 @@ def integral_note(run: Reading) -> str:
         return ""
     return (
         f"AttAttr’s attributions miss F(A) − F(0) by up to {number(float(errors[worst]))} (layer "
-        f"{layer_name(worst)}, mean over examples): more than {int(run.data.attrs['steps'])} "
+        f"{run.names.layer(worst)}, mean over examples): more than {int(run.data.attrs['steps'])} "
         "steps are wanted."
     )
 
@@ -187,7 +176,7 @@ def importance_table(run: Reading) -> Table | None:
     methods = [name for name in methods_of(run) if name not in UNLISTED]
     parts = [run(f"head_importance.{name}") for name in methods]
     rows = [
-        [place_name(*place), *(_cell(number(*at(part, *place))) for part in parts)]
+        [run.names.head(*place), *(_cell(number(*at(part, *place))) for part in parts)]
         for place in largest_first(np.nan_to_num(parts[0].value))[:LISTED]
     ]
     caption = (

@@ -19,7 +19,7 @@ from headscope.tasks.task import Task
 class TaskLoss:
     """A task's own loss: cross-entropy in nats, or the squared error of a regression.
 
-    The right answer is told by its probability (Hao et al. 2021); in a regression by −(error²),
+    The right answer is scored by its probability (Hao et al. 2021); in a regression by −(error²),
     which is ours.
 
     labels  [example] ids of classes, or numbers

@@ -70,7 +70,7 @@ def train(
 
     seen    [map, 2, SIDE, SIDE]
     labels  [map] places in NAMES
-    start   what it begins as, say `taught`; left as it is. None: anew
+    start   what it begins as, say `taught`; not changed. None: a new one
     """
     random = torch.Generator().manual_seed(seed)
 
@@ -274,7 +274,7 @@ def features(seen: Seen) -> Float64:
 
 # --- the bundled classifier -------------------------------------------------------------------
 
-FOLDS = 5  # and so many maps of a class at least, that every fold holds one out
+FOLDS = 5  # and at least this number of maps of a class, so that every fold holds one out
 Scores = dict[str, dict[str, Score]]  # classifier → what was held out → score
 
 

@@ -10,9 +10,10 @@ them were labelled before, from the picture alone, when any column made a map ve
 import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib import resources
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,12 @@ from headscope.analyses.patterns.classes import NAMES, PUNCTUATION, SPECIAL, Kin
 from headscope.analyses.patterns.map_features import Features, features
 from headscope.analyses.patterns.measure_network import Seen, seen_bytes
 from headscope.core.accumulators import Ints, generator
-from headscope.corpus.document import Example
-from headscope.errors import InputError
+from headscope.corpus import Corpus, Encoder, Example
+from headscope.errors import CorpusError, InputError
 from headscope.experiments.map_classifier.annotation_session import Drawn, Map, Session
 from headscope.model.layer import LayerView
-from headscope.model.model import Model, show_layers
+from headscope.model.model import Model, load, show_layers
+from headscope.tasks.task_request import Loading
 
 LEVELS = 255  # of the root of a weight, in which the bundled maps are kept
 ANNOTATIONS = ("first", "second", "third", "label")
@@ -142,7 +144,7 @@ def labels_of(session: Session) -> LabelledMaps:
     agreed = [number for number, labels in said.items() if len(labels) == 1]
     if not agreed:
         raise InputError(
-            f"{session.folder}: found no map with a label that nobody disputes; wanted some: "
+            f"{session.folder}: found no map on whose label all annotators agree; wanted some: "
             f"headscope patterns annotate -o {session.folder}"
         )
     maps = [
@@ -170,6 +172,38 @@ def joined(parts: Sequence[LabelledMaps]) -> LabelledMaps:
 LEAST_TOKENS = 10  # a smaller map shows no pattern
 
 
+def draw_from_all(
+    models: Sequence[str],
+    texts: Mapping[str, Corpus],
+    count: int,
+    loading: Loading,
+    *,
+    limit: int,
+    max_length: int,
+    seed: int,
+) -> list[Drawn]:
+    """So many maps, drawn evenly from models and texts; `limit` documents of each text are read."""
+    drawn: list[Drawn] = []
+    for place, name in enumerate(models):
+        model = load(name, **asdict(loading))
+        encoder = Encoder(
+            model.tokenizer,
+            model_limit=model.limit,
+            has_segments=True,  # for every model: the eye sees second segments in maps of all
+            max_length=min(max_length, model.limit),
+            seed=seed,
+        )
+        examples = {}
+        for text, corpus in texts.items():
+            documents = islice(corpus, limit)
+            examples[text] = [one for document in documents for one in encoder.encode(document)]
+            if not examples[text]:
+                raise CorpusError(f"{text}: it has no input for {name}")
+        some = (count + place) // len(models)
+        drawn += draw(model, examples, name=name, count=some, seed=seed)
+    return drawn
+
+
 def draw(
     model: Model, texts: Mapping[str, Sequence[Example]], *, name: str, count: int, seed: int = 0
 ) -> list[Drawn]:
@@ -191,7 +225,7 @@ def draw(
         kinds = kinds_of(example, model.vocabulary.marks)
         marked = [tuple(np.flatnonzero(kinds == k).tolist()) for k in (SPECIAL, PUNCTUATION)]
         for layer, head, kept in _maps(model, example, heads):
-            number = model.shape.number(layer)
+            number = model.shape.names.number(layer)
             drawn.append(Drawn(*origin, number, head, boundary, kept, *marked))
     return drawn
 

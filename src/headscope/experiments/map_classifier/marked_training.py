@@ -7,6 +7,7 @@ else, are chosen without any label of the maps that a score is over.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from headscope.analyses.patterns.classes import NAMES, SPECIAL
 from headscope.analyses.patterns.map_features import Features
 from headscope.analyses.patterns.measure_marked import MarkedClassifier
 from headscope.core.accumulators import Bools, Float64, Ints, generator
+from headscope.core.whole_file import write_whole
 from headscope.experiments.map_classifier.annotation_session import agreement
 from headscope.experiments.map_classifier.classifier_training import (
     Fold,
@@ -42,7 +44,7 @@ STEPS, BATCH, RATE, DECAY = 600, 128, 4e-3, 0.02
 DROPPED, NOISE = 0.25, 0.1  # of hidden values; in standard deviations of a feature
 SMOOTHING = 0.05  # of labels: annotators differ on one map in ten
 REAL = 0.5  # share of a batch that is maps as they are; the others are varied
-RIGHT = 0.9  # of the maps whose class is told: as often as two annotators agree
+RIGHT = 0.9  # of the maps that get a class: as often as two annotators agree
 HELD_OUT = "held_out.npz"  # probabilities of maps that were held out, with their labels
 BINS = 10  # of probabilities, for the calibration error
 
@@ -200,12 +202,24 @@ def held_out(
     sure = np.zeros(len(labels), bool)
     for fitted, out in folds:
         network = train(features[:, fitted], labels[fitted], seed=seed, steps=steps)
-        probabilities[out] = network.told(features[0][out])
+        probabilities[out] = network.classify(features[0][out])
         sure[out] = probabilities[out].max(-1) >= float(network.threshold)
     return probabilities, sure
 
 
 HeldOut = dict[str, Float64]  # what was held out -> [map, class] probabilities
+
+
+def write_held_out(folder: Path, labels: Ints, held_out: HeldOut) -> None:
+    """Write the labels, and what networks say of maps that they did not learn from, as arrays."""
+    arrays: dict[str, Any] = {"labels": labels}
+    arrays |= {n.lower().replace("-", "_").replace(" ", "_"): p for n, p in held_out.items()}
+
+    def write(path: str) -> None:
+        with open(path, "wb") as file:
+            np.savez_compressed(file, **arrays)
+
+    write_whole(folder / HELD_OUT, write)
 
 
 def trained(

@@ -79,7 +79,6 @@ PROBES = Question(
             caption="figure:caption",
             id="part-probes",
             heading="Is the tree in the attention?",
-            chapter="findings",
             text="A probe that may only weigh the heads finds as much syntax as their attention "
             "shows. What it gains over the rule and over words with distances is the model’s own; "
             "what a random model gives is the probe’s.",
@@ -97,7 +96,6 @@ PROBES = Question(
             "share their weight, so a pale head may still know syntax.",
             id="part-probe_heads",
             heading="Which heads does the probe lean on?",
-            chapter="findings",
             text="Few strong cells mean that syntax sits in few heads; heads that do the same "
             "share it.",
             tables=("figure:heads_table",),
@@ -115,7 +113,6 @@ PROBES = Question(
             "(2019).",
             id="part-structural",
             heading="Is the tree in the hidden states?",
-            chapter="findings",
             text="The reference: a linear map of hidden states, which see more than attention "
             "shows.",
             tables=("figure:layers_table",),

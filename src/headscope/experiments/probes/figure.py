@@ -12,7 +12,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from headscope.claims.dictionary import name as plain_name
 from headscope.claims.reading import Reading
-from headscope.core.results import at, layer_name
+from headscope.core.results import at
 from headscope.core.wording import capital, fixed
 from headscope.draw.head_grid import signed_panel, signed_top
 from headscope.draw.marks import LineEnd, end_labels, layer_bands, legend, percent_axis
@@ -113,7 +113,7 @@ def head_panels(run: Reading) -> list[Panel]:
     top, height = signed_top(every), 0.3 + 0.8 * every.shape[0] / every.shape[1]
     look = partial(signed_panel, top=top, text=fixed(top, 2), height=height)
     return [
-        look(TITLES[way], run(f"head_influence.{way}").value)
+        look(TITLES[way], run(f"head_influence.{way}").value, run.names)
         for way in run.data["direction"].values.tolist()
     ]
 
@@ -136,10 +136,10 @@ def _layer_lines(run: Reading, lines: dict[str, tuple[str, str]], label: str, ax
     shown = [(run(variable), *look) for variable, look in lines.items()]
     if label == "ρ":  # which may be below 0
         least = min(0.0, *(float(np.nanmin(parts.value)) - 0.05 for parts, *_ in shown))
-        layer_bands(axes, shown, label, bottom=least)
+        layer_bands(axes, shown, label, run.names, bottom=least)
         axes.yaxis.set_major_formatter("{x:.1f}")
     else:
-        layer_bands(axes, shown, label)
+        layer_bands(axes, shown, label, run.names)
 
 
 LISTED = 12  # heads and relations in a table; all are in the folder `tables`
@@ -232,7 +232,7 @@ def layers_table(run: Reading) -> Table | None:
     kinds = {"uuas": share, "root": share, "distance": measured, "depth": measured}
     rows = [
         [
-            f"layer {layer_name(layer)}",
+            f"layer {run.names.layer(layer)}",
             *(cell(*at(run(f"structural_{x}"), layer)) for x, cell in kinds.items()),
         ]
         for layer in np.flatnonzero(np.isfinite(run("structural_uuas").value)).tolist()

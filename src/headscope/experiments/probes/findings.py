@@ -9,7 +9,8 @@ import xarray as xr
 from headscope.claims.dictionary import name as plain_name
 from headscope.claims.reading import Reading
 from headscope.claims.verdict import differs
-from headscope.core.results import at, group, json_number, layer_name, own_name
+from headscope.core.head_names import names_of
+from headscope.core.results import at, group, json_number
 from headscope.core.wording import capital, fixed, number, percent
 from headscope.page.tabulate import records
 
@@ -46,7 +47,9 @@ def head_influence_table(tree: xr.DataTree) -> pd.DataFrame:
     known = [f"head_{column}" for column in HEAD_COLUMNS if f"head_{column}" in probes]
     table = probes[known].to_dataframe(["layer", "head", "direction"]).reset_index()
     table = table.rename(columns=lambda name: name.removeprefix("head_"))
-    table["name"] = [own_name(*place) for place in zip(table["layer"], table["head"], strict=True)]
+    table["name"] = [
+        names_of(tree).own(*place) for place in zip(table["layer"], table["head"], strict=True)
+    ]
     if "label" not in table:
         table["label"] = ""
     order = np.argsort(-np.abs(table["influence"].to_numpy()), kind="stable")
@@ -160,7 +163,7 @@ def structural_text(run: Reading) -> str:
         for part in ("uuas", "root", "distance", "depth")
     )
     return (
-        f"structural probe, best of the layers by UUAS: layer {layer_name(layer)}, UUAS "
+        f"structural probe, best of the layers by UUAS: layer {run.names.layer(layer)}, UUAS "
         f"{100 * uuas:.1f} %, root {100 * root:.1f} %, ρ of distances {number(distance)}, "
         f"of depths {number(depth)}"
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from headscope.core.options import argument, keyword, option, required, several, takes, whole
 from headscope.experiments.probes.settings import FeaturePlace, ProbeSettings
 from headscope.model.request import model_place
-from headscope.run.execution import Execution
+from headscope.run.execution import Execution, run_option
 from headscope.tasks.task_request import Loading, loaded
 
 if TYPE_CHECKING:
@@ -49,15 +49,7 @@ class ProbeRequest(Loading, ProbeSettings, kw_only=False, heading="The data"):
         before="limit",
         python="None: probes on words are left out.",
     )
-    output: str | Path | None = option(
-        "Run folder; re-running resumes.",
-        names="-o --output",
-        reads=Path,
-        usual="probe-{model}",
-        metavar="RUN",
-        python="None: in memory.",
-        heading="How to run",
-    )
+    output: str | Path | None = run_option("probe-{model}")
     settings: ProbeSettings | None = whole(ProbeSettings)
     place: FeaturePlace | None = keyword("Where the features are kept.")
     atlas: Run | str | Path | None = option(
@@ -84,10 +76,9 @@ def probe(request: ProbeRequest) -> Run:
     """
     settings = ProbeSettings.of(request)
     settings.run_probes(words=request.words is not None)  # raises for one that lacks them
-    if request.output is not None:
-        from headscope.run.store import RunFolder
+    from headscope.run.store import check_run_folder
 
-        RunFolder(request.output).check()
+    check_run_folder(request.output)
     model = loaded(request.model, Loading.of(request))
     from headscope.experiments.probes.probing import probe_run
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from headscope.core.accumulators import generator
-from headscope.core.head_names import first
-from headscope.core.results import layer_place
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.encoder import Encoder
 from headscope.errors import CorpusError, InputError
@@ -57,9 +55,10 @@ class ProbePlan:
                 "below"
             )
         if any(not 0 <= layer < layers for layer in self.layers):
+            names = self.model.shape.names
             raise InputError(
-                f"found layer {max(self.layers) + first()}; {self.model.name} has layers {first()} "
-                f"to {layers - 1 + first()}"
+                f"found layer {names.layer(max(self.layers))}; {self.model.name} has layers "
+                f"{names.layer(0)} to {names.layer(layers - 1)}"
             )
         if self.labels is not None and [len(row) for row in self.labels] != [heads] * layers:
             raise InputError(f"found labels of another shape; wanted {layers} × {heads} heads")
@@ -95,12 +94,12 @@ class ProbePlan:
     @property
     def layers(self) -> tuple[int, ...]:
         """Layers of the structural probe, as places among those that attend."""
-        asked, shape = self.settings.structural_layers, self.model.shape
+        requested, shape = self.settings.structural_layers, self.model.shape
         if "structural" not in self.names:
             return ()
-        if asked is None:
+        if requested is None:
             return tuple(range(shape.layers))
-        return tuple(layer_place(layer, shape.numbers) for layer in asked)
+        return tuple(map(shape.names.place, requested))
 
     @property
     def kinds(self) -> list[str]:
@@ -111,7 +110,7 @@ class ProbePlan:
     @property
     def spec(self) -> dict[str, Any]:
         """What decides the numbers beside the model and its inputs, as values that JSON knows."""
-        layers = [self.model.shape.number(place) for place in self.layers]
+        layers = [*map(self.model.shape.names.number, self.layers)]
         return asdict(self.settings) | {
             "probes": self.names,
             "structural_layers": layers,
@@ -178,7 +177,7 @@ def _check_distinct(files: Mapping[str, Sequence[Path]]) -> None:
         if digest in seen:
             raise InputError(
                 f"{seen[digest]} and --{name} {path} are the same file; wanted different "
-                "sentences to learn from and to be tested on"
+                "sentences for training and testing"
             )
         seen[digest] = f"--{name} {path}"
 

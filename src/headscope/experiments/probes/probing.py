@@ -13,7 +13,6 @@ import xarray as xr
 
 from headscope.claims.head_labels import run_labels
 from headscope.core.accumulators import Float64
-from headscope.core.results import layer_number
 from headscope.errors import InputError
 from headscope.experiments.probes import feature_files, probe_plan
 from headscope.experiments.probes.feature_files import FeatureFolder
@@ -195,7 +194,7 @@ class _ProbeRun:
 
     def _of_layer(self, layer: int) -> State:
         settings, features = self.plan.settings, self.features
-        number = layer_number(layer)
+        number = self.plan.model.shape.names.number(layer)
         # hidden states begin with the embeddings, and are those of all layers
         train, dev, test = (
             HiddenStates(split.sentences, partial(file.read, part=number + 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from headscope.core.head_names import first
+from headscope.core.head_names import HeadNames
 from headscope.core.options import Options, comma_separated, flag, option
 from headscope.errors import InputError
 from headscope.model.request import BATCH_TOKENS
@@ -31,7 +31,8 @@ def read_sizes(text: str) -> tuple[int, ...]:
 
 def read_layers(text: str) -> tuple[int, ...] | None:
     """`1,2` as (0, 1), counted as --zero-based says; None for none: all."""
-    return tuple(n - first() for n in _numbers("--structural-layers", text, first())) or None
+    first = HeadNames(()).first
+    return tuple(n - first for n in _numbers("--structural-layers", text, first)) or None
 
 
 def _numbers(option: str, text: str, least: int) -> tuple[int, ...]:
@@ -73,7 +74,7 @@ class ProbeSettings(Intervals):
     rate: float = option("Learning rate of Adam.", 0.002)
     seeds: int = option("Trainings of each probe, from different first weights.", 1, least=1)
     curve: tuple[int, ...] = option(
-        "Learning curve: also train on so many sentences.",
+        "Learning curve: also train on these numbers of sentences.",
         (),
         reads=read_sizes,
         metavar="N,N,…",

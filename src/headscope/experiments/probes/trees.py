@@ -107,7 +107,7 @@ def read_split(
     if not sentences:
         shown = ", ".join(str(file) for file in files)
         raise InputError(
-            f"no sentence of {shown} has a tree to learn or test; wanted CoNLL-U with heads "
+            f"no sentence of {shown} has a tree for training or testing; wanted CoNLL-U with heads "
             "(column 7) and relations (column 8)"
         )
     return TreebankSplit(name, tuple(sentences), encoder.counts, corpus.describe())

@@ -90,7 +90,7 @@ def read_vectors(source: str | Path, forms: Iterable[str]) -> WordVectors:
             "the treebank's language, a word at the start of each line"
         )
     if not np.isfinite(vectors.table).all():
-        raise InputError(f"{source} holds values that are no numbers (nan or inf); wanted vectors")
+        raise InputError(f"{source} holds values that are not finite (nan or inf); wanted vectors")
     return vectors
 
 
@@ -177,7 +177,7 @@ def _text(
             continue
         if len(fields) != dim + 1:
             raise InputError(
-                f"{path}:{number}: found {len(fields) - 1} numbers behind a word; wanted "
+                f"{path}:{number}: found {len(fields) - 1} numbers after a word; wanted "
                 f"{dim}, as in the first line: word 0.1 -0.2 …"
             )
         if fields[0] not in keys:
@@ -186,7 +186,8 @@ def _text(
             vector = np.array(fields[1:], dtype=np.float32)
         except ValueError as error:
             raise InputError(
-                f"{path}:{number}: {line[:40]!r} holds what is no number; wanted a word and {dim} "
+                f"{path}:{number}: {line[:40]!r} holds a value that is no number; wanted a word "
+                f"and {dim} "
                 "numbers, as in the first line"
             ) from error
         yield fields[0].decode("utf-8", "surrogatepass"), vector

@@ -115,7 +115,7 @@ class Embeddings:
         padding = self.position.padding_idx
         if padding is None:
             return torch.arange(ids.shape[1], device=ids.device)[None]
-        real = (ids != padding).long()  # RoBERTa's kin count real tokens, from padding + 1
+        real = (ids != padding).long()  # models like RoBERTa count real tokens, from padding + 1
         return real.cumsum(1) * real + padding
 
 

@@ -47,7 +47,7 @@ def _named(prefixes: str, suffixes: str) -> tuple[str, ...]:
 _BOTH = "SelfAttention CrossAttention"
 _BERT = ("^.output.dense", "^", "^.output.LayerNorm", "^^.output.LayerNorm")
 LAYOUTS: tuple[Layout, ...] = (  # in the order of the fields: projection, residual, the norms
-    # BERT and its kin: attention.self inside attention, the norm inside attention.output
+    # BERT and its relatives: attention.self inside attention, the norm inside attention.output
     Layout(_named("Bert Roberta XLMRoberta Camembert Electra", _BOTH), *_BERT),
     Layout(_named("XLMRobertaXL RobertaPreLayerNorm", _BOTH), *_BERT[:2]),  # the norm comes first
     Layout(("DistilBertSelfAttention",), "out_lin", ".", "^.sa_layer_norm", "^.output_layer_norm"),

@@ -142,8 +142,8 @@ def find_sites(model: PreTrainedModel) -> list[Site]:
     if not readable:
         family = getattr(model.config, "model_type", "unknown")
         raise ModelError(
-            f"the family {family!r} ({type(model).__name__}) has no attention that headscope "
-            "knows of; wanted a model whose layers attend from token to token"
+            f"the family {family!r} ({type(model).__name__}) has no attention that headscope can "
+            "find; wanted a model whose layers attend from token to token"
         )
     return readable
 

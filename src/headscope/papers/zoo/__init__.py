@@ -1,1 +1,1 @@
-"""The zoo: claims made of one model, held against a list of others."""
+"""The zoo: claims made of one model, tested on a list of others."""

@@ -20,7 +20,7 @@ REFERENCES = {name: SOURCES[name] for name in (CLARK, KOBAYASHI20, KOBAYASHI21, 
 
 @dataclass(frozen=True, slots=True)
 class FinderRelation:
-    """A relation of which the best head is asked.
+    """A relation whose best head is tested.
 
     name       in plain words
     labels     of it in Universal and in Stanford Dependencies; the first that a treebank has counts

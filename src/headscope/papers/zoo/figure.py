@@ -10,13 +10,14 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 
 from headscope.analyses.dependency.relation_heads import RelationHead
 from headscope.claims.caption_words import INTERVALS, clipped
-from headscope.core.head_names import first
+from headscope.core.head_names import HeadNames, names_of
 from headscope.core.intervals import Estimate
 from headscope.core.results import shape
 from headscope.draw.marks import faint_grid, share_tick
@@ -151,7 +152,7 @@ def _heads(zoo: ZooOutcome) -> list[Panel]:
     return [
         Panel(
             clipped(label, LONGEST_TITLE),
-            partial(_draw_heads, rows, best_heads, shape(zoo.runs[label].tree)[0]),
+            partial(_draw_heads, rows, best_heads, zoo.runs[label].tree),
             height=height,
         )
         for label, best_heads in by_model.items()
@@ -168,7 +169,8 @@ def caption(zoo: ZooOutcome, text: str, drawn: Sequence[Panel]) -> str:
     titles = {panel.title for panel in drawn}
     left = [label for label in zoo.runs if clipped(label, LONGEST_TITLE) not in titles]
     without = f" Nothing to draw for {', '.join(left)}." if left else ""
-    text = text.format(middle=f"layers {5 + first()}–{9 + first()}")
+    first = HeadNames(()).first
+    text = text.format(middle=f"layers {5 + first}–{9 + first}")
     return (
         f"{text}; bands and whiskers are {INTERVALS}; n = {documents:,} documents, {span} tokens "
         f"by tokenizer.{without}"
@@ -248,9 +250,9 @@ def _key(axes: Axes, entries: Sequence[Series]) -> None:
 
 
 def _draw_heads(
-    rows: Sequence[str], best_heads: Mapping[str, RelationHead], layers: int, axes: Axes
+    rows: Sequence[str], best_heads: Mapping[str, RelationHead], tree: xr.DataTree, axes: Axes
 ) -> None:
-    steps = ramp()
+    steps, layers, names = ramp(), shape(tree)[0], names_of(tree)
     for row, name in enumerate(rows):
         best = best_heads.get(name)
         if best is None:
@@ -281,7 +283,9 @@ def _draw_heads(
             alpha=opacity,
             zorder=4,
         )
-        beside(axes, row, best.head_name, 4.0, align="left", faint=not best.beats, fontsize=6)
+        beside(
+            axes, row, names.head(*best.place), 4.0, align="left", faint=not best.beats, fontsize=6
+        )
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks(range(len(rows)), list(rows))
     axes.tick_params(axis="y", length=0)

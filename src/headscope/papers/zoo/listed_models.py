@@ -16,6 +16,7 @@ from headscope.errors import InputError
 if TYPE_CHECKING:
     from headscope.model.model import Model
 
+MODELS = "models"  # where their runs are, below the folder of the zoo
 LONGEST = 60  # characters of a folder's name: some file systems end at 255 bytes
 _STRANGE = re.compile(r"[^A-Za-z0-9._-]+")
 

@@ -14,7 +14,7 @@ from headscope.claims.head_attention import NEIGHBOURS, OFFSETS, POSITION
 from headscope.claims.relation_names import LEAST_WORDS
 from headscope.core.accumulators import Float64, ratio
 from headscope.core.intervals import DIFFERENCE, SHARE, Estimate
-from headscope.core.results import at, documents, place_name, shape, token_names
+from headscope.core.results import at, documents, shape, token_names
 from headscope.core.wording import fixed, p_words, percent
 from headscope.papers.quantities import Measured, PaperRun, Unmeasured, reads
 
@@ -247,7 +247,7 @@ def _of_relation_head(
     run: PaperRun, best: RelationHead, number: Estimate, before: str = ""
 ) -> Measured:
     depth = fixed(float(depths(shape(run.tree)[0])[best.place[0]]), 2)
-    detail = f"{before}{place_name(*best.place)} ({depth})"
+    detail = f"{before}{run.names.head(*best.place)} ({depth})"
     return Measured(*at(number), count=best.count, detail=detail, head=best.place)
 
 

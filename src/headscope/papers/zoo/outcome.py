@@ -1,4 +1,4 @@
-"""The outcome of a zoo: its runs, the claims held against each, in sentences and as tables."""
+"""The outcome of a zoo: its runs, the claims tested on each, in sentences and as tables."""
 
 import json
 import math
@@ -14,8 +14,9 @@ import pandas as pd
 
 from headscope.analyses.dependency.tables import best_heads
 from headscope.claims.verdict import Outcome, counts_of
+from headscope.core.head_names import names_of
 from headscope.core.intervals import Estimate
-from headscope.core.results import layer_numbers, shape
+from headscope.core.results import shape
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import fixed, percent
 from headscope.papers import claim_engine
@@ -126,7 +127,7 @@ def value_words(claim: PaperClaim, value: float) -> str:
 
 
 def _exceptions(claim: PaperClaim, answers: Answers) -> str:
-    """In brackets the models for which it does not hold, cannot be told, holds without training
+    """In brackets the models for which it does not hold, has no verdict, holds without training
     too, or was not asked.
     """
     parts = []
@@ -341,7 +342,7 @@ def _answer(zoo: ZooOutcome, label: str, outcome: ClaimOutcome) -> dict[str, Any
 def _numbers(zoo: ZooOutcome, label: str) -> Sequence[int]:
     """[layer] the model's own numbers of the layers that attend, from 0."""
     tree = zoo.runs[label].tree
-    return layer_numbers(tree) or range(shape(tree)[0])
+    return names_of(tree).numbers or range(shape(tree)[0])
 
 
 def _plain(value: Any) -> Any:

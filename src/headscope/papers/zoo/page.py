@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import headscope
 from headscope.claims.verdict import Outcome
+from headscope.core.head_names import HeadNames
 from headscope.core.results import printable, shape
 from headscope.core.wording import fixed, number, percent
 from headscope.page.shell import plain_page
@@ -46,6 +47,7 @@ def render(zoo: ZooOutcome) -> str:
         styles.css(),
         rules="\n".join(f".shade-{step}{{fill:var(--ramp-{step})}}" for step in depth_shades()),
         headlines=zoo.headlines,
+        names=HeadNames(()),
         controlled=any(run.beside.untrained for run in zoo.asked.values()),
         failed={label: printable(why) for label, why in zoo.failed.items()},
         models=[_model(zoo, label) for label in zoo.runs],

@@ -1,7 +1,4 @@
-"""Run the claims of the zoo over a list of models.
-
-done = zoo(["bert-base-uncased", "gpt2"], TreebankCorpus("dev.conllu"), output="zoo")
-done.claims
+"""What `zoo` computes: the claims, run over a list of models.
 
 Every model has a run folder of `atlas` below OUT/models. A finished one is opened, an interrupted
 one continued; where a model fails, its error is kept, and the others go on.
@@ -11,40 +8,38 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
-from headscope.core.settings_table import documented, settings_of
 from headscope.core.whole_file import held
-from headscope.corpus import Corpus, CorpusLike, corpus_of
+from headscope.corpus import Corpus
 from headscope.corpus.contents import annotations_of
 from headscope.errors import HeadscopeError, InputError, ModelError, RunStopped, one_line
 from headscope.model.model import Model, load
 from headscope.page.shell import write_page
 from headscope.papers.zoo.figure import save_figures
-from headscope.papers.zoo.listed_models import ListedModel, listed_models
+from headscope.papers.zoo.listed_models import MODELS, ListedModel
 from headscope.papers.zoo.outcome import ZooOutcome, claim_table, write_tables
 from headscope.papers.zoo.page import render
 from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
 from headscope.run.atlas import atlas
-from headscope.run.control import NONE, RANDOM
+from headscope.run.control import NONE
 from headscope.run.execution import Execution
 from headscope.run.life_cycle import RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, deciding_versions, versions
 from headscope.run.processes import taking_part
-from headscope.run.settings import Settings, SettingsFields, fingerprint
+from headscope.run.settings import Settings, fingerprint
 from headscope.run.shard_files import State
 from headscope.run.shared_parts import KeptParts, Member, WrittenElsewhereError
 from headscope.run.store import MANIFEST, Run, RunFolder, open_run
+from headscope.tasks.task_request import Loading
 
 ANALYSES = ("surface", "entropy", "norms", "mixing", "divergence", "dependency")
-MODELS = "models"
 PATIENCE = 60.0  # seconds until a process that has helped sees the end of a run
 MOST_HEADS = 400  # ours: pairs grow with the square; BERT-large has 384 heads
 
@@ -65,49 +60,22 @@ class Zoo(ZooOutcome):
             return write_page(self.path / "report.html", render(self))
 
 
-@documented(Settings)
-def zoo(
-    models: Sequence[str | Path | Model],
-    corpus: CorpusLike,
-    *,
-    output: str | Path,
-    settings: Settings | None = None,
-    execution: Execution | None = None,
-    loading: Mapping[str, Any] | None = None,
-    control: str | Path | None = RANDOM,
-    reports: bool = True,
-    begin: Callable[[str], None] = lambda label: None,
-    **more: Unpack[SettingsFields],
+def run_zoo(
+    listed: Sequence[ListedModel],
+    job: ZooJob,
+    begin: Callable[[str], None],
 ) -> Zoo:
-    """Runs the analyses on every model and holds the claims against each.
-
-    models     hub ids, local folders, "demo", or loaded models; one is in memory at a time
-    corpus     what all of them read, as for `atlas`; with trees, relations are asked for too
-    output     folder; what is finished there under the same spec is opened, not computed again
-    settings   as for `atlas`; without `analyses`, ANALYSES as far as model and corpus allow them
-    execution  as for `atlas`
-    loading    device, dtype, revision, trust_remote_code, as for `load`
-    control    as for `atlas`: a claim that networks without training satisfy too says so
-    reports    whether every run gets its own page
-    begin      called with the name of each model before it is run
-    raises     InputError and its kinds before any model is loaded, or if none could be read;
-               RunStopped on Ctrl-C
-    """
-    settings = settings_of(Settings, settings, more)
-    execution, corpus = execution or Execution(), corpus_of(corpus)
-    listed, loading = listed_models(models), dict(loading or {})
-    folder = RunFolder(output, parts=MODELS)
-    folder.check()
+    """The zoo of a request that is known to be right."""
+    corpus, settings, execution = job.corpus, job.settings, job.execution
+    folder = RunFolder(job.folder, parts=MODELS)
     spec = {  # everything but the models that decides the numbers
         "versions": deciding_versions(),
         "command": "zoo",
         "corpus": corpus.describe(),
-        "dtype": loading.get("dtype", "float32"),
+        "dtype": job.loading.dtype,
         "settings": settings.as_dict(),
-        "control": str(control or NONE),
+        "control": str(job.control or NONE),
     }
-    annotated = _annotated(corpus, settings.limit)
-    job = ZooJob(folder.path, corpus, settings, execution, loading, annotated, reports, control)
 
     def new_manifest() -> Manifest:
         return {
@@ -166,9 +134,9 @@ def allowed_analyses(
 ) -> tuple[str, ...]:
     """The analyses asked for that model and corpus allow; raises InputError where there is none."""
     known, shape = known_analyses(), model.shape
-    asked = choose(settings.analyses or ANALYSES)
+    requested = choose(settings.analyses or ANALYSES)
     kept = []
-    for name in asked:
+    for name in requested:
         needs = known[name].needs_with(settings.options.get(name, {}))
         large = name == "divergence" and shape.layers * shape.heads > MOST_HEADS
         missing = (needs & MODEL_NEEDS) - model.allows | (needs & CORPUS_NEEDS) - annotated
@@ -176,7 +144,7 @@ def allowed_analyses(
             kept.append(name)
     if not kept:
         raise InputError(
-            f"none of {', '.join(asked)} can be asked of {model.architecture} on this corpus; "
+            f"none of {', '.join(requested)} can run on {model.architecture} with this corpus; "
             "wanted --analyses that need less (`headscope analyses`), or annotated text"
         )
     return tuple(sorted(kept))
@@ -190,10 +158,10 @@ class ZooJob:
     corpus: Corpus
     settings: Settings
     execution: Execution
-    loading: Mapping[str, Any]
-    annotated: frozenset[str]
+    loading: Loading
     reports: bool
     control: str | Path | None
+    annotated: frozenset[str]
 
 
 def _each(
@@ -214,12 +182,12 @@ def _each(
 
 def _one(entry: ListedModel, job: ZooJob, runs: Mapping[str, Run]) -> Run:
     """The run of one model; it keeps the draws, so that any mean of them has an interval."""
-    given = entry.given
-    model = load(given, **job.loading) if isinstance(given, str) else given
+    source = entry.given
+    model = load(source, **asdict(job.loading)) if isinstance(source, str) else source
     if same := _same(model.sha256, runs):
         raise same
     names = allowed_analyses(model, job.settings, job.annotated)
-    options = {name: given for name, given in job.settings.options.items() if name in names}
+    options = {name: source for name, source in job.settings.options.items() if name in names}
     settings = replace(job.settings, analyses=names, options=options)
     run = atlas(
         model,
@@ -292,8 +260,8 @@ def _together(
         except RunStopped:
             raise
         except Exception as error:
-            told = one_line(_readable(error)).encode("utf-8", "replace")
-            return {"error": np.frombuffer(told, np.uint8)}
+            reason = one_line(_readable(error)).encode("utf-8", "replace")
+            return {"error": np.frombuffer(reason, np.uint8)}
         return {}
 
     parts, numbers = _ModelParts(progress, listed), range(len(listed))
@@ -330,7 +298,7 @@ def _same(sha256: str, runs: Mapping[str, Run]) -> ModelError | None:
     return None
 
 
-def _annotated(corpus: Corpus, limit: int | None) -> frozenset[str]:
+def annotations_in(corpus: Corpus, limit: int | None) -> frozenset[str]:
     """Which annotations some document has; the corpus is read until all have been seen."""
     kinds: set[str] = set()
     for document in islice(corpus, limit):

@@ -1,0 +1,81 @@
+"""The classes of the maps of models on texts: a run for each two, a table, and a figure.
+
+Figure 2 of Kovaleva et al. (2019).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from headscope.analyses.patterns.figure import bars_of_runs
+from headscope.core.results import printable
+from headscope.core.whole_file import write_whole
+from headscope.corpus import Corpus
+from headscope.draw.saving import save_picture
+from headscope.heads.tables import tidy
+from headscope.model.model import load
+from headscope.run.atlas import atlas
+from headscope.run.settings import Settings
+from headscope.run.store import Run
+from headscope.tasks.task_request import Loading
+
+Runs = dict[tuple[str, str], Run]  # by model and text
+
+
+def classes_of(
+    models: Iterable[str],
+    corpora: Mapping[str, Corpus],
+    output: Path,
+    settings: Settings,
+    loading: Loading,
+    *,
+    tell: Callable[[str], object],
+) -> Runs:
+    """A run of every model on every text, in a folder below `output`.
+
+    settings  of runs of `patterns` alone
+    tell      called with the shares of each run
+    """
+    runs: Runs = {}
+    for name in models:
+        model = load(name, **asdict(loading))
+        for text, corpus in corpora.items():
+            folder = output / "runs" / f"{_plain(name)}--{_plain(text)}"
+            run = atlas(model, corpus, output=folder, settings=settings, control=None)
+            runs[name, text] = run
+            tell(_sentence(name, text, run))
+    return runs
+
+
+def write_classes(runs: Runs, output: Path) -> tuple[Path, list[Path]]:
+    """Write the shares of all runs as a table and a figure; returns the files."""
+    tables = [
+        tidy(run.tree)["patterns"].query("metric == 'share'").assign(model=model, corpus=corpus)
+        for (model, corpus), run in runs.items()
+    ]
+    table = pd.concat(tables, ignore_index=True).dropna(axis=1, how="all")
+    file = write_whole(output / "patterns.csv", lambda path: table.to_csv(path, index=False))
+    names = [(printable(_plain(m)), printable(Path(_plain(c)).stem)) for m, c in runs]
+    shares = np.stack([run["patterns"]["model_share"].values for run in runs.values()])
+    figure = bars_of_runs(names, shares)  # [run, pattern]
+    return file, [save_picture(figure, output / f"patterns.{kind}") for kind in ("svg", "png")]
+
+
+def _plain(name: str) -> str:
+    """A name as part of a folder's: the last part of a path, letters, digits, '-', '_' and '.'."""
+    last = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in (last or ["model"])[-1])[:60]
+
+
+def _sentence(model: str, corpus: str, run: Run) -> str:
+    shares = run["patterns"]["model_share"]
+    words = ", ".join(
+        f"{str(name).replace('_', ' + ')} {100 * float(share):.0f} %"
+        for name, share in zip(shares["pattern"].values, shares.values, strict=True)
+    )
+    unsure = 1 - float(shares.sum())
+    words += f", unsure {100 * unsure:.0f} %" if "unsure" in run["patterns"] else ""
+    return f"{model} on {corpus}: {words}"
