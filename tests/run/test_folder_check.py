@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from headscope.cli.main import group
 from headscope.core.whole_file import write_whole
 from headscope.run.folder_check import check_folder
-from headscope.run.store import CHECKSUM, RunFolder
+from headscope.run.manifest_file import CHECKSUM
+from headscope.run.store import RunFolder
 
 
 @pytest.fixture

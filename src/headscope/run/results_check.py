@@ -84,7 +84,7 @@ def _checked_size(array: h5d.DatasetID, where: str, content: BinaryIO, size: int
     if not count:
         return 0
     of_one: int = 16 if texts else kind.get_size()  # of a text, its length and where it lies
-    stored = count * of_one
+    stored: int = count * of_one
     if layout == h5d.CHUNKED:
         if math.prod(made.get_chunk()) > count or texts:
             raise ValueError(f"{where} is cut into pieces larger than itself")

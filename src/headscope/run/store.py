@@ -37,6 +37,14 @@ from headscope.core.whole_file import (
     write_whole,
 )
 from headscope.errors import InputError, RunFolderError, told_as
+from headscope.run.manifest_file import (
+    CHECKSUM,
+    KINDS,
+    KINDS_OF_RESULTS,
+    check_kinds,
+    checksum_of,
+    sealed,
+)
 from headscope.run.processes import DIVIDED, PROCESSES, drop_all
 from headscope.run.shard_files import SHARDS, ShardFiles
 from headscope.run.written_files import LIST, listing, written_files
@@ -49,24 +57,6 @@ if TYPE_CHECKING:
     from headscope.run.execution import Execution
 
 MANIFEST, RESULTS = "manifest.json", "atlas.nc"
-# Of what kind the parts of a manifest are that anything reads; and of a run that has results.
-_KINDS: dict[str, Any] = {
-    "spec": dict,
-    "fingerprint": str,
-    "versions": dict,
-    "corpus": dict,
-    "analyses": list,
-    "command": str,
-    "model": dict,
-    "counts": dict,
-    "shards": int,
-}
-_COUNTS = ("documents", "examples", "tokens", "skipped", "windowed")
-_KINDS_OF_RESULTS: dict[str, Any] = {
-    "model": {"name": str, "sha256": str, "layers": int, "heads": int},
-    "counts": {**dict.fromkeys(_COUNTS, int), "reasons": dict},
-}
-CHECKSUM = "checksum"  # in the manifest, of everything else in it
 
 
 class RunFolder(ShardFiles):
@@ -86,7 +76,7 @@ class RunFolder(ShardFiles):
             manifest = dict(json.loads(read_inside(self.path, MANIFEST)))
             _ = manifest["fingerprint"], manifest["spec"]
             checksum = manifest.pop(CHECKSUM)
-            _check_kinds(manifest, _KINDS)
+            check_kinds(manifest, KINDS)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
@@ -94,7 +84,7 @@ class RunFolder(ShardFiles):
                 f"{file} is no manifest of a run of headscope ({str(error)[:200]}); no file was "
                 "changed: choose another folder with -o"
             ) from error
-        if checksum != _checksum(manifest):
+        if checksum != checksum_of(manifest):
             raise RunFolderError(
                 f"{file} is damaged or was changed: its checksum is wrong; no file was changed: "
                 "put the old file back, or choose "
@@ -104,12 +94,12 @@ class RunFolder(ShardFiles):
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Replace the manifest, and store a checksum of its content."""
-        write_whole(self.path / MANIFEST, _sealed(manifest))
+        write_whole(self.path / MANIFEST, sealed(manifest))
 
     def begin(self, manifest: Mapping[str, Any]) -> bool:
         """Write the manifest unless another process was first; returns whether it was written."""
         try:
-            write_whole(self.path / MANIFEST, _sealed(manifest), anew=True)
+            write_whole(self.path / MANIFEST, sealed(manifest), anew=True)
         except FileExistsError:
             return False
         return True
@@ -214,26 +204,6 @@ class RunFolder(ShardFiles):
         return bool(sha256) and digest_inside(self.path, RESULTS) == sha256
 
 
-def _check_kinds(part: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
-    """Raises TypeError for a field of the wrong type."""
-    for name, kind in kinds.items():
-        inner = isinstance(kind, dict)
-        if name in part and not isinstance(part[name], dict if inner else kind):
-            raise TypeError(f"its {name} is a {type(part[name]).__name__}")
-        if inner and name in part:
-            _check_kinds(part[name], kind)
-
-
-def _sealed(manifest: Mapping[str, Any]) -> bytes:
-    sealed = {**manifest, CHECKSUM: _checksum(manifest)}
-    text = json.dumps(sealed, indent=2, ensure_ascii=False, sort_keys=True)
-    return text.encode("utf-8", "backslashreplace") + b"\n"
-
-
-def _checksum(manifest: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
 def open_run(path: str | Path) -> Run:
     """A finished run from its folder.
 
@@ -251,7 +221,7 @@ def open_run(path: str | Path) -> Run:
         again = f": {manifest['command']}" if manifest.get("command") else ""
         raise RunFolderError(f"the run in {path} is not finished; run its command again{again}")
     try:
-        _check_kinds(manifest or {}, _KINDS_OF_RESULTS)
+        check_kinds(manifest or {}, KINDS_OF_RESULTS)
     except TypeError as error:
         raise RunFolderError(
             f"{folder.path / MANIFEST} is no manifest of a run with results ({error})"
