@@ -78,6 +78,7 @@ SCENARIOS = {
         Scenario("together", (*MANY, "--no-report")),
         Scenario("shard", (*MANY, "--no-report", "--shard", "1/2")),
         Scenario("report", ("report", "out/run"), ((*ATLAS, "--no-report"),)),
+        Scenario("export", ("export", "out/run", "-o", "out/site"), ((*ATLAS, "--no-report"),)),
         Scenario(
             "overwrite",
             (*ATLAS, "--no-report", "--seed", "1", "--overwrite"),

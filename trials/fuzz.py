@@ -87,7 +87,8 @@ def one_input(target: str, kinds: dict[str, Files], number: int, *, seed: int) -
 
 def _sealed(given: Input) -> Input:
     """A run folder whose checksums were made to fit, as a stranger may do."""
-    from headscope.run.store import CHECKSUM, MANIFEST, RESULTS, _checksum
+    from headscope.run.manifest_file import CHECKSUM, checksum_of
+    from headscope.run.store import MANIFEST, RESULTS
 
     files = given.files | {given.file: given.content or b""}
     try:
@@ -97,7 +98,7 @@ def _sealed(given: Input) -> Input:
 
             manifest["results_sha256"] = hashlib.sha256(files[RESULTS]).hexdigest()
         manifest.pop(CHECKSUM, None)
-        files[MANIFEST] = json.dumps({**manifest, CHECKSUM: _checksum(manifest)}).encode()
+        files[MANIFEST] = json.dumps({**manifest, CHECKSUM: checksum_of(manifest)}).encode()
     except (ValueError, TypeError, RecursionError):
         return given
     return Input(given.target, given.sample, given.file, files[given.file], files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -171,7 +172,7 @@ def test_prune_takes_the_importance_of_a_run(headscope, desk):
     wrong = headscope(*PRUNE, "-o", "pruned", "--importance", "run")
     assert wrong.code == 2
     assert "headscope importance" in wrong.err
-    tree = tree_of_netcdf(desk / "run/atlas.nc")
+    tree = tree_of_netcdf(io.BytesIO((desk / "run/atlas.nc").read_bytes()))
     values = np.arange(12.0).reshape(2, 3, 2)
     tree["importance"] = xr.DataTree(
         xr.Dataset(

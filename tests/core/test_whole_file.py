@@ -44,7 +44,7 @@ def test_what_fails_leaves_the_old_file_and_no_draft(tmp_path):
         Path(draft).write_bytes(b"half")
         raise OSError
 
-    with noting_written() as noted, pytest.raises(UnwrittenError, match="cannot write"):
+    with noting_written(tmp_path) as noted, pytest.raises(UnwrittenError, match="cannot write"):
         write_whole(file, fail)
     assert os.listdir(tmp_path) == ["file"]
     assert file.read_bytes() == b"old"

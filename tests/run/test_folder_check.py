@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 
@@ -9,7 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from headscope.cli.main import group
-from headscope.run.store import CHECKSUM, RunFolder
+from headscope.core.whole_file import write_whole
+from headscope.run.folder_check import check_folder
+from headscope.run.manifest_file import CHECKSUM
+from headscope.run.store import RunFolder
 
 
 @pytest.fixture
@@ -64,6 +68,56 @@ def test_one_flipped_bit_is_named_and_nothing_is_touched(run, pattern, says):
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
+@pytest.fixture
+def drawn(run):
+    """A run with files of every kind, as a report writes them."""
+    kinds = ("tables/a.csv", "tables/a.parquet", "figures/a.svg", "figures/deep/a.png")
+    with RunFolder(run).listing():
+        for name in (*kinds, "report.html", "more.html"):
+            write_whole(run / name, name.encode() * 40)
+    return run
+
+
+KINDS = {
+    "tables/a.csv": "tables",
+    "tables/a.parquet": "tables",
+    "figures/a.svg": "figures",
+    "figures/deep/a.png": "figures",
+    "report.html": "report",
+    "more.html": "report",
+    ".written": "list",
+    "atlas.nc": "results",
+    "manifest.json": "manifest",
+}
+
+
+def test_a_flipped_bit_is_named_in_every_kind_of_file(drawn):
+    """Of 30 bits of each file but the last two none was: they had no digests."""
+    assert bad(drawn) == []
+    for name, kind in KINDS.items():
+        content = (drawn / name).read_bytes()
+        for at in range(5, 8 * len(content), 8 * len(content) // 3):
+            flipped = bytearray(content)
+            flipped[at // 8] ^= 1 << at % 8
+            (drawn / name).write_bytes(flipped)
+            wrong = [line for line in check_folder(drawn) if line[0] == "BAD"]
+            assert [what for _, what, _ in wrong] == [kind], (name, at)
+        (drawn / name).write_bytes(content)
+    assert bad(drawn) == []
+
+
+def test_what_a_report_writes_anew_is_as_it_says(drawn):
+    (drawn / "tables/a.csv").write_bytes(b"other")
+    assert "1 not as written (tables/a.csv)" in checked(drawn).stdout
+    with RunFolder(drawn).listing():
+        write_whole(drawn / "tables/a.csv", b"anew")
+    assert bad(drawn) == []
+    seal, *lines = (drawn / ".written").read_text().splitlines()
+    assert len(lines) == 6
+    assert seal.startswith("# sha256 ")
+    assert f"{hashlib.sha256(b'anew').hexdigest()}  tables/a.csv" in lines
+
+
 def test_what_was_removed_is_named(run):
     (run / "atlas.nc").unlink()
     assert bad(run) == ["results"]
@@ -107,7 +161,7 @@ def test_listed_files_that_are_gone_and_files_of_nobody_are_told(run):
         (run / "tables" / name).write_text("x", "utf-8")
     done = checked(run)
     assert done.exit_code == 0
-    assert "1 of 2 listed files are there, 1 that the run did not write" in done.stdout
+    assert "1 of 2 listed files are there, not hashed, 1 that the run did not write" in done.stdout
 
 
 def test_an_unfinished_run_is_no_damage(run):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headscope.cli.options import json_flag
-from headscope.cli.terminal_output import tell
+from headscope.cli.terminal_output import complain, tell
 from headscope.cli.typed_command import typed_command
 from headscope.core.head_names import HeadNames, head_named, names_of
 from headscope.core.options import Options, argument, option
@@ -44,24 +44,29 @@ def head_command(options: _HeadOptions) -> None:
     from headscope.run.store import open_run
 
     run = open_run(options.run)
-    names = names_of(run.tree)
-    with derived_once():
-        _tell(run, head_card(run.tree, *names.read(options.head)), names, options)
+    if run.unproven:
+        complain(run.unproven)
+    with run.showing(), derived_once():
+        names = names_of(run.tree)
+        card = head_card(run.tree, *names.read(options.head))
+        lines, content = _shown(run, card, names, options)
+    tell(lines, content, ensure_ascii=False, allow_nan=False)
 
 
-def _tell(run: Run, card: HeadCard, names: HeadNames, options: _HeadOptions) -> None:
+def _shown(
+    run: Run, card: HeadCard, names: HeadNames, options: _HeadOptions
+) -> tuple[list[str], dict[str, Any] | None]:
+    """What is printed: lines, or what --json asks for."""
     from headscope.heads.head_card import card_json, card_text
 
     written = _write_card(run, card, options)
     if options.as_json:
         files = {kind: str(path) for kind, path in written.items()}
-        content = {"run": str(options.run), **card_json(run.tree, card), **files}
-        tell((), content, ensure_ascii=False, allow_nan=False)
-    elif written:
+        return [], {"run": str(options.run), **card_json(run.tree, card), **files}
+    if written:
         named = names.both(card.layer, card.head)
-        tell([f"head: {named}", *(f"{kind}: {path}" for kind, path in written.items())])
-    else:
-        tell([card_text(run.tree, card)])
+        return [f"head: {named}", *(f"{kind}: {path}" for kind, path in written.items())], None
+    return [card_text(run.tree, card)], None
 
 
 def _write_card(run: Run, card: HeadCard, options: _HeadOptions) -> dict[str, Path]:

@@ -250,11 +250,14 @@ def conclude(
     if not how.no_report:
         make_report(run)
     report = f"{run.path}/report.html" if run.has_report else None
-    if how.as_json:
-        kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
-        tell((), {"run": str(run.path), "report": report, **kept, **summary(run)})
-        return
-    tell([*lines, f"results: {run.path}/atlas.nc" if report is None else f"report: {report}"])
+    content: dict[str, Any] | None = None
+    with run.showing():
+        if how.as_json:
+            kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
+            content = {"run": str(run.path), "report": report, **kept, **summary(run)}
+        last = f"results: {run.path}/atlas.nc" if report is None else f"report: {report}"
+        lines = [*lines, last] if content is None else ()
+    tell(lines, content)
 
 
 def is_free(output: Path, instead: str) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headscope.cli.options import json_flag
-from headscope.cli.terminal_output import tell
+from headscope.cli.terminal_output import complain, tell
 from headscope.cli.typed_command import typed_command
 from headscope.core.options import Options, argument, option
 from headscope.errors import InputError, RunFolderError
@@ -47,6 +47,8 @@ def report_command(options: _ReportOptions) -> None:
     if not (folder.manifest() or {}).get("results_sha256") and all_shards_there(folder):
         _finish(folder)
     run = open_run(options.run)
+    if run.unproven:
+        complain(run.unproven)
     report = run.report()
     summary, lines = {"run": str(options.run), "report": str(report)}, [f"report: {report}"]
     if options.paper is not None:

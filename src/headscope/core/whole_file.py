@@ -24,7 +24,8 @@ from headscope.errors import HeadscopeError, RunFolderError, UnwrittenError
 DRAFT = ".part-"
 LOOK = 0.05  # seconds between two looks at a lock
 WAIT = "wait until it has finished, or choose another folder with -o"
-_NOTED: ContextVar[set[Path] | None] = ContextVar("noted", default=None)
+# Of files that are noted as they are written: the folder they are to lie in, and their digests.
+_NOTED: ContextVar[tuple[Path, dict[str, str]] | None] = ContextVar("noted", default=None)
 
 
 def write_whole(path: Path, write: Callable[[str], object] | bytes, *, anew: bool = False) -> Path:
@@ -38,6 +39,7 @@ def write_whole(path: Path, write: Callable[[str], object] | bytes, *, anew: boo
              draft is left and `path` is as before
     """
     draft = str(path.parent / f"{DRAFT}{secrets.token_hex(8)}")
+    name = _name_noted(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Whoever may read the folder's new files may read this one: mkstemp's would be 0600.
@@ -47,6 +49,7 @@ def write_whole(path: Path, write: Callable[[str], object] | bytes, *, anew: boo
         else:
             write(draft)
         _sync(Path(draft))
+        digest = file_sha256(Path(draft)) if name else ""
         if anew:
             os.link(draft, path)
             os.unlink(draft)
@@ -59,9 +62,25 @@ def write_whole(path: Path, write: Callable[[str], object] | bytes, *, anew: boo
         if isinstance(error, OSError) and not (anew and isinstance(error, FileExistsError)):
             raise why_unwritten(error, path) from error
         raise
-    if (noted := _NOTED.get()) is not None:
-        noted.add(path)
+    if name and (noted := _NOTED.get()) is not None:
+        noted[1][name] = digest
     return path
+
+
+def _name_noted(path: Path) -> str:
+    """The name of a file below the folder that is noted; "" where none is, or it lies beside it.
+
+    raises  RunFolderError for one behind a link in the folder: it would be written outside
+    """
+    noted = _NOTED.get()
+    if noted is None or noted[0] not in path.parents:
+        return ""
+    inner = path.parent.relative_to(noted[0])
+    if Path(os.path.realpath(path.parent)) != Path(os.path.realpath(noted[0]), inner):
+        raise RunFolderError(
+            f"{path.parent} is a link, or lies behind one; nothing outside a run folder is written"
+        )
+    return (inner / path.name).as_posix()
 
 
 def why_unwritten(error: OSError, path: Path) -> UnwrittenError:
@@ -200,10 +219,13 @@ def names_in(folder: Path) -> list[str]:
 
 
 @contextmanager
-def noting_written() -> Iterator[set[Path]]:
-    """Inside the context the files that `write_whole` writes are added to the set."""
-    noted: set[Path] = set()
-    token = _NOTED.set(noted)
+def noting_written(folder: Path) -> Iterator[dict[str, str]]:
+    """Inside the context the files that `write_whole` writes below a folder are noted.
+
+    returns  the sha256 of each, by its name below the folder
+    """
+    noted = dict[str, str]()
+    token = _NOTED.set((folder, noted))
     try:
         yield noted
     finally:

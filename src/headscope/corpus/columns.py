@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
+from pathlib import Path
 from threading import RLock
 from typing import Any, ClassVar, Literal
 
@@ -15,6 +16,7 @@ from headscope.corpus.files import FileCorpus, OnError, UniqueNames, check_choic
 from headscope.corpus.partitions import PARTITION, FilePart, Partition
 from headscope.corpus.places import File, Files, opened, suffix_of
 from headscope.corpus.plain_text import Row, is_blank, json_rows, line_passages
+from headscope.corpus.read_apart import check_parquet
 from headscope.errors import CorpusError, InputError, told_as
 
 PARQUET, JSON_LINES = ".parquet", (".jsonl", ".ndjson", ".json")
@@ -112,6 +114,8 @@ def parquet_rows(part: FilePart, column: str) -> Iterator[tuple[int, Any]]:
     from pyarrow.parquet import ParquetFile
 
     with opened(part.path) as file, told_as(partial(_no_parquet, part.path)):
+        if isinstance(part.path, Path):
+            check_parquet(part.path, column)
         table, before = ParquetFile(file), 0
         kinds = {field.name: str(field.type) for field in table.schema_arrow}
         if not re.search(r"^(large_)?string|values=(large_)?string", kinds.get(column, "")):

@@ -51,6 +51,11 @@ def cite(run: Run | str | Path) -> Citation:
     raises  RunFolderError for a folder without a finished run
     """
     run = run if isinstance(run, Run) else headscope.open_run(run)
+    with run.showing():
+        return _cited_run(run)
+
+
+def _cited_run(run: Run) -> Citation:
     sources = sources_of(run)
     every = {one for of_group in sources.values() for one in of_group}
     own = {

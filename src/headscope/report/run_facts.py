@@ -39,7 +39,9 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
     fingerprint = manifest.get("fingerprint") or attrs.get("spec_fingerprint")
     version = _text(attrs.get("headscope_version"))
     date = _text(manifest.get("created") or attrs.get("created"))
+    sealed = "" if manifest else "none: nothing says what this was computed from"
     rows = [
+        Fact("Manifest", sealed),
         Fact("Model", _text(model.get("name") or attrs.get("model"))),
         Fact("Revision", _text(model.get("revision") or attrs.get("revision")), code=True),
         Fact("Weights, sha256", _text(model.get("sha256") or attrs.get("model_sha256")), code=True),

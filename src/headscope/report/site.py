@@ -6,16 +6,19 @@ those of the papers that the report names.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 import headscope
 from headscope.claims.caption_words import over
 from headscope.claims.head_labels import run_labels
+from headscope.core.inside import digest_inside, names_inside, read_inside
 from headscope.core.results import derived_once, model_name, printable, shape
 from headscope.core.stored_maps import stored_inputs
-from headscope.core.whole_file import held, names_in, write_whole
+from headscope.core.whole_file import DRAFT, held, put_folder, write_whole
 from headscope.draw.figures import pictures
 from headscope.errors import InputError
 from headscope.heads.head_card import head_card
@@ -25,28 +28,34 @@ from headscope.report.build import write_report
 from headscope.report.card_page import render_card
 from headscope.report.cite import cite
 from headscope.report.example_views import input_page
-from headscope.run.store import LIST, Run, RunFolder
+from headscope.run.store import Run, RunFolder
+from headscope.run.written_files import LIST
 from headscope.views.view_page import build_page
 
 OPENED = 5  # heads that the first page names
 
 
 def export_site(run: Run | str | Path, folder: str | Path, *, overwrite: bool = False) -> Path:
-    """Writes a finished run as a folder of pages; returns its index.html, which is written last.
+    """Writes a finished run as a folder of pages, whole or not at all; returns its index.html.
 
     run        or its folder; nothing of it is changed
-    overwrite  replace an earlier export: the files that it wrote, nothing else
+    overwrite  replace an earlier export; a folder that holds anything else is refused
     raises     RunFolderError for a run that is not finished, or a folder that another process
-               writes to; InputError for one that holds anything else; UnwrittenError where nothing
+               writes to; InputError for one that holds anything else; HeadscopeError where nothing
                can be written
     """
-    run, place = run if isinstance(run, Run) else headscope.open_run(run), Path(folder)
+    run = run if isinstance(run, Run) else headscope.open_run(run)
+    place, page = Path(os.path.realpath(folder)), Path(folder, "index.html")
     with held(place):
-        _clear(place, overwrite=overwrite)
-        return _written(run, place)
+        if not overwrite and _exported(run, place):  # by a command that was killed as it ended
+            return page
+        _check(place, overwrite=overwrite)
+        with run.showing():
+            put_folder(place, partial(_write, run), marks=(LIST,))
+    return page
 
 
-def _written(run: Run, place: Path) -> Path:
+def _write(run: Run, place: Path) -> None:
     write_report(run, place)
     with derived_once(), RunFolder(place).listing():
         write_page(place / "heads.html", cards_page(run))
@@ -55,7 +64,7 @@ def _written(run: Run, place: Path) -> Path:
         for name, text, page in site_views(run):
             write_whole(place / name, page)
             views.append((name, text))
-        return write_page(place / "index.html", index_page(run, views, place))
+        write_page(place / "index.html", index_page(run, views, place))
 
 
 @derived_once()
@@ -78,6 +87,7 @@ def index_page(run: Run, views: Sequence[tuple[str, str]], place: Path) -> str:
         views=views,
         lists=[(what.capitalize(), _by_name(place / what)) for what in ("figures", "tables")],
         methods=cite(run).text,
+        sign=_sign(run),
     )
 
 
@@ -96,30 +106,41 @@ def site_views(run: Run) -> Iterator[tuple[str, str, bytes]]:
         yield f"views/{at:02d}.html", printable(kept.text), build_page(data)
 
 
-def _clear(place: Path, *, overwrite: bool) -> None:
-    """Remove an earlier export, if requested; raise for a folder that holds anything else."""
-    if place.is_file():
-        raise InputError(f"{place} is a file; wanted a folder with -o")
+def _check(place: Path, *, overwrite: bool) -> None:
+    """Raise InputError for a place that holds anything but an earlier export to be replaced."""
+    if place.is_file() or place.is_mount():
+        raise InputError(f"{place} is a file or a mounted disk; wanted a folder with -o")
     written = RunFolder(place).listed()
-    ours = {LIST, *(Path(name).parts[0] for name in written)}
-    if foreign := set(names_in(place)) - ours:
+    there = {n for n in names_inside(place) if not PurePosixPath(n).name.startswith(DRAFT)}
+    if foreign := there - {LIST, ".lock", *written}:
         raise InputError(
             f"{place} holds {min(foreign)!r}, which is not part of an export; choose another "
             "folder with -o"
         )
     if written and not overwrite:
         raise InputError(f"{place} holds an export already; wanted a new folder, or --overwrite")
-    for name in [*written, LIST]:
-        (place / name).unlink(missing_ok=True)
+
+
+def _exported(run: Run, place: Path) -> bool:
+    """Whether a place holds the whole export of these very results."""
+    written, sign = RunFolder(place).listed(), _sign(run)
+    whole = written and all(digest_inside(place, n) == d for n, d in written.items())
+    return bool(whole and sign and sign in read_inside(place, "index.html").decode())
+
+
+def _sign(run: Run) -> str:
+    """What the first page says of the results that it is of, and of the version that wrote it."""
+    digest = run.manifest.get("results_sha256")
+    return f"{digest} {headscope.__version__}" if digest else ""
 
 
 def _by_name(folder: Path) -> list[tuple[str, list[tuple[str, str]]]]:
     """Files of a folder by their name, or the figure's title: (suffix, address) of each."""
     rows: dict[str, list[tuple[str, str]]] = {}
     titles = {name: picture.title for name, picture in pictures().items()}
-    for file in sorted(folder.rglob("*.*")):
-        name = file.relative_to(folder).with_suffix("").as_posix()
+    for address in names_inside(folder.parent, folder.name):
+        file = Path(address).relative_to(folder.name)
+        name = file.with_suffix("").as_posix()
         shown = titles.get(name) or printable(name.replace("_", " "))
-        address = quote(file.relative_to(folder.parent).as_posix())
-        rows.setdefault(shown, []).append((file.suffix[1:].upper(), address))
+        rows.setdefault(shown, []).append((file.suffix[1:].upper(), quote(address)))
     return list(rows.items())

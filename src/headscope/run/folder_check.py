@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from headscope.core.inside import digest_inside, is_inside, names_inside
 from headscope.core.whole_file import DRAFT
 from headscope.errors import RunFolderError
 from headscope.run.settings import fingerprint
 from headscope.run.store import MANIFEST, RESULTS, RunFolder, open_run
+from headscope.run.written_files import LIST, written_files
 
 OK, NOTE, BAD = "ok", "note", "BAD"
 Line = tuple[str, str, str]  # verdict, what was looked at, what was found
@@ -54,7 +56,7 @@ def _manifest(manifest: dict[str, Any]) -> Iterator[Line]:
 
 
 def _results(folder: RunFolder, manifest: dict[str, Any] | None) -> Line:
-    there = (folder.path / RESULTS).is_file()
+    there = is_inside(folder.path, RESULTS)
     digest = None if manifest is None else manifest.get("results_sha256")
     if manifest is not None and not digest:
         return NOTE, "results", _unfinished(folder, manifest)
@@ -100,21 +102,42 @@ def _shards(folder: RunFolder, manifest: dict[str, Any]) -> Line:
 
 
 def _beside(folder: RunFolder) -> Iterator[Line]:
-    """Tables, figures and pages have no hashes; they can be made again from the results."""
-    listed = folder.listed()
-    lost = [name for name in listed if not (folder.path / name).is_file()]
+    """Tables, figures and pages, which can be made again from the results."""
+    listed, damaged = written_files(folder.path)
+    if damaged:
+        yield (
+            BAD,
+            "list",
+            f"{LIST}, which names tables, figures and pages, is not as it was written",
+        )
+    names = names_inside(folder.path)
     for what in FOLDERS:
-        own = [name for name in listed if name.startswith(f"{what}/")]
-        gone = [name for name in lost if name in own]
-        there = {f.relative_to(folder.path).as_posix() for f in (folder.path / what).rglob("*.*")}
-        others = len(there - set(own))
-        text = f"{len(own) - len(gone)} of {len(own)} listed files are there"
-        text += f", {others} that the run did not write" if others else ""
-        text += "; headscope report makes them again" if gone else ""
-        yield (NOTE if gone or others else OK), what, text
-    if (folder.path / "report.html").is_file():
-        yield OK, "report", "there; not hashed: headscope report makes it again from the results"
+        own = {name: digest for name, digest in listed.items() if name.startswith(f"{what}/")}
+        there = {name for name in names if name.startswith(f"{what}/")}
+        drafts = {name for name in there if DRAFT in name}
+        yield _against(folder, what, own, len(there - own.keys() - drafts))
+    pages = {name: digest for name, digest in listed.items() if not name.startswith(FOLDERS)}
+    if pages or is_inside(folder.path, "report.html"):
+        yield _against(folder, "report", pages or {"report.html": ""}, 0)
     else:
         yield NOTE, "report", f"there is none: headscope report {folder.path}"
-    if drafts := len(list(folder.path.rglob(DRAFT + "*"))):
-        yield NOTE, "drafts", f"{drafts}, of a process that was killed; the next run removes them"
+    if drafts := {name for name in names if DRAFT in name}:
+        yield NOTE, "drafts", f"{len(drafts)}, of a killed process; the next run removes them"
+
+
+def _against(folder: RunFolder, what: str, own: dict[str, str], others: int) -> Line:
+    """Files of one kind, held against their digests.
+
+    own  the digest of each by name; "" in a list of an older version, which had none
+    """
+    now = {name: digest_inside(folder.path, name) for name in own}
+    gone = [name for name in own if not now[name]]
+    changed = [name for name in own if now[name] and own[name] not in ("", now[name])]
+    text = f"{len(own) - len(gone)} of {len(own)} listed files are there"
+    if changed:
+        text += f", {len(changed)} not as written ({', '.join(changed[:3])})"
+    elif not all(own.values()):
+        text += ", not hashed"
+    text += f", {others} that the run did not write" if others else ""
+    text += "; headscope report makes them again" if gone or changed else ""
+    return BAD if changed else NOTE if gone or others else OK, what, text

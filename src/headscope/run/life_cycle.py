@@ -101,8 +101,8 @@ class RunInProgress(KeptParts):
         """Delete what only an unfinished run needs."""
         assert self.folder is not None
         with suppress(OSError):  # another process may do it too
-            for draft in self.folder.drafts() if self.own else ():  # nobody writes any more
-                draft.unlink(missing_ok=True)
+            if self.own:  # nobody writes any more
+                self.folder.clear_drafts()
         self.folder.drop_shards()
         drop_all(self.folder.path)
 

@@ -5,14 +5,15 @@ none. xarray encodes and decodes the values.
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import h5py
 import numpy as np
 import pandas as pd
 import xarray as xr
 from xarray.conventions import cf_encoder, encode_dataset_coordinates
+
+from headscope.run.results_check import check_objects, check_sizes
 
 FORMER = {"method": "variant"}  # dimensions of runs before 2026-11-23: `.sel` has a `method`
 NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."
@@ -37,10 +38,16 @@ def tree_as_netcdf(tree: xr.DataTree) -> bytes:
         return bytes(file.id.get_file_image())
 
 
-def tree_of_netcdf(path: Path) -> xr.DataTree:
-    """The tree of `xarray.load_datatree`."""
-    with h5py.File(path, "r") as file:
-        return xr.DataTree.from_dict(dict(_datasets(file, {})))
+def tree_of_netcdf(content: BinaryIO) -> xr.DataTree:
+    """The tree of `xarray.load_datatree`, from an open file.
+
+    raises  ValueError for what is not written here; whatever libraries raise for damage
+    """
+    with h5py.File(content, "r") as file:
+        check_objects(file, content)
+        tree = xr.DataTree.from_dict(dict(_datasets(file, {})))
+    check_sizes(tree)
+    return tree
 
 
 def _put(group: h5py.Group, node: xr.DataTree, above: Mapping[str, h5py.Dataset]) -> None:

@@ -11,27 +11,30 @@ one of another run, or one that does not match its name, is deleted and made aga
 from __future__ import annotations
 
 import hashlib
+import math
+import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from headscope.core.inside import drop_inside, read_inside
 from headscope.core.whole_file import names_in, write_whole
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, RunFolderError, told_as
 from headscope.run.merge_tree import FAN_IN, Span, children, text_of
 
 SHARDS = "shards"
 IN_A_FOLDER = FAN_IN**4  # shards; with their nodes 4,681 files, where 10,000 are many
 State = dict[str, np.ndarray[Any, Any]]
 # Histograms of millions of bins, few of them used: of arrays of so MANY counts of which less than
-# one in RARE is not 0, a file has these, their places, and the shape.
-_MANY, _RARE = 1 << 16, 8
+# one in RARE is not 0, a file has these, their places, and the shape (of MOST at most).
+_MANY, _RARE, _MOST = 1 << 16, 8, 1 << 31
 _PLACES, _COUNTS, _SHAPE = "#places", "#counts", "#shape"
 
 
@@ -62,7 +65,7 @@ class ShardFiles:
         """
         whole, damaged = self.shards()
         for name in damaged:
-            (self.path / SHARDS / name).unlink(missing_ok=True)
+            drop_inside(self.path, f"{SHARDS}/{name}")
         self.drop_merged(whole)
         return whole
 
@@ -75,12 +78,12 @@ class ShardFiles:
         deleted.
         """
         whole, damaged = set[Span](), list[str]()
-        for file in self._shard_files():
-            span = _span(file.name)
-            if span is not None and self._opened(file) is not None:
+        for name in self._shard_files():
+            span = _span(name)
+            if span is not None and self._opened(name) is not None:
                 whole.add(span)
-            elif file.exists():  # no other process has deleted it meanwhile
-                damaged.append(f"{file.parent.name}/{file.name}")
+            elif os.path.lexists(self.path / name):  # no other process has deleted it meanwhile
+                damaged.append(name.partition("/")[2])
         return whole, damaged
 
     def named_spans(self, near: Span | None = None) -> set[Span]:
@@ -99,7 +102,8 @@ class ShardFiles:
     def put_span(self, span: Span, state: State) -> None:
         """Write the merged state of shards first … last; their own files can be deleted then."""
         content = self._seal + pack(state)
-        write_whole(self._place(span) / f"{text_of(span)}-{_digest(content)}.shard", content)
+        place = self.path / self._place(span)
+        write_whole(place / f"{text_of(span)}-{_digest(content)}.shard", content)
 
     def drop_merged(self, spans: Iterable[Span]) -> None:
         """Delete files within another of the spans, except shards to keep."""
@@ -118,21 +122,22 @@ class ShardFiles:
         """Delete merged files, except shards to keep."""
         gone = {span for span in spans if span[0] < span[1] or not self.keep_shards}
         for place in {self._place(span) for span in gone}:
-            for name in names_in(place):
+            for name in names_in(self.path / place):
                 if _span(name) in gone:
                     with suppress(OSError):  # what stays is deleted with the next
-                        (place / name).unlink()
+                        drop_inside(self.path, f"{place}/{name}")
 
     def drop_shards(self) -> None:
         """Delete all shards that need not be kept, as far as the system allows."""
         with suppress(OSError):
-            for file in self._shard_files():
-                span = _span(file.name)
+            for name in self._shard_files():
+                span = _span(name)
                 if not self.keep_shards or (span is not None and span[0] < span[1]):
-                    file.unlink(missing_ok=True)
+                    drop_inside(self.path, name)
             for name in [*names_in(self.path / SHARDS), ""]:
-                with suppress(OSError):  # something else lies there
-                    (self.path / SHARDS / name).rmdir()
+                if not (self.path / SHARDS / name).is_file():
+                    with suppress(OSError):  # something else lies there
+                        drop_inside(self.path, f"{SHARDS}/{name}")
 
     def shard(self, number: int) -> State:
         """The state of a finished shard; LostShardError if it is gone or has changed."""
@@ -146,48 +151,53 @@ class ShardFiles:
         """Several states, one after another; each folder is listed once."""
         wanted = set(spans)
         files = {
-            _span(name): place / name
+            _span(name): f"{place}/{name}"
             for place in {self._place(span) for span in spans}
-            for name in sorted(names_in(place), reverse=True)  # of two of a span, the first
+            for name in sorted(names_in(self.path / place), reverse=True)  # of two, the first
             if _span(name) in wanted
         }
         for span in spans:
-            if (file := files.get(span)) is None:
+            if (name := files.get(span)) is None:
                 raise LostShardError(
                     f"shard {text_of(span)} of {self.path} has vanished; run the command again"
                 )
-            if (content := self._opened(file)) is None:
-                raise LostShardError(f"{file} is damaged; run the command again: it is recomputed")
-            yield unpack(content)
+            yield self._state(name)
+
+    def _state(self, name: str) -> State:
+        """The state in a file; one that holds none is deleted: no digest would ever tell of it."""
+        damaged = f"{self.path / name} is damaged; run the command again: it is recomputed"
+        try:
+            with told_as(lambda said: LostShardError(damaged)):
+                if (content := self._opened(name)) is not None:
+                    return unpack(content)
+        except LostShardError:
+            drop_inside(self.path, name)
+            raise
+        raise LostShardError(damaged)
 
     @property
     def _seal(self) -> bytes:
         return self.owner.encode() + b"\n"
 
-    def _opened(self, file: Path) -> bytes | None:
+    def _opened(self, name: str) -> bytes | None:
         """The content of a shard of the owner; None if it is another run's, damaged or gone."""
         try:
-            content = file.read_bytes()
-        except FileNotFoundError:  # another process has merged it
+            content = read_inside(self.path, name)
+        except (FileNotFoundError, RunFolderError):  # merged by another process; a link
             return None
-        own = _digest(content) == file.stem.rpartition("-")[2] and content.startswith(self._seal)
-        return content.removeprefix(self._seal) if own else None
+        except OSError as error:
+            raise RunFolderError(f"cannot read {self.path / name}: {error.strerror}") from error
+        own = _digest(content) == PurePosixPath(name).stem.rpartition("-")[2]
+        return content.removeprefix(self._seal) if own and content.startswith(self._seal) else None
 
-    def _place(self, span: Span) -> Path:
-        return self.path / SHARDS / _folder(span[0])
+    def _place(self, span: Span) -> str:
+        return f"{SHARDS}/{_folder(span[0])}"
 
-    def _names(self) -> list[str]:
-        """Names in the folder of shards, listed again, as other processes write too."""
-        place = self.path / SHARDS
-        return [
-            f"{part}/{name}"
-            for part in names_in(place)
-            for name in names_in(place / part)
-            if name.endswith(".shard")
-        ]
-
-    def _shard_files(self) -> list[Path]:
-        return [self.path / SHARDS / name for name in sorted(self._names())]
+    def _shard_files(self) -> list[str]:
+        """Names below the run folder, listed again, as other processes write too."""
+        places = [f"{SHARDS}/{part}" for part in names_in(self.path / SHARDS)]
+        every = (f"{place}/{name}" for place in places for name in names_in(self.path / place))
+        return sorted(name for name in every if name.endswith(".shard"))
 
 
 def numbers_in(spans: Iterable[Span]) -> set[int]:
@@ -258,6 +268,8 @@ def unpack(content: bytes) -> State:
     state: State = load(zlib.decompress(content))
     for name in [name.removesuffix(_SHAPE) for name in state if name.endswith(_SHAPE)]:
         there, counts, shape = (state.pop(name + part) for part in (_PLACES, _COUNTS, _SHAPE))
+        if math.prod(shape.tolist()) > _MOST:
+            raise ValueError(f"{name} has the shape {shape.tolist()}")
         state[name] = np.zeros(shape, counts.dtype)
         state[name].ravel()[there] = counts
     return state

@@ -15,24 +15,39 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import headscope
+from headscope.core.inside import (
+    digest_inside,
+    drop_inside,
+    is_inside,
+    names_inside,
+    opened_inside,
+    read_inside,
+)
 from headscope.core.whole_file import (
     DRAFT,
-    file_sha256,
     held,
     names_in,
-    noting_written,
     why_unwritten,
     write_whole,
 )
 from headscope.errors import InputError, RunFolderError, told_as
+from headscope.run.manifest_file import (
+    CHECKSUM,
+    KINDS,
+    KINDS_OF_RESULTS,
+    check_kinds,
+    checksum_of,
+    sealed,
+)
 from headscope.run.processes import DIVIDED, PROCESSES, drop_all
 from headscope.run.shard_files import SHARDS, ShardFiles
+from headscope.run.written_files import LIST, listing, written_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,25 +57,6 @@ if TYPE_CHECKING:
     from headscope.run.execution import Execution
 
 MANIFEST, RESULTS = "manifest.json", "atlas.nc"
-# Of what kind the parts of a manifest are that anything reads; and of a run that has results.
-_KINDS: dict[str, Any] = {
-    "spec": dict,
-    "fingerprint": str,
-    "versions": dict,
-    "corpus": dict,
-    "analyses": list,
-    "command": str,
-    "model": dict,
-    "counts": dict,
-    "shards": int,
-}
-_COUNTS = ("documents", "examples", "tokens", "skipped", "windowed")
-_KINDS_OF_RESULTS: dict[str, Any] = {
-    "model": {"name": str, "sha256": str, "layers": int, "heads": int},
-    "counts": {**dict.fromkeys(_COUNTS, int), "reasons": dict},
-}
-LIST = ".written"  # names of the tables, figures and pages that the run wrote
-CHECKSUM = "checksum"  # in the manifest, of everything else in it
 
 
 class RunFolder(ShardFiles):
@@ -76,19 +72,19 @@ class RunFolder(ShardFiles):
     def manifest(self) -> dict[str, Any] | None:
         """The manifest; None without a run; RunFolderError if it is damaged or was changed."""
         file = self.path / MANIFEST
-        if not file.exists():
-            return None
         try:
-            manifest = dict(json.loads(file.read_bytes()))
+            manifest = dict(json.loads(read_inside(self.path, MANIFEST)))
             _ = manifest["fingerprint"], manifest["spec"]
             checksum = manifest.pop(CHECKSUM)
-            _check_kinds(manifest, _KINDS)
+            check_kinds(manifest, KINDS)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
         except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
             raise RunFolderError(
                 f"{file} is no manifest of a run of headscope ({str(error)[:200]}); no file was "
                 "changed: choose another folder with -o"
             ) from error
-        if checksum != _checksum(manifest):
+        if checksum != checksum_of(manifest):
             raise RunFolderError(
                 f"{file} is damaged or was changed: its checksum is wrong; no file was changed: "
                 "put the old file back, or choose "
@@ -98,12 +94,12 @@ class RunFolder(ShardFiles):
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Replace the manifest, and store a checksum of its content."""
-        write_whole(self.path / MANIFEST, _sealed(manifest))
+        write_whole(self.path / MANIFEST, sealed(manifest))
 
     def begin(self, manifest: Mapping[str, Any]) -> bool:
         """Write the manifest unless another process was first; returns whether it was written."""
         try:
-            write_whole(self.path / MANIFEST, _sealed(manifest), anew=True)
+            write_whole(self.path / MANIFEST, sealed(manifest), anew=True)
         except FileExistsError:
             return False
         return True
@@ -118,6 +114,12 @@ class RunFolder(ShardFiles):
         if not os.access(place, os.W_OK | os.X_OK):
             raise RunFolderError(f"cannot write to {place}; choose another folder with -o")
         names = names_in(place) if place == self.path else []
+        for name in {SHARDS, self.parts, PROCESSES}.intersection(names):
+            if (place / name).is_symlink():
+                raise RunFolderError(
+                    f"{place / name} is a link; nothing outside a run folder is written; "
+                    "choose another with -o"
+                )
         if MANIFEST not in names:  # in one look: another process may begin the run meanwhile
             strange = [name for name in names if not self._ours_without_manifest(place / name)]
             if strange:
@@ -143,61 +145,52 @@ class RunFolder(ShardFiles):
             inner = self.path if self.parts == SHARDS else self.path / self.parts
             inner.mkdir(parents=True, exist_ok=True)
             stale = [] if (self.path / MANIFEST).exists() else self._shard_files()
-            for file in [*self.drafts(), *stale]:
-                file.unlink(missing_ok=True)
+            for name in [*self.drafts(), *stale]:
+                drop_inside(self.path, name)
         except OSError as error:
             raise why_unwritten(error, self.path) from error
         drop_all(self.path)  # who holds the folder alone knows that they are dead
 
-    def drafts(self) -> list[Path]:
-        """Unfinished files of a killed process."""
+    def drafts(self) -> list[str]:
+        """Names of unfinished files of a killed process."""
         places = ("", "*/", "figures/*/", f"{SHARDS}/*/")
-        return [file for place in places for file in self.path.glob(f"{place}{DRAFT}*")]
+        found = (file for place in places for file in self.path.glob(f"{place}{DRAFT}*"))
+        return [file.relative_to(self.path).as_posix() for file in found]
+
+    def clear_drafts(self) -> None:
+        """Delete them."""
+        for name in self.drafts():
+            drop_inside(self.path, name)
 
     def _remove(self) -> None:
         """Remove the run's files, the manifest last: killed before, the folder is still a run."""
-        for part in (self.path / self.parts).glob(f"*/{MANIFEST}"):
-            with suppress(RunFolderError, OSError):  # what is no run of ours stays
-                run = RunFolder(part.parent)
-                run.manifest()
-                with held(run.path):
-                    run._remove()
-                    run.path.rmdir()
-        names = [*self.listed(), "report.html", RESULTS]
-        files = [*self._shard_files(), *(self.path / name for name in names)]
-        for file in [*files, self.path / LIST, self.path / MANIFEST]:
-            file.unlink(missing_ok=True)
-        emptied = {folder for file in files for folder in file.parents if self._below(folder)}
-        for folder in sorted(emptied, key=lambda folder: len(folder.parts), reverse=True):
+        for place in (f"{self.parts}/{part}" for part in names_in(self.path / self.parts)):
+            if is_inside(self.path, f"{place}/{MANIFEST}"):
+                with suppress(RunFolderError, OSError):  # what is no run of ours stays
+                    run = RunFolder(self.path / place)
+                    run.manifest()
+                    with held(run.path):
+                        run._remove()
+                        drop_inside(self.path, place)
+        names = [*self._shard_files(), *self.listed(), "report.html", RESULTS, LIST, MANIFEST]
+        for name in names:
+            drop_inside(self.path, name)
+        emptied = {str(folder) for name in names for folder in PurePosixPath(name).parents}
+        for name in sorted(emptied - {"."}, key=lambda name: name.count("/"), reverse=True):
             with suppress(OSError):  # something else lies there
-                folder.rmdir()
+                drop_inside(self.path, name)
 
-    def _below(self, path: Path) -> bool:
-        return self.path in path.parents
-
-    @contextmanager
-    def listing(self) -> Iterator[None]:
+    def listing(self) -> AbstractContextManager[None]:
         """Inside the context, files written to the folder are listed as the run's own."""
-        with noting_written() as written:
-            try:
-                yield
-            finally:
-                own = {
-                    p.relative_to(self.path).as_posix() for p in written if self.path in p.parents
-                }
-                there = {name for name in self.listed() if (self.path / name).is_file()}
-                if own != there:
-                    write_whole(self.path / LIST, "\n".join(sorted(there | own)).encode())
+        return listing(self.path)
 
-    def listed(self) -> list[str]:
-        """Names of the tables, figures and pages that the run wrote, below the folder."""
-        file = self.path / LIST
-        names = file.read_text("utf-8", "replace").splitlines() if file.is_file() else []
-        return [name for name in names if name and ".." not in Path(name).parts and name[0] != "/"]
+    def listed(self) -> dict[str, str]:
+        """The sha256 of tables, figures and pages that the run wrote, by name in the folder."""
+        return written_files(self.path)[0]
 
     def _ours_without_manifest(self, file: Path) -> bool:
         if file.name in (SHARDS, self.parts) and file.is_dir():
-            files = (p for p in file.rglob("*") if not p.is_dir())
+            files = map(PurePosixPath, names_inside(self.path, file.name))
             return all(p.suffix == ".shard" or p.name.startswith(DRAFT) for p in files)
         return file.name.startswith(".") or (file.name == PROCESSES and file.is_dir())
 
@@ -208,28 +201,7 @@ class RunFolder(ShardFiles):
 
     def has_results(self, sha256: str | None) -> bool:
         """Whether atlas.nc exists and has this hash."""
-        file = self.path / RESULTS
-        return sha256 is not None and file.is_file() and file_sha256(file) == sha256
-
-
-def _check_kinds(part: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
-    """Raises TypeError for a field of the wrong type."""
-    for name, kind in kinds.items():
-        inner = isinstance(kind, dict)
-        if name in part and not isinstance(part[name], dict if inner else kind):
-            raise TypeError(f"its {name} is a {type(part[name]).__name__}")
-        if inner and name in part:
-            _check_kinds(part[name], kind)
-
-
-def _sealed(manifest: Mapping[str, Any]) -> bytes:
-    sealed = {**manifest, CHECKSUM: _checksum(manifest)}
-    text = json.dumps(sealed, indent=2, ensure_ascii=False, sort_keys=True)
-    return text.encode("utf-8", "backslashreplace") + b"\n"
-
-
-def _checksum(manifest: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+        return bool(sha256) and digest_inside(self.path, RESULTS) == sha256
 
 
 def open_run(path: str | Path) -> Run:
@@ -241,7 +213,7 @@ def open_run(path: str | Path) -> Run:
     folder = RunFolder(path)
     manifest, file = folder.manifest(), folder.path / RESULTS
     digest = None if manifest is None else manifest.get("results_sha256", "")
-    if not file.is_file() or digest == "":
+    if not os.path.lexists(file) or digest == "":
         if manifest is None:
             raise RunFolderError(
                 f"{path} is no run folder: it has no {RESULTS}; give the -o of atlas"
@@ -249,18 +221,20 @@ def open_run(path: str | Path) -> Run:
         again = f": {manifest['command']}" if manifest.get("command") else ""
         raise RunFolderError(f"the run in {path} is not finished; run its command again{again}")
     try:
-        _check_kinds(manifest or {}, _KINDS_OF_RESULTS)
+        check_kinds(manifest or {}, KINDS_OF_RESULTS)
     except TypeError as error:
         raise RunFolderError(
             f"{folder.path / MANIFEST} is no manifest of a run with results ({error})"
         ) from error
-    again = "run the run's command again"
-    if digest is not None and not folder.has_results(digest):
-        raise RunFolderError(f"{file} is damaged (its checksum is wrong); {again}")
     from headscope.run.netcdf import tree_of_netcdf  # not for who only looks at the folder
 
-    with told_as(lambda said: RunFolderError(f"{file} is damaged ({said[:100]}); {again}")):
-        tree = tree_of_netcdf(file)
+    def damaged(said: str) -> RunFolderError:
+        return RunFolderError(f"{file} is damaged ({said[:150]}); run the run's command again")
+
+    with told_as(damaged), opened_inside(folder.path, RESULTS) as content:
+        if digest and hashlib.file_digest(content, "sha256").hexdigest() != digest:
+            raise damaged("its checksum is wrong")
+        tree = tree_of_netcdf(content)
     return Run(tree, manifest or {}, folder.path)
 
 
@@ -323,7 +297,8 @@ class Run:
         path  writes the page there instead, with `headscope.write_report`; a run in memory needs it
         """
         if path is not None:
-            return Path(headscope.write_report(self, path))
+            with self.showing():
+                return Path(headscope.write_report(self, path))
         if self.path is None:
             raise InputError(
                 "this run is in memory; give report('report.html'), or atlas(..., output=FOLDER)"
@@ -334,11 +309,39 @@ class Run:
                 raise RunFolderError(
                     f"{self.path} has new results since this run was opened; open it again"
                 )
-            for draft in RunFolder(self.path).drafts():
-                draft.unlink(missing_ok=True)
+            RunFolder(self.path).clear_drafts()
             # As it was read or is read later: its parts stand in another order in memory.
             manifest = RunFolder(self.path).manifest() or self.manifest
-            return Path(headscope.write_report(Run(self.tree, manifest, self.path), self.path))
+            with self.showing():
+                return Path(headscope.write_report(Run(self.tree, manifest, self.path), self.path))
+
+    @property
+    def unproven(self) -> str:
+        """What is to be told of results without a manifest; "" with one."""
+        if self.manifest or self.path is None:
+            return ""
+        return (
+            f"{self.path} has no {MANIFEST}: nothing says what these results were computed from, "
+            "or whether they were changed"
+        )
+
+    @contextmanager
+    def showing(self) -> Iterator[None]:
+        """Inside the context, what goes wrong as results of a folder are shown may be their fault.
+
+        raises  RunFolderError that says so, in place of errors that no code of headscope raises
+        """
+        if self.path is None:
+            yield
+            return
+        with told_as(
+            lambda said: RunFolderError(
+                f"the results in {self.path} cannot be shown ({said[:150]}): they are not such as "
+                "headscope writes, or this is an error of headscope\nask headscope doctor, or run "
+                "their command again; if they are your own, run again with --debug and report it"
+            )
+        ):
+            yield
 
     @property
     def has_report(self) -> bool:
@@ -349,7 +352,7 @@ class Run:
         if not page.is_file() or page.stat().st_mtime_ns < results.stat().st_mtime_ns:
             return False
         listed = RunFolder(self.path).listed()
-        return bool(listed) and all((self.path / name).is_file() for name in listed)
+        return bool(listed) and all(is_inside(self.path, name) for name in listed)
 
     def __repr__(self) -> str:
         from headscope.core.results import counted, documents

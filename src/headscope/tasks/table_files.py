@@ -15,6 +15,7 @@ from typing import Any
 
 from headscope.corpus.files import read_lines
 from headscope.corpus.places import checked_files
+from headscope.corpus.read_apart import check_parquet
 from headscope.errors import CorpusError, InputError, told_as
 
 KINDS = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
@@ -123,6 +124,7 @@ def _parquet(path: Path) -> TableFile:
     import pyarrow.parquet as pq
 
     with told_as(lambda said: CorpusError(f"{path} cannot be read as parquet: {said}")):
+        check_parquet(path)
         table = pq.read_table(path)
         columns, every = table.column_names, table.to_pylist()  # text is decoded only now
     rows = (Record(f"row {at}", cells) for at, cells in enumerate(every))

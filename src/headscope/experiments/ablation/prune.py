@@ -94,12 +94,13 @@ def importance_of(
     run = source if isinstance(source, Run) else open_run(source)
     if "importance" not in run:
         raise InputError(f"{source} holds {', '.join(run)}; wanted a run of `headscope importance`")
-    values = run["importance"]["head_importance"]
-    names = [str(name) for name in values["variant"].values]
-    name = variant or names[0]
-    if name not in names:
-        raise InputError(f"no importance {name!r} in that run; there are {', '.join(names)}")
-    return values.sel(variant=name).transpose("layer", "head"), name
+    with run.showing():
+        values = run["importance"]["head_importance"]
+        names = [str(name) for name in values["variant"].values]
+        name = variant or names[0]
+        if name not in names:
+            raise InputError(f"no importance {name!r} in that run; there are {', '.join(names)}")
+        return values.sel(variant=name).transpose("layer", "head"), name
 
 
 def checked_layers(importance: xr.DataArray | None, shape: Shape) -> Float64 | None:
