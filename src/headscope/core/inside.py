@@ -74,12 +74,12 @@ def names_inside(folder: Path | str, name: str = "") -> list[str]:
     """Names of all files below a folder, or below one in it, in order; no link is followed."""
     if os.path.islink(os.path.join(folder, name)) and name:
         return []
-    found = (
+    names = (
         Path(place, file).relative_to(folder).as_posix()
         for place, _, files in os.walk(Path(folder, name))
         for file in files
     )
-    return sorted(found)
+    return sorted(names)
 
 
 @contextmanager

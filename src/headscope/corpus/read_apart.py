@@ -12,8 +12,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
-# Of the processor a file takes so many seconds at most, and one for each so many bytes; of memory
-# so many bytes, and so many for each of the file.
+# What reading a file may take: seconds of the processor, and one more for this number of bytes;
+# bytes of memory, and this number for each byte of the file.
 SECONDS, BYTES_A_SECOND, ROOM, PACKED = 20, 1_000_000, 4 << 30, 64
 OUT_OF_MEMORY = 3
 
@@ -23,7 +23,7 @@ def check_parquet(file: Path, column: str = "") -> None:
 
     column  the only one to be read; "" for all
 
-    One that is merely no Parquet passes: who reads it is told in words.
+    A file that is merely no Parquet passes: its reader says so.
     """
     status = file.stat()
     _check(str(file.absolute()), column, status.st_size, status.st_mtime_ns)

@@ -126,7 +126,7 @@ def _beside(folder: RunFolder) -> Iterator[Line]:
 
 
 def _against(folder: RunFolder, what: str, own: dict[str, str], others: int) -> Line:
-    """Files of one kind, held against their digests.
+    """Files of one kind, compared with their digests.
 
     own  the digest of each by name; "" in a list of an older version, which had none
     """

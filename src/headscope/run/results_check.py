@@ -13,8 +13,8 @@ import numpy as np
 import xarray as xr
 from h5py import h5a, h5d, h5g, h5l, h5o, h5t, h5z
 
-# Attributes that are counts. Then of a file that is read: pictures of maps are packed, mostly
-# zeros; an array takes up to so many bytes, and so many for each of the file, unpacked.
+# Attributes that are counts. Then what a file may hold: pictures of maps are packed, mostly zeros,
+# so an unpacked array may take ROOM bytes, and PACKED for each byte of the file.
 COUNTED = ("layers", "heads", "documents", "examples", "tokens", "skipped", "windowed")
 OBJECTS, DEPTH, TEXTS, ROOM, PACKED = 100_000, 12, 64, 1 << 28, 64
 _FILTERS = {h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32}  # HDF5's own

@@ -154,8 +154,8 @@ class RunFolder(ShardFiles):
     def drafts(self) -> list[str]:
         """Names of unfinished files of a killed process."""
         places = ("", "*/", "figures/*/", f"{SHARDS}/*/")
-        found = (file for place in places for file in self.path.glob(f"{place}{DRAFT}*"))
-        return [file.relative_to(self.path).as_posix() for file in found]
+        drafts = (file for place in places for file in self.path.glob(f"{place}{DRAFT}*"))
+        return [file.relative_to(self.path).as_posix() for file in drafts]
 
     def clear_drafts(self) -> None:
         """Delete them."""
@@ -317,7 +317,7 @@ class Run:
 
     @property
     def unproven(self) -> str:
-        """What is to be told of results without a manifest; "" with one."""
+        """A warning about results without a manifest; "" with one."""
         if self.manifest or self.path is None:
             return ""
         return (
