@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import http.client
 import json
 import re
 import socket
 import threading
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 from starlette.testclient import TestClient
@@ -27,6 +28,7 @@ from headscope.serve.waiting import WaitingLine
 from serve.conftest import LOADING, TOKEN, serving
 
 BASE = "http://127.0.0.1:8899"
+OWN = f"{BASE}/{TOKEN}"
 ASKING = {"x-headscope-page": "a"}
 
 
@@ -39,9 +41,9 @@ def line():
 
 
 def client_of(app, host="127.0.0.1", **more):
-    guard = Guard(app.starlette(), host=host, port=8899, token=TOKEN)
+    guard = Guard(app.starlette(), host=host, token=TOKEN)
     return TestClient(
-        guard, base_url=BASE, follow_redirects=False, raise_server_exceptions=False, **more
+        guard, base_url=OWN, follow_redirects=False, raise_server_exceptions=False, **more
     )
 
 
@@ -50,23 +52,14 @@ def client(decoder, line):
     return client_of(LiveApp(line, decoder, LivePage(decoder.about, "cat dog")))
 
 
-def let_in(client):
-    assert client.get(f"/?token={TOKEN}").status_code == 303
-    return client
-
-
 # --- the token -----------------------------------------------------------------------------------
 
 
-def test_the_token_comes_once_and_is_kept_where_scripts_cannot_read_it(client):
-    first = client.get(f"/?token={TOKEN}&x=1")
-    assert (first.status_code, first.headers["location"]) == (303, "/?x=1")
-    cookie = first.headers["set-cookie"].lower()
-    assert cookie.startswith(f"headscope-8899={TOKEN};")
-    assert "httponly" in cookie
-    assert "samesite=lax" in cookie
+def test_the_token_stands_in_every_address_and_nothing_is_kept_for_other_ports(client):
+    """A cookie once held it, which went to every server of this machine, whatever its port."""
     page = client.get("/")
     assert page.status_code == 200
+    assert "set-cookie" not in page.headers
     assert TOKEN not in page.text
     assert page.headers["referrer-policy"] == "no-referrer"
     assert page.headers["cache-control"] == "no-store"
@@ -76,17 +69,25 @@ def test_the_token_comes_once_and_is_kept_where_scripts_cannot_read_it(client):
     assert policy.endswith("connect-src 'self'; frame-ancestors 'none'")
 
 
-@pytest.mark.parametrize("path", ["/", "/?token=", "/?token=wrong", "/read", "/nothing"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/wrong/", f"/{TOKEN}", f"/{TOKEN}x/", f"//{TOKEN}/", "/read", f"/?token={TOKEN}", "/é/"],
+)
 def test_who_has_no_token_is_told_where_it_is(client, path):
-    page = client.get(path, headers={"accept": "text/html"})
+    page = client.get(BASE + path, headers={"accept": "text/html"})
     assert page.status_code == 403
     assert "open the address that it printed last" in page.text
     assert page.headers["content-security-policy"] == "frame-ancestors 'none'"
     assert "default-src &#39;none&#39;; style-src &#39;sha256-" in page.text
-    told = client.get(path).json()
+    told = client.get(BASE + path).json()
     assert set(told) == {"error", "found", "wanted", "do"}
-    assert client.get(path).headers["content-security-policy"] == NOBODY
+    assert client.get(BASE + path).headers["content-security-policy"] == NOBODY
     assert told["do"] == "open the address that headscope printed last"
+
+
+def test_a_cookie_or_a_header_does_for_nobody(client):
+    for headers in ({"cookie": f"headscope-8899={TOKEN}"}, {"x-headscope-token": TOKEN}):
+        assert client.get(BASE + "/", headers=headers).status_code == 403
 
 
 def test_a_token_is_compared_in_constant_time(client, monkeypatch):
@@ -94,20 +95,8 @@ def test_a_token_is_compared_in_constant_time(client, monkeypatch):
     monkeypatch.setattr(
         "headscope.serve.access.secrets.compare_digest", lambda *two: compared.append(two) or False
     )
-    client.get(f"/?token={TOKEN}")
+    assert client.get("/").status_code == 403
     assert compared == [(TOKEN.encode(), TOKEN.encode())]
-
-
-def test_a_header_does_for_programs(client):
-    assert client.get("/", headers={"x-headscope-token": TOKEN}).status_code == 200
-    assert client.get("/", headers={"cookie": f"headscope-1={TOKEN}"}).status_code == 403
-
-
-def test_the_address_without_its_token_stays_on_this_server(client):
-    headers = [(b"host", b"127.0.0.1")]
-    asked = {"type": "http", "method": "GET", "path": "//elsewhere.example/a b", "headers": headers}
-    answer = client.app.answer(asked | {"query_string": f"token={TOKEN}".encode()})
-    assert answer.headers["location"] == "/elsewhere.example/a%20b"
 
 
 # --- the name and the origin ---------------------------------------------------------------------
@@ -130,7 +119,7 @@ def test_the_address_without_its_token_stays_on_this_server(client):
     ],
 )
 def test_another_name_of_this_machine_is_refused(client, host, right):
-    answer = client.get("/", headers={"host": host, "x-headscope-token": TOKEN})
+    answer = client.get("/", headers={"host": host})
     assert (answer.status_code == 200) == right
     assert right or "of this server" in answer.json()["found"]
 
@@ -139,15 +128,13 @@ def test_a_server_for_others_takes_addresses_and_its_own_names_alone(decoder, li
     client = client_of(LiveApp(line, decoder, LivePage(decoder.about, "cat")), host="0.0.0.0")
     named = {"192.0.2.7:8899": 200, "[2001:db8::1]": 200, "evil.example:8899": 403}
     for host, status in named.items():
-        given = {"host": host, "x-headscope-token": TOKEN}
-        assert client.get("/", headers=given).status_code == status
+        assert client.get("/", headers={"host": host}).status_code == status
 
 
 @pytest.mark.parametrize(
     "origin", ["http://evil.example", "null", "http://127.0.0.1:9999", "http://localhost:8899"]
 )
 def test_another_page_may_not_ask(client, origin):
-    let_in(client)
     given = ASKING | {"origin": origin}
     assert client.post("/read", json={"text": "cat"}, headers=given).status_code == 403
     given["origin"] = BASE
@@ -167,21 +154,40 @@ def test_there_is_no_web_socket(client):
     [
         ({"text": ""}, 422, "found an empty text"),
         ({"text": "cat " * 70}, 422, "64 at most"),
-        ({"text": "cat", "changes": {"off": [[0, 9, 9]]}}, 422, "no head L10·H10"),
+        ({"text": "cat", "changes": {"off": [[0, 9, 9]]}}, 422, "is not there, from 0: off 0 9 9"),
         ({"text": 7}, 422, "a text that is not a string"),
         ({"text": "a" * MOST_BYTES}, 413, "bytes at most"),
     ],
 )
 def test_errors_say_what_was_found_wanted_and_is_to_do(client, body, status, said):
-    answer = let_in(client).post("/read", json=body, headers=ASKING)
+    answer = client.post("/read", json=body, headers=ASKING)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/json")
     assert said in answer.json()["error"]
     assert answer.json()["found"]
     assert client.post("/read", json={"text": "cat"}, headers=ASKING).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("changes", "absent"),
+    [
+        ({"off": [[7, 0, 0]]}, [["off", 7, 0, 0]]),
+        ({"even": [[0, 0, 1], [0, 0, 4]]}, [["even", 0, 0, 4]]),
+        ({"off": [[0, 2, 0]]}, [["off", 0, 2, 0]]),
+        ({"zero": [[0, 999]]}, [["zero", 0, 999]]),
+        ({"zero": [[1, 0], [0, 0]]}, [["zero", 1, 0]]),
+        ({"zero": [[0, 0]], "layer": 2}, [["layer", 2]]),
+    ],
+)
+def test_changes_that_mean_nothing_are_refused_by_their_names(client, changes, absent):
+    """They were ignored, with 200: the answer was that of the model as it is."""
+    body = {"text": "cat dog", "changes": changes}
+    answer = client.post("/read", json=body, headers=ASKING)
+    assert answer.status_code == 422
+    assert answer.json()["absent"] == absent
+    assert answer.json()["wanted"] == "those of 2 × 4 heads and 2 tokens"
+
+
 def test_only_json_of_a_page_is_taken(client):
-    let_in(client)
     for headers in ({}, {"x-headscope-page": "a b"}, ASKING | {"content-type": "text/plain"}):
         assert client.post("/read", content=b'{"text": "cat"}', headers=headers).status_code == 422
     assert client.get("/read").status_code == 405
@@ -223,7 +229,7 @@ def posting(client, text, page, answers):
 
 def test_an_older_text_of_a_page_is_dropped_and_other_pages_are_served(line):
     model, answers = Model(), {}
-    with let_in(client_of(LiveApp(line, model, LivePage(NO_MODEL)))) as client:
+    with client_of(LiveApp(line, model, LivePage(NO_MODEL))) as client:
         threads = [posting(client, "first", "a", answers)]
         assert model.begun.acquire(timeout=20)
         put, told = line.put, threading.Semaphore(0)
@@ -258,7 +264,7 @@ def test_an_older_text_of_a_page_is_dropped_and_other_pages_are_served(line):
     ],
 )
 def test_whatever_fails_the_server_stays(line, capsys, error, status, said):
-    client = let_in(client_of(LiveApp(line, Model(error), LivePage(NO_MODEL))))
+    client = client_of(LiveApp(line, Model(error), LivePage(NO_MODEL)))
     for _ in range(2):
         answer = client.post("/read", json={"text": "cat"}, headers=ASKING)
         assert answer.status_code == status
@@ -268,8 +274,46 @@ def test_whatever_fails_the_server_stays(line, capsys, error, status, said):
 
 # --- the end -------------------------------------------------------------------------------------
 
-SLOW = f"POST /read HTTP/1.1\r\nHost: localhost\r\nX-Headscope-Token: {TOKEN}\r\n".encode()
+SLOW = f"POST /{TOKEN}/read HTTP/1.1\r\nHost: localhost\r\n".encode()
 PART = b"X-Headscope-Page: a\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+
+
+HALF = f"GET /{TOKEN}/ HTTP/1.1\r\nHost: loc".encode()
+
+
+def test_who_asks_at_once_is_answered_whatever_many_others_leave_half_said():
+    """300 of them without a token once kept everybody out."""
+    with serving(Model(), "x") as server, ExitStack() as stack:
+        for _ in range(module.MOST_CONNECTIONS + 44):
+            one = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+            stack.enter_context(closing(one)).sendall(HALF.replace(TOKEN.encode(), b"x"))
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        connection.request("GET", f"/{TOKEN}/")
+        assert connection.getresponse().status == 200
+        connection.close()
+        assert len(server.web.server_state.connections) <= module.MOST_CONNECTIONS
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", HALF, SLOW + PART, SLOW.replace(TOKEN.encode(), b"x") + PART]
+)
+def test_a_request_that_is_not_whole_in_time_is_let_go(sent, monkeypatch):
+    monkeypatch.setattr(module, "SECONDS_TO_ASK", 0.2)
+    model = Model()
+    with serving(model, "x") as server:
+        with closing(socket.create_connection(("127.0.0.1", server.port), timeout=20)) as slow:
+            slow.sendall(sent)
+            with suppress(ConnectionResetError):
+                while slow.recv(4096):
+                    pass
+        # One that is whole has all the time that the model takes.
+        with closing(socket.create_connection(("127.0.0.1", server.port), timeout=20)) as whole:
+            whole.sendall(SLOW + PART.replace(b"99", b"15") + b'"text": "cat"}')
+            assert model.begun.acquire(timeout=20)
+            with closing(socket.create_connection(("127.0.0.1", server.port), timeout=20)) as slow:
+                assert slow.recv(4096) == b""  # as long as it takes to be let go
+            model.go.set()
+            assert b" 422 " in whole.recv(4096)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3])
@@ -311,7 +355,7 @@ def test_a_port_in_use_gives_the_next_one(decoder, line):
             assert port < other.getsockname()[1] < port + module.PORTS_TRIED
             app = LiveApp(line, decoder, LivePage(decoder.about))
             server = LiveServer(app, other, token="x y")
-            assert server.address == f"http://127.0.0.1:{server.port}/?token=x+y"
+            assert server.address == f"http://127.0.0.1:{server.port}/x%20y/"
 
 
 def test_a_port_or_host_that_cannot_be_is_told(monkeypatch):
@@ -331,7 +375,7 @@ def test_a_port_or_host_that_cannot_be_is_told(monkeypatch):
 def shown(tiny, tmp_path_factory):
     """A finished run with inputs to look at, and its report."""
     run = run_of(tiny, tmp_path_factory.mktemp("run") / "run", analyses=("surface", "examples"))
-    (run.path / "report.html").write_text("<h1>the report</h1>")
+    (run.path / "report.html").write_text("<h1>of a stranger</h1>")
     return run.path
 
 
@@ -342,7 +386,7 @@ def test_a_run_is_browsed_and_its_model_typed_into(shown):
     assert app.absent == ""
     app.line.start()
     with closing(app.line):
-        client = let_in(client_of(app))
+        client = client_of(app)
         for name, kind in {
             "": "text/html",
             "report.html": "text/html",
@@ -352,6 +396,7 @@ def test_a_run_is_browsed_and_its_model_typed_into(shown):
         }.items():
             page = client.get(f"/run/{name}")
             assert (page.status_code, page.headers["content-type"].partition(";")[0]) == (200, kind)
+        assert "of a stranger" not in client.get("/run/report.html").text
         index = client.get("/run/").text
         for link in set(re.findall(r'href="([^"#:]+)"', index)):
             assert client.get(f"/run/{link}").status_code == 200, link
@@ -379,8 +424,15 @@ def test_a_run_that_is_not_finished_says_so_until_it_is(short, tmp_path):
     assert pages.labels() is None
     assert b"is not finished; run its command again" in pages.get("report.html").content
     (folder / "manifest.json").write_bytes(content)
-    assert b"has no report.html yet" in pages.get("report.html").content
     assert b"<h1>What the heads of" in pages.get("").content
+    drawn = pages.get("report.html").content
+    assert b"is not finished" not in drawn
+    assert not (folder / "report.html").exists()
+    place = pages._place
+    assert (place / "site/report.html").read_bytes() == drawn
+    assert place.stat().st_mode & 0o777 == 0o700
+    pages.close()
+    assert not place.exists()
 
 
 def test_a_run_of_other_weights_is_served_and_its_labels_are_not_those_of_the_model(
@@ -397,7 +449,7 @@ def test_a_run_of_other_weights_is_served_and_its_labels_are_not_those_of_the_mo
 def test_the_pages_of_a_run_are_served_without_its_model(short, tmp_path, monkeypatch):
     monkeypatch.setattr("headscope.serve.run_pages.RunPages.model", {"name": "./is-gone"})
     app = live_app(str(short.path), longest=64, **LOADING)
-    client = let_in(client_of(app))
+    client = client_of(app)
     assert "cannot be loaded, its pages can be read: cannot load &#39;./is-gone&#39;" in (
         client.get("/").text
     )

@@ -37,7 +37,7 @@ def of_decoder(decoder):
 
 
 def origin(server):
-    return f"http://127.0.0.1:{server.port}/"
+    return f"http://127.0.0.1:{server.port}/{TOKEN}/"
 
 
 @pytest.fixture
@@ -168,15 +168,12 @@ def test_a_link_keeps_the_text_the_changes_and_what_is_looked_at(opened, of_deco
     page.click("#tab-matrix")
     page.wait_for_url("**text=cat**")
     link, pictures = page.url, page.evaluate("document.querySelector('#matrix canvas').toDataURL()")
-    assert "token" not in link
     page.reload()
     page.wait_for_selector("body[data-answers]")
     assert page.url == link
     assert page.input_value("#text") == "cat dog tree <b> & é"
     assert page.locator("#changed li").count() == 3
     assert page.evaluate("document.querySelector('#matrix canvas').toDataURL()") == pictures
-    # With the token, from elsewhere: what stands behind # goes along.
-    page.context.clear_cookies()
     page.goto("about:blank")
     page.goto(of_decoder.address + "#" + link.partition("#")[2])
     page.wait_for_selector("body[data-answers]")
@@ -184,7 +181,7 @@ def test_a_link_keeps_the_text_the_changes_and_what_is_looked_at(opened, of_deco
 
 
 def test_who_has_a_wrong_token_sees_a_page_in_its_own_style(watched, of_decoder):
-    page = watched(f"{origin(of_decoder)}?token=wrong")
+    page = watched(f"http://127.0.0.1:{of_decoder.port}/wrong/")
     assert page.inner_text("h1") == "This link does not open this server"
     assert page.evaluate("getComputedStyle(document.querySelector('h1')).fontWeight") == "650"
     watched.complaints[:] = [one for one in watched.complaints if "status of 403" not in one]
@@ -314,11 +311,10 @@ def test_the_page_is_accessible_and_not_wider_than_its_window(
 def asked(server, text, page):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     headers = {
-        "X-Headscope-Token": TOKEN,
         "X-Headscope-Page": page,
         "Content-Type": "application/json",
     }
-    connection.request("POST", "/read", json.dumps({"text": text}), headers)
+    connection.request("POST", f"/{TOKEN}/read", json.dumps({"text": text}), headers)
     return connection
 
 

@@ -20,7 +20,7 @@ from headscope.model.checkpoint import quietly
 from headscope.serve.answers import answer, head_answer
 from headscope.serve.live_model import LiveModel
 from headscope.serve.open_model import OpenedModel, open_model, parameter_count
-from headscope.serve.requests import Changes, HeadRequest, ReadRequest, read_request
+from headscope.serve.requests import AbsentError, Changes, HeadRequest, ReadRequest, read_request
 from headscope.serve.waiting import DroppedError
 from headscope.tasks.task import own_task
 from headscope.views.view_page import payload
@@ -286,8 +286,8 @@ def test_what_was_read_is_not_read_again_and_little_is_kept(decoder, monkeypatch
     [
         (ReadRequest("  "), "found an empty text"),
         (ReadRequest("cat " * 65), "found 65 tokens; wanted 64 at most"),
-        (ReadRequest(WORDS, "", off((0, 7, 0))), "no head L8"),
-        (ReadRequest(WORDS, "", Changes(zero=frozenset({(0, 1)}), layer=2)), "found .* layer 3;"),
+        (ReadRequest(WORDS, "", off((0, 7, 0))), "not there, from 0: off 0 7 0"),
+        (ReadRequest(WORDS, "", Changes(zero=frozenset({(0, 1)}), layer=2)), "0: layer 2; wanted"),
     ],
 )
 def test_what_cannot_be_read_is_told(decoder, asked, said):
@@ -311,6 +311,15 @@ def test_what_cannot_be_read_is_told(decoder, asked, said):
         b'{"text": "a", "changes": {"zero": [[0, true]]}}',
         b'{"text": "a", "changes": {"zero": [[0, 0]], "layer": "1"}}',
         b'{"text": "a", "pair": {}}',
+        b'{"text": "a", "changes": null}',
+        b'{"text": "a", "changes": 0}',
+        b'{"text": "a", "changes": false}',
+        b'{"text": "a", "changes": []}',
+        b'{"text": "a", "changes": {"off": null}}',
+        b'{"text": "a", "changes": {"off": [[0, 1, 1]], "even": [[0, 1, 1]]}}',
+        b'{"text": "a", "changes": {"layer": 1}}',
+        b'{"text": "a", "layer": 1}',
+        b'{"text": "a", "change": {"off": [[0, 1, 1]]}}',
         b'{"text": "' + b"a" * 20_001 + b'"}',
         b"\xff\xfe",
     ],
@@ -419,11 +428,8 @@ def test_a_family_that_can_only_be_read_is_read_and_not_changed():
         model.read(ReadRequest("the cat", "", off((0, 0, 0))), nothing)
 
 
-def test_tokens_and_stacks_that_a_text_does_not_have_are_not_changed(decoder):
-    gone = Changes(off=frozenset({(2, 0, 0)}), zero=frozenset({(0, 50), (1, 0)}))
-    read = decoder.read(ReadRequest(WORDS, "", gone), nothing)
-    assert read.outcome["moved"] is None
-    assert read.shown.stacks[0].versus is None
-    both = Changes(off=gone.off | {(0, 1, 1)}, zero=gone.zero)
-    alone = decoder.read(ReadRequest(WORDS, "", off((0, 1, 1))), nothing).outcome
-    assert decoder.read(ReadRequest(WORDS, "", both), nothing).outcome == alone
+def test_all_changes_of_what_a_text_does_not_have_are_told(decoder):
+    gone = Changes(off=frozenset({(2, 0, 0), (0, 1, 1)}), zero=frozenset({(0, 50), (1, 0)}))
+    with pytest.raises(AbsentError, match="found changes of what is not there") as refused:
+        decoder.read(ReadRequest(WORDS, "", gone), nothing)
+    assert refused.value.absent == [["off", 2, 0, 0], ["zero", 0, 50], ["zero", 1, 0]]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +17,7 @@ import click
 from headscope.cli import options as shared
 from headscope.cli.options import CorpusOptions
 from headscope.cli.patterns_classifier import apply_command, train_command
-from headscope.cli.terminal_output import annotate, complain, say, tell
+from headscope.cli.terminal_output import annotate, complain, in_browser, say, tell
 from headscope.cli.typed_command import SuggestingGroup, group, typed_command
 from headscope.core.options import Options, argument, flag, option
 from headscope.errors import InputError
@@ -216,9 +216,8 @@ def _serve(session: Session, options: _AnnotateOptions) -> None:
         }
         line = f"labelling: {server.address} (Ctrl-C ends it; every label is kept at once)"
         tell([line], summary if options.as_json else None)
-        if not options.no_browser:
-            click.launch(server.address)
-        with suppress(KeyboardInterrupt):
+        browser = nullcontext() if options.no_browser else in_browser(server.address)
+        with suppress(KeyboardInterrupt), browser:
             server.serve_forever()
     if not options.as_json:
         click.echo()

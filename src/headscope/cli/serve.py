@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from functools import partial
 from importlib.util import find_spec
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from headscope.cli.options import json_flag
-from headscope.cli.terminal_output import complain, say, tell
+from headscope.cli.terminal_output import complain, in_browser, say, tell
 from headscope.cli.typed_command import group, typed_command
 from headscope.core.options import Options, argument, flag, option
 from headscope.errors import HeadscopeError
@@ -44,8 +44,8 @@ class _ServeOptions(Options):
 def serve_command(options: _ServeOptions) -> None:
     """Serve a page to type in: every head of MODEL, live; switch heads off, and see what changes.
 
-    Of a run folder RUN its report and pages are served too, and its model is the one to type into.
-    Nothing is written; Ctrl-C ends it.
+    Of a run folder RUN its report and pages are drawn anew and served too, and its model is the one
+    to type into. Nothing stays written; Ctrl-C ends it.
 
     \b
     headscope serve demo
@@ -59,7 +59,7 @@ def serve_command(options: _ServeOptions) -> None:
     from headscope.serve.app import live_app
     from headscope.serve.server import LiveServer, bound
 
-    with closing(bound(options.host, options.port)) as own:
+    with closing(bound(options.host, options.port)) as own, ExitStack() as ending:
         app = live_app(
             options.what,
             longest=options.longest,
@@ -70,7 +70,7 @@ def serve_command(options: _ServeOptions) -> None:
         )
         server = LiveServer(app, own, host=options.host)
         _warn(options, server)
-        server.run(partial(_tell, options, server))
+        server.run(partial(_tell, options, server, ending))
     if not options.as_json:
         say("ended")
 
@@ -87,8 +87,8 @@ def _warn(options: _ServeOptions, server: LiveServer) -> None:
         complain(server.app.absent)
 
 
-def _tell(options: _ServeOptions, server: LiveServer) -> None:
-    lines = [f"live page: {server.address}", "Ctrl-C ends it; nothing is written"]
+def _tell(options: _ServeOptions, server: LiveServer, ending: ExitStack) -> None:
+    lines = [f"live page: {server.address}", "Ctrl-C ends it; nothing stays written"]
     tell(lines, {"address": server.address} if options.as_json else None)
     if not options.no_browser:
-        click.launch(server.address)
+        ending.enter_context(in_browser(server.address))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,6 +50,25 @@ def complain(text: str) -> None:
     """Print one line or more on stderr, after the program's name."""
     with progress.hidden():
         click.echo(f"headscope: {shortened(printable(text))}", err=True)
+
+
+@contextmanager
+def in_browser(address: str) -> Iterator[None]:
+    """Open an address that holds a secret; inside the context its browser may still be starting.
+
+    Every user of this machine can read a browser's command line: it names a file in a folder that
+    only this user can open, which leads on to the address.
+    """
+    with tempfile.TemporaryDirectory(prefix="headscope-") as folder:
+        page, link = Path(folder, "open.html"), html.escape(address)
+        with open(page, "x", encoding="utf-8", opener=partial(os.open, mode=0o600)) as file:
+            file.write(
+                '<!doctype html><meta charset="utf-8"><title>headscope</title>'
+                '<meta name="referrer" content="no-referrer">'
+                f'<meta http-equiv="refresh" content="0; url={link}"><a href="{link}">Open</a>\n'
+            )
+        click.launch(page.as_uri())
+        yield
 
 
 def prepare() -> None:

@@ -2,8 +2,9 @@
 instructions.
 
 A page elsewhere can have its name point to this machine (DNS rebinding), so the name in Host must
-be ours; and it can send a browser here, so Origin must be that of the page. The token comes once in
-the address and then in a cookie that scripts cannot read; the address goes on without it.
+be ours; and it can send a browser here, so Origin must be that of the page. The token is the first
+part of every address, /TOKEN/…, as all links and requests of our pages are relative: a cookie would
+go to whatever else listens on this machine, on any port.
 """
 
 from __future__ import annotations
@@ -11,19 +12,14 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import socket
-from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import cookie_parser
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headscope.page.shell import render_page, style_of, template
 
-TOKEN = "token"
-HEADER = "x-headscope-token"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 SAFE = {
     "Cache-Control": "no-store",
@@ -39,17 +35,17 @@ PACKAGES = "headscope.serve", "headscope.report"
 STRANGER = (
     "This link does not open this server",
     "Its token is missing, or belongs to a server that has ended: every start makes a new one.",
-    "Go to the terminal where headscope serve runs, and open the address that it printed last; it "
-    "ends in ?token=… To see again what a saved link showed, put what stands behind # in it at the "
-    "end of that address.",
+    "Go to the terminal where headscope serve runs, and open the address that it printed last; to "
+    "see again what a saved link showed, put what stands behind # in it at the end of the address.",
 )
 
 
-def refusal(status: int, message: str) -> JSONResponse:
+def refusal(status: int, message: str, **more: Any) -> JSONResponse:
     """A response that splits a message into what was found, what was wanted and what to do."""
     problem, _, rest = message.partition("; wanted ")
     wanted, _, do = rest.partition(": ")
-    return JSONResponse({"error": message, "found": problem, "wanted": wanted, "do": do}, status)
+    told = {"error": message, "found": problem, "wanted": wanted, "do": do}
+    return JSONResponse(told | more, status)
 
 
 class Guard:
@@ -57,15 +53,13 @@ class Guard:
 
     token   that the address holds; None: a new one
     host    that the server listens on
-    port    of the cookie's name, so that two servers of one machine do not share one
     """
 
-    def __init__(self, app: ASGIApp, *, host: str, port: int, token: str | None = None) -> None:
+    def __init__(self, app: ASGIApp, *, host: str, token: str | None = None) -> None:
         self.app, self.everywhere = app, host not in LOOPBACK
         names = (host, f"[{host}]", socket.gethostname(), socket.getfqdn())
         self.names = {*LOOPBACK, *(map(str.lower, names) if self.everywhere else ())}
         self.token = token or secrets.token_urlsafe(24)
-        self.cookie = f"headscope-{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request itself, or passes it on."""
@@ -81,24 +75,21 @@ class Guard:
                 headers.setdefault("Content-Security-Policy", NOBODY)
             await send(message)
 
-        answer = self.answer(scope)
-        await (self.app if answer is None else answer)(scope, receive, safely)
+        place = {**scope, "root_path": f"/{self.token}"}  # below which the routes are
+        await (self.refused(scope) or self.app)(place, receive, safely)
 
-    def answer(self, scope: Mapping[str, Any]) -> Response | None:
-        """An immediate answer; None for a request that is allowed."""
-        headers = Headers(scope=dict(scope))
+    def refused(self, scope: Scope) -> Response | None:
+        """Why a request is not allowed; None where it is."""
+        headers = Headers(scope=scope)
         named = headers.getlist("host")
         if len(named) != 1 or not self._ours(named[0]):
             host = f"the name {', '.join(named)[:80]!r} of this server"
             return refusal(403, f"found {host}; wanted the one it was given: {OPEN}")
         if not set(headers.getlist("origin")) <= {f"http://{named[0]}", f"https://{named[0]}"}:
             return refusal(403, f"found a request of another page; wanted the server's own: {OPEN}")
-        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        tokens = [value for name, value in query if name == TOKEN]
-        if tokens and scope["method"] in ("GET", "HEAD") and self._right(tokens[-1]):
-            return self._welcome(scope, [pair for pair in query if pair[0] != TOKEN])
-        kept = cookie_parser(headers.get("cookie", "")).get(self.cookie)
-        if not tokens and (self._right(headers.get(HEADER)) or self._right(kept)):
+        token, slash, _ = scope["path"].removeprefix("/").partition("/")
+        sent = token.encode("utf-8", "surrogatepass")
+        if secrets.compare_digest(sent, self.token.encode()) and slash:
             return None
         if "text/html" in headers.get("accept", ""):
             return HTMLResponse(notice(*STRANGER), 403, {"Content-Security-Policy": OWN})
@@ -122,17 +113,6 @@ class Guard:
             return bool(ipaddress.ip_address(name.strip("[]")))
         except ValueError:
             return False
-
-    def _right(self, token: str | None) -> bool:
-        return token is not None and secrets.compare_digest(token.encode(), self.token.encode())
-
-    def _welcome(self, scope: Mapping[str, Any], rest: list[tuple[str, str]]) -> Response:
-        """The same address without the token, which is kept in a cookie."""
-        place = quote(scope["path"]) + (f"?{urlencode(rest)}" if rest else "")
-        # `//elsewhere` would lead to another server
-        answer = RedirectResponse("/" + place.lstrip("/"), 303)
-        answer.set_cookie(self.cookie, self.token, httponly=True, samesite="lax")
-        return answer
 
 
 def notice(title: str, *lines: str, back: str = "") -> str:

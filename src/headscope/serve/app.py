@@ -21,7 +21,7 @@ from headscope.run.store import MANIFEST, RESULTS
 from headscope.serve.access import refusal
 from headscope.serve.answers import Labels, answer, head_answer
 from headscope.serve.live_page import LivePage
-from headscope.serve.requests import head_request, read_request
+from headscope.serve.requests import AbsentError, head_request, read_request
 from headscope.serve.run_pages import RunPages
 from headscope.serve.waiting import CrowdedError, DroppedError, Ticket, WaitingLine
 
@@ -163,7 +163,8 @@ async def _refused(_: Request, error: Exception) -> Response:
         return refusal(error.status_code, UNKNOWN.get(error.status_code, str(error.detail)))
     if isinstance(error, HeadscopeError):
         status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 503)
-        return refusal(status, str(error))
+        absent = {"absent": error.absent} if isinstance(error, AbsentError) else {}
+        return refusal(status, str(error), **absent)
     message = f"failed with {type(error).__name__}: {str(error)[:200]}"
     print(f"headscope: {message!r}", file=sys.stderr)
     return refusal(500, f"{message}; wanted an answer: report this error of headscope")

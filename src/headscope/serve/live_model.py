@@ -7,6 +7,7 @@ values that they mix.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,11 +25,11 @@ from headscope.model.attention import AttentionCall
 from headscope.model.instrument import Instrument, Observer
 from headscope.model.language_model import TokenLoss
 from headscope.model.layer import LayerView
-from headscope.model.variants import StandIn, check
+from headscope.model.variants import StandIn
 from headscope.run.plan import encoded
 from headscope.serve.answers import Outcome, Read, told
 from headscope.serve.open_model import CLASSES, MASK, NEXT, OpenedModel
-from headscope.serve.requests import Changes, ReadRequest
+from headscope.serve.requests import AbsentError, Changes, ReadRequest
 from headscope.views.capture import SIDES, capture_example
 from headscope.views.captured_example import ExampleMaps, NamedMaps
 
@@ -100,11 +101,18 @@ class LiveModel:
         """What the model does with a text, and beside it what the changed model does.
 
         stop    called between layers; what it raises ends the pass
-        raises  InputError for a text that is empty or too long, and for heads that are not there;
-                ModelError for changes to a family that can only be read
+        raises  InputError for a text that is empty or too long; AbsentError for changes of what is
+                not there; ModelError for changes to a family that can only be read
         """
+        changes = request.changes
+        if changes and self.model.fallback:
+            raise ModelError(
+                f"{self.model.architecture} computes attention outside transformers' registry: it "
+                "can be read, not changed; wanted a model on the registry"
+            )
         whole = self._pass(request.text, request.pair, Changes(), stop)
-        if not (changes := self._there(request.changes, whole.shown)):
+        self._check(changes, whole.shown)
+        if not changes:
             return Read(whole.shown, self._outcome(whole, None))
         changed = self._pass(request.text, request.pair, changes, stop)
         stacks = tuple(
@@ -114,33 +122,30 @@ class LiveModel:
         outcome = self._outcome(whole, changed) | {"most": _most_moved(whole, changed, changes)}
         return Read(replace(whole.shown, stacks=stacks), outcome)
 
-    def _there(self, changes: Changes, shown: ExampleMaps) -> Changes:
-        """The changes that apply to this text: tokens and stacks may have gone meanwhile."""
-        if changes and self.model.fallback:
-            raise ModelError(
-                f"{self.model.architecture} computes attention outside transformers' registry: it "
-                "can be read, not changed; wanted a model on the registry"
-            )
+    def _check(self, changes: Changes, shown: ExampleMaps) -> None:
+        """Raises AbsentError for changes of heads, tokens or layers that are not there."""
         sizes = [one.attention.shape[:2] for one in shown.stacks]
         lengths = [len(side) for side in shown.sides]
-        off, even = (
-            frozenset(one for one in some if one[0] < len(sizes))
-            for some in (changes.off, changes.even)
-        )
-        for stack, layer, head in off | even:
-            layers, heads = sizes[stack]
-            names = shown.stacks[stack].names
-            check([frozenset({(layer, head)})], names, layers=layers, heads=heads)
-        only, layers = changes.layer, max(sizes)[0]
-        if only is not None and only >= layers:
-            names = shown.stacks[0].names
-            raise InputError(
-                f"found values of zero in layer {names.layer(only)}; wanted one of {layers} "
-                f"layers, counted {names.counted}"
-            )
-        there = ((at, token) for at, token in changes.zero if at < len(lengths))
-        zero = frozenset(one for one in there if one[1] < lengths[one[0]])
-        return Changes(off, even, zero, only if zero else None)
+        absent: list[list[Any]] = [
+            [name, at, layer, head]
+            for name, heads in (("off", changes.off), ("even", changes.even))
+            for at, layer, head in sorted(heads)
+            if at >= len(sizes) or layer >= sizes[at][0] or head >= sizes[at][1]
+        ]
+        there = {one for one in changes.zero if one[0] < len(lengths) and one[1] < lengths[one[0]]}
+        absent += [["zero", *one] for one in sorted(changes.zero - there)]
+        sides, stacks = {side for side, _ in there}, zip(sizes, self.stacks, strict=False)
+        layers = [size[0] for size, name in stacks if self._mixed(name) in sides]
+        if changes.layer is not None and changes.layer >= max(layers, default=math.inf):
+            absent.append(["layer", changes.layer])
+        if absent:
+            heads = " and ".join(f"{layers} × {heads}" for layers, heads in sizes)
+            tokens = " and ".join(map(str, lengths))
+            raise AbsentError(absent, f"those of {heads} heads and {tokens} tokens")
+
+    def _mixed(self, stack: str) -> int:
+        """The side whose values the heads of a stack mix."""
+        return SIDES[stack][1] if self._decodes else 0
 
     # --- one pass -----------------------------------------------------------------------------
 
@@ -197,7 +202,7 @@ class LiveModel:
             stand_in.switching_off(own)(call)
         if changes.layer not in (None, call.layer):
             return
-        side = SIDES[call.site.stack][1] if self._decodes else 0
+        side = self._mixed(call.site.stack)
         if tokens := sorted(token for at, token in changes.zero if at == side):
             values = call.values.clone()
             values[:, :, tokens] = 0

@@ -37,6 +37,19 @@ class Changes:
 
 
 WIDTHS = {"off": 3, "even": 3, "zero": 2}  # numbers of each
+TEXTS, PLACE = ("text", "pair"), ("stack", "layer", "head")
+
+
+class AbsentError(InputError):
+    """Changes of what is not there.
+
+    absent  name and numbers of each, as they were sent: ["zero", 0, 999]
+    """
+
+    def __init__(self, absent: list[list[Any]], wanted: str) -> None:
+        self.absent = absent
+        named = ", ".join(" ".join(map(str, one)) for one in absent)[:80]
+        super().__init__(f"found changes of what is not there, from 0: {named}; wanted {wanted}")
 
 
 @dataclass(frozen=True)
@@ -61,30 +74,35 @@ class HeadRequest:
 
 def read_request(body: bytes) -> ReadRequest:
     """The parsed request; raises InputError for an invalid one."""
-    fields = _object(body)
-    changes = fields.get("changes") or {}
+    fields = _object(body, *TEXTS, "changes")
+    changes = fields.get("changes", {})
     if not isinstance(changes, dict) or not changes.keys() <= {*WIDTHS, "layer"}:
         raise InputError(f"found changes {str(changes)[:60]}; wanted off, even, zero and layer")
     some = {name: _places(name, changes.get(name, [])) for name in WIDTHS}
-    some["even"] -= some["off"]
+    if both := some["even"] & some["off"]:
+        raise InputError(f"found the head {min(both)}, from 0, both off and even; wanted one")
     layer = None if (layer := changes.get("layer")) is None else _number(layer)
-    return ReadRequest(*_texts(fields), Changes(**some, layer=layer if some["zero"] else None))
+    if layer is not None and not some["zero"]:
+        raise InputError(f"found the layer {layer} of no token; wanted tokens of value zero")
+    return ReadRequest(*_texts(fields), Changes(**some, layer=layer))
 
 
 def head_request(body: bytes) -> HeadRequest:
     """As `read_request`, with stack, layer and head."""
-    fields = _object(body)
-    stack, layer, head = (_number(fields.get(name)) for name in ("stack", "layer", "head"))
+    fields = _object(body, *TEXTS, *PLACE)
+    stack, layer, head = (_number(fields.get(name)) for name in PLACE)
     return HeadRequest(ReadRequest(*_texts(fields)), (stack, layer, head))
 
 
-def _object(body: bytes) -> Mapping[str, Any]:
+def _object(body: bytes, *names: str) -> Mapping[str, Any]:
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
         raise InputError(f"found {body[:40]!r}; {WANTED}")
+    if unknown := sorted(fields.keys() - set(names)):
+        raise InputError(f"found the field {unknown[0][:40]!r}; wanted {', '.join(names)}")
     return fields
 
 

@@ -1,26 +1,31 @@
-"""Gives the pages of a run: its report and files from the folder, index, cards and views in memory.
+"""Gives the pages of a run: those of `headscope export`, drawn anew by this program.
 
-They are those of `headscope export`. The pages of an unfinished run say so until it is finished;
-nothing is written.
+Of the run folder only the manifest and the results are read, since its pages, figures and tables
+may be anybody's: a script in one of them would act as our own page. The site is made when it is
+first looked at, in a temporary folder that only this user can open, and again when the run has
+changed; it is removed at the end. Until a run is finished each of its pages says so.
 """
 
 from __future__ import annotations
 
-import mimetypes
+import shutil
+import tempfile
 import threading
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headscope.claims.head_labels import run_labels
-from headscope.core.results import derived_once
-from headscope.errors import HeadscopeError, InputError, RunFolderError
-from headscope.report.cite import cite
-from headscope.report.site import cards_page, index_page, site_views
+from headscope.errors import HeadscopeError, InputError
+from headscope.report.site import export_site
 from headscope.run.store import MANIFEST, RESULTS, Run, RunFolder, open_run
+from headscope.run.written_files import LIST
 from headscope.serve.access import notice
 
-HTML = "text/html; charset=utf-8"
+HTML, TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
+KINDS = {".html": HTML, ".svg": "image/svg+xml", ".png": "image/png", ".csv": "text/csv"}
+KINDS |= {".parquet": "application/vnd.apache.parquet"}
 # Of pages: they hold their own policy. Other files, such as figures, run nothing.
 PAGE = "frame-ancestors 'self'"
 FILE = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
@@ -36,7 +41,7 @@ class RunPage:
 
 
 class RunPages:
-    """The pages of the run in a folder, opened on request.
+    """The pages of the run in a folder, drawn on request.
 
     raises  InputError for a folder that holds no run
     """
@@ -46,8 +51,10 @@ class RunPages:
         if self.folder.manifest() is None and not (folder / RESULTS).is_file():
             raise InputError(f"{folder} holds no run; wanted the -o of atlas, or a model")
         self._lock = threading.Lock()
-        self._made: dict[str, RunPage] = {}
         self._run: tuple[Any, Run] | None = None
+        self._site: dict[str, Path] | None = None  # what was drawn, by its address
+        self._place = Path(tempfile.mkdtemp(prefix="headscope-"))
+        self.close = weakref.finalize(self, shutil.rmtree, self._place, ignore_errors=True)
 
     @property
     def model(self) -> dict[str, Any]:
@@ -59,7 +66,7 @@ class RunPages:
         files = [self.folder.path / name for name in (MANIFEST, RESULTS)]
         state = [(file.stat().st_mtime_ns, file.stat().st_size) for file in files if file.exists()]
         if self._run is None or self._run[0] != state:
-            self._made.clear()
+            self._site = None
             self._run = (state, open_run(self.folder.path))
         return self._run[1]
 
@@ -75,43 +82,21 @@ class RunPages:
         """The page or file of this name; None where there is none."""
         try:
             with self._lock:
-                return self._get(name or "index.html")
+                if (file := self._drawn().get(name or "index.html")) is None:
+                    return None
+                kind = KINDS.get(file.suffix, TEXT)
+                return RunPage(file.read_bytes(), kind, PAGE if kind == HTML else FILE)
         except (HeadscopeError, OSError) as error:
-            title = "This run cannot be shown yet"
-            return RunPage(_bytes(notice(title, str(error), back="../")))
+            page = notice("This run cannot be shown yet", str(error), back="../")
+            return RunPage(page.encode("utf-8", errors="backslashreplace"))
 
-    def _get(self, name: str) -> RunPage | None:
+    def _drawn(self) -> dict[str, Path]:
+        """All files of the site by their address: nothing else of any folder is given out."""
         run = self.run()
-        if name in self._made:
-            return self._made[name]
-        if name == "index.html" or name.startswith("views/"):
-            self._make_views(run)
-        elif name == "heads.html":
-            self._made[name] = RunPage(_bytes(cards_page(run)))
-        elif name == "sources.bib":
-            self._made[name] = RunPage(cite(run).bibtex.encode(), "text/plain; charset=utf-8", FILE)
-        if name in self._made:
-            return self._made[name]
-        if name == "report.html" and not (self.folder.path / name).is_file():
-            raise RunFolderError(
-                f"the run has no report.html yet; make it: headscope report {self.folder.path}"
-            )
-        if name != "report.html" and name not in self.folder.listed():
-            return None
-        content = (self.folder.path / name).read_bytes()
-        if name.endswith(".html"):
-            return RunPage(content)
-        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        return RunPage(content, kind, FILE)
-
-    def _make_views(self, run: Run) -> None:
-        links = []
-        with derived_once():
-            for name, text, page in site_views(run):
-                self._made[name] = RunPage(page)
-                links.append((name, text))
-        self._made["index.html"] = RunPage(_bytes(index_page(run, links, self.folder.path)))
-
-
-def _bytes(page: str) -> bytes:
-    return page.encode("utf-8", errors="backslashreplace")
+        if self._site is None:
+            place = self._place / "site"
+            shutil.rmtree(place, ignore_errors=True)
+            export_site(run, place)
+            files = (file for file in place.rglob("*") if file.is_file() and file.name != LIST)
+            self._site = {file.relative_to(place).as_posix(): file for file in files}
+        return self._site

@@ -12,17 +12,22 @@ import errno
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from urllib.parse import urlencode
+from contextlib import ExitStack, contextmanager, suppress
+from types import FrameType
+from typing import Any
+from urllib.parse import quote
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headscope.errors import InputError
-from headscope.serve.access import LOOPBACK, TOKEN, Guard
+from headscope.serve.access import LOOPBACK, Guard
 from headscope.serve.app import LiveApp
 from headscope.serve.waiting import WaitingLine
 
 PORTS_TRIED, MOST_CONNECTIONS = 20, 256
+SECONDS_TO_ASK = 10.0  # from the first byte of a request, or the connection, to the last byte
 SECONDS_TO_END = 2
 TURNS_OF_ACCEPTING = 3  # of the event loop, from a new socket to a connection that uvicorn knows
 
@@ -56,6 +61,56 @@ def bound(host: str, port: int) -> socket.socket:
     )
 
 
+class _Connection(H11Protocol):
+    """A connection whose requests have to be whole in time, and that makes room for others.
+
+    uvicorn by itself waits for the first request for ever, and answers nobody where too many are
+    connected. Here the connection that has waited longest for a whole request is closed instead:
+    who asks at once is always answered, and so are those whose request is being worked on.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait; where there are too many, close one that waits."""
+        super().connection_made(transport)
+        self._since = self.loop.time()
+        self._limit()
+        if len(self.connections) > MOST_CONNECTIONS:
+            every: list[Any] = list(self.connections)
+            waiting = (one for one in every if not one.busy)
+            oldest = min(waiting, key=lambda one: one._since)  # this one, if all others are busy
+            self.connections.discard(oldest)
+            oldest.transport.abort()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a whole request is here that is not answered yet."""
+        cycle = self.cycle
+        return cycle is not None and not (cycle.response_complete or cycle.more_body)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; the time stops with the end of the request."""
+        if self._deadline is None:
+            self._limit()
+        super().data_received(data)
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._unlimit()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the time, too."""
+        self._unlimit()
+        super().connection_lost(exc)
+
+    def _limit(self) -> None:
+        self._deadline = self.loop.call_later(SECONDS_TO_ASK, self.transport.abort)
+
+    def _unlimit(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None
+
+
 class _Web(uvicorn.Server):
     """Ends with no connection left open.
 
@@ -64,6 +119,10 @@ class _Web(uvicorn.Server):
     """
 
     line: WaitingLine
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End by any signal as by Ctrl-C: uvicorn would kill the process once more, uncleaned."""
+        self.force_exit, self.should_exit = self.should_exit, True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, let all go, and end."""
@@ -99,18 +158,18 @@ class LiveServer:
     ) -> None:
         self.app, self.own, self.host = app, own, host
         self.port = int(own.getsockname()[1])
-        self.guard = Guard(app.starlette(), host=host, port=self.port, token=token)
+        self.guard = Guard(app.starlette(), host=host, token=token)
         self.web = _Web(
             uvicorn.Config(
                 self.guard,
                 log_config=None,
                 access_log=False,
                 ws="none",
-                http="h11",
+                http=_Connection,
                 lifespan="off",
                 server_header=False,
                 timeout_graceful_shutdown=2 * SECONDS_TO_END,
-                limit_concurrency=MOST_CONNECTIONS,
+                backlog=MOST_CONNECTIONS // 2,  # that are accepted in one turn
             )
         )
         self.web.line = app.line
@@ -120,7 +179,7 @@ class LiveServer:
         """What to open; it holds the token."""
         name = {"0.0.0.0": LOOPBACK[0], "::": "::1"}.get(self.host, self.host)
         name = f"[{name}]" if ":" in name else name
-        return f"http://{name}:{self.port}/?{urlencode({TOKEN: self.guard.token})}"
+        return f"http://{name}:{self.port}/{quote(self.guard.token, safe='')}/"
 
     def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """Serves until Ctrl-C.
@@ -128,7 +187,10 @@ class LiveServer:
         ready  called before the first request is answered; the port takes connections already
         """
         self.app.line.start()
-        with closing(self.app.line), suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt), ExitStack() as stack:
+            stack.callback(self.app.line.close)
+            if self.app.pages is not None:
+                stack.callback(self.app.pages.close)
             ready()
             self.web.run(sockets=[self.own])
 

@@ -3,15 +3,17 @@
 The server is for one annotator and this machine alone. Its address holds a secret; requests that
 name another host (a page elsewhere that had its name point here) or another origin are refused, and
 only JSON is taken. It gives out one page and the maps, no file; the page may ask nothing of any
-other server.
+other server. A request has to be whole in time, and where too many are not, the oldest is let go.
 """
 
 import json
 import re
 import secrets
+import socket
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -34,7 +36,8 @@ from headscope.page.shell import asset, content_policy, island, style_of, templa
 
 HOST = "127.0.0.1"
 LARGEST_BODY = 1000  # bytes; a label takes fewer than 60
-PATIENCE = 30  # seconds that a connection may stay silent
+MOST_WAITING, SECONDS_TO_ASK = 64, 10.0  # connections without a whole request, and for how long
+PATIENCE = 30  # seconds in which an answer is taken
 INSTEAD = "go on in its page, end it, or give another --annotator"
 PLAIN = "text/plain; charset=utf-8"
 HEADERS = {
@@ -60,6 +63,7 @@ class AnnotationServer(ThreadingHTTPServer):
         self.session, self.annotator = session, annotator
         session.labels(annotator)  # raises for a name or a file that will not do
         self.secret, self.lock = secrets.token_urlsafe(24), threading.Lock()
+        self.waiting = dict[Any, float]()  # connections without a whole request, and since when
         with ExitStack() as stack:
             stack.enter_context(held(session.label_file(annotator), instead=INSTEAD))
             try:
@@ -84,6 +88,28 @@ class AnnotationServer(ThreadingHTTPServer):
     def hosts(self) -> tuple[str, str]:
         """By which names a browser may reach it."""
         return f"{HOST}:{self.server_port}", f"localhost:{self.server_port}"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer it in a thread of its own; the oldest of too many that wait is let go."""
+        self.waiting[request] = time.monotonic()
+        self._let_go(list(self.waiting)[:-MOST_WAITING])
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Let go of those whose request is not whole in time; called twice a second."""
+        past = time.monotonic() - SECONDS_TO_ASK
+        self._let_go([one for one, since in list(self.waiting.items()) if since < past])
+
+    def _let_go(self, connections: Sequence[Any]) -> None:
+        for one in connections:
+            if self.waiting.pop(one, None) is not None:
+                with suppress(OSError):  # it went away by itself
+                    one.shutdown(socket.SHUT_RDWR)  # its thread ends
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection, whatever came of it."""
+        self.waiting.pop(request, None)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that went away is no news."""
@@ -190,6 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, answer)
 
     def _send(self, status: int, answer: _Answer) -> None:
+        self.place.waiting.pop(self.connection, None)
         self.close_connection = True
         self.send_response(status)
         length = {"Content-Type": answer.kind, "Content-Length": str(len(answer.body))}
@@ -246,6 +273,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(413, f"wanted at most {LARGEST_BODY} bytes")
         try:
             value = json.loads(self.rfile.read(int(length)))
+            self.place.waiting.pop(self.connection, None)  # before it is worked on
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):

@@ -23,11 +23,11 @@ async function send(place, body, signal) {
   }
   if (answer.ok) return answer.arrayBuffer();
   const told = await answer.json().catch(() => ({}));
-  throw Object.assign(new Error(told.error ?? `The server answered ${answer.status}.`), { status: answer.status });
+  throw Object.assign(new Error(told.error ?? `The server answered ${answer.status}.`), { status: answer.status, absent: told.absent ?? [] });
 }
 
 const numbersOf = (name) => [...live.changes[name]].map((word) => word.split(".").map(Number));
-const wanted = () => ({ text: live.text, pair: live.pair, changes: { off: numbersOf("off"), even: numbersOf("even"), zero: numbersOf("zero"), layer: live.layer } });
+const wanted = () => ({ text: live.text, pair: live.pair, changes: { off: numbersOf("off"), even: numbersOf("even"), zero: numbersOf("zero"), layer: live.changes.zero.size ? live.layer : null } });
 
 // What is seen stays until the answer to the newest question is there.
 async function askModel() {
@@ -47,10 +47,7 @@ async function askModel() {
 }
 
 function refused(error) {
-  if (!data.stacks.length && isChanged()) { // an address that asks for what this model does not have
-    for (const some of Object.values(live.changes)) some.clear();
-    live.layer = null;
-    history.replaceState(null, "", location.pathname);
+  if (dropAbsent(error.absent ?? [])) {
     askModel();
     return;
   }
@@ -72,7 +69,6 @@ function answered(buffer, spent) {
   at("refused").hidden = true;
   document.body.classList.remove("stale");
   live.outcome = outcome;
-  dropLost(fresh);
   take(fresh, part);
   const tokens = fresh.sides.map((side) => side.tokens.length).join(" + ");
   write(at("status"), `${tokens} tokens, read in ${Math.round(spent)} ms`);
@@ -81,12 +77,14 @@ function answered(buffer, spent) {
   performance.mark("answered");
 }
 
-// Tokens that are gone, or heads, cannot be changed any more.
-function dropLost(fresh) {
-  for (const word of live.changes.zero) {
-    const [side, token] = word.split(".").map(Number);
-    if (!(token < (fresh.sides[side]?.tokens.length ?? 0))) live.changes.zero.delete(word);
+// Tokens that the text does not have any more, and what an address asks for that is not in this model.
+function dropAbsent(absent) {
+  for (const [name, ...numbers] of absent) {
+    if (name === "layer") live.layer = null;
+    else live.changes[name].delete(numbers.join("."));
   }
+  if (absent.length && !data.stacks.length) history.replaceState(null, "", location.pathname);
+  return absent.length > 0;
 }
 
 // --- another example in the place of the one that is shown ------------------------------------

@@ -2,7 +2,6 @@
 const WAYS = [["on", "on"], ["off", "off"], ["even", "even"]];
 const changeNames = { off: "off", even: "even" };
 const headWord = (place, layer, head) => `${place}.${layer}.${head}`;
-const isChanged = () => Object.values(live.changes).some((some) => some.size > 0);
 
 function wayOf(word) {
   return Object.keys(changeNames).find((way) => live.changes[way].has(word)) ?? "on";

@@ -34,6 +34,7 @@ function setChanges(name, words) {
   const found = words ? words.split(".").map(CODES[name][1]) : [];
   if (found.includes(null)) return false;
   live.changes[name] = new Set(found);
+  for (const word of live.changes.off) live.changes.even.delete(word);
   return true;
 }
 
