@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from trials import pages, shim
+from trials import environments, pages, shim
 from trials.outcomes import Tally
 from trials.power_loss import Disk
 
@@ -45,6 +45,25 @@ def test_hostile_strings_stay_text_in_head_card_view_and_annotation_page(browser
     assert not tally.failed
     assert set(tally.counts) == set(kinds)
     assert {counts["only text"] for counts in tally.counts.values()} == {173}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.parametrize(
+    ("name", "command", "outcome"),
+    [
+        ("folder deleted", "head", "told"),
+        ("stdout closed", "analyses", "told"),
+        ("stdout full", "help", "told"),
+        ("stderr closed", "analyses", "done"),
+        ("all closed", "help", "unheard"),
+        ("usual", "long path", "told"),
+        ("usual", "bytes output", "told"),
+    ],
+)
+def test_an_odd_environment_ends_in_words(name, command, outcome, tmp_path):
+    where = environments.ENVIRONMENTS[name]
+    ended = environments.attempt(where, command, tmp_path)
+    assert environments.outcome(where, ended) == outcome, ended
 
 
 # --- would they find it? ----------------------------------------------------------------------

@@ -18,6 +18,7 @@ TRIALS = {
     "power-loss": "What was not synced is lost, at every point of every command that writes.",
     "short": "Short forms of those that fork, as the suite runs them.",
     "stateful": "A folder through runs, faults, damage and changed inputs, in any order.",
+    "environments": "Closed streams, deleted folders, no home, odd locales: in words, or done.",
     "fuzz": "Damaged files through every reader, run folders and model folders.",
 }
 

@@ -34,7 +34,7 @@ class Ended:
             self.code in (1, 2)
             and len(told) >= 1
             and len(lines) <= 6
-            and len(self.err) < 2000
+            and len(self.err) < 2100  # a message is cut to 2,000 characters
             and not any(word in self.err for word in ("Traceback", "failed with", "--debug"))
         )
 

@@ -263,3 +263,46 @@ def test_what_fails_lets_go_of_its_place(tmp_path):
         raise ZeroDivisionError
     with held(tmp_path / "run"):
         pass
+
+
+# --- a server does it, and its answer is lost -------------------------------------------------
+
+
+def asked_twice(monkeypatch, operation):
+    """What is done is asked for again, as a client of NFS does that got no answer."""
+    real = getattr(os, operation)
+
+    def again(*names):
+        real(*names)
+        real(*names)
+
+    monkeypatch.setattr(os, operation, again)
+
+
+@pytest.mark.parametrize(("operation", "anew"), [("replace", False), ("link", True)])
+def test_a_file_that_got_its_name_is_written_though_the_answer_was_lost(
+    operation, anew, tmp_path, monkeypatch
+):
+    asked_twice(monkeypatch, operation)
+    assert write_whole(tmp_path / "file", b"new", anew=anew).read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_folder_that_got_its_name_is_written_though_the_answer_was_lost(tmp_path, monkeypatch):
+    asked_twice(monkeypatch, "replace")
+    for content in (b"old", b"new"):
+        put_folder(
+            tmp_path / "made", lambda to, c=content: (to / "mark").write_bytes(c), marks=("mark",)
+        )
+    assert (tmp_path / "made/mark").read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["made"]
+
+
+def test_a_name_that_another_file_has_is_no_lost_answer(tmp_path):
+    (tmp_path / "file").write_bytes(b"old")
+    with pytest.raises(FileExistsError):
+        write_whole(tmp_path / "file", b"new", anew=True)
+    (tmp_path / "file").unlink()
+    with pytest.raises(UnwrittenError):
+        write_whole(tmp_path / "file", os.unlink)
+    assert os.listdir(tmp_path) == []

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from headscope import __version__
-from headscope.cli.terminal_output import complain, prepare
+from headscope.cli.terminal_output import complain, lost_output, prepare, refusal
 from headscope.cli.typed_command import SuggestingGroup
 from headscope.core.head_names import counting_from
 from headscope.core.plug_ins import entries_of
@@ -116,33 +116,41 @@ def main() -> None:
     sys.argv = [name, *(a for a in everywhere if a in words)]
     sys.argv += [a for a in words if a not in everywhere]
     try:
+        code = _done(debug)
+    finally:
+        gc.freeze()  # at the end all is let go: nothing is looked for in a million objects
+    lost = lost_output()
+    sys.exit(code or int(lost))
+
+
+def _done(debug: bool) -> int:
+    """Do what the words ask for; returns the exit code."""
+    try:
         with memory_told("ask for less at once, say --batch-tokens 1024, or free some"):
             code = group(prog_name="headscope", standalone_mode=False)
     except click.ClickException as error:
         _show(error)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         complain("stopped")
-        sys.exit(1)
-    except BrokenPipeError:  # the reader of our output went away
-        sys.exit(1)
-    except HeadscopeError as error:
-        if debug:
-            raise
-        complain(str(error))
-        sys.exit(error.exit_code)
+        return 1
     except Exception as error:
+        # The reader of our output went away, or it cannot be written.
+        if isinstance(error, BrokenPipeError) or (isinstance(error, OSError) and lost_output()):
+            return 1
         if debug:
             raise
+        if isinstance(error, HeadscopeError):
+            complain(str(error))
+            return error.exit_code
         lines = str(error).strip().splitlines() or [""]
         complain(
-            f"failed with {type(error).__name__}: {lines[0][:200]}\n"
+            refusal(error)
+            or f"failed with {type(error).__name__}: {lines[0][:200]}\n"
             "this is an error of headscope: run again with --debug and report it"
         )
-        sys.exit(1)
-    finally:
-        gc.freeze()  # at the end all is let go: nothing is looked for in a million objects
-    sys.exit(code if isinstance(code, int) else 0)
+        return 1
+    return code if isinstance(code, int) else 0
 
 
 def _show(error: click.ClickException) -> None:

@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,8 +47,8 @@ def tell(lines: Iterable[str], summary: Any = None, **settings: Any) -> None:
 
 
 def complain(text: str) -> None:
-    """Print one line or more on stderr, after the program's name."""
-    with progress.hidden():
+    """Print one line or more on stderr, after the program's name; lost where stderr is full."""
+    with progress.hidden(), suppress(OSError):
         click.echo(f"headscope: {shortened(printable(text))}", err=True)
 
 
@@ -81,9 +81,55 @@ def prepare() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ["MPLBACKEND"] = "agg"  # we open no window, whatever is set
+    if not os.environ.get("SOURCE_DATE_EPOCH", "0").isdecimal():
+        del os.environ["SOURCE_DATE_EPOCH"]  # libraries fail at what is no time
+    _open_closed()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _open_closed() -> None:
+    """Let no file of ours get the number of a closed stream, and libraries' prints with it.
+
+    What goes to a closed stderr is not wanted; to write to a closed stdout fails.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
+def lost_output() -> bool:
+    """Whether stdout could not be written, which is said; what it still holds is dropped."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # The interpreter would try again when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # else its reader went away
+            complain(f"cannot write to stdout: {error.strerror}")
+        return True
+    return False
+
+
+def refusal(error: Exception) -> str:
+    """What the system or the place is at fault for, in words; "" for what may be our error."""
+    try:
+        os.getcwd()
+    except OSError:
+        return "the working folder was deleted, or cannot be read: go to another one"
+    if isinstance(error, UnicodeEncodeError) and not error.object.isprintable():
+        what = shortened(printable(error.object))[:200]
+        return f"{what!r} is not UTF-8: rename the file, or give the text in UTF-8"
+    if not isinstance(error, OSError) or not error.errno or isinstance(error, FileNotFoundError):
+        return ""
+    where = f"{str(error.filename)[:200]}: " if error.filename else ""
+    return f"the system refused: {where}{error.strerror}"
 
 
 def heads_given(option: str, *names: Head | str) -> tuple[Head, ...]:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 
+from headscope.cli.terminal_output import complain
 from headscope.core.options import MOST, Declared, Options, declared, type_of
 from headscope.core.progress import Phases, begin, showing
 from headscope.errors import InputError, RunStopped, did_you_mean
@@ -68,6 +69,7 @@ def typed_command(
             if stopped is None:
                 function(options)
                 return
+            _check_utf8(values)
             from headscope.run.memory import keep_few_products, keep_freed_memory
 
             keep_freed_memory()
@@ -109,6 +111,13 @@ def _check_size(values: Mapping[str, Any]) -> None:
             raise InputError(f"{option} is {str(value)[:20]}…; wanted a whole number below 2**63")
 
 
+def _check_utf8(values: Mapping[str, Any]) -> None:
+    """Raise InputError for a folder to write that some libraries could not name, after the work."""
+    output = str(values.get("output") or "")
+    if output != output.encode("utf-8", "replace").decode():
+        raise InputError(f"--output {output} is not UTF-8; choose another name")
+
+
 def _usual_places(kind: type[Options], values: Mapping[str, Any]) -> dict[str, Path]:
     """The paths that nobody named, and whose default other fields make; each is printed."""
     last = {
@@ -122,7 +131,7 @@ def _usual_places(kind: type[Options], values: Mapping[str, Any]) -> dict[str, P
         if (how := declared(each)) and how.usual and values[_place(each, how)] is None
     }
     for name, place in places.items():
-        click.echo(f"headscope: --{name} {place}", err=True)
+        complain(f"--{name} {place}")
     return places
 
 

@@ -12,7 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -76,7 +76,8 @@ class Phases:
             if left > 0 and done > before:
                 seconds = left * (self._clock() - start) / (done - before)
                 many += f", {timedelta(seconds=round(seconds))} left"
-            print(f"headscope: {name}{many}", file=sys.stderr, flush=True)
+            with suppress(OSError):  # stderr may be full
+                print(f"headscope: {name}{many}", file=sys.stderr, flush=True)
 
         advance(0)
         return advance

@@ -50,11 +50,7 @@ def write_whole(path: Path, write: Callable[[str], object] | bytes, *, anew: boo
             write(draft)
         _sync(Path(draft))
         digest = file_sha256(Path(draft)) if name else ""
-        if anew:
-            os.link(draft, path)
-            os.unlink(draft)
-        else:
-            os.replace(draft, path)
+        _put(draft, path, anew=anew)
         sync_folder(path.parent)
     except BaseException as error:
         with suppress(OSError):
@@ -81,6 +77,27 @@ def _name_noted(path: Path) -> str:
             f"{path.parent} is a link, or lies behind one; nothing outside a run folder is written"
         )
     return (inner / path.name).as_posix()
+
+
+def _put(draft: str | Path, path: Path, *, anew: bool = False) -> None:
+    """Give a draft its name; a file that has it already is replaced, if it may be.
+
+    A server may do so and its answer be lost. Asked again, it finds no draft, or the name there;
+    but what has the name is the draft.
+    """
+    this = os.stat(draft)
+    try:
+        (os.link if anew else os.replace)(draft, path)
+    except (FileExistsError, FileNotFoundError):
+        try:
+            done = os.path.samestat(this, path.stat())
+        except OSError:
+            done = False
+        if not done:
+            raise
+    if anew:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
 
 
 def why_unwritten(error: OSError, path: Path) -> UnwrittenError:
@@ -285,8 +302,8 @@ def put_folder(folder: Path, write: Callable[[Path], object], *, marks: tuple[st
             replaceable(folder, marks=marks)
             shutil.rmtree(aside, ignore_errors=True)
             if folder.exists():
-                os.replace(folder, aside)
-            os.replace(draft, folder)
+                _put(folder, aside)
+            _put(draft, folder)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             _restore(folder)

@@ -7,6 +7,7 @@ request to the hub finds the commit of a name.
 from __future__ import annotations
 
 import re
+import sys
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,6 +68,11 @@ class Checkpoint:
     def __init__(self, name: str, *, revision: str | None, trust_remote_code: bool) -> None:
         self.name, self.place = name, demo_place() if name == "demo" else name
         refuse_place(name)
+        if sys.flags.optimize > 1:
+            raise ModelError(
+                "found Python without docstrings, which transformers reads; leave out "
+                "-OO, or PYTHONOPTIMIZE=2"
+            )
         self.options = {"revision": revision, "trust_remote_code": trust_remote_code}
         if not Path(self.place).is_dir():
             self.options |= pinned(name, self.place, revision)

@@ -80,8 +80,9 @@ class RunFolder(ShardFiles):
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
+            why = getattr(error, "strerror", None) or str(error)
             raise RunFolderError(
-                f"{file} is no manifest of a run of headscope ({str(error)[:200]}); no file was "
+                f"{file} is no manifest of a run of headscope ({why[:200]}); no file was "
                 "changed: choose another folder with -o"
             ) from error
         if checksum != checksum_of(manifest):
