@@ -44,8 +44,8 @@ def refusal(status: int, message: str, **more: Any) -> JSONResponse:
     """A response that splits a message into what was found, what was wanted and what to do."""
     problem, _, rest = message.partition("; wanted ")
     wanted, _, do = rest.partition(": ")
-    told = {"error": message, "found": problem, "wanted": wanted, "do": do}
-    return JSONResponse(told | more, status)
+    answer = {"error": message, "found": problem, "wanted": wanted, "do": do}
+    return JSONResponse(answer | more, status)
 
 
 class Guard:

@@ -1,4 +1,4 @@
-"""Gives the pages of a run: those of `headscope export`, drawn anew by this program.
+"""Gives the pages of a run: those of `headscope export`, drawn by this program.
 
 Of the run folder only the manifest and the results are read, since its pages, figures and tables
 may be anybody's: a script in one of them would act as our own page. The site is made when it is
