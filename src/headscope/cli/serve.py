@@ -44,8 +44,8 @@ class _ServeOptions(Options):
 def serve_command(options: _ServeOptions) -> None:
     """Serve a page to type in: every head of MODEL, live; switch heads off, and see what changes.
 
-    Of a run folder RUN its report and pages are drawn again and served too, and its model is the one
-    to type into. Nothing stays written; Ctrl-C ends it.
+    Of a run folder RUN its report and pages are drawn again and served too, and its model is the
+    one to type into. Nothing stays written; Ctrl-C ends it.
 
     \b
     headscope serve demo
