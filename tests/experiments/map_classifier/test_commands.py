@@ -149,8 +149,8 @@ def test_a_session_is_resumed_without_model_and_corpus(headscope, made):
     assert done.code == 0
     assert re.fullmatch(
         r"session: s, 1 of 25 maps labelled by a\n"
-        r"labelling: (http://127\.0\.0\.1:\d+/[\w-]{32}/) \(Ctrl-C ends it; every label is kept at "
-        r"once\)\nlaunched \1\n\nsession: s, 1 of 25 maps labelled by a\n",
+        r"labelling: http://127\.0\.0\.1:\d+/[\w-]{32}/ \(Ctrl-C ends it; every label is kept at "
+        r"once\)\nlaunched file://\S+/open\.html\n\nsession: s, 1 of 25 maps labelled by a\n",
         done.out,
     )
     done = headscope("annotate", "no-such-model", "--demo", "-o", "s", "--annotator", "b")
