@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.stats import rankdata
 
 from headscope.errors import HeadscopeError
-from headscope.tasks.metrics import draws_of, main_score, score, score_estimate
+from headscope.tasks.metrics import below_chance, draws_of, main_score, score, score_estimate
 from headscope.tasks.task import GLUE, Task
 
 LABELS = np.array([0, 0, 0, 1, 1, 1, 1, 0, 1, 0])
@@ -125,3 +125,38 @@ def test_without_one_example_the_rest_may_be_all_alike_and_has_no_correlation():
     labels, said = np.array([1.0, 1.0, 2.0]), np.array([0.1, 0.1, 0.7])
     drawn = draws_of(Task("t", (), ("pearson",)), labels, said, replicates=300)
     np.testing.assert_allclose(drawn, [1, 1, 1, np.nan], atol=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "matthews"])
+def test_a_score_below_any_constant_answer_is_doubted_and_names_exchanged_labels(metric):
+    labels = np.arange(60) % 2
+    exchanged = np.eye(2)[1 - labels]
+    why = below_chance(binary(metric), labels, exchanged)
+    assert "label names are exchanged (put right, accuracy would be 100 %)" in why
+    assert below_chance(binary(metric), labels, exchanged[:, ::-1]) == ""
+
+
+def test_a_regression_that_runs_the_wrong_way_is_doubted():
+    labels = np.random.default_rng(0).normal(size=60)
+    assert "reversed" in below_chance(GLUE["sts-b"], labels, -labels + 0.1)
+    assert below_chance(GLUE["sts-b"], labels, labels + 0.1) == ""
+
+
+def test_a_model_that_always_gives_the_rare_answer_has_not_learned_the_task():
+    labels = np.arange(100) % 4 > 0
+    why = below_chance(binary("accuracy"), labels.astype(int), np.eye(2)[np.zeros(100, int)])
+    assert "has not learned this task" in why
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "matthews"])
+def test_models_that_know_a_little_are_not_doubted(metric):
+    """Right in 60 of 100 answers or more, and those whose F1 is below that of a constant answer."""
+    rng, doubted = np.random.default_rng(1), 0
+    for _ in range(200):
+        labels = (rng.random(200) < 0.5).astype(int)
+        right = rng.random(200) < 0.6
+        doubted += (
+            below_chance(binary(metric), labels, np.eye(2)[np.where(right, labels, 1 - labels)])
+            != ""
+        )
+    assert doubted <= 2

@@ -23,6 +23,7 @@ from headscope.core.wording import number, percent, plain
 from headscope.errors import InputError
 
 Place = tuple[int, int]
+WITHHELD = "withheld"  # attribute of a group of which nothing is claimed: the reason
 _NAMED = re.compile(r"\w+:\w+")
 
 
@@ -207,13 +208,19 @@ def read_by(question: Question, words: Any) -> Callable[[xr.DataTree], Any]:
 
 
 def run_findings(tree: xr.DataTree) -> list[str]:
-    """The sentences on what a run found, of all its questions, by their place."""
-    sentences = list[str]()
+    """The sentences on what a run found, of all its questions, by their place.
+
+    Of a group with WITHHELD, the reason alone: it comes first, and nothing else is claimed.
+    """
+    reasons = {one.name: tree[one.name].attrs.get(WITHHELD) for one in in_run(tree)}
+    sentences = [str(why) for why in reasons.values() if why]
     for question in in_run(tree):
+        if reasons[question.name]:
+            continue
         for words in question.part("findings", ()):
             said = read_by(question, words)(tree)
             sentences += [said] if isinstance(said, str) else said
-    return [one for one in sentences if one]
+    return [one for one in dict.fromkeys(sentences) if one]
 
 
 def claims_of(

@@ -58,11 +58,13 @@ def _lines(run: Run) -> Iterator[str]:
 
 
 def _summary(run: Run) -> dict[str, Any]:
+    from headscope.claims.reading import WITHHELD
     from headscope.experiments.ablation.terms import verdict_counts
 
     ablation = run["ablation"]
-    kept = ("task", "metric", "replacement", "way", "way_reason")
+    kept: tuple[str, ...] = ("task", "metric", "replacement", "way", "way_reason")
     verdicts = ("verdict", "loss_verdict", "layer_verdict", "layer_loss_verdict")
+    kept += (WITHHELD,) if WITHHELD in ablation.attrs else ()
     return {
         **{key: ablation.attrs[key] for key in kept},
         "baseline": float(ablation["baseline"]),

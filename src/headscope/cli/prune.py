@@ -55,10 +55,13 @@ def prune_command(options: _PruneOptions) -> None:
 
 
 def _lines(run: Run, order: str, gone: int) -> Iterator[str]:
+    from headscope.claims.reading import WITHHELD
     from headscope.experiments.ablation.terms import points_text
 
     pruning, size = run["pruning"], size_of(run.manifest["model"])
     allowance = points_text(pruning, float(pruning.attrs["allowance"]))
+    if why := pruning.attrs.get(WITHHELD):
+        yield str(why)
     yield f"{size} on {pruning.attrs['examples']} examples of {pruning.attrs['task']}"
     for at, name in enumerate(map(str, pruning["order"].values)):
         count, half = int(pruning["can_go"].values[at]), int(pruning["can_go_half"].values[at])

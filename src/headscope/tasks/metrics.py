@@ -5,10 +5,12 @@ Examples are left out in groups, the same for every model and every ablation, so
 `draws_of` are paired.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from headscope.claims.verdict import below
 from headscope.core.accumulators import Array, Float64, left_out
 from headscope.core.intervals import (
     SHARE,
@@ -18,8 +20,17 @@ from headscope.core.intervals import (
     estimate_independent,
     even,
 )
+from headscope.core.wording import capital, number, percent
 from headscope.errors import HeadscopeError
 from headscope.tasks.task import OF_REGRESSION, Task
+
+METRICS = {
+    "matthews": "Matthews’ correlation",
+    "pearson": "Pearson’s r",
+    "spearman": "Spearman’s ρ",
+    "f1": "F1",
+}
+GROUPS = 200  # ours: of examples, for the interval of a score that may lie below chance
 
 
 def score(task: Task, labels: Array, outputs: Array) -> dict[str, float]:
@@ -48,6 +59,38 @@ def chance(task: Task, labels: Array) -> float:
         return 0.0
     always = (np.full(len(labels), answer) for answer in range(len(task.labels)))
     return max(_metric(metric, task, labels, answers) for answers in always)
+
+
+def below_chance(task: Task, labels: Array, outputs: Array) -> str:
+    """Why nothing is claimed of a model's heads: it scores surely below a constant answer, as one
+    does whose label names are exchanged; "" otherwise.
+
+    By F1 a constant answer may beat a model that knows much: Matthews' correlation is taken then.
+    """
+    if task.metrics[0] == "f1":
+        task = replace(task, metrics=("matthews",))
+    draws = draws_of(task, labels, outputs, replicates=GROUPS)
+    parts, constant = score_estimate(task, draws, len(labels)), chance(task, labels)
+    three = float(parts.value), float(parts.low), float(parts.high)
+    if not (three[0] < -1 + 1e-9 or below(*three, constant).holds):
+        return ""
+    metric, is_share = task.metrics[0], task.metrics[0] == "accuracy"
+    usual = f"{percent(constant)} of the best constant answer" if is_share else "0"
+    what = "the sign of its answers is reversed"
+    if not task.is_regression:
+        from scipy.optimize import linear_sum_assignment
+
+        counts = _confusions(task, np.ones((1, len(labels))), labels, predicted(task, outputs))[0]
+        best = float(counts[linear_sum_assignment(counts, maximize=True)].sum() / counts.sum())
+        what = f"its label names are exchanged (put right, accuracy would be {percent(best)})"
+        if best <= counts.sum(1).max() / counts.sum():  # no other order of the names helps
+            what = "its head has not learned this task"
+    written = (percent if is_share else number)(*three)
+    return (
+        f"{capital(METRICS.get(metric, metric))} of the model is {written}, surely below the "
+        f"{usual}: probably {what}, or it was trained for another task. Nothing is claimed of "
+        "its heads."
+    ).replace("the 0:", "0:")
 
 
 def predicted(task: Task, outputs: Array) -> Array:

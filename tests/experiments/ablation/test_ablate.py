@@ -10,13 +10,15 @@ import pytest
 import torch
 from sklearn.metrics import accuracy_score
 
+from headscope.claims.reading import run_findings
 from headscope.core.head_names import HeadNames
 from headscope.errors import InputError, ModelError, RunFolderError, RunStopped
 from headscope.experiments.ablation import ablating as module
 from headscope.experiments.ablation.ablate import ablate, note_of
 from headscope.experiments.ablation.pruning import Pruning, prune_curves
 from headscope.experiments.ablation.result import variant_name
-from headscope.experiments.ablation.settings import AblationSettings
+from headscope.experiments.ablation.settings import AblationSettings, PruningSettings
+from headscope.experiments.ablation.terms import verdict_counts
 from headscope.model.variant_answers import Way, naive
 from headscope.model.variants import (
     StandIn,
@@ -25,9 +27,10 @@ from headscope.model.variants import (
     single_heads,
     whole_layers,
 )
+from headscope.report.run_facts import run_summary
 from headscope.run.execution import Execution
 from headscope.run.store import open_run
-from headscope.tasks.predict import encode
+from headscope.tasks.predict import encode, outputs
 from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, data
 
@@ -254,3 +257,25 @@ def test_progress_goes_up_to_all_examples_once_for_heads_and_once_for_pairs(mood
     assert [done for done, _ in told] == sorted({done for done, _ in told})
     assert told[-1] == (60, 60)
     assert (30, 60) in told
+
+
+def test_heads_of_a_model_whose_label_names_are_exchanged_are_not_called_harmful(mood):
+    """It was said of a model with an accuracy of 0 %: 1 harmful head, more than chance."""
+    model = load_for_task(mood, MOOD)
+    answers = outputs(model, encode(model, data(120)))
+    answered = zip(data(120).rows, answers.argmax(1).tolist(), strict=True)
+    wrong = [replace(row, label=1 - answer) for row, answer in answered]
+    assert {row.label for row in wrong} == {0, 1}
+    exchanged = replace(data(120), rows=tuple(wrong))
+    run = ablate(model, exchanged, execution=STOCK, settings=FEW)
+    first, *others = run_findings(run.tree)
+    assert "Accuracy of the model is 0.0 % [0.0, 2.1], surely below the 91 %" in first
+    assert "label names are exchanged (put right, accuracy would be 100 %)" in first
+    assert not others
+    assert verdict_counts(run["ablation"])["harmful"] == 0
+    assert (run["ablation"]["q"] < 0.05).any()  # it would have been said
+    assert "label names are exchanged" in run_summary(run.tree, run.manifest)
+    orders = PruningSettings(orders=("alone",))
+    pruned = prune_curves(Pruning(model, data(12), exchanged, orders), execution=STOCK)
+    (only,) = run_findings(pruned.tree)
+    assert "label names are exchanged" in only

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.claims.reading import WITHHELD
 from headscope.core.accumulators import Array, Float64, generator, halves
 from headscope.core.intervals import Estimate, estimate
 from headscope.core.progress import Advance, unheard
@@ -28,7 +29,7 @@ from headscope.experiments.ablation.pruned_checkpoint import disabled
 from headscope.model.linears import linears
 from headscope.model.variant_answers import Way, answering, small_batches, sweep
 from headscope.model.variants import Head, StandIn, Variant
-from headscope.tasks.metrics import draws_of, main_score
+from headscope.tasks.metrics import below_chance, draws_of, main_score
 from headscope.tasks.predict import EncodedTask, outputs
 from headscope.tasks.task import Task
 from headscope.tasks.task_model import TaskModel
@@ -197,6 +198,8 @@ def pruning_result(curves: Curves, *, allowance: float, replicates: int, seed: i
     pruning = labelled(
         variables, coords={"order": list(curves.orders), "removed": list(curves.removed)}
     )
+    if why := below_chance(task, labels, curves.answers[0][0]):
+        pruning.attrs[WITHHELD] = printable(why)
     return pruning.assign_attrs(
         task=printable(task.name),
         metric=metric,

@@ -16,18 +16,22 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from headscope.claims.reading import WITHHELD
+from headscope.claims.verdict import Outcome
 from headscope.core.accumulators import Array, Float64
 from headscope.core.head_names import HeadNames, renamed
 from headscope.core.intervals import Estimate
 from headscope.core.results import LIMITS, Variable, group, labelled, printable
 from headscope.experiments.ablation.effects import (
+    HARMFUL,
+    HELPFUL,
     Answers,
     Effects,
     effects,
     losses_of,
     numbers_told,
 )
-from headscope.tasks.metrics import draws_of, predicted, score_estimate
+from headscope.tasks.metrics import below_chance, draws_of, predicted, score_estimate
 from headscope.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -114,9 +118,23 @@ def ablation_result(
         if str(name).rpartition("_")[2] in ("prediction", "label", "p"):  # in tables of their own
             variable.attrs["tidy"] = 0
     classes = "\n".join(printable(label) for label in task.labels)
-    return dataset.assign_attrs(
+    return _withheld(dataset, below_chance(task, labels, outputs[0])).assign_attrs(
         task=printable(task.name), metric=task.metrics[0], classes=classes, **about
     )
+
+
+def _withheld(dataset: xr.Dataset, why: str) -> xr.Dataset:
+    """With a reason, the dataset without verdicts that call a head helpful or harmful."""
+    if not why:
+        return dataset
+    names = [str(name) for name in dataset.data_vars if str(name).endswith("verdict")]
+    unsure = {
+        name: dataset[name].where(
+            ~dataset[name].isin([HELPFUL, HARMFUL]), Outcome.CANNOT_TELL.value
+        )
+        for name in names
+    }
+    return dataset.assign(unsure).assign_attrs({WITHHELD: printable(why)})
 
 
 def _of_whole_model(

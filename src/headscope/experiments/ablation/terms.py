@@ -10,6 +10,7 @@ import xarray as xr
 from headscope.claims.terms import BENJAMINI, KOVALEVA, MCNEMAR, MICHEL, OURS, Term
 from headscope.core.results import at, estimate, group, printable, shape
 from headscope.core.wording import decimals, fixed, number, percent
+from headscope.tasks.metrics import METRICS
 from headscope.tasks.task import GLUE
 
 TERMS = {
@@ -78,12 +79,6 @@ SURE = VERDICTS[:2]
 FORMER = ("indifferent", "unknown")  # in runs of older versions, which told no effect from neither
 RANDOM = "random "  # how the names of random orders of removal begin
 ORDERS = {"greedy": "greedy", "alone": "least needed alone"}
-METRICS = {
-    "matthews": "Matthews’ correlation",
-    "pearson": "Pearson’s r",
-    "spearman": "Spearman’s ρ",
-    "f1": "F1",
-}
 
 
 def order_name(name: str) -> str:

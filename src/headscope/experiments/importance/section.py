@@ -8,9 +8,9 @@ from headscope.core.intervals import stretch
 from headscope.core.results import Floats, at, counted, documents, largest_first, shape, token_names
 from headscope.core.wording import capital, fixed, number, percent, with_ends
 from headscope.experiments.ablation.section import scores_table
-from headscope.experiments.ablation.terms import METRICS
 from headscope.page.sections import OpeningPlan, heading_of
 from headscope.page.tabulate import Cell, Column, Table, rows_table
+from headscope.tasks.metrics import METRICS
 
 NAMES = {
     "gradient": "gradient",
