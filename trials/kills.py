@@ -186,12 +186,10 @@ def robbed(bench: Bench, draws: random.Random, begin: Begin) -> tuple[str, str, 
             took = True
         if "stopped" in how:
             os.killpg(process.pid, signal.SIGINT)
-        try:
-            code: int | None = process.wait(SLOW)
-        except subprocess.TimeoutExpired:
-            code = None
+        until(lambda: process.poll() is not None)
+        code = process.poll()
         left = [worker for worker in workers if alive(worker)]
-    ended = Ended(code, "", (streams / "err").read_text("utf-8", "replace"))
+        ended = Ended(code, "", (streams / "err").read_text("utf-8", "replace"))
     what = f"{how}, worker {which}, more than {some} shards: {code}, {ended.err[-300:]}"
     hit = took and code != 0
     if code is None or left:
@@ -208,8 +206,6 @@ class Process(Protocol):
     pid: int
 
     def poll(self) -> int | None: ...
-
-    def wait(self, timeout: float) -> int | None: ...
 
 
 Begin = Callable[[tuple[str, ...], Path, Path], AbstractContextManager[Process]]
@@ -236,6 +232,20 @@ def started(
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+@contextmanager
+def apart(arguments: tuple[str, ...], folder: Path, streams: Path) -> Iterator[Process]:
+    """The same as a fork, whose workers are forks too: a new interpreter imports for seconds."""
+    import forked  # that of the tests
+
+    if not forked._origin:
+        forked.begin()
+    (streams / "err").unlink(missing_ok=True)
+    with forked.forked(*arguments, cwd=folder) as process:
+        (streams / "err").symlink_to(process.told[1])
+        yield process
+    (streams / "err").unlink()
 
 
 def two_workers(process: Process) -> list[psutil.Process]:

@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 
 from trials import shim
 from trials.desk import ATLAS, OUT, Scenario
-from trials.file_operations import Bench, armed, bench_of
+from trials.file_operations import HIT, Bench, armed, bench_of
 from trials.forked import Ended, forked
 from trials.outcomes import Tally
 from trials.power_loss import open_results
@@ -117,17 +117,17 @@ class World(RuleBasedStateMachine):
             self.expected[self.spec] = (fresh / "atlas.nc").read_bytes()
         return self.expected[self.spec]
 
-    def judge(self, what: str, ended: Ended) -> None:
+    def judge(self, what: str, ended: Ended, *, hit: bool = True) -> None:
         """A command that is done has the results of the spec; another says why clearly."""
         assert ended.code is not None, f"{what} hung"
         if ended.code == 0:
             assert (self.run_folder / "atlas.nc").read_bytes() == self.result(), f"{what}: wrong"
-            self.tally.add(what, "the spec's results", "")
+            self.tally.add(what, "the spec's results", "", hit)
         elif ended.code < 0:
-            self.tally.add(what, "killed", "")
+            self.tally.add(what, "killed", "", hit)
         else:
             assert ended.clear, f"{what}: {ended.err}"
-            self.tally.add(what, "clear error", "")
+            self.tally.add(what, "clear error", "", hit)
 
     @rule()
     def run(self) -> None:
@@ -144,7 +144,8 @@ class World(RuleBasedStateMachine):
         self.result()  # a kill may come after it was written
         scenario = Scenario("run", self.arguments(*["--overwrite"] * anew))
         work = partial(armed, scenario, self.desk, kind, at, None)
-        self.judge(f"{kind} fault", forked(work, self.desk / "streams"))
+        ended = forked(work, self.desk / "streams")
+        self.judge("fault", ended, hit=(self.desk / HIT).exists())
 
     @rule(which=st.integers(0, 2))
     def change(self, which: int) -> None:
@@ -164,6 +165,7 @@ class World(RuleBasedStateMachine):
             del content[at:]
         else:
             content[at] ^= 1 << data.draw(st.integers(0, 7), label="bit")
+        self.tally.add("damage", "written", "", file.read_bytes() != content)
         file.write_bytes(content)
 
     @precondition(lambda self: self.there())
