@@ -107,7 +107,7 @@ class Trial:
         return work
 
     def of_workers(self, kills: int) -> tuple[str, str, int]:
-        """Workers are killed while the command runs, which begins others; undisturbed, that hits."""
+        """Workers are killed while the command runs, which begins others; none is a hit, too."""
         fresh(self.bench)
         hits, seen = 0, set[psutil.Process]()
         child = begun(self.run(), self.streams)

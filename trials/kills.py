@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -38,8 +39,8 @@ from trials.outcomes import BAD, Tally
 SLOW = 60.0  # seconds for a command with workers, which start from nothing
 SIZES = range(4, 84, 4)  # KiB of a disk; the run takes some 70
 SHARDS = 200  # of a run whose workers are killed
-LATE = 0.9  # of the time that a command takes: what is later may come too late
 WORKERS = Scenario("workers", (*MANY, "--no-report", "--limit", str(SHARDS)))
+LATE = 0.9  # of the time that a command takes: what is later may come too late
 
 
 @click.command("kills")
@@ -54,9 +55,7 @@ def command(drivers: int, workers: int, pairs: int, disks: int, seed: int, keep:
     shim.begin_again("trials")
     with Tally(keep.absolute()).told() as tally, bench_of(SCENARIOS["atlas"]) as bench:
         attempt_all(bench, tally, drivers=drivers, pairs=pairs, disks=disks, seed=seed)
-        if workers:
-            with bench_of(WORKERS) as many:
-                attempt_workers(many, tally, workers, begin=started, seed=seed)
+        attempt_workers(bench, tally, workers, begin=started, seed=seed)
 
 
 def attempt_all(
@@ -85,7 +84,14 @@ def attempt_workers(
     bench: Bench, tally: Tally, workers: int, *, begin: Begin, seed: int = 0
 ) -> None:
     """So many kills and stops of workers; how the command is begun says what they are."""
+    if not workers:
+        return
     draws = random.Random(seed)
+    bench = replace(bench, scenario=WORKERS)
+    restore(bench.start, bench.desk / OUT)
+    if (alone := forked(WORKERS.work(bench.desk), bench.desk / "streams")).code:
+        raise RuntimeError(f"one process fails by itself: {alone.code}, {alone.err}")
+    bench = replace(bench, reference=contents(bench.desk / OUT))
     for _ in range(workers):
         restore(bench.start, bench.desk / OUT)
         tally.add("worker", *robbed(bench, draws, begin), files=bench.desk / OUT)
