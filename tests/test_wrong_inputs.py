@@ -16,7 +16,8 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from pyarrow import parquet
-from trials.fuzz import kept, one_input, outcome
+from trials.fuzz import kept, one_input, outcome, refused_unharmed
+from trials.outcomes import SHARE
 from trials.targets import READERS, SAMPLES, _make_models, samples
 
 import headscope
@@ -281,10 +282,14 @@ def work(models, short):
 @pytest.mark.parametrize("target", READERS)
 def test_damaged_files_are_read_or_refused(work, tmp_path, target):
     kinds = samples(target, work)
-    for number in range(INPUTS.get(target, 30)):
+    assert not refused_unharmed(target, work)
+    inputs, hits = INPUTS.get(target, 30), 0
+    for number in range(inputs):
         given = one_input(target, kinds, number, seed=17)
+        hits += given.hits
         found = outcome(given, tmp_path / "input")
         assert found[0] in ("read", "refused"), (number, given.file, found)
+    assert hits >= SHARE * inputs
 
 
 def test_what_was_found_before_stays_mended(work, tmp_path):

@@ -50,13 +50,12 @@ def command(
     shim.begin_again("trials")
     with Tally(keep.absolute()).told() as tally, bench_of(SCENARIOS["together"]) as bench:
         trial = Trial(bench, random.Random(seed))
-        began, done = time.monotonic(), 0
+        began = time.monotonic()
         tell(tally, "undisturbed", *trial.of_workers(0), bench)
         trial.took = time.monotonic() - began
-        while done < workers:
-            told = trial.of_workers(min(IN_A_RUN, workers - done))
-            done += trial.hits
-            tell(tally, "workers", *told, bench)
+        for left in range(workers, 0, -IN_A_RUN):
+            kills = min(IN_A_RUN, left)
+            tell(tally, "workers", *trial.of_workers(kills), bench, kills)
         for _ in range(commands):
             tell(tally, "command", *trial.of_command(), bench)
         for _ in range(schedulers):
@@ -65,9 +64,11 @@ def command(
             tell(tally, "spawned", *trial.of_spawned(), bench)
 
 
-def tell(tally: Tally, name: str, outcome: str, what: str, bench: Bench) -> None:
+def tell(
+    tally: Tally, name: str, outcome: str, what: str, hits: int, bench: Bench, tries: int = 1
+) -> None:
     outcome, what = without_strays(outcome, what)
-    tally.add(name, outcome, what, files=bench.desk / OUT)
+    tally.add(name, outcome, what, hits, tries, files=bench.desk / OUT)
     click.echo(f"{name}: {outcome}; {what}")
 
 
@@ -80,7 +81,7 @@ class Trial:
     def __init__(self, bench: Bench, draws: random.Random) -> None:
         import distributed  # noqa: F401  # here, once for all forks
 
-        self.bench, self.draws, self.hits, self.took = bench, draws, 0, 1.0
+        self.bench, self.draws, self.took = bench, draws, 1.0
         self.streams = bench.desk / "streams"
         fresh(bench)
         alone = Scenario("one", RUN[:-2]).work(bench.desk)
@@ -105,10 +106,10 @@ class Trial:
 
         return work
 
-    def of_workers(self, kills: int) -> tuple[str, str]:
-        """Workers are killed while the command runs, which begins others."""
+    def of_workers(self, kills: int) -> tuple[str, str, int]:
+        """Workers are killed while the command runs, which begins others; none is a hit, too."""
         fresh(self.bench)
-        self.hits, seen = 0, set[psutil.Process]()
+        hits, seen = 0, set[psutil.Process]()
         child = begun(self.run(), self.streams)
         for _ in range(kills):
             time.sleep(self.draws.uniform(0, self.took / kills))  # in a trial, not in a test
@@ -117,24 +118,25 @@ class Trial:
                 seen |= {*found}
                 with suppress(psutil.Error):
                     self.draws.choice(found).kill()
-                    self.hits += 1
+                    hits += 1
         end = ended(child, self.streams)
-        return self.judged(end, seen, f"{self.hits} workers killed")
+        return *self.judged(end, seen, f"{hits} workers killed"), hits if kills else 1
 
-    def of_command(self) -> tuple[str, str]:
+    def of_command(self) -> tuple[str, str, int]:
         """The command is killed, and with it the scheduler of its own workers."""
         fresh(self.bench)
         child = begun(self.run(), self.streams)
         if self.draws.random() < 0.75:  # to start takes far longer than to compute
             some = self.draws.randrange(SHARDS)
-            until(lambda: self.there() > some or over(child))
+            until(lambda: self.bench.there() > some or over(child))
         else:
             time.sleep(self.draws.uniform(0, self.took))
-        seen, there = family(child), self.there()
+        seen, there = family(child), self.bench.there()
         os.kill(child, signal.SIGKILL)
-        return self.judged(ended(child, self.streams), seen, f"{there} shards were there")
+        end = ended(child, self.streams)
+        return *self.judged(end, seen, f"{there} shards were there"), end.code == -signal.SIGKILL
 
-    def of_spawned(self) -> tuple[str, str]:
+    def of_spawned(self) -> tuple[str, str, int]:
         """The command is killed as its workers import, compute, or one of them begins anew."""
         fresh(self.bench)
         moment = self.draws.choice(["importing", "computing", "beside a killed worker"])
@@ -143,7 +145,7 @@ class Trial:
             self.wait_for(process, lambda: len(family(process.pid)) >= 2)
             if moment != "importing":
                 some = self.draws.randrange(SHARDS)
-                self.wait_for(process, lambda: self.there() > some)
+                self.wait_for(process, lambda: self.bench.there() > some)
             seen = family(process.pid)
             if moment == "beside a killed worker" and seen:
                 with suppress(psutil.Error):
@@ -153,28 +155,28 @@ class Trial:
             seen |= family(process.pid)
             process.kill()
             code = process.wait()
-            what = f"{moment}: {len(seen)} below it, {self.there()} shards were there"
+            what = f"{moment}: {len(seen)} below it, {self.bench.there()} shards were there"
             end = Ended(code, "", (streams / "err").read_text("utf-8", "replace"))
-            return self.judged(end, seen, what)
+            return *self.judged(end, seen, what), code == -signal.SIGKILL
 
     @staticmethod
     def wait_for(process: subprocess.Popen[bytes], condition: Callable[[], bool]) -> None:
         """As `until`, for one whose workers import."""
         until(lambda: condition() or process.poll() is not None, patience=5 * SLOW)
 
-    def of_scheduler(self) -> tuple[str, str]:
+    def of_scheduler(self) -> tuple[str, str, int]:
         """The scheduler is killed of a cluster that was there, with those that start workers."""
         fresh(self.bench)
         with self.cluster() as (scheduler, address):
             child = begun(self.run(address), self.streams)
             some = self.draws.randrange(SHARDS)
-            until(lambda: self.there() > some or over(child))
-            seen = {psutil.Process(scheduler), *family(scheduler)}
+            until(lambda: self.bench.there() > some or over(child))
+            seen, hit = {psutil.Process(scheduler), *family(scheduler)}, not over(child)
             os.kill(scheduler, signal.SIGKILL)
-            what = f"{self.there()} shards were there"
+            what = f"{self.bench.there()} shards were there"
             end = ended(child, self.streams)
         with self.cluster() as (_, address):
-            return self.judged(end, seen, what, address)
+            return *self.judged(end, seen, what, address), hit
 
     @contextmanager
     def cluster(self) -> Iterator[tuple[int, str]]:
@@ -189,12 +191,6 @@ class Trial:
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-
-    def there(self) -> int:
-        from headscope.run.shard_files import numbers_in
-        from headscope.run.store import RunFolder
-
-        return len(numbers_in(RunFolder(self.bench.desk / OUT / "run").named_spans()))
 
     def judged(
         self, end: Ended, seen: set[psutil.Process], what: str, scheduler: str = ""

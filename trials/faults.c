@@ -25,15 +25,17 @@ enum { FDS = 1 << 16, READ = 1, WRITTEN = 2, FAIL = 1, HALF = 2 };
 static char root[PATH_MAX];
 static size_t root_size;
 static int kind, log_fd = -1, armed;
-static long at, count;
+static long at, count, hits;
 static unsigned char tracked[FDS]; /* of each descriptor: is it below the folder? */
 
 void faults_arm(const char *folder, int what, long when, int log) {
     root_size = (size_t)snprintf(root, sizeof root, "%s/", folder);
-    kind = what, at = when, log_fd = log, count = 0, armed = 1;
+    kind = what, at = when, log_fd = log, count = hits = 0, armed = 1;
 }
 
 long faults_count(void) { return count; }
+
+long faults_hits(void) { return hits; }
 
 void faults_disarm(void) { armed = 0; }
 
@@ -84,20 +86,23 @@ static void note(const char *name, const char *path, const char *other, long lon
     errno = saved;
 }
 
+static int failing(int what, int error) { return hits++, errno = error ? error : errno, what; }
+
 /* Counts an operation and notes its name, after "?". room: a full disk refuses it each time. */
 static int step(const char *name, const char *path, int room) {
     int is_write = strcmp(name, "?write") == 0;
     note(name, path, NULL, 0, NULL, 0);
     long now = __atomic_fetch_add(&count, 1, __ATOMIC_SEQ_CST);
+    if (now == at && (kind == SHORT || kind == TORN) && !is_write) at++; /* waits for a write */
     if (now < at || kind == NONE) return 0;
     if (now > at) {
-        if ((kind == FULL || kind == SHORT) && room) return errno = ENOSPC, FAIL;
+        if ((kind == FULL || kind == SHORT) && room) return failing(FAIL, ENOSPC);
         return 0;
     }
     if (kind == KILL) raise(SIGKILL);
-    if (kind == FULL) return errno = ENOSPC, FAIL;
-    if (kind == BROKEN) return errno = EIO, FAIL;
-    return is_write ? HALF : 0;
+    if (kind == FULL) return failing(FAIL, ENOSPC);
+    if (kind == BROKEN) return failing(FAIL, EIO);
+    return failing(HALF, 0);
 }
 
 static int opened(int fd, int writing) {

@@ -34,6 +34,7 @@ DATES = (
     "processors",
     "written_by",
 )  # of a manifest or a record, what no result depends on
+HIT = "hit"  # on the desk where the fault of the last child has happened
 REMOVALS = ("unlink", "rmdir")  # what cannot be removed is left
 
 
@@ -116,8 +117,19 @@ class Bench:
         names = [each["name"][1:] for each in logged if each["name"].startswith("?")]
         return cls(scenario, desk, start, found[0], names)
 
-    def attempt(self, number: int, kind: str) -> tuple[str, str]:
-        """(outcome, what happened) of one fault."""
+    def attempt(self, number: int, kind: str) -> tuple[str, str, bool]:
+        """(outcome, what happened, whether it did) of one fault."""
+        outcome, what = self._attempt(number, kind)
+        return outcome, what, (self.desk / HIT).exists()
+
+    def there(self) -> int:
+        """How many shards the run folder has."""
+        from headscope.run.shard_files import numbers_in
+        from headscope.run.store import RunFolder
+
+        return len(numbers_in(RunFolder(self.desk / OUT / "run").named_spans()))
+
+    def _attempt(self, number: int, kind: str) -> tuple[str, str]:
         out, streams = self.desk / OUT, self.desk.parent / "streams"
         restore(self.start, out)
         ended = forked(partial(armed, self.scenario, self.desk, kind, number, None), streams)
@@ -161,14 +173,23 @@ class Bench:
 
 
 def armed(scenario: Scenario, desk: Path, kind: str | None, at: int, log: Path | None) -> None:
-    """In a child: the scenario with one fault, or with a log of its operations."""
+    """In a child: the scenario with one fault, or with a log of its operations.
+
+    A file says whether the fault has happened; a kill lets nobody say that it has not.
+    """
+    hit = desk / HIT
+    hit.touch()
     handle = -1
     if log is not None:
         handle = os.open(log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
     faults = shim.faults()
     work = scenario.work(desk)
     faults.arm(desk / OUT, kind, at, handle)
-    work()
+    try:
+        work()
+    finally:
+        if not faults.hits():
+            hit.unlink()
 
 
 def warm(scenario: Scenario, desk: Path) -> None:

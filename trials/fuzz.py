@@ -8,6 +8,9 @@ SECONDS of a processor, or more than MEMORY. Each input ends in one way:
     refused   an error of headscope, in at most MESSAGE characters
     uncaught  any other error, a longer message, or the end of the process
     hang, memory
+
+A damage hits where the file is not that of the sample any more: most must, of every reader. A
+sample that is refused as it is says nothing of damage: that ends the trial.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -36,6 +39,7 @@ from typing import Any
 import click
 
 from trials.mutate import damaged
+from trials.outcomes import SHARE
 from trials.targets import READERS, Files, make_samples, samples
 
 SECONDS, MEMORY, MESSAGE = 2.0, 1 << 30, 2000
@@ -49,13 +53,17 @@ SHARES = {"run": 0.15, "model": 0.2}
 
 @dataclass(frozen=True)
 class Input:
-    """One damaged sample: the file that was changed; None where it is gone."""
+    """One damaged sample: the file that was changed; None where it is gone.
+
+    hits  whether the file is not that of the sample any more
+    """
 
     target: str
     sample: str
     file: str
     content: bytes | None
     files: Files
+    hits: bool = True
 
     def write(self, folder: Path) -> Path:
         """Write it, as a folder of this name that is empty before."""
@@ -81,8 +89,8 @@ def one_input(target: str, kinds: dict[str, Files], number: int, *, seed: int) -
     is_json = file.endswith((".json", ".jsonl"))
     content = damaged(files[file], rng, other, is_json=is_json)
     if target == "run" and rng.random() < 0.7:
-        return _sealed(Input(target, sample, file, content, files))
-    return Input(target, sample, file, content, files)
+        return _sealed(Input(target, sample, file, content, files, content != files[file]))
+    return Input(target, sample, file, content, files, content != files[file])
 
 
 def _sealed(given: Input) -> Input:
@@ -101,7 +109,7 @@ def _sealed(given: Input) -> Input:
         files[MANIFEST] = json.dumps({**manifest, CHECKSUM: checksum_of(manifest)}).encode()
     except (ValueError, TypeError, RecursionError):
         return given
-    return Input(given.target, given.sample, given.file, files[given.file], files)
+    return replace(given, content=files[given.file], files=files)
 
 
 def outcome(given: Input, folder: Path) -> tuple[str, str]:
@@ -155,7 +163,7 @@ def _child(jobs: Jobs, seed: int, work: Path) -> None:
             signal.setitimer(signal.ITIMER_PROF, SECONDS)  # SIGPROF ends the process, in C too
             kind, where = outcome(given, folder)
             signal.setitimer(signal.ITIMER_PROF, 0)
-            out.write(json.dumps([target, number, kind, where]) + "\n")
+            out.write(json.dumps([target, number, kind, where, given.hits]) + "\n")
             out.flush()
 
 
@@ -167,8 +175,8 @@ def _size() -> int:
 # --- the driver -------------------------------------------------------------------------------
 
 
-def fuzz(jobs: Jobs, *, seed: int, work: Path) -> Iterator[tuple[str, int, str, str]]:
-    """Reader, number, outcome and place of each input, in order."""
+def fuzz(jobs: Jobs, *, seed: int, work: Path) -> Iterator[tuple[str, int, str, str, bool]]:
+    """Reader, number, outcome and place of each input, and whether it is damaged; in order."""
     left = {target: job for target, job in jobs.items() if job[0] < job[1]}
     environ = os.environ | {"OMP_NUM_THREADS": "1"}
     while left:
@@ -176,9 +184,9 @@ def fuzz(jobs: Jobs, *, seed: int, work: Path) -> Iterator[tuple[str, int, str, 
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ) as child:
             silent = False
             for line in _lines(child):
-                target, number, kind, where = json.loads(line)
+                target, number, kind, where, hit = json.loads(line)
                 left = _behind(left, target, number)
-                yield target, number, kind, where
+                yield target, number, kind, where, hit
             silent = child.poll() is None
             child.kill()
             code = child.wait()
@@ -186,7 +194,13 @@ def fuzz(jobs: Jobs, *, seed: int, work: Path) -> Iterator[tuple[str, int, str, 
             target, (number, _) = next(iter(left.items()))
             hang = silent or code == -signal.SIGPROF
             left = _behind(left, target, number)
-            yield target, number, "hang" if hang else "uncaught", f"the process ended with {code}"
+            yield (
+                target,
+                number,
+                "hang" if hang else "uncaught",
+                f"the process ended with {code}",
+                True,
+            )
 
 
 def _lines(child: subprocess.Popen[bytes]) -> Iterator[bytes]:
@@ -231,6 +245,16 @@ def kept(work: Path) -> Iterator[Input]:
         yield Input(target, sample, file.removesuffix(GONE), content, files)
 
 
+def refused_unharmed(target: str, work: Path) -> dict[str, str]:
+    """Samples of a reader that are not read as they are, and why."""
+    folder = work / "unharmed"
+    ends = {
+        name: outcome(Input(target, name, "", None, files), folder)
+        for name, files in samples(target, work).items()
+    }
+    return {name: " ".join(end) for name, end in ends.items() if end[0] != "read"}
+
+
 def shares(inputs: int, targets: tuple[str, ...]) -> dict[str, int]:
     """How many inputs each reader gets."""
     names = targets or tuple(READERS)
@@ -256,18 +280,23 @@ def shares(inputs: int, targets: tuple[str, ...]) -> dict[str, int]:
 def command(count: int, seed: int, first: int, targets: tuple[str, ...]) -> None:
     """Damaged files through every reader, run folders and model folders."""
     found: dict[str, list[Any]] = {}
-    totals: Counter[str] = Counter()
+    totals, hits = Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         make_samples(work)
-        row = "{:<10}" + "{:>9}" * (1 + len(OUTCOMES))
-        click.echo(row.format("reader", "inputs", *OUTCOMES))
+        row = "{:<10}" + "{:>9}" * (2 + len(OUTCOMES))
+        click.echo(row.format("reader", "inputs", *OUTCOMES, "hit"))
+        missed = list[str]()
+        for name in targets or READERS:
+            if refused := refused_unharmed(name, work):
+                raise click.ClickException(f"samples of {name} are refused as they are: {refused}")
         jobs = {name: (first, first + part) for name, part in shares(count, targets).items()}
         for target, results in groupby(fuzz(jobs, seed=seed, work=work), key=itemgetter(0)):
             counts: Counter[str] = Counter()
             kinds = samples(target, work)
-            for _, number, kind, where in results:
+            for _, number, kind, where, hit in results:
                 counts[kind] += 1
+                hits[target] += hit
                 if kind in ("read", "refused"):
                     continue
                 key = f"{target} {kind} {number if 'ended' in where else where.split(': ')[0]}"
@@ -276,11 +305,17 @@ def command(count: int, seed: int, first: int, targets: tuple[str, ...]) -> None
                     found[key] = [0, where, path]
                 found[key][0] += 1
             totals += counts
-            click.echo(row.format(target, counts.total(), *(counts[o] for o in OUTCOMES)))
-    click.echo(row.format("all", totals.total(), *(totals[name] for name in OUTCOMES)))
+            click.echo(
+                row.format(target, counts.total(), *(counts[o] for o in OUTCOMES), hits[target])
+            )
+            if hits[target] < SHARE * counts.total():
+                missed.append(target)
+    click.echo(row.format("all", totals.total(), *(totals[n] for n in OUTCOMES), hits.total()))
+    if missed or not totals:
+        click.echo(f"FAILED: too few inputs are damaged; wanted {SHARE:.0%}: {', '.join(missed)}")
     for key, (times, where, path) in found.items():
         click.echo(f"{times:>6} × {key}\n         {where}\n         {path.relative_to(KEPT)}")
-    sys.exit(1 if found else 0)
+    sys.exit(1 if found or missed or not totals else 0)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ VALUES: tuple[Any, ...] = (
     float("inf"), "\0", "bert", "gpt2", "eager", "float32", [1] * 300, {"0": "a"}, "gelu",
 )  # fmt: skip
 LARGEST = 1 << 20  # bytes: what takes long may not do so for its size alone
+TRIES = 10  # a change may leave all as it is, as of a line and its like
 Change = Callable[[bytes, Random, bytes], bytes]
 
 
@@ -32,11 +33,15 @@ def damaged(content: bytes, rng: Random, other: bytes, *, is_json: bool) -> byte
     other    content of another sample, of which pieces may get into this one
     is_json  whether its values may be changed as well as its bytes
     """
-    for _ in range(rng.choice((1, 1, 1, 2, 4))):
-        if is_json and rng.random() < 0.7:
-            content = _other_value(content, rng)
-        else:
-            content = rng.choice(CHANGES)(content, rng, other)
+    before = content
+    for _ in range(TRIES):
+        for _ in range(rng.choice((1, 1, 1, 2, 4))):
+            if is_json and rng.random() < 0.7:
+                content = _other_value(content, rng)
+            else:
+                content = rng.choice(CHANGES)(content, rng, other)
+        if content != before:
+            break
     return content[:LARGEST]
 
 

@@ -2,7 +2,7 @@
 
 Words, tags, relations, documents, the tokens of the model and the names of models are hostile. The
 same pages with harmless strings say which elements and attributes there may be; a page may say
-nothing to the console, open no dialog and ask for nothing.
+nothing to the console, open no dialog and ask for nothing. A string hits a page that shows it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ SPLIT = "\ue000"  # between the tokens of a text
 # A tokenizer that knows no text is refused: this one knows the first that it is asked for.
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "The cat sat on the mat.")
 IN_A_BATCH = 140
+IN_A_VIEW = 40  # tokens of a text
+# What pages show of the strings: a card has few of any batch, a comparison not all that differ.
+ON_A_CARD, COMPARED = 15, 0.6
 FEW = ("surface", "entropy", "features")  # analyses
 KINDS = ("report", "compare", "head card", "view", "annotation page")
 # What a script, a picture or a link of its own would be: (element, attribute) pairs and handlers
@@ -42,6 +45,10 @@ FOUND = """() => {
   }
   return [...found];
 }"""
+TEXT = """() => [
+  document.documentElement.textContent,
+  ...[...document.querySelectorAll("*")].flatMap(one => [...one.attributes].map(a => a.value)),
+].join("\\n")"""
 PIECES = (
     "<script>", "</script>", "<", ">", "</", "/>", "<!--", "-->", "]]>", "<![CDATA[", "'", '"', "`",
     "&lt;", "&#60;", "&", ";", "=", " onerror=alert(1) ", "<img src=x", "<svg", "<math>",
@@ -80,22 +87,26 @@ def attempt_all(
     kinds: Sequence[str] = KINDS,
 ) -> None:
     """All pages with the strings, so many at once; one batch after the harmless one."""
+    tally.share["compare"] = COMPARED
     with tempfile.TemporaryDirectory(prefix="trial-", dir=memory()) as folder:
-        harmless = dict(
-            looked(browser, [f"word{n}" for n in range(size)], Path(folder) / "tame", kinds)
-        )
-        for kind, (_, complaints) in harmless.items():
+        tame = [f"word{n}" for n in range(size)]
+        harmless = dict(looked(browser, tame, Path(folder) / "tame", kinds))
+        for kind, (_, complaints, _) in harmless.items():
             if complaints:
                 raise RuntimeError(f"{kind} complains of harmless strings: {complaints}")
         for number, begin in enumerate(range(0, len(strings), size)):
             batch = strings[begin : begin + size]
             place = Path(folder) / str(number)
-            for kind, (found, complaints) in looked(browser, batch, place, kinds):
+            words = [word for word in map(squeezed, tokens_of(batch)) if word]
+            for kind, (found, complaints, text) in looked(browser, batch, place, kinds):
                 more = sorted(found - harmless[kind][0])
                 outcome = "wrong" if more or complaints else "only text"
                 what = f"strings {begin} to {begin + len(batch)}: {more} {complaints}"
-                for _ in batch:
-                    tally.add(kind, outcome, what, files=place if _ is batch[0] else None)
+                tries = min(len(words), ON_A_CARD if kind == "head card" else len(words))
+                # An annotation page never says what its maps are of.
+                shown = words if kind == "annotation page" else [w for w in words if w in text]
+                hits = min(tries, len(shown))
+                tally.add(kind, outcome, what, hits, tries, files=place)
 
 
 @contextmanager
@@ -113,34 +124,44 @@ def launched() -> Iterator[Any]:
 
 def looked(
     browser: Any, strings: Sequence[str], folder: Path, kinds: Sequence[str]
-) -> Iterator[tuple[str, tuple[set[str], list[str]]]]:
-    """(kind of page, (elements and attributes, complaints)) of each page with the strings."""
-    for kind, file in pages(strings, folder, kinds).items():
-        if kind == "annotation page":  # which says no word of what its maps are of
-            yield kind, ({file.read_text("utf-8")}, [])
+) -> Iterator[tuple[str, tuple[set[str], list[str], str]]]:
+    """(kind of page, (elements and attributes, complaints, text)) of the pages with the strings."""
+    for kind, files in pages(strings, folder, kinds).items():
+        if kind == "annotation page":
+            yield kind, ({file.read_text("utf-8") for file in files}, [], "")
             continue
-        complaints: list[str] = []
-        page = browser.new_page()
-        page.on("console", lambda message, to=complaints: to.append(message.text[:200]))
-        page.on("pageerror", lambda error, to=complaints: to.append(str(error)[:200]))
-        page.on("dialog", lambda dialog, to=complaints: (to.append("dialog"), dialog.dismiss()))
-        own = file.as_uri()
-        page.on(
-            "request",
-            lambda asked, to=complaints, own=own: asked.url == own or to.append(asked.url[:200]),
-        )
-        page.goto(own)
-        found = set(page.evaluate(FOUND))
-        page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
-        for view in page.locator("[role=tab]").all():  # the views of one text
-            view.click()
-            found |= set(page.evaluate(FOUND))
-        page.close()
-        yield kind, (found, complaints)
+        seen = [looked_at(browser, file) for file in files]
+        found = set[str]().union(*(each[0] for each in seen))
+        complaints = [words for each in seen for words in each[1]]
+        yield kind, (found, complaints, squeezed("".join(each[2] for each in seen)))
 
 
-def pages(strings: Sequence[str], folder: Path, kinds: Sequence[str]) -> dict[str, Path]:
-    """One page of each kind that shows the strings."""
+def looked_at(browser: Any, file: Path) -> tuple[set[str], list[str], str]:
+    """Elements and attributes, complaints and text of a page."""
+    complaints, own = list[str](), file.as_uri()
+    page = browser.new_page()
+    page.on("console", lambda message: complaints.append(message.text[:200]))
+    page.on("pageerror", lambda error: complaints.append(str(error)[:200]))
+    page.on("dialog", lambda dialog: (complaints.append("dialog"), dialog.dismiss()))
+    page.on("request", lambda sent: sent.url == own or complaints.append(sent.url[:200]))
+    page.goto(own)
+    found, text = set(page.evaluate(FOUND)), page.evaluate(TEXT)
+    page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
+    for view in page.locator("[role=tab]").all():  # the views of one text
+        view.click()
+        found |= set(page.evaluate(FOUND))
+        text += page.evaluate(TEXT)
+    page.close()
+    return found, complaints, text
+
+
+def squeezed(text: str) -> str:
+    """The text without what pages may change of it: white space, and what has no sign."""
+    return "".join(sign for sign in text if sign.isprintable() and sign != " ")
+
+
+def pages(strings: Sequence[str], folder: Path, kinds: Sequence[str]) -> dict[str, list[Path]]:
+    """Pages of each kind that show the strings."""
     import headscope as hs
     from headscope.experiments.map_classifier.annotation_server import annotation_page
     from headscope.experiments.map_classifier.annotation_session import Session
@@ -148,7 +169,7 @@ def pages(strings: Sequence[str], folder: Path, kinds: Sequence[str]) -> dict[st
     from headscope.report.card_page import build_card
 
     folder.mkdir()
-    model, files = hostile_model(strings, seed=0), {}
+    model, files = hostile_model(strings, seed=0), dict[str, list[Path]]()
     execution = hs.Execution(linears="stock", threads=1, command=tuple(strings[:20]))
     corpus = hs.MemoryCorpus(documents(strings))
     run = hs.atlas(
@@ -163,7 +184,7 @@ def pages(strings: Sequence[str], folder: Path, kinds: Sequence[str]) -> dict[st
     )
     with without_pictures():
         if "report" in kinds:
-            files["report"] = run.report()
+            files["report"] = [run.report()]
         if "compare" in kinds:
             pair = hs.compare(
                 model,
@@ -173,13 +194,18 @@ def pages(strings: Sequence[str], folder: Path, kinds: Sequence[str]) -> dict[st
                 execution=execution,
                 settings=hs.Settings(analyses=FEW, replicates=2),
             )
-            files["compare"] = pair.report()
-    files["head card"] = build_card(run.tree, head_card(run.tree, 0, 1), folder / "card.html")
-    text = SPLIT.join(tokens_of(strings)[:40])
-    files["view"] = hs.view(model, text, atlas=run).save(folder / "view.html")
+            files["compare"] = [pair.report()]
+    files["head card"] = [build_card(run.tree, head_card(run.tree, 0, 1), folder / "card.html")]
+    words = tokens_of(strings)
+    files["view"] = [
+        hs.view(model, SPLIT.join(words[at : at + IN_A_VIEW]), atlas=run).save(
+            folder / f"view-{at}.html"
+        )
+        for at in range(0, len(words), IN_A_VIEW)
+    ]
     session = Session.create(folder / "session", drawn(strings))
-    files["annotation page"] = folder / "annotate.html"
-    files["annotation page"].write_bytes(annotation_page(session, "a")[0])
+    (folder / "annotate.html").write_bytes(annotation_page(session, "a")[0])
+    files["annotation page"] = [folder / "annotate.html"]
     return {kind: files[kind] for kind in kinds}
 
 

@@ -7,7 +7,8 @@ The command's operations are logged once and replayed up to every point, under t
     zeros    so too, but the content that is gone left zeros of its length
     strict   a name is kept only if its folder was synced since, and with it the folders around it
 
-A kill, after which everything is kept, is `file-operations`' own.
+A kill, after which everything is kept, is `file-operations`' own: a state hits where something is
+lost.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from trials.forked import forked
 from trials.outcomes import Tally
 
 DISKS = ("ordered", "zeros", "strict")
+LOST = 0.7  # of the states: in the others all that was written was safe by then
 FOLDER = None  # in place of a file
 
 
@@ -123,13 +125,16 @@ class Disk:
             self.kept[folder] = FOLDER
 
     def after(self, disk: str) -> dict[str, bytes | None]:
-        """What is left: content by path below the root; None for a folder."""
+        """What is left, of a disk that "keeps" all of it: content by path below the root; None for
+        a folder."""
         names = self.kept if disk == "strict" else self.names
         left = {}
         for name, file in names.items():
             content = None if file is None else file.safe
             if file is not None and content is not None and disk == "zeros":
                 content += bytes(max(0, len(file.content) - len(content)))
+            if file is not None and disk == "keeps":
+                content = bytes(file.content)
             left[name.removeprefix(self.root + "/")] = content
         return left
 
@@ -140,14 +145,16 @@ def _within(name: str, folder: str) -> bool:
 
 def states(
     log: bytes, out: Path, start: Path
-) -> Iterator[tuple[str, dict[str, bytes | None], int]]:
-    """(where the power failed, what is left, writes of labels before it), each state once."""
+) -> Iterator[tuple[str, dict[str, bytes | None], int, bool]]:
+    """(where the power failed, what is left, writes of labels before it, whether anything is lost),
+    each state once."""
     disk, seen = Disk.of(out, start), set()
     effects = [each for each in shim.operations(log) if not each["name"].startswith("?")]
     labelled = 0
     for number, each in enumerate(effects):
         disk.apply(each)
         labelled += each["name"] == "write" and "/labels-" in each["path"]
+        whole = disk.after("keeps")
         for kind in DISKS:
             left = disk.after(kind)
             key = hash(
@@ -163,7 +170,7 @@ def states(
                 seen.add(key)
                 last = number == len(effects) - 1
                 where = f"{kind} disk, after operation {number} ({each['name']} {each['path']})"
-                yield where, left, labelled if last else max(0, labelled - 1)
+                yield where, left, labelled if last else max(0, labelled - 1), left != whole
 
 
 def attempt_all(bench: Bench, tally: Tally, *, every: int = 1) -> None:
@@ -174,11 +181,14 @@ def attempt_all(bench: Bench, tally: Tally, *, every: int = 1) -> None:
     restore(bench.start, out)
     forked(partial(armed, scenario, bench.desk, None, 0, log), place / "streams")
     before = contents(bench.start)
-    for where, left, labelled in islice(states(log.read_bytes(), out, bench.start), 0, None, every):
+    name = f"{scenario.name}, powerless"
+    tally.share[name] = LOST
+    every_state = states(log.read_bytes(), out, bench.start)
+    for where, left, labelled, lost in islice(every_state, 0, None, every):
         shutil.rmtree(out)
         write_out(left, out)
         outcome, what = after_loss(bench, before, labelled)
-        tally.add(f"{scenario.name}, powerless", outcome, f"{where}: {what}", files=out)
+        tally.add(name, outcome, f"{where}: {what}", lost, files=out)
     click.echo(tally.lines()[len(tally.counts) - 1])
 
 

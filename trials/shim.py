@@ -64,7 +64,7 @@ class Native:
 
     def __init__(self) -> None:
         self._c = ctypes.CDLL(None)
-        self._c.faults_count.restype = ctypes.c_long
+        self._c.faults_count.restype = self._c.faults_hits.restype = ctypes.c_long
 
     def arm(self, root: Path, kind: str | None, at: int, log: int = -1) -> None:
         """From here on count operations below `root`; number `at`, from 0, fails so."""
@@ -75,13 +75,17 @@ class Native:
         """Operations since then."""
         return int(self._c.faults_count())
 
+    def hits(self) -> int:
+        """Operations that failed since then."""
+        return int(self._c.faults_hits())
+
 
 class InPython:
     """The same for what Python itself writes, without a log."""
 
     def arm(self, root: Path, kind: str | None, at: int, log: int = -1) -> None:
         """From here on count operations below `root`; number `at`, from 0, fails so."""
-        self.root, self.kind, self.at, self.now = str(root), kind, at, -1
+        self.root, self.kind, self.at, self.now, self.failed = str(root), kind, at, -1, 0
         calls = {"fsync": False, "replace": False, "unlink": False, "mkdir": True, "rmdir": False}
         for name, room in calls.items():
             setattr(os, name, self._failing(getattr(os, name), room=room))
@@ -91,6 +95,10 @@ class InPython:
     def count(self) -> int:
         """Operations since then."""
         return self.now + 1
+
+    def hits(self) -> int:
+        """Operations that failed since then."""
+        return self.failed
 
     def _failing(self, real: Callable[..., Any], *, room: bool) -> Callable[..., Any]:
         def call(target: Any, *args: Any, **more: Any) -> Any:
@@ -108,6 +116,7 @@ class InPython:
             os.kill(os.getpid(), signal.SIGKILL)
         full = self.kind in ("full", "short") and room and self.now > self.at
         if self.now == self.at or full:
+            self.failed += 1
             number = errno.EIO if self.kind == "broken" else errno.ENOSPC
             raise OSError(number, os.strerror(number))
 

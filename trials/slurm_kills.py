@@ -84,9 +84,9 @@ def command(runs: int, seed: int, keep: Path) -> None:
         wanted = contents(bench.desk / OUT)
         for _ in range(runs):
             with a_slurm():
-                outcome, what = attempt(bench, draws, wanted)
-            outcome, what = without_strays(outcome, what)
-            tally.add("slurm", outcome, what, files=bench.desk / OUT)
+                *told, hits = attempt(bench, draws, wanted)
+            outcome, what = without_strays(*told)
+            tally.add("slurm", outcome, what, hits, len(WAYS), files=bench.desk / OUT)
             click.echo(f"{outcome}; {what}")
 
 
@@ -154,41 +154,36 @@ def asked(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def attempt(bench: Bench, draws: random.Random, wanted: dict[str, bytes]) -> tuple[str, str]:
-    """One array of tasks, disturbed once enough shards are there; how it ended."""
+def attempt(bench: Bench, draws: random.Random, wanted: dict[str, bytes]) -> tuple[str, str, int]:
+    """One array of tasks, disturbed once enough shards are there; how it ended, and what hit."""
     fresh(bench)
     for file in bench.desk.glob("slurm-*.out"):
         file.unlink()
     words = ("slurm", *RUN, "--tasks", str(TASKS), "--partition", "low", "--cpus", "1", "--submit")
     done = forked(Scenario("slurm", words).work(bench.desk), bench.desk / "streams")
     if done.code:
-        return "unclear error", f"not submitted: {done.code}, {done.err}"
-    told = []
-    moments = sorted(draws.sample(range(1, 150), 3))
-    ways = draws.sample([requeue, preempt, kill], 3)
+        return "unclear error", f"not submitted: {done.code}, {done.err}", 0
+    told, hits = [], 0
+    moments = sorted(draws.sample(range(1, 150), len(WAYS)))
+    ways = draws.sample(WAYS, len(WAYS))
     for moment, way in zip(moments, ways, strict=True):
-        until(lambda at=moment: there(bench) >= at, patience=PATIENCE)
-        told.append(f"{way.__name__} ({way(bench)}) at {there(bench)} shards")
+        until(lambda at=moment: bench.there() >= at, patience=PATIENCE)
+        hits += bool(met := way(bench))
+        told.append(f"{way.__name__} ({met or 'none'}) at {bench.there()} shards")
     waits = ("squeue", "-h", "-o", "%i %t %r")
     until(lambda: not asked(*waits), patience=PATIENCE)
     what = ", ".join(told)
     if waiting := asked(*waits):
-        return "hang", f"{what}; {waiting}"
+        return "hang", f"{what}; {waiting}", hits
     said = "".join(file.read_text("utf-8", "replace") for file in bench.desk.glob("slurm-*.out"))
     said = UNHEARD.sub("", said)
     restarts = asked("scontrol", "show", "job").count("Restarts=1")
     what += f"; {restarts} begun again"
     if "Traceback" in said or "headscope: " in said.replace("headscope: stopped", ""):
-        return "unclear error", f"{what}; {said[-800:]}"
+        return "unclear error", f"{what}; {said[-800:]}", hits
     outcome, more = compared(contents(bench.desk / OUT), wanted)
-    return {"resumed equal": "same bits"}.get(outcome, outcome), f"{what} {more}".strip()
-
-
-def there(bench: Bench) -> int:
-    from headscope.run.shard_files import numbers_in
-    from headscope.run.store import RunFolder
-
-    return len(numbers_in(RunFolder(bench.desk / OUT / "run").named_spans()))
+    outcome = {"resumed equal": "same bits"}.get(outcome, outcome)
+    return outcome, f"{what} {more}".strip(), hits
 
 
 def a_task() -> list[str]:
@@ -219,4 +214,7 @@ def kill(bench: Bench) -> str:
             with suppress(ProcessLookupError):
                 os.kill(one["pid"], signal.SIGKILL)
                 return str(one["shard"])
-    return "none"
+    return ""
+
+
+WAYS = [requeue, preempt, kill]  # each gives what it met

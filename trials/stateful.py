@@ -8,6 +8,7 @@ of some spec.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,12 +26,13 @@ from hypothesis.stateful import (
 
 from trials import shim
 from trials.desk import ATLAS, OUT, Scenario
-from trials.file_operations import Bench, armed, bench_of
+from trials.file_operations import HIT, Bench, armed, bench_of
 from trials.forked import Ended, forked
 from trials.outcomes import Tally
 from trials.power_loss import open_results
 
 RUN = (*ATLAS, "--no-report")
+AIMS = 40  # operations of a run that surely are
 Spec = tuple[int, int, int]  # model, corpus, seed
 
 
@@ -50,9 +52,6 @@ def attempt_all(bench: Bench, tally: Tally, *, examples: int, steps: int, seed: 
     """So many histories; hypothesis makes a failed one short and tells it."""
     from hypothesis import seed as seeded
 
-    desk = bench.desk
-    World.desk, World.tally, World.expected = desk, tally, {}
-    lay_variants(desk)
     how = settings(
         max_examples=examples,
         stateful_step_count=steps,
@@ -61,11 +60,35 @@ def attempt_all(bench: Bench, tally: Tally, *, examples: int, steps: int, seed: 
         suppress_health_check=list(HealthCheck),
         print_blob=False,
     )
+    judged(bench, tally, lambda: run_state_machine_as_test(seeded(seed)(World), settings=how))
+
+
+def attempt_one(bench: Bench, tally: Tally) -> None:
+    """A history of a fault, damage and a changed corpus, each followed by the command."""
+
+    def history() -> None:
+        world = World()
+        world.begin()
+        world.fail(kind="broken", at=AIMS // 2, anew=False)
+        world.run()
+        world.harm(world.run_folder / "atlas.nc", 4000, bit=1)
+        world.read()
+        world.run()
+        world.change(which=1)
+        world.overwrite()
+
+    judged(bench, tally, history)
+
+
+def judged(bench: Bench, tally: Tally, histories: Callable[[], None]) -> None:
+    """Histories on this desk, of which none may end wrong."""
+    World.desk, World.tally, World.expected = bench.desk, tally, {}
+    lay_variants(bench.desk)
     try:
-        run_state_machine_as_test(seeded(seed)(World), settings=how)
+        histories()
     except AssertionError as error:
         notes = "\n".join(getattr(error, "__notes__", ()))
-        tally.add("history", "wrong", f"{error}\n{notes}", files=desk / OUT)
+        tally.add("history", "wrong", f"{error}\n{notes}", files=bench.desk / OUT)
 
 
 def lay_variants(desk: Path) -> None:
@@ -117,17 +140,17 @@ class World(RuleBasedStateMachine):
             self.expected[self.spec] = (fresh / "atlas.nc").read_bytes()
         return self.expected[self.spec]
 
-    def judge(self, what: str, ended: Ended) -> None:
+    def judge(self, what: str, ended: Ended, *, hit: bool = True) -> None:
         """A command that is done has the results of the spec; another says why clearly."""
         assert ended.code is not None, f"{what} hung"
         if ended.code == 0:
             assert (self.run_folder / "atlas.nc").read_bytes() == self.result(), f"{what}: wrong"
-            self.tally.add(what, "the spec's results", "")
+            self.tally.add(what, "the spec's results", "", hit)
         elif ended.code < 0:
-            self.tally.add(what, "killed", "")
+            self.tally.add(what, "killed", "", hit)
         else:
             assert ended.clear, f"{what}: {ended.err}"
-            self.tally.add(what, "clear error", "")
+            self.tally.add(what, "clear error", "", hit)
 
     @rule()
     def run(self) -> None:
@@ -139,12 +162,14 @@ class World(RuleBasedStateMachine):
         work = Scenario("run", self.arguments("--overwrite")).work(self.desk)
         self.judge("overwrite", forked(work, self.desk / "streams"))
 
-    @rule(kind=st.sampled_from(sorted(shim.KINDS)), at=st.integers(0, 60), anew=st.booleans())
+    @rule(kind=st.sampled_from(sorted(shim.KINDS)), at=st.integers(0, AIMS), anew=st.booleans())
     def fail(self, kind: str, at: int, anew: bool) -> None:
         self.result()  # a kill may come after it was written
+        anew |= (self.run_folder / "atlas.nc").exists()  # else there is nothing to do
         scenario = Scenario("run", self.arguments(*["--overwrite"] * anew))
         work = partial(armed, scenario, self.desk, kind, at, None)
-        self.judge(f"{kind} fault", forked(work, self.desk / "streams"))
+        ended = forked(work, self.desk / "streams")
+        self.judge("fault", ended, hit=(self.desk / HIT).exists())
 
     @rule(which=st.integers(0, 2))
     def change(self, which: int) -> None:
@@ -152,18 +177,23 @@ class World(RuleBasedStateMachine):
         self.lay()
 
     def there(self) -> list[Path]:
-        return sorted(f for f in (self.desk / OUT).rglob("*") if f.is_file())
+        return sorted(f for f in (self.desk / OUT).rglob("*") if f.is_file() and f.stat().st_size)
 
     @precondition(lambda self: self.there())
     @rule(data=st.data())
     def corrupt(self, data: Any) -> None:
         file = data.draw(st.sampled_from(self.there()), label="file")
+        at = data.draw(st.integers(0, file.stat().st_size - 1), label="at")
+        self.harm(file, at, bit=data.draw(st.none() | st.integers(0, 7), label="bit"))
+
+    def harm(self, file: Path, at: int, *, bit: int | None) -> None:
+        """Flip a bit of a file, or cut the file off there."""
         content = bytearray(file.read_bytes())
-        at = data.draw(st.integers(0, max(0, len(content) - 1)), label="at")
-        if data.draw(st.booleans(), label="cut") or not content:
+        if bit is None:
             del content[at:]
         else:
-            content[at] ^= 1 << data.draw(st.integers(0, 7), label="bit")
+            content[at] ^= 1 << bit
+        self.tally.add("damage", "written", "", file.read_bytes() != content)
         file.write_bytes(content)
 
     @precondition(lambda self: self.there())

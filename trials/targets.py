@@ -126,17 +126,13 @@ def _tables() -> dict[str, Files]:
     sink = io.BytesIO()
     columns = {"text": [f"cat {n}" for n in range(6)], "label": [n % 2 for n in range(6)]}
     parquet.write_table(pa.table(columns), sink)
-    binary = io.BytesIO()
-    columns["text"] = [b"cat\xff%d" % n for n in range(6)]
-    parquet.write_table(pa.table(columns), binary)
     contents = {
         "dev.tsv": RTE.encode(),
         "dev.csv": OWN.encode(),
         "dev.jsonl": ROWS,
         "dev.parquet": sink.getvalue(),
     }
-    made = {name: {name: content} for name, content in contents.items()}
-    return {**made, "binary": {"dev.parquet": binary.getvalue()}}
+    return {name: {name: content} for name, content in contents.items()}
 
 
 def _vectors() -> dict[str, Files]:

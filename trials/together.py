@@ -87,10 +87,10 @@ def attempt_all(
     parts = len((bench.desk / "alone").read_text().splitlines())
     for _ in range(runs):
         moments = sorted(draws.randrange(parts) for _ in range(kills))
-        told = attempt(bench, run, moments, draws, wanted, took=took)
+        *told, hits = attempt(bench, run, moments, draws, wanted, took=took)
         outcome, what = without_strays(*told)
         name = "together" if of == "atlas" else f"together, {of}"
-        tally.add(name, outcome, what, files=bench.desk / OUT)
+        tally.add(name, outcome, what, hits, kills, files=bench.desk / OUT)
         click.echo(f"{outcome}; {what}")
 
 
@@ -107,10 +107,11 @@ def attempt(
     wanted: dict[str, bytes],
     *,
     took: float,
-) -> tuple[str, str]:
+) -> tuple[str, str, int]:
     """Several processes, of which one is killed after so many parts, and started again.
 
-    took  seconds of one process alone
+    took     seconds of one process alone
+    returns  (outcome, words, how many were killed before they had ended)
     """
     fresh(bench)
     log = bench.desk / "computed"
@@ -131,24 +132,26 @@ def attempt(
         hit = ended(running[number], streams(bench, number)).code == -signal.SIGKILL
         killed[doing(bench, running[number]) if hit else "too late"] += 1
         running[number] = start(bench, run, number, log)
+    hits = killed.total() - killed["too late"]
     deadline = time.monotonic() + 3 * PATIENCE
     ends = {
         number: ended(child, streams(bench, number), patience=max(0, deadline - time.monotonic()))
         for number, child in running.items()
     }
     if hung := [f"process {number}: {end.err}" for number, end in ends.items() if end.code is None]:
-        return "hang", "\n".join(hung)
+        return "hang", "\n".join(hung), hits
     for number, end in ends.items():
         if end.code:
-            return "unclear error", f"process {number}: {end.code}, {end.err[-400:]}"
+            return "unclear error", f"process {number}: {end.code}, {end.err[-400:]}", hits
     computed = log.read_text().split()
     again = len(computed) - len(set(computed))
     told = ", ".join(f"{count} {state}" for state, count in sorted(killed.items()))
     what = f"killed: {told}; {len(set(computed))} parts, {again} computed again"
-    if again > killed.total() - killed["too late"]:
-        return "wrong", what
+    if again > hits:
+        return "wrong", what, hits
     outcome, more = compared(contents(bench.desk / OUT), wanted)
-    return {"resumed equal": "same bits"}.get(outcome, outcome), f"{what} {more}".strip()
+    outcome = {"resumed equal": "same bits"}.get(outcome, outcome)
+    return outcome, f"{what} {more}".strip(), hits
 
 
 def still(running: dict[int, int]) -> list[int]:
