@@ -125,10 +125,13 @@ def row(name: str, run: hs.Run, seconds: float) -> str:
     kinds = Counter(label.kind for one in found for label in one.labels)
     words = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()) or "–"
     labelled = sum(bool(one.labels) for one in found)
-    clusters = "yes" if verdict(run.tree).startswith("Heads do fall") else "no"
-    alike = "yes" if layers_verdict(run.tree).startswith("Heads of one layer are more") else "no"
-    question = named("neurons")
-    neurons = neuron_verdict(Reading(run.tree, question)) if "neurons" in run else ""
+    divergence, neuron = (Reading(run.tree, named(name)) for name in ("divergence", "neurons"))
+    words = (verdict(divergence), layers_verdict(divergence)) if divergence.there else ("", "")
+    starts = "Heads do fall", "Heads of one layer are more"
+    clusters, alike = (
+        "yes" if said.startswith(start) else "no" for said, start in zip(words, starts, strict=True)
+    )
+    neurons = neuron_verdict(neuron) if neuron.there else ""
     answers = re.findall(ANSWERED, neurons)
     return (
         f"| {name} | {labelled} of {len(found)} | {words} | {clusters} | {alike} | "

@@ -40,7 +40,6 @@ bars = "largest.bars:BARS"
 mine2026 = "largest.paper:PAPER"
 """
 BROKEN = """
-from types import SimpleNamespace
 import numpy as np
 from headscope.claims.plan import ClaimPlan, DrawnPanel, Grid, LabelRule, PicturePlan
 from headscope.claims.question import Question
@@ -111,9 +110,7 @@ class Greedy(hs.Analysis):
     name = "greedy"
     needs = frozenset({"telepathy"})
 
-FIGURE = SimpleNamespace(
-    name="blank", title="Blank", needs=("uncaptioned",), panels=lambda tree: [], caption=None
-)
+FIGURE = PicturePlan(name="blank", title="Blank", panels=lambda run: [])
 RULE = LabelRule("x", number="x", least=0.0, source="ours", variable="nowhere")
 TWICE = Question(name="surface", title="Another surface")
 UNCAPTIONED = Question(name="uncaptioned", figures=(FIGURE,))

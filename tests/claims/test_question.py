@@ -10,21 +10,19 @@ from typing import Any
 import pytest
 
 from headscope.claims import question as module
-from headscope.claims.plan import LabelRule
+from headscope.claims.plan import LabelRule, PicturePlan
 from headscope.claims.question import Question, check_question, questions, refused, register
 from headscope.claims.terms import Term
 from headscope.core import plug_ins
 from headscope.errors import HeadscopeError, InputError
+from headscope.heads.tables import all_tables
+from headscope.report import heads
+from headscope.report.example_views import example_views
+from recorded import recorded
 
 TERMS = {"weight": Term("weight", "What it gets.", "ours")}
 RULES = {"sure": LabelRule("sure", number="weight", least=0.5, source="ours", variable="weight")}
-PICTURE = {
-    "name": "weights",
-    "title": "Weights",
-    "needs": (),
-    "panels": list,
-    "caption": str,
-}
+PICTURE = {"name": "weights", "title": "Weights", "panels": list, "caption": "All of them."}
 
 
 @dataclass(frozen=True)
@@ -64,9 +62,10 @@ def announced(monkeypatch) -> Iterator[Any]:
     [
         ({"name": "two words"}, "letters, digits"),
         (
-            {"figures": (SimpleNamespace(**PICTURE | {"caption": None}),)},
+            {"figures": (PicturePlan(**PICTURE | {"caption": ""}),)},
             "'weights' has no caption",
         ),
+        ({"figures": (SimpleNamespace(**PICTURE),)}, "wanted a PicturePlan"),
         ({"terms": {"weight": "heavy"}}, "its term 'weight'"),
         ({"rules": {"sure": 0.5}}, "its rule 'sure'"),
         ({"rules": RULES}, "variable 'weight', which it does not have"),
@@ -81,10 +80,35 @@ def test_what_is_impossible_is_refused_with_its_reason(parts, says):
 
 
 def test_a_question_with_all_its_parts_is_possible():
-    picture = SimpleNamespace(**PICTURE)
+    picture = PicturePlan(**PICTURE)
     check_question(
         Question(name="largest", figures=(picture,), terms=TERMS, rules=RULES, claims=list)
     )
+
+
+def fails(*_: object) -> None:
+    raise ZeroDivisionError("no heads")
+
+
+@pytest.mark.parametrize(
+    ("kind", "use"),
+    [
+        ("tables", all_tables),
+        ("remarks", heads.remarks),
+        ("places", heads.data),
+        ("looks", lambda tree: example_views(tree, model="m")),
+    ],
+)
+def test_a_part_of_a_plug_in_that_fails_is_left_out_and_the_rest_goes_on(announced, kind, use):
+    plain, tree = (recorded(2, 3, groups=("entropy", "examples")) for _ in range(2))
+    tree["mine"] = tree["entropy"].copy()
+    alone = use(plain)
+    announced(Entry("mine", "mine:QUESTION", Question(name="mine", **{kind: fails}), "mine"))
+    with pytest.warns(UserWarning, match=f"'{kind}' of the plug-in 'mine' is left out: ZeroDiv"):
+        made = use(tree)
+    assert type(made) is type(alone)
+    if kind == "tables":
+        assert set(made) == {*alone, "mine"}  # and its tidy table
 
 
 def test_a_name_that_is_taken_is_refused_wherever_it_is_announced(announced):

@@ -7,7 +7,7 @@ from headscope.claims.head_labels import UNLABELLED, head_labels
 from headscope.draw.figures import draw
 from headscope.draw.label_kinds import label_kinds
 from headscope.report.heads import cells
-from recorded import recorded
+from recorded import reading, recorded
 
 
 def test_the_map_marks_every_head_by_the_label_that_colours_it_on_the_page():
@@ -33,7 +33,7 @@ def test_the_legend_of_the_map_names_the_kinds_of_the_page_in_their_order():
 def test_the_table_of_clusters_counts_each_head_once_by_its_label():
     tree = recorded()
     titles = {kind.title for kind in label_kinds(tree)}
-    for row in tables(tree)["clusters"].to_dict("records"):
+    for row in tables(reading(tree, "divergence"))["clusters"].to_dict("records"):
         counts = [part.split(" ", 1) for part in row["labels"].split("; ")]
         assert sum(int(many) for many, _ in counts) == row["size"]
         assert {title for _, title in counts} <= titles

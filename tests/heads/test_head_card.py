@@ -19,7 +19,18 @@ from headscope.core.stored_maps import stored_inputs
 from headscope.core.wording import percent
 from headscope.errors import InputError
 from headscope.heads.head_card import card_json, head_card
-from recorded import ALONE, BOTH, DECODER, FIRST, LANGUAGE, SECOND, hostile, recorded, with_maps
+from recorded import (
+    ALONE,
+    BOTH,
+    DECODER,
+    FIRST,
+    LANGUAGE,
+    SECOND,
+    hostile,
+    reading,
+    recorded,
+    with_maps,
+)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +141,7 @@ def test_links_are_the_largest_between_tokens_of_the_text_one_for_each_that_look
 
 
 def test_the_maps_of_the_classes_are_shown_where_the_run_kept_them():
-    maps = head_maps(with_maps(recorded(groups=BOTH)))
+    maps = head_maps(reading(with_maps(recorded(groups=BOTH)), "patterns"))
     first, second = maps.of(2, 3)
     assert maps.source == "patterns"
     assert (first.tokens, first.kind, first.score) == (tuple(FIRST), "diagonal", 0.9)
@@ -140,7 +151,7 @@ def test_the_maps_of_the_classes_are_shown_where_the_run_kept_them():
 
 
 def test_else_inputs_whose_shares_are_nearest_to_the_means_by_loops(whole):
-    maps, kept = head_maps(whole), stored_inputs(whole)
+    maps, kept = head_maps(reading(whole, "patterns")), stored_inputs(whole)
     surface, entropy = whole["surface"].attention, whole["entropy"]
 
     def away(one, place):
@@ -172,7 +183,7 @@ def test_else_inputs_whose_shares_are_nearest_to_the_means_by_loops(whole):
 
 
 def test_a_run_that_kept_no_maps_has_none():
-    maps = head_maps(recorded(2, 2))
+    maps = head_maps(reading(recorded(2, 2), "patterns"))
     assert (maps.source, maps.of(0, 0)) == ("", [])
 
 

@@ -11,7 +11,7 @@ from accessible import NARROW_AND_WIDE, faults
 from headscope.analyses.patterns.typical_maps import head_maps
 from headscope.heads.head_card import head_card
 from headscope.report.card_page import LEVELS, build_card
-from recorded import recorded, with_maps
+from recorded import reading, recorded, with_maps
 
 EVIL = ["[CLS]", "</script><img src=x onerror=alert(1)>", "\u202egnp", "\ud800", "[SEP]"]
 
@@ -170,7 +170,7 @@ def test_an_unlabelled_head_says_so_and_what_stands_out_most(opened, report, tre
 
 
 def test_maps_are_drawn_as_they_are(opened, report, tree):
-    page, maps = opened(report, "#L4H5"), head_maps(tree).of(3, 4)
+    page, maps = opened(report, "#L4H5"), head_maps(reading(tree, "patterns")).of(3, 4)
     card = drawn(page)
     assert card.locator(".map").count() == 3
     for at, one in enumerate(maps):

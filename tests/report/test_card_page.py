@@ -15,7 +15,7 @@ from headscope.heads.head_card import head_card
 from headscope.report import card_page as module
 from headscope.report.build import render
 from headscope.report.card_page import LEVELS, build_card, cards, render_card
-from recorded import BOTH, manifest_of, recorded, with_maps
+from recorded import BOTH, manifest_of, reading, recorded, with_maps
 from report.test_report_html import HOSTILE, Page
 
 
@@ -35,7 +35,7 @@ def data_of(html):
 
 
 def test_the_maps_of_a_page_are_those_of_the_heads(tree, held):
-    held, maps = held["maps"], head_maps(tree)
+    held, maps = held["maps"], head_maps(reading(tree, "patterns"))
     codes = np.frombuffer(gzip.decompress(b64decode(held["codes"])), np.uint8)
     at = 0
     for unit, rows in enumerate(held["heads"]):

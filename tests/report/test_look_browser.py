@@ -7,6 +7,7 @@ import pytest
 from headscope.analyses.examples.clearest_input import clearest_inputs
 from headscope.claims.head_labels import telling_heads
 from headscope.core.stored_maps import stored_inputs
+from recorded import reading
 from report.conftest import EVIL
 
 
@@ -45,7 +46,7 @@ def look_at(page, unit):
 
 def told(tree, *, kind):
     """(unit, look) of the first telling head of a kind."""
-    looks = clearest_inputs(tree, stored_inputs(tree))
+    looks = clearest_inputs(reading(tree, "examples"), stored_inputs(tree))
     units = [c.layer * 12 + c.head for c in telling_heads(tree) if c.kind == kind]
     return units[0], looks[units[0]]
 
@@ -53,7 +54,10 @@ def told(tree, *, kind):
 def test_a_telling_head_opens_in_its_input_with_the_values_that_were_kept(opened, tree):
     page = opened()
     claims = [c for c in telling_heads(tree) if c.kind == "dependency"]
-    looks, kept = clearest_inputs(tree, stored_inputs(tree)), stored_inputs(tree)
+    looks, kept = (
+        clearest_inputs(reading(tree, "examples"), stored_inputs(tree)),
+        stored_inputs(tree),
+    )
     claim, (example, query) = next(
         (c, looks[c.layer * 12 + c.head])
         for c in claims

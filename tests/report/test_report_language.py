@@ -28,6 +28,7 @@ from recorded import (
     by_norm,
     changed,
     hostile,
+    reading,
     recorded,
 )
 
@@ -68,7 +69,7 @@ def percent(value, low=np.nan, high=np.nan):
 def test_a_relation_stands_with_head_accuracy_baseline_held_out_and_interval():
     tree = recorded(6, 12, groups=LANGUAGE)
     here = tree["dependency"].sel(relation="obj")
-    cells = rows_of(syntax_table(tree))["obj"]
+    cells = rows_of(syntax_table(reading(tree, "dependency")))["obj"]
     assert cells[:2] == [("178", ""), ("L3·H1", "")]
     for at, name in ((2, "best_accuracy"), (3, "baseline"), (5, "held_out")):
         parts = [float(here[name + end]) for end in ("", "_ci_low", "_ci_high")]
@@ -78,7 +79,7 @@ def test_a_relation_stands_with_head_accuracy_baseline_held_out_and_interval():
 
 
 def test_totals_come_first_then_relations_of_25_words_by_frequency():
-    totals, single = syntax_table(recorded(groups=LANGUAGE)).groups
+    totals, single = syntax_table(reading(recorded(groups=LANGUAGE), "dependency")).groups
     assert [row[0].text for row in totals.rows] == ["all", "all but root and punctuation"]
     counts = recorded(groups=LANGUAGE)["dependency"]["count"].to_series()[2:]
     wanted = counts[counts >= 25].drop(["root", "punct"])
@@ -86,12 +87,12 @@ def test_totals_come_first_then_relations_of_25_words_by_frequency():
 
 
 def test_rare_relations_are_counted_and_where_they_stand_is_said():
-    caption = syntax_table(recorded(groups=LANGUAGE)).caption
+    caption = syntax_table(reading(recorded(groups=LANGUAGE), "dependency")).caption
     assert "17 rarer relations stand in tables/best_heads.csv" in caption
 
 
 def test_only_relations_that_beat_their_baseline_are_marked_and_not_by_colour_alone(whole, page):
-    dataset, table = whole["dependency"], syntax_table(whole)
+    dataset, table = whole["dependency"], syntax_table(reading(whole, "dependency"))
     low = dict(zip(dataset["relation"].values, dataset["advantage_ci_low"].values, strict=True))
     for group in table.groups[1:]:
         for row in group.rows:
@@ -106,7 +107,11 @@ def test_the_direction_stands_in_words():
     turned = tree["dependency"].to_dataset()
     turned["best_direction"].loc[{"relation": ["advcl", "conj"]}] = 1
     tree["dependency"].dataset = turned
-    small = {row[0].text: row[0].small for g in syntax_table(tree).groups for row in g.rows}
+    small = {
+        row[0].text: row[0].small
+        for g in syntax_table(reading(tree, "dependency")).groups
+        for row in g.rows
+    }
     assert small["obj"] == "direct object → verb"
     assert small["advcl"] == "verb → its adverbial clause"
     assert small["conj"] == "first conjunct → its conjunct"
@@ -114,7 +119,7 @@ def test_the_direction_stands_in_words():
 
 def test_coreference_has_rules_the_best_head_strict_mode_and_the_held_out_figure():
     tree = recorded(6, 12, groups=LANGUAGE)
-    dataset, rows = tree["coreference"], rows_of(coreference_table(tree))
+    dataset, rows = tree["coreference"], rows_of(coreference_table(reading(tree, "coreference")))
     parts = ("", "_ci_low", "_ci_high")
     for at, kind in enumerate(dataset["mention_type"].values):
         here = dataset.sel(mention_type=kind)
@@ -134,23 +139,25 @@ def test_coreference_has_rules_the_best_head_strict_mode_and_the_held_out_figure
 def test_frames_come_by_score_with_chance_p_and_percentiles():
     tree = recorded(6, 12, groups=LANGUAGE)
     here = tree["frames"].sel(layer=5, head=4)
-    cells = rows_of(frames_table(tree))["L6·H5"]
+    cells = rows_of(frames_table(reading(tree, "frames")))["L6·H5"]
     parts = [float(here[f"score{end}"]) for end in ("", "_ci_low", "_ci_high")]
     assert cells[0] == percent(*parts)
     assert cells[1] == percent(float(here["chance"]))
     assert cells[2][0] == f"{float(here['p_value']):.3f}"
     spread = [float(value) for value in here["score_quantile"]]
     assert [cell[0] for cell in cells[3:8]] == [percent(value)[0] for value in spread]
-    assert "n = 100 sentences" in frames_table(tree).caption
+    assert "n = 100 sentences" in frames_table(reading(tree, "frames")).caption
 
 
 def test_kinds_of_words_name_their_strongest_head_and_the_mean_of_all():
     tree = recorded(6, 12, groups=LANGUAGE)
     attention = tree["features"]["attention"].sel(feature="negation")
     unit = int(attention.values.argmax())
-    row = rows_of(features_table(tree))["subject to verb"]
+    row = rows_of(features_table(reading(tree, "features")))["subject to verb"]
     assert row[0] == ("178", "")
-    first = {r[0].text: r for r in features_table(tree).groups[0].rows}["negation"]
+    first = {r[0].text: r for r in features_table(reading(tree, "features")).groups[0].rows}[
+        "negation"
+    ]
     assert first[2].text == f"L{unit // 12 + 1}·H{unit % 12 + 1}"
     assert first[3].text == percent(float(attention.max()))[0]
     assert first[4].text == percent(float(attention.mean()))[0]
@@ -158,15 +165,18 @@ def test_kinds_of_words_name_their_strongest_head_and_the_mean_of_all():
 
 def test_last_layer_heads_are_numbered_in_the_last_layer():
     tree = recorded(6, 12, groups=LANGUAGE)
-    assert {row[2].text.split("·")[0] for row in features_table(tree).groups[1].rows} == {"L6"}
+    assert {
+        row[2].text.split("·")[0]
+        for row in features_table(reading(tree, "features")).groups[1].rows
+    } == {"L6"}
 
 
 def test_every_number_of_a_table_is_on_the_page(whole, page):
     for name, table in (
-        ("syntax", syntax_table(whole)),
-        ("coreference", coreference_table(whole)),
-        ("frames", frames_table(whole)),
-        ("features", features_table(whole)),
+        ("syntax", syntax_table(reading(whole, "dependency"))),
+        ("coreference", coreference_table(reading(whole, "coreference"))),
+        ("frames", frames_table(reading(whole, "frames"))),
+        ("features", features_table(reading(whole, "features"))),
     ):
         shown = as_text(section(page, name))
         for group in table.groups:
@@ -218,8 +228,8 @@ def test_a_measure_other_than_attention_is_said():
 def test_norms_are_no_percentages():
     tree = by_norm(recorded(6, 12, groups=LANGUAGE))
     score = float(tree["frames"]["score"].sel(layer=5, head=4))
-    assert rows_of(frames_table(tree))["L6·H5"][0][0] == f"{score:.3f}"
-    assert "weighted norm" in frames_table(tree).caption
+    assert rows_of(frames_table(reading(tree, "frames")))["L6·H5"][0][0] == f"{score:.3f}"
+    assert "weighted norm" in frames_table(reading(tree, "frames")).caption
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -249,7 +259,7 @@ def test_one_document_has_no_intervals_no_held_out_figure_and_no_mark():
     assert not re.search(r"\bnan\b", as_text(page).lower())
     assert 'class="unseen"' not in page
     assert "[" not in as_text(section(page, "syntax").split("<figcaption>")[0]).replace("[CLS]", "")
-    assert rows_of(syntax_table(tree))["obj"][5] == ("–", "")
+    assert rows_of(syntax_table(reading(tree, "dependency")))["obj"][5] == ("–", "")
 
 
 @pytest.mark.parametrize("group", LANGUAGE)
@@ -267,7 +277,7 @@ def test_a_relation_never_asked_about_is_a_row_of_dashes():
     for name in ("best_layer", "best_head", "best_direction", "best_offset", "best_accuracy"):
         dataset[name].loc[here] = np.nan
     tree["dependency"].dataset = dataset
-    cells = rows_of(syntax_table(tree))["obj"]
+    cells = rows_of(syntax_table(reading(tree, "dependency")))["obj"]
     assert [cells[at][0] for at in (1, 2, 4)] == ["–"] * 3
     render(tree, {})
 
@@ -284,7 +294,7 @@ def test_hostile_relations_and_words_stay_text(page, monkeypatch):
     assert len(re.findall(r"<script", found)) == 3  # with the views of inputs
     shown = as_text(section(found, "syntax"))
     for name in HOSTILE_RELATIONS:
-        if name in rows_of(syntax_table(tree)):
+        if name in rows_of(syntax_table(reading(tree, "dependency"))):
             assert name in shown
 
 

@@ -31,6 +31,12 @@ def with_interval(symbol: str, value: float, low: float, high: float) -> str:
     return f"{symbol} = {with_ends(value, low, high, 2)}"
 
 
+def first_sentence(text: str) -> str:
+    """The first sentence, up to the colon where its numbers begin; '' of nothing."""
+    said = text.partition(": ")[0].partition(". ")[0].removesuffix(".")
+    return f"{said}." if said else ""
+
+
 def quantity(dataset: xr.Dataset) -> str:
     """What a linguistic analysis measured: `attention`, or the name of the weighted norm."""
     measure = str(dataset.attrs.get("measure", "attention"))

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
+from headscope.claims.reading import Reading
 from headscope.core.results import Floats, pieces
 
 MAPS = 3  # of a head
@@ -82,22 +82,24 @@ class HeadMaps:
 class CardPart:
     """What a question adds to the card of a head; a head is (layer, head), 0-based.
 
+    The run may have no results of the question (`Reading.there`).
+
     place    its order on the card
     title    the heading of its lines
-    lines    (tree, layer, head) -> lines of text; none: no heading either
-    data     (tree, layer, head) -> the same by name, for programs
-    page     tree -> what the page's script needs of all heads, by name
-    numbers  (tree, layer, head) -> ends of the keys of numbers that come first in its picture
-    maps     tree -> the typical maps of heads
+    lines    (Reading, layer, head) -> lines of text; none: no heading either
+    data     (Reading, layer, head) -> the same by name, for programs
+    page     Reading -> what the page's script needs of all heads, by name
+    numbers  (Reading, layer, head) -> ends of the keys of numbers that come first in its picture
+    maps     Reading -> the typical maps of heads
     """
 
     place: float
     title: str
-    lines: Callable[[xr.DataTree, int, int], Iterable[str]]
-    data: Callable[[xr.DataTree, int, int], dict[str, Any]]
-    page: Callable[[xr.DataTree], dict[str, Any]] = lambda tree: {}
-    numbers: Callable[[xr.DataTree, int, int], Iterable[str]] = lambda tree, layer, head: ()
-    maps: Callable[[xr.DataTree], HeadMaps] | None = None
+    lines: Callable[[Reading, int, int], Iterable[str]]
+    data: Callable[[Reading, int, int], dict[str, Any]]
+    page: Callable[[Reading], dict[str, Any]] = lambda run: {}
+    numbers: Callable[[Reading, int, int], Iterable[str]] = lambda run, layer, head: ()
+    maps: Callable[[Reading], HeadMaps] | None = None
 
 
 def named_ends(ends: tuple[float, float, float]) -> dict[str, float]:

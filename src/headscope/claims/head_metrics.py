@@ -10,6 +10,7 @@ import xarray as xr
 from headscope.claims import dictionary
 from headscope.claims.control import controls
 from headscope.claims.question import Question, questions
+from headscope.claims.reading import Reading
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, derived, documents, estimate, estimates
 
@@ -92,9 +93,10 @@ def _metrics_of(
     tree: xr.DataTree, name: str, variable: str, question: Question | None
 ) -> list[HeadMetric]:
     special = None if question is None else question.part("metrics")
-    metrics: list[HeadMetric] | None = None if special is None else special(tree, variable)
-    if metrics is not None:
-        return metrics
+    if question is not None and special is not None:
+        metrics: list[HeadMetric] | None = special(Reading(tree, question), variable)
+        if metrics is not None:
+            return metrics
     array = tree.children[name].to_dataset()[variable]
     dims = [str(dim) for dim in array.dims]
     if dims[:2] != ["layer", "head"] or len(dims) > 3 or _NOT_OF_HEADS & set(dims):

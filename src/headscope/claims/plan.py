@@ -103,6 +103,9 @@ class PicturePlan:
     tables       names of functions (Reading -> table, or None)
     absent       what stands in place of the section where the run has nothing for it
     columns      panels side by side
+    beside       other groups of the run that it needs
+    wide         one column of panels, each as wide as a page, however narrow the rest is set
+    sheets       Reading -> further figures, each with its path in the folder of figures
     """
 
     title: str
@@ -116,6 +119,9 @@ class PicturePlan:
     tables: tuple[str, ...] = ()
     absent: str = NOT_RUN
     columns: int = 2
+    beside: tuple[str, ...] = ()
+    wide: bool = False
+    sheets: Words = ""
 
 
 @dataclass(frozen=True, slots=True)

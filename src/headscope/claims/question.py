@@ -16,7 +16,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headscope.claims.plan import LabelRule
+from headscope.claims.plan import LabelRule, PicturePlan
 from headscope.claims.terms import Term
 from headscope.core.plug_ins import OURS, announced
 from headscope.errors import InputError
@@ -75,8 +75,7 @@ class Question:
     measure   its class, an `Analysis`; None where a command of its own makes the results
     summary, source, needs, options  what the class else says of itself, for who does not import it;
               where `needs` is None, the class says it
-    figures   pictures with their sections (`claims.plan.PicturePlan`), or pictures alone
-              (`draw.panel.Picture`), in their order
+    figures   pictures, with or without their sections (`claims.plan.PicturePlan`), in their order
     section   further sections of the report's page: one or several `page.sections.SectionPlan`
     terms     word of the data -> `Term`, for glossary, menus and figures
     labels    variable, or (variable, choice) -> words on axes and in menus; `{choice}` is filled in
@@ -84,15 +83,16 @@ class Question:
               none gets a spare one
     claims    what can be said of single heads: `claims.plan.ClaimPlan`s, or `Reading` -> claims
     rules     of such a function: kind of a claim -> the `LabelRule` by which it becomes a label
-    remarks   tree -> [unit] words on each head beside its labels
-    places    tree -> [unit, axis] where heads lie on the map of heads
-    tables    tree -> further tables by file name, beside the tidy one of its group; a table with
-              a note is one in the layout of a paper
+    remarks   Reading -> [unit] words on each head beside its labels
+    places    Reading -> [unit, axis] where heads lie on the map of heads, or None
+    tables    Reading -> further tables by file name, beside the tidy one of its group; a table
+              with a note is one in the layout of a paper
     findings  sentences with numbers for the head of a page: templates, or Reading -> one or several
-    pages     (tree, folder) -> pages written beside the report: their file names and titles
+    pages     (Reading, folder) -> pages written beside the report: their file names and titles
     card      what it adds to the card of a head, a `claims.card_part.CardPart`
-    looks     (tree, stored inputs) -> [unit] in which input each head is opened, and at which token
-    metrics   tree -> numbers per head, where they are not simply all variables [layer, head, …]
+    looks     (Reading, stored inputs) -> [unit] in which input each head is opened, at which token
+    metrics   (Reading, variable) -> numbers per head, or None where they are the usual ones: the
+              variable, if it is [layer, head, …]
     shown     which numbers per head stand where, "variable.choice", or "a|b" for the first of two
               that the run has: in the "table" of heads, the "overview" of all heads, the picture
               of a head's "card", the grids of a "change" between two models, or "first" on the page
@@ -192,12 +192,11 @@ def check_question(question: Question) -> None:
     if not question.name.isidentifier():
         raise InputError(f"{who}: a name is made of letters, digits and _")
     for figure in question.part("figures", ()):
-        wanted = (
-            _FIGURE_PARTS if getattr(figure, "panels", None) != () else ("id", "title", "tables")
-        )
-        if missing := [part for part in wanted if not getattr(figure, part, None)]:
-            name = getattr(figure, "name", figure)
-            raise InputError(f"{who}: its figure {name!r} has no {' and no '.join(missing)}")
+        if not isinstance(figure, PicturePlan):
+            raise InputError(f"{who}: its figure is {figure!r:.60}; wanted a PicturePlan")
+        wanted = _FIGURE_PARTS if figure.panels != () else ("id", "title", "tables")
+        if missing := [part for part in wanted if not getattr(figure, part)]:
+            raise InputError(f"{who}: its figure {figure.name!r} has no {' and no '.join(missing)}")
     terms, rules = question.part("terms", {}), rules_of(question)
     for word, term in terms.items():
         if not isinstance(term, Term):

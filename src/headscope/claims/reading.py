@@ -28,7 +28,7 @@ _NAMED = re.compile(r"\w+:\w+")
 
 
 class Reading:
-    """A run as one question reads it; the question has a group of results in it.
+    """A run as one question reads it: its numbers, names and words; each part of it takes one.
 
     among  the claims that are wanted, whatever their numbers; None: all that stand out
     """
@@ -38,9 +38,14 @@ class Reading:
     ) -> None:
         self.tree, self.question, self.among = tree, question, among
 
+    @property
+    def there(self) -> bool:
+        """Whether the run has results of the question."""
+        return self.question.name in self.tree.children
+
     @cached_property
     def data(self) -> xr.Dataset:
-        """The question's own group."""
+        """The question's own group; raises InputError where the run has none."""
         return needed(self.tree, self.question.name)
 
     @cached_property
@@ -99,6 +104,11 @@ class Reading:
         """What a template says, see `text`; or what a function of the reading returns."""
         words = self.part(words)
         return self.text(words, place, **fields) if isinstance(words, str) else words(self)
+
+    def said(self, words: Any) -> Any:
+        """The same of all heads; "" with a warning where a part of another package fails."""
+        what = f"the text {words[:60]!r}" if isinstance(words, str) else "a text or table"
+        return made_or_left_out(self.question, what, lambda: self.words(words), "")
 
     def text(self, template: str, place: Place | None = None, **fields: Any) -> str:
         """A template with its fields filled in, at a head or of all.
@@ -199,12 +209,17 @@ class _Words(string.Formatter):
         return plain(parts[0], spec) if spec.isalpha() else format(parts[0], spec)
 
 
-def read_by(question: Question, words: Any) -> Callable[[xr.DataTree], Any]:
-    """Words of a question, or a function of its Reading, as a function of a run."""
-    what = f"the text {words[:60]!r}" if isinstance(words, str) else "a text or table"
-    return lambda tree: made_or_left_out(
-        question, what, lambda: Reading(tree, question).words(words), ""
-    )
+def parts_of(tree: xr.DataTree, kind: str, *more: Any) -> list[Any]:
+    """What each question of a run makes of it by a part of this kind, by their place.
+
+    more  what such a part takes beside the `Reading`; a part that makes None is left out
+    """
+    made = [
+        made_or_left_out(one, f"the part {kind!r}", partial(part, Reading(tree, one), *more), None)
+        for one in in_run(tree)
+        if (part := one.part(kind)) is not None
+    ]
+    return [one for one in made if one is not None]
 
 
 def run_findings(tree: xr.DataTree) -> list[str]:
@@ -218,7 +233,7 @@ def run_findings(tree: xr.DataTree) -> list[str]:
         if reasons[question.name]:
             continue
         for words in question.part("findings", ()):
-            said = read_by(question, words)(tree)
+            said = Reading(tree, question).said(words)
             sentences += [said] if isinstance(said, str) else said
     return [one for one in dict.fromkeys(sentences) if one]
 

@@ -75,6 +75,6 @@ def save_figures(
         path = folder / f"{picture.name}.svg"
         svg, png = panels.files(picture)
         written += [write_whole(path, svg), write_whole(path.with_suffix(".png"), png)]
-        for name, sheet in () if picture.sheets is None else picture.sheets(tree):
+        for name, sheet in picture.sheets(tree):
             written.append(save_picture(sheet, folder / name))
     return written

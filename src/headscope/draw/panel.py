@@ -62,7 +62,7 @@ class Picture:
     caption: Callable[[xr.DataTree], str]
     columns: int = 2
     wide: bool = False
-    sheets: Callable[[xr.DataTree], Iterable[tuple[str, Figure]]] | None = None
+    sheets: Callable[[xr.DataTree], Iterable[tuple[str, Figure]]] = lambda tree: ()
 
     def available(self, tree: xr.DataTree) -> bool:
         """Whether the run holds what the picture needs."""

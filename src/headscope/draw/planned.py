@@ -1,18 +1,19 @@
 """Make pictures of plans (`claims.plan`): usual kinds of panels, and those a question draws."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from headscope.claims.dictionary import name
 from headscope.claims.plan import DrawnPanel, Grid, LayerMarks, PanelPlan, PicturePlan
 from headscope.claims.question import Question, made_or_left_out
-from headscope.claims.reading import Reading, read_by
+from headscope.claims.reading import Reading
 from headscope.core.accumulators import finite_mean
 from headscope.core.intervals import Estimate
 from headscope.draw import marks
@@ -25,12 +26,8 @@ APART = 0.24  # layers between the marks of two series
 
 
 def pictures_of(question: Question) -> list[Picture]:
-    """The pictures of a question, in their order; those of plans are made."""
-    return [
-        _picture(one, question) if isinstance(one, PicturePlan) else one
-        for one in question.part("figures", ())
-        if one.panels
-    ]
+    """The pictures of a question, in their order."""
+    return [_picture(one, question) for one in question.part("figures", ()) if one.panels]
 
 
 def _picture(plan: PicturePlan, question: Question) -> Picture:
@@ -43,8 +40,19 @@ def _picture(plan: PicturePlan, question: Question) -> Picture:
         drawn = (one if isinstance(one, Panel) else _panel(one, run) for one in planned)
         return [panel for panel in drawn if panel is not None]
 
-    caption = read_by(question, plan.caption)
-    return Picture(plan.name, plan.title, (question.name,), panels, caption, columns=plan.columns)
+    def sheets(tree: xr.DataTree) -> Iterable[tuple[str, Figure]]:
+        return Reading(tree, question).said(plan.sheets) if plan.sheets else ()
+
+    return Picture(
+        plan.name,
+        plan.title,
+        (question.name, *plan.beside),
+        panels,
+        lambda tree: Reading(tree, question).said(plan.caption),
+        columns=plan.columns,
+        wide=plan.wide,
+        sheets=sheets,
+    )
 
 
 def _panel(plan: PanelPlan, run: Reading) -> Panel | None:

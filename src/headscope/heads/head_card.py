@@ -15,7 +15,8 @@ import xarray as xr
 from headscope.claims.card_part import CardPart, HeadMaps, TypicalMap, named_ends
 from headscope.claims.head_labels import UNLABELLED, HeadLabels, head_labels
 from headscope.claims.head_metrics import HeadMetric, control_ranges, head_metrics
-from headscope.claims.question import parts, title_of
+from headscope.claims.question import questions, title_of
+from headscope.claims.reading import Reading
 from headscope.core.head_names import names_of
 from headscope.core.results import at, derived_once, documents, model_name, printable, shape
 from headscope.core.wording import MISSING, by_unit, percent
@@ -84,7 +85,7 @@ def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
             f"heads: {names.head(0, 0)} to {names.head(layers - 1, heads - 1)}, counted "
             f"{names.counted}"
         )
-    place, maps, added = (tree, layer, head), head_maps(tree), card_parts()
+    maps, added = head_maps(tree), card_parts(tree)
     untrained = control_ranges(tree)
     return HeadCard(
         layer=layer,
@@ -95,9 +96,13 @@ def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
             replace(number_of(metric, layer, head), control=untrained.get(metric.key))
             for metric in head_metrics(tree)
         ],
-        lines={part.title: list(part.lines(*place)) for part in added},
-        data={name: value for part in added for name, value in part.data(*place).items()},
-        first=[end for part in added for end in part.numbers(*place)],
+        lines={part.title: list(part.lines(run, layer, head)) for part, run in added},
+        data={
+            name: value
+            for part, run in added
+            for name, value in part.data(run, layer, head).items()
+        },
+        first=[end for part, run in added for end in part.numbers(run, layer, head)],
         maps=maps.of(layer, head),
         source=maps.source,
         words=maps.words,
@@ -105,14 +110,15 @@ def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
     )
 
 
-def card_parts() -> list[CardPart]:
-    """What questions add to a card, in its order."""
-    return sorted(parts("card"), key=lambda part: part.place)
+def card_parts(tree: xr.DataTree) -> list[tuple[CardPart, Reading]]:
+    """What questions add to a card, in its order, each with its reading of the run."""
+    every = ((one.part("card"), Reading(tree, one)) for one in questions() if one.card is not None)
+    return sorted(every, key=lambda pair: pair[0].place)
 
 
 def head_maps(tree: xr.DataTree) -> HeadMaps:
     """The typical maps of heads, from the first question that has any."""
-    choices = (part.maps(tree) for part in card_parts() if part.maps is not None)
+    choices = (part.maps(run) for part, run in card_parts(tree) if part.maps is not None)
     return next((maps for maps in choices if maps.source), HeadMaps("", "", lambda layer, head: []))
 
 

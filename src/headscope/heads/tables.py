@@ -18,7 +18,7 @@ import xarray as xr
 
 from headscope.claims.control import controls
 from headscope.claims.head_labels import head_labels
-from headscope.claims.question import parts
+from headscope.claims.reading import parts_of
 from headscope.core.head_names import HeadNames, names_of
 from headscope.core.results import derived_once, documents, estimate, estimates, shape
 from headscope.core.whole_file import write_whole
@@ -106,7 +106,7 @@ def write_tables(tree: xr.DataTree, folder: Path) -> list[Path]:
 @derived_once()
 def all_tables(tree: xr.DataTree) -> dict[str, tuple[pd.DataFrame, str | None]]:
     """Every table by the name of its file; those in a paper's layout with their note, else None."""
-    added = {name: table for of in parts("tables") for name, table in of(tree).items()}
+    added = {name: table for of in parts_of(tree, "tables") for name, table in of.items()}
     pairs = {name: of if isinstance(of, tuple) else (of, None) for name, of in added.items()}
     ours = {"heads": (head_table(tree), None), "head_labels": (label_table(tree), None)}
     return (

@@ -5,11 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import xarray as xr
-
-from headscope.claims.plan import NOT_RUN, PicturePlan
-from headscope.claims.question import Question, parts
-from headscope.claims.reading import read_by, run_findings
+from headscope.claims.plan import NOT_RUN, Words
+from headscope.claims.question import Question
+from headscope.claims.reading import Reading, parts_of, run_findings
 from headscope.core.results import model_name, printable
 from headscope.draw.panel import PanelStore, Picture
 from headscope.page.svg import Styles, inline_panels
@@ -25,17 +23,18 @@ class SectionPlan:
 
     id, title, text   the place that the page's address names, the heading, what to look for
     pictures          names of figures, in their order
-    tables            tree -> a table, or None where the run has nothing for it
-    notes             tree -> sentences below the text
+    tables            Reading -> a table, or None where the run has nothing for it
+    notes             Reading -> sentences below the text
     chapter           FINDINGS, LANGUAGE, or "" for a section by itself
     groups            the groups it is about, one of which it needs; its question's own by default
-    absent            what stands in its place where it has no figure: a sentence, or tree -> one
+    absent            what stands in its place where it has no figure, a sentence
     wanted            in a chapter's list of what is missing: what the corpus must have for it
     tables_first      whether tables stand before figures
     chooses           whether it names best heads: the chapter then explains held-out figures
-    map_caption       of a section that holds the interactive map of heads (`Question.places`)
+    map_caption       of a section that holds the interactive map of heads (`Question.places`),
+                      a template or Reading -> text
     place             its order on the page; that of its question by default
-    finding           tree -> what it found, a short sentence beside its heading; '' for nothing
+    finding           what it found, a short sentence beside its heading, likewise; '' for nothing
     opens             whether that sentence also stands among those that open the page
     """
 
@@ -43,17 +42,17 @@ class SectionPlan:
     title: str
     text: str
     pictures: tuple[str, ...] = ()
-    tables: tuple[Callable[[xr.DataTree], Table | None], ...] = ()
-    notes: Callable[[xr.DataTree], list[str]] | None = None
+    tables: tuple[str | Callable[[Reading], Table | None], ...] = ()
+    notes: Callable[[Reading], list[str]] | None = None
     chapter: str = ""
     groups: tuple[str, ...] = ()
     absent: str = NOT_RUN
     wanted: str = ""
     tables_first: bool = False
     chooses: bool = False
-    map_caption: Callable[[xr.DataTree], str] | None = None
+    map_caption: Words = ""
     place: float | None = None
-    finding: Callable[[xr.DataTree], str] | None = None
+    finding: Words = ""
     opens: bool = False
 
 
@@ -62,28 +61,30 @@ class OpeningPlan:
     """How the page of an experiment opens: its question, what it found, and its first tables.
 
     id, chapter   of the chapter of findings: its place and its heading
-    heading       tree -> the page's title in pieces, and which of them are names of models
-    lede          tree -> sentences before the findings
-    findings      tree -> sentences with numbers; those of all questions of the run by default
-    tables        (tree, manifest) -> a table, or None
+    heading       Reading -> the page's title in pieces, and which of them are names of models
+    lede          Reading -> sentences before the findings
+    findings      Reading -> sentences with numbers; those of all questions of the run by default
+    tables        (Reading, manifest) -> a table, or None
     nothing       what a head is called that is nothing that has a name
     atlas         whether the rest of the page is that of an atlas, whose absent sections are named
     """
 
-    heading: Callable[[xr.DataTree], Sequence[tuple[str, bool]]]
-    findings: Callable[[xr.DataTree], list[str]] = run_findings
+    heading: Callable[[Reading], Sequence[tuple[str, bool]]]
+    findings: Callable[[Reading], list[str]] = lambda run: run_findings(run.tree)
     id: str = "task"
     chapter: str = "What was found"
-    lede: Callable[[xr.DataTree], str] = lambda tree: ""
-    tables: tuple[Callable[[xr.DataTree, Manifest], Table | None], ...] = ()
+    lede: Callable[[Reading], str] = lambda run: ""
+    tables: tuple[Callable[[Reading, Manifest], Table | None], ...] = ()
     nothing: str = "unlabelled"
     atlas: bool = False
 
 
-def heading_of(before: str, after: str = "") -> Callable[[xr.DataTree], list[tuple[str, bool]]]:
+def heading_of(before: str, after: str = "") -> Callable[[Reading], list[tuple[str, bool]]]:
     """The title of a page about one model: its name between two texts; see `OpeningPlan`."""
-    return lambda tree: [
-        piece for piece in ((before, False), (model_name(tree), True), (after, False)) if piece[0]
+    return lambda run: [
+        piece
+        for piece in ((before, False), (model_name(run.tree), True), (after, False))
+        if piece[0]
     ]
 
 
@@ -145,13 +146,13 @@ def sections_of(question: Question) -> list[SectionPlan]:
             title=one.heading or one.title,
             text=one.text,
             pictures=(one.name,) * bool(one.panels),
-            tables=tuple(read_by(question, table) for table in one.tables),
+            tables=one.tables,
             chapter=FINDINGS if question.opening else "",
             absent=one.absent,
-            finding=read_by(question, one.finding) if one.finding else None,
+            finding=one.finding,
         )
         for one in question.part("figures", ())
-        if isinstance(one, PicturePlan) and (one.text or not one.panels)
+        if one.text or not one.panels
     ]
     plans = question.part("section", ())
     return [*planned, *(plans if isinstance(plans, Sequence) else (plans,))]
@@ -159,12 +160,12 @@ def sections_of(question: Question) -> list[SectionPlan]:
 
 def section(
     plan: SectionPlan,
-    tree: xr.DataTree,
+    run: Reading,
     pictures: Mapping[str, Picture],
     panels: PanelStore,
     styles: Styles,
 ) -> Section:
-    """A plan carried out on a run.
+    """A plan carried out on a run, as its question reads it.
 
     pictures  all figures by name
     panels    the run's panels, each made once
@@ -176,15 +177,13 @@ def section(
         for name in plan.pictures
         if name in pictures
     ]
-    tables = [table for make in plan.tables if (table := make(tree)) is not None]
+    tables = [table for make in plan.tables if (table := run.said(make))]
     drawn = [figure for figure in figures if figure is not None]
     blocks: list[InlineFigure | Table] = [*drawn, *tables]
     if plan.tables_first:
         blocks = [*tables, *drawn]
-    notes = [] if plan.notes is None else plan.notes(tree)
-    caption = ""
-    if plan.map_caption is not None and any(of(tree) is not None for of in parts("places")):
-        caption = plan.map_caption(tree)
+    notes = [] if plan.notes is None else plan.notes(run)
+    has_map = plan.map_caption and parts_of(run.tree, "places")
     return Section(
         plan.id,
         plan.title,
@@ -192,9 +191,9 @@ def section(
         blocks,
         notes,
         plan.absent,
-        caption,
+        run.said(plan.map_caption) if has_map else "",
         after_language(plan),
-        plan.finding(tree) if plan.finding is not None else "",
+        run.said(plan.finding),
         plan.opens,
     )
 

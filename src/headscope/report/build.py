@@ -20,7 +20,8 @@ from headscope.claims.claim import Claim
 from headscope.claims.dictionary import terms, unit_label
 from headscope.claims.head_metrics import head_metrics
 from headscope.claims.headline import NEARLY_NOTHING, headline, looks_untrained, unclaimed_words
-from headscope.claims.question import Question, in_run, parts, questions
+from headscope.claims.question import Question, questions
+from headscope.claims.reading import Reading, parts_of
 from headscope.claims.terms import Term
 from headscope.core.head_names import HeadNames, names_of
 from headscope.core.progress import begin
@@ -184,7 +185,7 @@ def build_report(
     returns   the path of the page: self-contained, no request leaves it
     raises    UnwrittenError if the folder cannot be written
     """
-    beside = [page for write in parts("pages", in_run(tree)) for page in write(tree, folder)]
+    beside = [page for written in parts_of(tree, "pages", folder) for page in written]
     page = render(tree, manifest, panels=panels, beside=beside)
     return write_page(folder / "report.html", page)
 
@@ -197,7 +198,7 @@ def render(
     panels = panels or PanelStore(tree)
     styles, known, plans = Styles(), pictures(), _plans()
     made = {
-        plan.id: sections.section(plan, tree, known, panels, styles)
+        plan.id: sections.section(plan, Reading(tree, question), known, panels, styles)
         for question, plan in plans
         if any(name in tree.children for name in plan.groups or (question.name,))
     }
@@ -268,16 +269,17 @@ def _language(plans: Plans, made: dict[str, Section], manifest: Manifest) -> Lan
 def _opening(
     tree: xr.DataTree, manifest: Manifest, plans: Plans, made: dict[str, Section]
 ) -> Opening | None:
-    plan = heads.opening_of(tree)
-    if plan is None:
+    opening = heads.opening_of(tree)
+    if opening is None:
         return None
+    plan, run = opening
     parts = [made[one.id] for _, one in plans if one.chapter == FINDINGS and one.id in made]
-    tables = [table for make in plan.tables if (table := make(tree, manifest)) is not None]
+    tables = [table for make in plan.tables if (table := make(run, manifest)) is not None]
     return Opening(
         plan,
-        list(plan.heading(tree)),
-        plan.lede(tree),
-        plan.findings(tree),
+        list(plan.heading(run)),
+        plan.lede(run),
+        plan.findings(run),
         tables,
         [one for one in parts if one.blocks or (plan.atlas and one.absent)],
     )

@@ -38,7 +38,7 @@ def cards(tree: xr.DataTree) -> dict[str, Any]:
     """
     maps = head_maps(tree)
     by_head = [maps.of(*place) for place in np.ndindex(*shape(tree))] if maps.source else []
-    added = {name: value for part in card_parts() for name, value in part.page(tree).items()}
+    added = {k: value for part, run in card_parts(tree) for k, value in part.page(run).items()}
     return {**added, "from": maps.words, "maps": _fitting(by_head) if maps.source else None}
 
 

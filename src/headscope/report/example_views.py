@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.claims.head_labels import run_labels
-from headscope.claims.question import parts
+from headscope.claims.reading import parts_of
 from headscope.core.head_names import HeadNames, names_of
 from headscope.core.results import printable
 from headscope.core.stored_maps import StoredInput, stored_inputs
@@ -84,7 +84,7 @@ def example_views(tree: xr.DataTree, *, model: str) -> ExampleViews:
     if not pages:
         return ExampleViews()
     kept = kept[: len(pages)]
-    looks = [look for looks_of in parts("looks") for look in looks_of(tree, kept)]
+    looks = [look for made in parts_of(tree, "looks", kept) for look in made]
     chosen = CHOSEN[str(tree.children["examples"].attrs.get("chosen", ""))]
     texts = [printable(one.text) for one in kept]
     views = ExampleViews(

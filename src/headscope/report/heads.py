@@ -18,7 +18,8 @@ from headscope.claims.head_metrics import (
     first_metrics,
     head_metrics,
 )
-from headscope.claims.question import in_run, parts, title_of
+from headscope.claims.question import in_run, title_of
+from headscope.claims.reading import Reading, parts_of
 from headscope.core.head_names import HeadNames, names_of
 from headscope.core.results import Floats, counted, shape
 from headscope.core.wording import by_unit, decimals, fixed, percent, plain
@@ -104,21 +105,21 @@ def telling(tree: xr.DataTree, *, count: int = 20) -> list[dict[str, Any]]:
 def nothing(tree: xr.DataTree) -> str:
     """The page's name for a head without labels."""
     opening = opening_of(tree)
-    return UNLABELLED if opening is None else opening.nothing
+    return UNLABELLED if opening is None else opening[0].nothing
 
 
-def opening_of(tree: xr.DataTree) -> OpeningPlan | None:
-    """The opening of an experiment's page; None on the page of an atlas."""
-    openings: list[OpeningPlan] = parts("opening", in_run(tree))
-    return openings[0] if openings else None
+def opening_of(tree: xr.DataTree) -> tuple[OpeningPlan, Reading] | None:
+    """The opening of an experiment's page, of which run; None on the page of an atlas."""
+    plans = ((one.part("opening"), Reading(tree, one)) for one in in_run(tree))
+    return next((pair for pair in plans if pair[0] is not None), None)
 
 
 def remarks(tree: xr.DataTree) -> list[list[str]]:
     """[unit] remarks of questions on each head, beside its labels."""
     layers, heads = shape(tree)
     words: list[list[str]] = [[] for _ in range(layers * heads)]
-    for of in parts("remarks", in_run(tree)):
-        words = [[*before, *more] for before, more in zip(words, of(tree), strict=True)]
+    for made in parts_of(tree, "remarks"):
+        words = [[*before, *more] for before, more in zip(words, made, strict=True)]
     return words
 
 
@@ -320,10 +321,9 @@ def _cell(metric: HeadMetric, unit: int) -> dict[str, str]:
 
 
 def _places(tree: xr.DataTree) -> list[list[float]] | None:
-    places = next((there for of in parts("places") if (there := of(tree)) is not None), None)
-    if places is None:
+    if not (places := parts_of(tree, "places")):
         return None
-    return [[_rounded(x) or 0.0, _rounded(y) or 0.0] for x, y in places.tolist()]
+    return [[_rounded(x) or 0.0, _rounded(y) or 0.0] for x, y in places[0].tolist()]
 
 
 def _flat(values: Floats) -> list[float | None]:

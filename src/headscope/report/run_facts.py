@@ -84,9 +84,9 @@ def run_summary(tree: xr.DataTree, manifest: Manifest) -> str:
         model=printable(tree.attrs.get("model", "a model")),
         size=rows["Architecture"],
         n=over(tree),
-        headline=headline(tree) if opening is None else opening.lede(tree),
+        headline=headline(tree) if opening is None else opening[0].lede(opening[1]),
         analyses=rows.get("Analyses", ""),
-        findings=[] if opening is None else opening.findings(tree),
+        findings=[] if opening is None else opening[0].findings(opening[1]),
         telling=heads.telling(tree, count=SUMMED_UP),
     )
 

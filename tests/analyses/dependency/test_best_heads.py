@@ -9,7 +9,8 @@ import pytest
 from headscope.analyses.coreference.figure import coreference_heads
 from headscope.analyses.dependency.tables import best_heads
 from headscope.analyses.frames.figure import top_frame_heads
-from recorded import LANGUAGE, recorded
+from headscope.heads.tables import all_tables
+from recorded import LANGUAGE, reading, recorded
 
 
 def with_values(tree, group, **values):
@@ -22,7 +23,7 @@ def with_values(tree, group, **values):
 
 
 def test_every_relation_has_one_row_with_the_head_of_most_accuracy():
-    table = best_heads(recorded(groups=LANGUAGE)).set_index("relation")
+    table = best_heads(reading(recorded(groups=LANGUAGE), "dependency")).set_index("relation")
     dataset = recorded(groups=LANGUAGE)["dependency"].to_dataset()
     assert list(table.index[:2]) == ["all", "all_but_root_and_punctuation"]
     assert list(table.index) == dataset["relation"].values.tolist()
@@ -37,7 +38,7 @@ def test_every_relation_has_one_row_with_the_head_of_most_accuracy():
 
 def test_numbers_and_their_intervals_are_those_of_the_result():
     tree = recorded(3, 4, groups=LANGUAGE)
-    table, dataset = best_heads(tree), tree["dependency"]
+    table, dataset = best_heads(reading(tree, "dependency")), tree["dependency"]
     for column, variable in (
         ("accuracy", "best_accuracy"),
         ("held_out", "held_out"),
@@ -53,25 +54,28 @@ def test_numbers_and_their_intervals_are_those_of_the_result():
 )
 def test_a_head_beats_its_baseline_only_if_the_interval_lies_above_0(low, verdict):
     tree = with_values(recorded(2, 3, groups=LANGUAGE), "dependency", advantage_ci_low=low)
-    assert set(best_heads(tree)["beats_baseline"]) == {verdict}
+    assert set(best_heads(reading(tree, "dependency"))["beats_baseline"]) == {verdict}
 
 
 def test_a_relation_that_was_never_asked_about_has_no_head():
     gone = {f"best_{name}": np.nan for name in ("layer", "head", "direction", "offset")}
     tree = with_values(recorded(2, 3, groups=LANGUAGE), "dependency", **gone)
-    table = best_heads(tree)
+    table = best_heads(reading(tree, "dependency"))
     assert table[["layer", "head", "direction", "baseline_offset"]].isna().all(axis=None)
 
 
 def test_layers_and_heads_are_whole_numbers_from_0():
-    table = best_heads(recorded(2, 3, groups=LANGUAGE))
+    table = best_heads(reading(recorded(2, 3, groups=LANGUAGE), "dependency"))
     assert table["layer"].dtype == table["head"].dtype == "Int64"
     assert table["layer"].min() == 0
 
 
 def test_coreference_has_one_row_per_kind_of_mention_beside_every_system():
     tree = recorded(3, 4, groups=LANGUAGE)
-    table, dataset = coreference_heads(tree).set_index("mention_type"), tree["coreference"]
+    table, dataset = (
+        coreference_heads(reading(tree, "coreference")).set_index("mention_type"),
+        tree["coreference"],
+    )
     assert list(table.index) == ["all", "pronoun", "proper", "nominal"]
     for kind, row in table.iterrows():
         here = dataset.sel(mention_type=kind)
@@ -89,7 +93,7 @@ def test_coreference_has_one_row_per_kind_of_mention_beside_every_system():
 
 def test_frame_heads_come_by_score_with_chance_and_spread_of_the_same_head():
     tree = recorded(4, 5, groups=LANGUAGE)
-    table, dataset = top_frame_heads(tree, count=6), tree["frames"]
+    table, dataset = top_frame_heads(reading(tree, "frames"), count=6), tree["frames"]
     assert len(table) == 6
     assert table["score"].is_monotonic_decreasing
     assert table["score"][0] == float(dataset["score"].max())
@@ -105,14 +109,22 @@ def test_all_frame_heads_can_be_had_and_those_without_score_are_none():
     score = tree["frames"]["score"].values.copy()
     score[1, 2] = np.nan
     tree = with_values(tree, "frames", score=score)
-    assert len(top_frame_heads(tree, count=None)) == 5
+    assert len(top_frame_heads(reading(tree, "frames"), count=None)) == 5
 
 
-@pytest.mark.parametrize("table", [best_heads, coreference_heads, top_frame_heads])
-def test_a_run_without_the_analysis_has_an_empty_table(table):
-    assert table(recorded(2, 3, groups=("entropy",))).empty
+OF_QUESTION = {
+    "dependency": best_heads,
+    "coreference": coreference_heads,
+    "frames": top_frame_heads,
+}
 
 
-@pytest.mark.parametrize("table", [best_heads, coreference_heads, top_frame_heads])
-def test_rows_name_their_model(table):
-    assert set(table(recorded(2, 3, groups=LANGUAGE))["model"]) == {"demo"}
+def test_a_run_without_the_analysis_has_no_table_of_it():
+    of_run = all_tables(recorded(2, 3, groups=("entropy",)))
+    assert set(of_run) == {"entropy", "heads", "head_labels"}
+
+
+@pytest.mark.parametrize("name", OF_QUESTION)
+def test_rows_name_their_model(name):
+    table = OF_QUESTION[name](reading(recorded(2, 3, groups=LANGUAGE), name))
+    assert set(table["model"]) == {"demo"}

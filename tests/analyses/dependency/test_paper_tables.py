@@ -8,11 +8,11 @@ import pytest
 from headscope.analyses.coreference.figure import clark_table_2
 from headscope.analyses.dependency.tables import best_heads, clark_table_1
 from headscope.heads.tables import latex, markdown
-from recorded import LANGUAGE, by_norm, recorded
+from recorded import LANGUAGE, by_norm, reading, recorded
 
 
 def test_all_comes_first_then_relations_of_100_words_without_root_and_punctuation():
-    table = clark_table_1(recorded(groups=LANGUAGE))[0]
+    table = clark_table_1(reading(recorded(groups=LANGUAGE), "dependency"))[0]
     counts = recorded(groups=LANGUAGE)["dependency"]["count"].to_series().drop(["root", "punct"])
     wanted = counts[2:][counts[2:] >= 100].sort_values(ascending=False, kind="stable")
     assert list(table.columns) == ["Relation", "Head", "Accuracy", "Held out", "Baseline"]
@@ -21,7 +21,10 @@ def test_all_comes_first_then_relations_of_100_words_without_root_and_punctuatio
 
 def test_a_row_reads_as_in_the_paper():
     tree = recorded(groups=LANGUAGE)
-    table, stored = clark_table_1(tree)[0].set_index("Relation"), tree["dependency"].to_dataset()
+    table, stored = (
+        clark_table_1(reading(tree, "dependency"))[0].set_index("Relation"),
+        tree["dependency"].to_dataset(),
+    )
     for relation, row in (
         ("obj", ["3-1", "70.7", "32.0 (-2)"]),
         ("case", ["3-9", "78.5", "43.8 (1)"]),
@@ -35,7 +38,9 @@ def test_a_row_reads_as_in_the_paper():
 
 
 def test_how_many_words_a_relation_needs_can_be_set():
-    relations = set(clark_table_1(recorded(groups=LANGUAGE), least=2)[0]["Relation"])
+    relations = set(
+        clark_table_1(reading(recorded(groups=LANGUAGE), "dependency"), least=2)[0]["Relation"]
+    )
     assert {"vocative", "appos", "compound:prt"} <= relations
 
 
@@ -47,12 +52,14 @@ def test_what_was_never_asked_about_is_a_dash():
     for name in ("baseline", "held_out"):
         dataset[name][...] = np.nan
     tree["dependency"].dataset = dataset
-    assert set(clark_table_1(tree)[0].drop(columns="Relation").values.ravel()) == {"–"}
+    assert set(
+        clark_table_1(reading(tree, "dependency"))[0].drop(columns="Relation").values.ravel()
+    ) == {"–"}
 
 
 def test_coreference_rows_are_the_systems_and_the_one_head_that_is_best_for_all():
     tree = recorded(6, 12, groups=LANGUAGE)
-    table = clark_table_2(tree)[0]
+    table = clark_table_2(reading(tree, "coreference"))[0]
     assert list(table.columns) == ["Model", "All", "Pronoun", "Proper", "Nominal"]
     assert list(table["Model"]) == ["Nearest", "Head match", "Rule based", "Head 3-5"]
     assert list(table.iloc[1]) == ["Head match", "44.7", "36.0", "50.0", "70.3"]
@@ -63,18 +70,26 @@ def test_coreference_rows_are_the_systems_and_the_one_head_that_is_best_for_all(
 def test_the_note_names_the_relations_that_are_found_from_the_head():
     tree = recorded(groups=LANGUAGE)
     tree["dependency"]["best_direction"].loc[{"relation": ["obj", "advmod"]}] = 1
-    turned = best_heads(tree).query("direction == 'head_to_dependent' and count >= 100")
-    assert f"from head to dependent for {', '.join(turned['relation'])}." in clark_table_1(tree)[1]
+    turned = best_heads(reading(tree, "dependency")).query(
+        "direction == 'head_to_dependent' and count >= 100"
+    )
+    assert (
+        f"from head to dependent for {', '.join(turned['relation'])}."
+        in clark_table_1(reading(tree, "dependency"))[1]
+    )
 
 
-@pytest.mark.parametrize("table", [clark_table_1, clark_table_2])
-def test_notes_say_which_measure_it_was(table):
-    assert "by weighted norm" in table(by_norm(recorded(2, 3, groups=LANGUAGE)))[1]
-    assert "norm" not in table(recorded(2, 3, groups=LANGUAGE))[1]
+@pytest.mark.parametrize(
+    ("table", "name"), [(clark_table_1, "dependency"), (clark_table_2, "coreference")]
+)
+def test_notes_say_which_measure_it_was(table, name):
+    plain, weighted = (recorded(2, 3, groups=LANGUAGE) for _ in range(2))
+    assert "by weighted norm" in table(reading(by_norm(weighted), name))[1]
+    assert "norm" not in table(reading(plain, name))[1]
 
 
 def test_markdown_and_latex_hold_the_same_cells():
-    table = clark_table_2(recorded(groups=LANGUAGE))[0]
+    table = clark_table_2(reading(recorded(groups=LANGUAGE), "coreference"))[0]
     text = markdown(table, "A note.")
     assert text.splitlines()[2] == "| Nearest | 31.0 | 38.7 | 7.7 | 14.8 |"
     assert text.endswith("\n\nA note.\n")
@@ -104,7 +119,11 @@ def test_markdown_and_latex_hold_the_same_cells():
     ],
 )
 def test_hostile_names_stay_text(name, tex, md):
-    table = clark_table_1(recorded(2, 3, groups=LANGUAGE))[0].iloc[:1].assign(Relation=name)
+    table = (
+        clark_table_1(reading(recorded(2, 3, groups=LANGUAGE), "dependency"))[0]
+        .iloc[:1]
+        .assign(Relation=name)
+    )
     assert latex(table, "").splitlines()[8].startswith(tex + " & ")
     if md is not None:
         assert markdown(table, "").splitlines()[2].startswith(f"| {md} | ")
@@ -116,15 +135,8 @@ def test_no_name_ends_a_line_of_a_table():
     names = dataset["relation"].values.astype(object)
     names[3] = "a\nb\r\x00"
     tree["dependency"].dataset = dataset.assign_coords(relation=names)
-    table, note = clark_table_1(tree)
+    table, note = clark_table_1(reading(tree, "dependency"))
     assert "a�b��" in set(table["Relation"])
     for text in (markdown(table, note), latex(table, note)):
         text.encode("utf-8")
         assert len([line for line in text.splitlines() if "a�b" in line]) in (1, 2)
-
-
-def test_runs_without_the_analyses_have_empty_tables():
-    tree = recorded(2, 3, groups=("entropy",))
-    assert clark_table_1(tree)[0].empty
-    assert clark_table_2(tree)[0].empty
-    assert clark_table_1(tree)[1] == clark_table_2(tree)[1] == ""

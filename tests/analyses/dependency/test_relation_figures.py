@@ -14,12 +14,11 @@ from draw.drawn import frames_of, marks, shades, steps_of, texts, whiskers
 from headscope.analyses.dependency.figure import LONGEST_TITLE, relation_panel, sheets
 from headscope.analyses.dependency.relation_heads import relation_heads
 from headscope.claims.caption_words import clipped
-from headscope.core.head_names import names_of
 from headscope.draw.figures import draw, pictures
 from headscope.draw.panel import compose
 from headscope.draw.saving import picture_bytes
 from headscope.draw.style import LIGHT
-from recorded import ALONE, HOSTILE_RELATIONS, LANGUAGE, changed, hostile, recorded
+from recorded import ALONE, HOSTILE_RELATIONS, LANGUAGE, changed, hostile, reading, recorded
 
 EDGES = ("_ci_low", "_ci_high")
 NUMBER = re.compile(r"\d+\.\d+")  # in points
@@ -37,9 +36,9 @@ def scored(tree):
 
 def heat_map(tree, relation):
     """The heat map of one relation, composed by itself."""
-    dependency = tree["dependency"].to_dataset()
-    (best,) = (one for one in relation_heads(dependency) if one.relation == relation)
-    return compose([relation_panel(dependency, names_of(tree), best)], columns=1)
+    run = reading(tree, "dependency")
+    (best,) = (one for one in relation_heads(run.data) if one.relation == relation)
+    return compose([relation_panel(run, best)], columns=1)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +134,10 @@ def test_the_better_direction_is_the_one_with_a_number():
 
 def test_every_relation_has_a_heat_map_under_a_name_that_any_system_takes():
     tree = hostile(recorded(3, 4, groups=LANGUAGE))
-    found = [(path, figure.axes[0].get_title(loc="left")) for path, figure in sheets(tree)]
+    found = [
+        (path, figure.axes[0].get_title(loc="left"))
+        for path, figure in sheets(reading(tree, "dependency"))
+    ]
     relations = scored(tree)
     titles = [title for _, title in found]
     assert titles == [clipped(name, LONGEST_TITLE) for name in relations]
@@ -153,7 +155,7 @@ def without_ids(figure):
 
 
 def test_a_sheet_painted_over_the_one_before_is_that_of_its_relation(tree):
-    drawn = [without_ids(figure) for _, figure in islice(sheets(tree), SOME)]
+    drawn = [without_ids(figure) for _, figure in islice(sheets(reading(tree, "dependency")), SOME)]
     relations = scored(tree)[:SOME]
     assert len(relations) == SOME
     for sheet, name in zip(drawn, relations, strict=True):

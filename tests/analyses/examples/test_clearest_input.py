@@ -12,7 +12,7 @@ from headscope.analyses.examples.clearest_input import clearest_inputs
 from headscope.claims.head_labels import HeadLabels, all_claims, head_labels
 from headscope.claims.relation_names import arrow
 from headscope.core.stored_maps import StoredInput, stored_inputs
-from recorded import BOTH, PAIR, recorded, with_pair
+from recorded import BOTH, PAIR, reading, recorded, with_pair
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_runs_of_older_versions_kept_no_inputs():
     old = recorded(groups=BOTH)
     old["examples"].dataset = old["examples"].to_dataset().drop_dims(["input", "token"])
     assert stored_inputs(old) == []
-    assert clearest_inputs(old, []) == []
+    assert clearest_inputs(reading(old, "examples"), []) == []
     assert stored_inputs(recorded(2, 2)) == []
 
 
@@ -111,7 +111,7 @@ def test_runs_of_older_versions_kept_no_inputs():
 
 
 def test_every_head_is_looked_at_where_it_does_most_of_what_is_claimed(tree, kept):
-    looks, known = clearest_inputs(tree, kept), claims(tree)
+    looks, known = clearest_inputs(reading(tree, "examples"), kept), claims(tree)
     kinds = set()
     for unit, (example, query) in enumerate(looks):
         place = divmod(unit, 12)
@@ -133,7 +133,7 @@ def test_a_head_of_a_relation_is_looked_at_where_it_finds_the_word(tree, kept, d
     for place, claim in claims(tree).items():
         if claim.kind != "dependency" or claim.name != arrow(claim.about, ways[direction]):
             continue
-        example, query = clearest_inputs(tree, kept)[place[0] * 12 + place[1]]
+        example, query = clearest_inputs(reading(tree, "examples"), kept)[place[0] * 12 + place[1]]
         pairs = [pair for one in kept for pair in answers(one, place, claim.about, direction)]
         if not pairs:
             continue
@@ -160,16 +160,16 @@ def test_a_head_of_coreference_is_looked_at_where_a_word_looks_back(about, word,
         kept[0].attention[0, 0, 3, 1] = 0.9
     labels = {(0, 0): HeadLabels((), claim)}
     monkeypatch.setattr("headscope.analyses.examples.clearest_input.head_labels", lambda _: labels)
-    assert clearest_inputs(tree, kept) == [(at, token)]
+    assert clearest_inputs(reading(tree, "examples"), kept) == [(at, token)]
     # A word that finds its own entity comes before all that look back elsewhere.
     other = next(number for number, one in enumerate(kept) if number != at and one.ordinary[5])
     mention = int(np.flatnonzero(kept[other].ordinary & (np.arange(len(kept[other].word)) > 4))[0])
     kept[other].entity[[2, mention]] = 7
     kept[other].attention[0, 0, mention] = 0
     kept[other].attention[0, 0, mention, 2] = 0.3
-    assert clearest_inputs(tree, kept) == [(other, mention)]
+    assert clearest_inputs(reading(tree, "examples"), kept) == [(other, mention)]
     kept[other].attention[0, 0, mention, 1] = 0.35  # now it finds another word
-    assert clearest_inputs(tree, kept) == [(at, token)]
+    assert clearest_inputs(reading(tree, "examples"), kept) == [(at, token)]
 
 
 def answers(one, place, relation, direction):

@@ -161,13 +161,13 @@ def test_every_flip_is_a_row_with_its_text(ablated):
 
 
 def test_what_the_checkpoint_scored_before_and_after_stands_beside_it(ablated):
-    table = scores_table(ablated.tree, {"history": HISTORY})
+    table = scores_table(reading(ablated.tree, "ablation"), {"history": HISTORY})
     rows = {row[0].text: (row[1].text, row[1].small) for row in table.groups[0].rows}
     assert rows["some/base with an untrained head"] == ("50.0", "[30.0, 70.0]")
     assert rows["after training"] == ("87.5", "")
     assert any(name.startswith("always “") for name in rows)
-    assert scores_table(ablated.tree, {"history": None}) is None
-    assert scores_table(ablated.tree, {}) is None
+    assert scores_table(reading(ablated.tree, "ablation"), {"history": None}) is None
+    assert scores_table(reading(ablated.tree, "ablation"), {}) is None
 
 
 def test_history_is_read_from_the_record_and_a_damaged_one_is_none(tmp_path):
@@ -204,10 +204,10 @@ def test_numbers_below_0_get_both_hues_and_others_none(ablated):
 def test_the_table_of_heads_says_which_are_helpful(ablated, html):
     tree = ablated.tree.copy(deep=True)
     tree["ablation"]["verdict"].values[0, 1] = "helpful"
-    assert remarks(tree)[1][0] == "helpful by accuracy"
+    assert remarks(reading(tree, "ablation"))[1][0] == "helpful by accuracy"
     assert [c.key for c in heads.columns(tree)][:2] == ["ablation.difference", "ablation.q"]
     assert "<span>helpful by accuracy</span>" in render(tree, {})
-    assert remarks(recorded(2, 3)) == [[]] * 6
+    assert heads.remarks(recorded(2, 3)) == [[]] * 6
 
 
 def test_an_atlas_keeps_its_page(html):
@@ -252,9 +252,9 @@ def test_a_pruning_says_how_many_can_go_and_what_the_other_half_says(mood):
 def test_names_on_the_page_of_an_ablation_count_from_0_if_asked(ablated, monkeypatch):
     monkeypatch.setattr("headscope.report.build.pictures", dict)
     counts_from_0(lambda: render(ablated.tree, ablated.manifest))
-    before = tables(ablated.tree)["ablation_effects"]["name"]
+    before = tables(reading(ablated.tree, "ablation"))["ablation_effects"]["name"]
     with counting_from(0):
-        after = tables(ablated.tree)["ablation_effects"]["name"]
+        after = tables(reading(ablated.tree, "ablation"))["ablation_effects"]["name"]
     assert before[0] == "L1·H1"
     assert after[0] == "L0·H0"
     counted = [re.sub(r"\d+", lambda at: str(int(at[0]) - 1), name) for name in before]

@@ -14,6 +14,7 @@ from headscope.errors import InputError
 from headscope.experiments.circuits.prompt_page import PromptView, opening, write_prompts
 from headscope.experiments.circuits.prompt_views import FOLLOWED
 from headscope.run.store import Run
+from recorded import reading
 from views.hostile import HOSTILE
 
 TOKENS = ["Then", ",", " Mary", " and", " John", " met", " to"]
@@ -96,7 +97,7 @@ def opened(watched, tmp_path):
     """Opens the page of a tree, at an address within it, when it is drawn."""
 
     def start(tree, address="", **options):
-        write_prompts(tree, tmp_path)
+        write_prompts(reading(tree, "circuits"), tmp_path)
         place = (tmp_path / "prompts.html").as_uri() + address
         page = watched(place, offline=True, **options)
         page.locator("#tokens tr").first.wait_for()
@@ -141,7 +142,7 @@ def test_a_run_shows_its_page_in_a_notebook_and_says_if_it_has_none(tree, tmp_pa
     bare = Run(xr.DataTree.from_dict({"writes": tree["writes"].to_dataset()}), {}, None)
     with pytest.raises(InputError, match="this run has no prompts head by head; wanted a run of"):
         hs.view_prompts(bare)
-    assert write_prompts(bare.tree, tmp_path / "nowhere") == []
+    assert write_prompts(reading(bare.tree, "circuits"), tmp_path / "nowhere") == []
 
 
 def test_eight_prompts_of_twenty_tokens_and_144_heads_take_less_than_a_megabyte():

@@ -22,7 +22,7 @@ from headscope.experiments.comparison.findings import (
 )
 from headscope.report.build import render
 from made_models import small_bert
-from recorded import recorded
+from recorded import reading, recorded
 
 SETTINGS = hs.Settings(analyses=("surface", "entropy"), replicates=10)
 STOCK = hs.Execution(linears="stock", threads=1)
@@ -119,7 +119,14 @@ def test_a_label_is_lost_or_gained_only_where_the_intervals_lie_apart():
 
 def test_a_lost_label_is_told_of_its_head():
     tree = pair((0.9, 0.85, 0.95), (0.2, 0.15, 0.25))
-    assert remarks(tree) == [[], ["lost: next token 90 % [85, 95]"], [], [], [], []]
+    assert remarks(reading(tree, "similarity")) == [
+        [],
+        ["lost: next token 90 % [85, 95]"],
+        [],
+        [],
+        [],
+        [],
+    ]
     assert labels_finding(Reading(tree, SIMILARITY)) == (
         "Labels that heads surely lose: 1 (next token, 1 head); that they gain: 0."
     )

@@ -1,6 +1,7 @@
 """The question coreference: which head finds an antecedent?"""
 
 from headscope.analyses.language import MEASURE, PIECES
+from headscope.claims.plan import PicturePlan
 from headscope.claims.question import Question
 from headscope.claims.terms import CLARK, OURS, Term, terms_of
 
@@ -10,7 +11,12 @@ QUESTION = Question(
     summary="which head finds the antecedent of a mention, beside rule systems",
     source="Clark et al. 2019, §4.3", needs=frozenset({"attention", "words", "mentions"}),
     options={"pieces": PIECES, "measure": MEASURE},
-    measure="measure:Coreference", figures="figure:FIGURES",
+    measure="measure:Coreference", figures=(
+        PicturePlan(
+            name="coreference", title="The best heads at coreference", panels="figure:panels",
+            caption="figure:caption",
+        ),
+    ),
     terms={
         "coreference": Term(
             "coreference", "Which mentions speak of the same person or thing; a head finds the "

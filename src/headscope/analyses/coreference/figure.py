@@ -23,14 +23,14 @@ from headscope.analyses.language.tables import (
     with_ends,
     with_model,
 )
-from headscope.claims.caption_words import INTERVALS, by_measure, over
+from headscope.claims.caption_words import INTERVALS, by_measure
 from headscope.claims.dictionary import name as term_name
-from headscope.core.head_names import HeadNames, names_of
+from headscope.claims.reading import Reading
 from headscope.core.intervals import Estimate
-from headscope.core.results import at, best_places, estimate, group, needed
+from headscope.core.results import at, best_places, estimate
 from headscope.core.wording import MISSING, capital, percent
 from headscope.draw.head_grid import grid_panel
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.panel import Panel
 from headscope.draw.rows import beside, row_panel, row_point, rows_height
 from headscope.draw.style import DOUBLE, color
 from headscope.page.tabulate import Cell, Column, Rows, Table, ends, head_of, records, share
@@ -46,50 +46,49 @@ COLUMNS = {"mentions": -40.0, "head": -4.0}  # points; see `beside`
 APART = 0.4  # rows between the marks of one type
 
 
-def _panels(tree: xr.DataTree) -> list[Panel]:
-    coreference = needed(tree, "coreference")
-    best = {kind: estimate(coreference, "best_accuracy", mention_type=kind) for kind in TYPES}
+def panels(run: Reading) -> list[Panel]:
+    """The best head for each kind of mention beside the rules, then all heads."""
+    best = {kind: run("best_accuracy", mention_type=kind) for kind in TYPES}
     kinds = [kind for kind, parts in best.items() if np.isfinite(parts.value)]
     if not kinds:
         return []
-    names = names_of(tree)
     count = 2 * len(kinds) - 0.6
-    grid = estimate(coreference, "accuracy", mention_type=kinds[0]).value
+    grid = run("accuracy", mention_type=kinds[0]).value
     return [
         row_panel(
             "Best heads by mention",
             COLUMNS,
             (TYPES[kind] for kind in kinds),
-            partial(_draw, coreference, kinds, names),
+            partial(_draw, run, kinds),
             count=count,
             height=rows_height(count, width=DOUBLE / 2),
             label="mentions whose antecedent is found",
             entries=[("best_head", "best head"), *SYSTEMS.items()],
             right=1,
         ),
-        grid_panel(f"All heads, {TYPES[kinds[0]]}", grid, names, unit="probability"),
+        grid_panel(f"All heads, {TYPES[kinds[0]]}", grid, run.names, unit="probability"),
     ]
 
 
-def _caption(tree: xr.DataTree) -> str:
-    coreference = needed(tree, "coreference")
-    where = chosen_where([estimate(coreference, "held_out")])
+def caption(run: Reading) -> str:
+    """How to read them."""
+    where = chosen_where([run("held_out")])
     return (
         "(a) Share of mentions whose head word attends, of the head words of all mentions before "
-        f"it, most to that of an antecedent{by_measure(coreference)}, in the best head, {where}; "
+        f"it, most to that of an antecedent{by_measure(run.data)}, in the best head, {where}; "
         "beside it the nearest mention, the nearest with the same head word, and rules for string, "
         "head word and agreement; the head that is best on all data is named; whiskers are "
         f"{INTERVALS}; (b) the same share for every head, from 0 (page) to the value at the end of "
-        f"the key; n = {int(coreference['count'].max()):,} mentions with an antecedent. "
+        f"the key; n = {int(run.data['count'].max()):,} mentions with an antecedent. "
         "After Clark et al. (2019), Table 2."
     )
 
 
-def _draw(coreference: xr.Dataset, kinds: list[str], names: HeadNames, axes: Axes) -> None:
+def _draw(run: Reading, kinds: list[str], axes: Axes) -> None:
     for row, kind in enumerate(kinds):
-        here = coreference.sel(mention_type=kind)
+        here = run.data.sel(mention_type=kind)
         beside(axes, 2 * row, TYPES[kind], COLUMNS["mentions"])
-        head = names.own(int(here["best_layer"]), int(here["best_head"]))
+        head = run.names.own(int(here["best_layer"]), int(here["best_head"]))
         beside(axes, 2 * row, head, COLUMNS["head"])
         held_out, chosen = estimate(here, "held_out"), estimate(here, "best_accuracy")
         hollow = not np.isfinite(held_out.value)
@@ -102,26 +101,18 @@ def _draw(coreference: xr.Dataset, kinds: list[str], names: HeadNames, axes: Axe
         axes.axhline(border, color=color("rule"), lw=0.5)
 
 
-FIGURES = (
-    Picture("coreference", "The best heads at coreference", ("coreference",), _panels, _caption),
-)
-
-
-def _finding(tree: xr.DataTree) -> str:
-    dataset = group(tree, "coreference")
-    if dataset is None or "held_out" not in dataset:
-        return ""
-    held = float(dataset["held_out"].sel(mention_type="all"))
-    rules = float(np.nanmax(dataset["baseline"].sel(mention_type="all").values))
+def _finding(run: Reading) -> str:
+    held = float(run("held_out", mention_type="all").value)
+    rules = float(np.nanmax(run("baseline", mention_type="all").value))
     if not np.isfinite([held, rules]).all():
         return ""
     return f"Held out, the best head finds {percent(held)}; the best rule {percent(rules)}."
 
 
-def coreference_table(tree: xr.DataTree) -> Table:
+def coreference_table(run: Reading) -> Table:
     """Clark et al. (2019), Table 2, with intervals, the strict mode and the held-out figure."""
-    dataset = needed(tree, "coreference")
-    rows = records(coreference_heads(tree))
+    dataset, tree = run.data, run.tree
+    rows = records(coreference_heads(run))
 
     def cells(key: str) -> list[Cell]:
         return [share(*ends(row, key)) for row in rows]
@@ -149,7 +140,7 @@ def coreference_table(tree: xr.DataTree) -> Table:
         "words of all earlier mentions; “any word”: among all words of the input. Heads are chosen "
         "on the mentions that they are scored on; held out: chosen on one half of the documents, "
         "scored on the other; below it the rules that this beats beyond the interval of the "
-        f"difference. n counts mentions. {INTERVALS}; {over(tree, dataset['accuracy'])}. "
+        f"difference. n counts mentions. {INTERVALS}; {run.over('accuracy')}. "
         "Layout after Clark et al. (2019), Table 2."
     )
     return Table("Coreference", [Column(""), *columns], groups, caption)
@@ -171,16 +162,14 @@ def _beaten(row: dict[str, Any], systems: list[str]) -> str:
     return ", ".join(SYSTEMS.get(s, s) for s, won in verdicts.items() if won is True) or "none"
 
 
-def coreference_heads(tree: xr.DataTree) -> pd.DataFrame:
-    """The best head of every kind of mention beside the rule systems; empty without `coreference`.
+def coreference_heads(run: Reading) -> pd.DataFrame:
+    """The best head of every kind of mention beside the rule systems.
 
     returns  mention_type, count (mentions), layer, head; accuracy, accuracy_strict (of the same
              head, with all words as candidates) and held_out; for each system baseline_… and
              advantage_…, all with _ci_low and _ci_high; beats_…, missing without interval
     """
-    dataset = group(tree, "coreference")
-    if dataset is None:
-        return pd.DataFrame()
+    dataset = run.data
     kinds = dataset["mention_type"].values.tolist()
     strict = at_best_heads(dataset, "accuracy_strict", [*range(len(kinds))])
     columns: dict[str, Any] = {
@@ -188,16 +177,16 @@ def coreference_heads(tree: xr.DataTree) -> pd.DataFrame:
         "count": dataset["count"].values,
         "layer": pd.Series(dataset["best_layer"].values, dtype="Int64"),
         "head": pd.Series(dataset["best_head"].values, dtype="Int64"),
-        **with_ends("accuracy", estimate(dataset, "best_accuracy")),
+        **with_ends("accuracy", run("best_accuracy")),
         **with_ends("accuracy_strict", strict),
-        **with_ends("held_out", estimate(dataset, "held_out")),
+        **with_ends("held_out", run("held_out")),
     }
     for system in dataset["system"].values.tolist():
-        advantage = estimate(dataset, "advantage", system=system)
-        columns |= with_ends(f"baseline_{system}", estimate(dataset, "baseline", system=system))
+        advantage = run("advantage", system=system)
+        columns |= with_ends(f"baseline_{system}", run("baseline", system=system))
         columns |= with_ends(f"advantage_{system}", advantage)
         columns[f"beats_{system}"] = above_zero(advantage.low)
-    return with_model(tree, columns)
+    return with_model(run.tree, columns)
 
 
 def at_best_heads(dataset: xr.Dataset, variable: str, of: list[int]) -> Estimate:
@@ -211,14 +200,11 @@ def at_best_heads(dataset: xr.Dataset, variable: str, of: list[int]) -> Estimate
     return every.map(lambda part: np.where(np.isnan(layer), np.nan, part[place]))
 
 
-def clark_table_2(tree: xr.DataTree) -> tuple[pd.DataFrame, str]:
-    """The rule systems, then the best head, by kind of mention; with a note; empty without any."""
-    dataset = group(tree, "coreference")
-    if dataset is None:
-        return pd.DataFrame(), ""
-    names = names_of(tree)
+def clark_table_2(run: Reading) -> tuple[pd.DataFrame, str]:
+    """The rule systems, then the best head, by kind of mention; with a note."""
+    dataset, names = run.data, run.names
     rows = {
-        system.replace("_", " ").capitalize(): estimate(dataset, "baseline", system=system)
+        system.replace("_", " ").capitalize(): run("baseline", system=system)
         for system in dataset["system"].values.tolist()
     }
     kinds = [str(kind).capitalize() for kind in dataset["mention_type"].values]
@@ -236,9 +222,9 @@ def clark_table_2(tree: xr.DataTree) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(shares, columns=["Model", *kinds]), note
 
 
-def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame | tuple[pd.DataFrame, str]]:
+def tables(run: Reading) -> dict[str, pd.DataFrame | tuple[pd.DataFrame, str]]:
     """The best head of each kind of mention; the same in the layout of the paper, with its note."""
-    return {"best_coreference_heads": coreference_heads(tree), "clark_table_2": clark_table_2(tree)}
+    return {"best_coreference_heads": coreference_heads(run), "clark_table_2": clark_table_2(run)}
 
 
 SECTIONS = language_section(

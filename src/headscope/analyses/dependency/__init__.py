@@ -4,6 +4,7 @@ Its words are also those that all linguistic questions share.
 """
 
 from headscope.analyses.language import MEASURE, PIECES
+from headscope.claims.plan import PicturePlan
 from headscope.claims.question import Option, Question
 from headscope.claims.terms import CLARK, OURS, Term, terms_of
 
@@ -24,7 +25,32 @@ QUESTION = Question(
         "measure": MEASURE,
     },
     measure="measure:Dependency",
-    figures="figure:FIGURES",
+    figures=(
+        PicturePlan(
+            name="best_heads",
+            title="The best heads",
+            panels="figure:best_head_panels",
+            caption="figure:best_head_caption",
+            columns=1,
+        ),
+        PicturePlan(
+            name="dependency_heads",
+            title="Which heads find which relation",
+            panels="figure:heat_maps",
+            caption="figure:heat_map_caption",
+            columns=4,
+            sheets="figure:sheets",
+        ),
+        PicturePlan(
+            name="example_sentences",
+            title="The best heads at work",
+            panels="figure_sentences:panels",
+            caption="figure_sentences:caption",
+            beside=("examples",),
+            columns=1,
+            wide=True,
+        ),
+    ),
     terms={
         **terms_of(
             PAPER,

@@ -17,7 +17,7 @@ from headscope.claims.plan import LabelRule
 from headscope.claims.reading import Reading
 from headscope.claims.relation_names import LEAST_WORDS, arrow, frequent_relations
 from headscope.claims.terms import CLARK, OURS
-from headscope.core.results import at, derived, documents, estimate, group, needed, printable, shape
+from headscope.core.results import at, derived, estimate, group, printable, shape
 from headscope.core.wording import percent
 
 RULES = {
@@ -71,12 +71,12 @@ def claims(run: Reading) -> list[Claim]:
     return made
 
 
-def metrics(tree: xr.DataTree, variable: str) -> list[HeadMetric] | None:
+def metrics(run: Reading, variable: str) -> list[HeadMetric] | None:
     """The accuracies of the most frequent relations, in their best heads' direction; else None."""
     if variable != "accuracy":
         return None
-    dependency, accuracies = needed(tree, NAME), []
-    n = documents(tree, dependency["accuracy"])
+    dependency, accuracies = run.data, []
+    n = run.documents("accuracy")
     for place in frequent_relations(dependency)[:MOST_RELATIONS]:
         way = int(np.nan_to_num(dependency["best_direction"].values[place]))
         here = dependency.isel(relation=place, direction=way)
@@ -166,30 +166,30 @@ def relations_of_heads(tree: xr.DataTree) -> dict[tuple[int, int], list[HeadRela
     return relations
 
 
-def _lines(tree: xr.DataTree, layer: int, head: int) -> Iterator[str]:
-    for one in best_relations(tree, layer, head):
+def _lines(run: Reading, layer: int, head: int) -> Iterator[str]:
+    for one in best_relations(run.tree, layer, head):
         rank = f"{one.rank} of {one.of} heads"
         yield f"{one.words}, {one.percent}, baseline {percent(one.baseline)}; {rank}"
 
 
-def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
-    return {"relations": [asdict(one) for one in best_relations(tree, layer, head)]}
+def _data(run: Reading, layer: int, head: int) -> dict[str, Any]:
+    return {"relations": [asdict(one) for one in best_relations(run.tree, layer, head)]}
 
 
-def _page(tree: xr.DataTree) -> dict[str, Any]:
+def _page(run: Reading) -> dict[str, Any]:
     """relations [unit] rows of words, accuracy, baseline, rank."""
     rows = [
         [
             [one.words, one.percent, percent(one.baseline), one.rank]
-            for one in best_relations(tree, *place)
+            for one in best_relations(run.tree, *place)
         ]
-        for place in np.ndindex(*shape(tree))
+        for place in np.ndindex(*shape(run.tree))
     ]
     return {"relations": rows}
 
 
-def _numbers(tree: xr.DataTree, layer: int, head: int) -> list[str]:
-    return [f".{one.direction}.{one.relation}" for one in best_relations(tree, layer, head)]
+def _numbers(run: Reading, layer: int, head: int) -> list[str]:
+    return [f".{one.direction}.{one.relation}" for one in best_relations(run.tree, layer, head)]
 
 
 CARD = CardPart(

@@ -14,7 +14,6 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from headscope.analyses.dependency import figure_sentences
 from headscope.analyses.dependency.relation_heads import (
     DIRECTIONS,
     RelationHead,
@@ -26,11 +25,12 @@ from headscope.analyses.dependency.tables import syntax_table
 from headscope.analyses.language.held_out import chosen_where
 from headscope.analyses.language.tables import language_section
 from headscope.claims.caption_words import INTERVALS, by_measure, clipped
+from headscope.claims.reading import Reading
 from headscope.claims.relation_names import LEAST_WORDS, TOTALS, frequent_relations
-from headscope.core.head_names import HeadNames, names_of
-from headscope.core.results import Floats, estimate, group, needed
+from headscope.core.head_names import HeadNames
+from headscope.core.results import Floats
 from headscope.draw.head_grid import grid_panel, paint_grid
-from headscope.draw.panel import Panel, Picture, compose
+from headscope.draw.panel import Panel, compose
 from headscope.draw.rows import beside, row_panel, row_point, rows_height
 from headscope.draw.style import color, house_style
 
@@ -43,8 +43,9 @@ LONGEST_NAME = 40  # characters of a file's name
 LONGEST_TITLE = 18  # characters beside the letter of a panel
 
 
-def _best_head_panels(tree: xr.DataTree) -> list[Panel]:
-    over_all, single = _rows(tree)
+def best_head_panels(run: Reading) -> list[Panel]:
+    """The best heads, a row for each relation; none without one that is frequent."""
+    over_all, single = _rows(run)
     if not single:
         return []
     rows = over_all + single
@@ -53,7 +54,7 @@ def _best_head_panels(tree: xr.DataTree) -> list[Panel]:
             "Best heads by relation",
             COLUMNS,
             map(_label, rows),
-            partial(_draw, over_all, single, names_of(tree)),
+            partial(_draw, over_all, single, run.names),
             count=len(rows) + 0.6 * bool(over_all),
             height=rows_height(len(rows) + 1),
             label="words whose head is found",
@@ -63,15 +64,16 @@ def _best_head_panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def _best_head_caption(tree: xr.DataTree) -> str:
-    over_all, single = _rows(tree)
+def best_head_caption(run: Reading) -> str:
+    """How to read them."""
+    over_all, single = _rows(run)
     ink = (
         "; faint where the head does not beat the offset beyond the interval of the difference; "
         f"whiskers are {INTERVALS}"
     )
     return (
         "Share of words whose syntactic head the best head finds"
-        f"{by_measure(needed(tree, 'dependency'))}, {chosen_where(best.score for best in single)}, "
+        f"{by_measure(run.data)}, {chosen_where(best.score for best in single)}, "
         "beside the best fixed offset (+1: the next word); the head that is best on all data is "
         "named, d→h: the dependent attends to its head, h→d: the head to its dependent"
         f"{ink if any_interval(single) else ''}; totals first, then "
@@ -81,10 +83,9 @@ def _best_head_caption(tree: xr.DataTree) -> str:
     )
 
 
-def _rows(tree: xr.DataTree) -> tuple[list[RelationHead], list[RelationHead]]:
-    dependency = needed(tree, "dependency")
-    single = sorted(frequent_relation_heads(dependency)[:MOST_ROWS], key=lambda best: -best.ahead)
-    return [best for best in relation_heads(dependency) if best.relation in TOTALS], single
+def _rows(run: Reading) -> tuple[list[RelationHead], list[RelationHead]]:
+    single = sorted(frequent_relation_heads(run.data)[:MOST_ROWS], key=lambda best: -best.ahead)
+    return [best for best in relation_heads(run.data) if best.relation in TOTALS], single
 
 
 def _draw(
@@ -111,52 +112,49 @@ def _label(best: RelationHead) -> str:
     return TOTAL_NAMES.get(best.relation) or clipped(best.relation, LONGEST_LABEL)
 
 
-def _heat_maps(tree: xr.DataTree) -> list[Panel]:
-    dependency, names = needed(tree, "dependency"), names_of(tree)
-    return [
-        relation_panel(dependency, names, best)
-        for best in frequent_relation_heads(dependency)[:MOST_MAPS]
-    ]
+def heat_maps(run: Reading) -> list[Panel]:
+    """All heads at each of the most frequent relations."""
+    return [relation_panel(run, best) for best in frequent_relation_heads(run.data)[:MOST_MAPS]]
 
 
-def _heat_map_caption(tree: xr.DataTree) -> str:
-    dependency = needed(tree, "dependency")
-    shown = frequent_relation_heads(dependency)[:MOST_MAPS]
+def heat_map_caption(run: Reading) -> str:
+    """How to read them."""
+    shown = frequent_relation_heads(run.data)[:MOST_MAPS]
     number = "The one relation" if len(shown) == 1 else f"The {len(shown)} most frequent relations"
     return (
         f"{number} of at least {LEAST_WORDS} words, root and punctuation left out: each cell is "
         "one head, layers from top to bottom and heads from left to right, numbered from "
-        f"{names_of(tree).first}; the "
-        f"share of words whose syntactic head it finds{by_measure(dependency)}, in the better of "
+        f"{run.names.first}; the "
+        f"share of words whose syntactic head it finds{by_measure(run.data)}, in the better of "
         "the two directions, from 0 (page) to 100 %; the frame marks the best head; "
         f"n = {shown[0].count:,} (a) to {shown[-1].count:,} words; intervals stand in the tables. "
         "After Clark et al. (2019), §4.2."
     )
 
 
-def sheets(tree: xr.DataTree) -> Iterator[tuple[str, Figure]]:
+def sheets(run: Reading) -> Iterator[tuple[str, Figure]]:
     """Every relation's heat map by its path in the folder of figures: totals, then by frequency.
 
     The figure is one and the same, with other cells and another title each time: save it before the
     next. The name has a number and what letters and digits of ASCII the relation has: each its own,
     and safe on every system.
     """
-    figure, dependency, names = None, needed(tree, "dependency"), names_of(tree)
-    for at, best in enumerate(relation_heads(dependency), start=1):
+    figure = None
+    for at, best in enumerate(relation_heads(run.data), start=1):
         if figure is None:
-            figure = compose([relation_panel(dependency, names, best)], columns=1)
+            figure = compose([relation_panel(run, best)], columns=1)
         else:  # half the time of composing again
             with house_style():
-                paint_grid(figure.axes[0], _accuracy(dependency, best), top=1.0, best=best.place)
+                paint_grid(figure.axes[0], _accuracy(run.data, best), top=1.0, best=best.place)
                 figure.axes[0].set_title(_title(best))
         plain = re.sub(r"[^a-z0-9]+", "-", best.relation.lower())[:LONGEST_NAME].strip("-")
         yield f"dependency/{f'{at:02d}-{plain}'.strip('-')}.svg", figure
 
 
-def relation_panel(dependency: xr.Dataset, names: HeadNames, best: RelationHead) -> Panel:
+def relation_panel(run: Reading, best: RelationHead) -> Panel:
     """The heat map of one relation, all heads in the better of the two directions."""
-    grid = _accuracy(dependency, best)
-    return grid_panel(_title(best), grid, names, unit="probability", top=1.0, best=best.place)
+    grid = _accuracy(run.data, best)
+    return grid_panel(_title(best), grid, run.names, unit="probability", top=1.0, best=best.place)
 
 
 def _accuracy(dependency: xr.Dataset, best: RelationHead) -> Floats:
@@ -169,33 +167,10 @@ def _title(best: RelationHead) -> str:
     return clipped(best.relation, LONGEST_TITLE)
 
 
-FIGURES = (
-    Picture(
-        "best_heads",
-        "The best heads",
-        ("dependency",),
-        _best_head_panels,
-        _best_head_caption,
-        columns=1,
-    ),
-    Picture(
-        "dependency_heads",
-        "Which heads find which relation",
-        ("dependency",),
-        _heat_maps,
-        _heat_map_caption,
-        columns=4,
-        sheets=sheets,
-    ),
-    figure_sentences.PICTURE,
-)
-
-
-def _finding(tree: xr.DataTree) -> str:
-    dataset = group(tree, "dependency")
-    if dataset is None or not (frequent := frequent_relations(dataset)):
+def _finding(run: Reading) -> str:
+    if not (frequent := frequent_relations(run.data)):
         return ""
-    ahead = int((estimate(dataset, "advantage").low[frequent] > 0).sum())
+    ahead = int((run("advantage").low[frequent] > 0).sum())
     return (
         f"Of {len(frequent)} syntactic relations, {ahead} {'is' if ahead == 1 else 'are'} surely "
         "found by a head more often than by the best fixed offset."

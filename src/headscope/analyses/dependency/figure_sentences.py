@@ -7,7 +7,6 @@ below, so that a head that is right draws the mirror image of the treebank.
 from collections.abc import Sequence
 
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.analyses.dependency.relation_heads import (
@@ -21,13 +20,14 @@ from headscope.analyses.dependency.relation_heads import (
 )
 from headscope.analyses.language.held_out import chosen_where
 from headscope.claims.caption_words import clipped, quantity
+from headscope.claims.reading import Reading
 from headscope.claims.relation_names import NO_SYNTAX
-from headscope.core.head_names import HeadNames, names_of
+from headscope.core.head_names import HeadNames
 from headscope.core.results import at, needed
 from headscope.core.wording import percent
 from headscope.draw import arcs
 from headscope.draw.arcs import Stroke, WordRow
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.panel import Panel
 from headscope.draw.style import DOUBLE, color, house_style
 
 HUES = ("blue", "vermillion", "green", "orange", "purple", "sky")
@@ -40,20 +40,21 @@ TITLE = 22.0  # points that the title takes
 THIN, THICK = 0.5, 2.8  # points: no attention, and all of it
 
 
-def _panels(tree: xr.DataTree) -> list[Panel]:
-    examples = needed(tree, "examples")
-    relations = chosen_relations(needed(tree, "dependency"))
+def panels(run: Reading) -> list[Panel]:
+    """The sentences, each with the best heads at its relations."""
+    examples, relations = needed(run.tree, "examples"), chosen_relations(run.data)
     fitting = [each for each in parsed_sentences(examples) if _row(each) is not None]
     chosen, top = chosen_sentences(fitting, relations), None
     if quantity(examples) != "attention":
         drawn = (a for s in chosen for best in relations for a in s.attention_arcs(best, top=0))
         top = max((arc.weight for arc in drawn), default=1.0)
-    return [_panel(sentence, relations, names_of(tree), top=top) for sentence in chosen]
+    return [_panel(sentence, relations, run.names, top=top) for sentence in chosen]
 
 
-def _caption(tree: xr.DataTree) -> str:
-    relations = chosen_relations(needed(tree, "dependency"))
-    unit = quantity(needed(tree, "examples"))
+def caption(run: Reading) -> str:
+    """How to read them."""
+    relations = chosen_relations(run.data)
+    unit = quantity(needed(run.tree, "examples"))
     numbers = "in percent" if unit == "attention" else "as measured"
     surely = ", beyond the interval" if any(best.beats for best in relations) else ""
     return (
@@ -64,7 +65,7 @@ def _caption(tree: xr.DataTree) -> str:
         f"out below {100 * WEAKEST:.0f} % of the scale unless it is a word’s largest; a head that "
         "is right mirrors the arc above; finds: the share of words whose head it finds, "
         f"{chosen_where(best.score for best in relations)}; root and punctuation are left out; "
-        f"n = {len(_panels(tree))} sentences, chosen without regard to the attention. "
+        f"n = {len(panels(run))} sentences, chosen without regard to the attention. "
         "After Clark et al. (2019), Figure 5."
     )
 
@@ -162,14 +163,3 @@ def _draw_key(axes: Axes, key: list[tuple[str, str]], x: float, y: float) -> Non
         y -= KEY_ROW
         axes.plot([x, x + SWATCH], [y + KEY_ROW / 2] * 2, color=color(hue), lw=2)
         axes.text(x + SWATCH + 3, y + KEY_ROW / 2, text, va="center_baseline", fontsize=KEY_SIZE)
-
-
-PICTURE = Picture(
-    "example_sentences",
-    "The best heads at work",
-    ("dependency", "examples"),
-    _panels,
-    _caption,
-    columns=1,
-    wide=True,
-)

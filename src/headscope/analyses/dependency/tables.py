@@ -18,10 +18,10 @@ from headscope.analyses.language.tables import (
     with_ends,
     with_model,
 )
-from headscope.claims.caption_words import INTERVALS, over
+from headscope.claims.caption_words import INTERVALS
+from headscope.claims.reading import Reading
 from headscope.claims.relation_names import LEAST_WORDS, TOTALS, arrow, frequent_relations
-from headscope.core.head_names import names_of
-from headscope.core.results import estimate, group, needed, printable, shape
+from headscope.core.results import estimate, printable, shape
 from headscope.core.wording import MISSING
 from headscope.page.tabulate import Cell, Column, Rows, Table, ends, head_of, points, records, share
 
@@ -29,12 +29,12 @@ CLARK_LEAST_WORDS = 100  # Clark et al. 2019, Table 1
 BEATS = "beats its baseline"
 
 
-def syntax_table(tree: xr.DataTree) -> Table:
+def syntax_table(run: Reading) -> Table:
     """Clark et al. (2019), Table 1, with intervals and the held-out figure."""
-    dataset, table = needed(tree, "dependency"), best_heads(tree)
-    totals, single = table.iloc[: len(TOTALS)], table.iloc[frequent_relations(dataset)]
+    table = best_heads(run)
+    totals, single = table.iloc[: len(TOTALS)], table.iloc[frequent_relations(run.data)]
     groups = [
-        Rows([_relation_row(tree, row) for row in records(rows)], title)
+        Rows([_relation_row(run.tree, row) for row in records(rows)], title)
         for rows, title in ((totals, "Totals"), (single, "Relations, the most frequent first"))
         if len(rows)
     ]
@@ -57,7 +57,7 @@ def syntax_table(tree: xr.DataTree) -> Table:
         "heads chosen on one half of the documents, scored on the other; ahead: held out less the "
         "baseline, in percentage points; ▲ the interval of this lies above 0. "
         f"Relations of at least {LEAST_WORDS} words, root and punctuation not shown; n counts "
-        f"words. {INTERVALS}; {over(tree, dataset['accuracy'])}.{left} "
+        f"words. {INTERVALS}; {run.over('accuracy')}.{left} "
         "Layout after Clark et al. (2019), Table 1."
     )
     return Table("Best heads by relation", columns, groups, caption, inline=False)
@@ -82,8 +82,8 @@ def _relation_row(tree: xr.DataTree, row: dict[str, Any]) -> list[Cell]:
     ]
 
 
-def best_heads(tree: xr.DataTree) -> pd.DataFrame:
-    """The best head of every relation beside its best fixed offset; empty without `dependency`.
+def best_heads(run: Reading) -> pd.DataFrame:
+    """The best head of every relation beside its best fixed offset.
 
     returns  relation ("all", "all_but_root_and_punctuation", then the treebank's labels, the most
              frequent first), count (words), layer, head, direction; accuracy and baseline, chosen
@@ -92,42 +92,38 @@ def best_heads(tree: xr.DataTree) -> pd.DataFrame:
              less the baseline's held-out accuracy); each of the four with _ci_low and _ci_high;
              beats_baseline, missing where there is no interval
     """
-    dataset = group(tree, "dependency")
-    if dataset is None:
-        return pd.DataFrame()
+    dataset = run.data
     direction = dataset["best_direction"].values
     names = dataset["direction"].values.tolist()
-    advantage = estimate(dataset, "advantage")
+    advantage = run("advantage")
     columns: dict[str, Any] = {
         "relation": dataset["relation"].values.tolist(),
         "count": dataset["count"].values,
         "layer": pd.Series(dataset["best_layer"].values, dtype="Int64"),
         "head": pd.Series(dataset["best_head"].values, dtype="Int64"),
         "direction": [None if np.isnan(d) else names[int(d)] for d in direction],
-        **with_ends("accuracy", estimate(dataset, "best_accuracy")),
-        **with_ends("held_out", estimate(dataset, "held_out")),
-        **with_ends("baseline", estimate(dataset, "baseline")),
+        **with_ends("accuracy", run("best_accuracy")),
+        **with_ends("held_out", run("held_out")),
+        **with_ends("baseline", run("baseline")),
         "baseline_offset": pd.Series(dataset["best_offset"].values, dtype="Int64"),
         **with_ends("advantage", advantage),
         "beats_baseline": above_zero(advantage.low),
     }
-    return with_model(tree, columns)
+    return with_model(run.tree, columns)
 
 
 COLUMNS = ["Relation", "Head", "Accuracy", "Held out", "Baseline"]
 
 
-def clark_table_1(tree: xr.DataTree, *, least: int = CLARK_LEAST_WORDS) -> tuple[pd.DataFrame, str]:
+def clark_table_1(run: Reading, *, least: int = CLARK_LEAST_WORDS) -> tuple[pd.DataFrame, str]:
     """Relation, Head, Accuracy, Held out, Baseline: all words first, then relations by frequency.
 
     least    words that a relation has at least
     returns  text, and what stands below it; Baseline holds the best offset in brackets; root and
-             punctuation are not shown. Both empty without `dependency`
+             punctuation are not shown
     """
-    dataset = group(tree, "dependency")
-    if dataset is None:
-        return pd.DataFrame(), ""
-    rows, turned, names = [], [], names_of(tree)
+    dataset, names = run.data, run.names
+    rows, turned = [], []
     for at in [0, *frequent_relations(dataset, least=least)]:
         here = dataset.isel(relation=at)
         name = printable(dataset["relation"].values[at]) if at else "All"
@@ -145,7 +141,7 @@ def clark_table_1(tree: xr.DataTree, *, least: int = CLARK_LEAST_WORDS) -> tuple
             turned.append(name)
     ways = "From dependent to head"
     ways += f", but from head to dependent for {', '.join(turned)}." if turned else " throughout."
-    layers, heads = shape(tree)
+    layers, heads = shape(run.tree)
     note = (
         f"Share of words (%) whose syntactic head is found{paper_measure(dataset)}: the best of "
         f"{layers * heads} heads in two directions, and in brackets the best fixed offset, each "
@@ -157,6 +153,6 @@ def clark_table_1(tree: xr.DataTree, *, least: int = CLARK_LEAST_WORDS) -> tuple
     return pd.DataFrame(rows, columns=COLUMNS), note
 
 
-def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame | tuple[pd.DataFrame, str]]:
+def tables(run: Reading) -> dict[str, pd.DataFrame | tuple[pd.DataFrame, str]]:
     """The best head of each relation; the same in the layout of the paper, with its note."""
-    return {"best_heads": best_heads(tree), "clark_table_1": clark_table_1(tree)}
+    return {"best_heads": best_heads(run), "clark_table_1": clark_table_1(run)}

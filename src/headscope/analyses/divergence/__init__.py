@@ -1,5 +1,6 @@
 """The question divergence: which heads behave alike?"""
 
+from headscope.claims.plan import PicturePlan
 from headscope.claims.question import Option, Question, some_left
 from headscope.claims.terms import CLARK, HENNIG07, HENNIG15, HUBERT, KAUFMAN, OURS, ROUSSEEUW, Term
 
@@ -92,8 +93,66 @@ QUESTION = Question(
         "reduction": Option("mean", ("mean", "sum")),
     },
     controlled=True,
-    figures="figure:FIGURES",
-    section="figure:SECTIONS",
+    figures=(
+        PicturePlan(
+            name="divergence_map",
+            title="The map of heads",
+            panels="figure:map_panels",
+            caption="figure:map_caption",
+        ),
+        PicturePlan(
+            name="divergence_matrix",
+            title="How far heads differ",
+            panels="figure:matrix_panels",
+            caption="figure:matrix_caption",
+            columns=1,
+        ),
+        PicturePlan(
+            name="clusters",
+            title="Heads that attend alike",
+            id="clusters",
+            panels="figure_clusters:panels",
+            caption="figure_clusters:caption",
+            finding="clusters:finding",
+            text="Which heads do the same thing, whatever it is? Clusters are made from attention "
+            "alone, and named afterwards by what their heads do; a cluster that no label fits is "
+            "mixed.",
+            columns=1,
+            wide=True,
+        ),
+        PicturePlan(
+            name="cluster_tree",
+            title="The tree of heads",
+            panels="figure_cluster_checks:tree_panels",
+            caption="figure_cluster_checks:tree_caption",
+            columns=1,
+            wide=True,
+        ),
+        PicturePlan(
+            name="cluster_number",
+            title="How many clusters, and how sure",
+            id="cluster-number",
+            heading="How sure are the clusters?",
+            panels="figure_cluster_checks:number_panels",
+            caption="figure_cluster_checks:number_caption",
+            finding="figure_cluster_checks:finding",
+            text="Clusters can be made of anything. These are worth their names as far as heads "
+            "are nearer to their own cluster than to the next, more so than in a cloud without "
+            "clusters, and as far as other heads drawn from these give the same.",
+            columns=3,
+        ),
+        PicturePlan(
+            name="layers_alike",
+            title="Are the heads of a layer alike?",
+            id="layers-alike",
+            panels="figure_layers:panels",
+            caption="figure_layers:caption",
+            finding="figure_layers:finding",
+            text="On the map of BERT, Clark et al. (2019) saw heads of a layer near each other. If "
+            "that holds, divergence is least within a layer and grows with the distance of layers.",
+        ),
+    ),
+    section="figure:MAP_SECTION",
     terms=TERMS,
     tables="clusters:tables",
     card="clusters:CARD",

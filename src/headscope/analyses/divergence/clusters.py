@@ -19,6 +19,7 @@ from headscope.claims.card_part import CardPart, named_ends
 from headscope.claims.claim import Claim
 from headscope.claims.head_attention import TARGETS, attention_to, has_cls, spread
 from headscope.claims.head_labels import UNLABELLED, head_labels
+from headscope.claims.reading import Reading
 from headscope.core.accumulators import Bools
 from headscope.core.head_names import HeadNames, names_of
 from headscope.core.intervals import Estimate
@@ -198,6 +199,13 @@ class NearHead:
     high: float
 
 
+def finding(run: Reading) -> str:
+    """How many clusters there are, and how large the largest is."""
+    groups = clusters(run.tree)
+    largest = max((len(one.units) for one in groups), default=0)
+    return f"{len(groups)} clusters, the largest of {largest} heads." if groups else ""
+
+
 def cluster_of(tree: xr.DataTree, layer: int, head: int) -> Cluster | None:
     """The cluster of one head, 0-based; None where the run has no clusters."""
     unit = layer * shape(tree)[1] + head
@@ -235,8 +243,8 @@ def most(divergences: Floats) -> float:
     return min(float(np.nanmax(divergences)), LN2) or LN2
 
 
-def _lines(tree: xr.DataTree, layer: int, head: int) -> Iterator[str]:
-    names = names_of(tree)
+def _lines(run: Reading, layer: int, head: int) -> Iterator[str]:
+    tree, names = run.tree, run.names
     for near in nearest_heads(tree, layer, head):
         labels = head_labels(tree)[near.layer, near.head].labels
         says = labels[0].short if labels else UNLABELLED
@@ -246,9 +254,9 @@ def _lines(tree: xr.DataTree, layer: int, head: int) -> Iterator[str]:
         yield f"cluster {cluster.number + 1}: {cluster.name}"
 
 
-def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
-    names = names_of(tree)
-    own = cluster_of(tree, layer, head)
+def _data(run: Reading, layer: int, head: int) -> dict[str, Any]:
+    names = run.names
+    own = cluster_of(run.tree, layer, head)
     nearest = [
         {
             "layer": names.number(near.layer),
@@ -256,7 +264,7 @@ def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
             "name": names.head(near.layer, near.head),
             **named_ends((near.js, near.low, near.high)),
         }
-        for near in nearest_heads(tree, layer, head)
+        for near in nearest_heads(run.tree, layer, head)
     ]
     cluster = own and {
         "cluster": own.number,
@@ -268,17 +276,17 @@ def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
     return {"nearest": nearest, "cluster": cluster}
 
 
-def _page(tree: xr.DataTree) -> dict[str, Any]:
+def _page(run: Reading) -> dict[str, Any]:
     """`nearest`: [unit] rows of unit and divergence; `cluster`: [unit] which of them, or -1."""
-    layers, heads = shape(tree)
+    layers, heads = shape(run.tree)
     rows = [
         [
             [near.layer * heads + near.head, number(near.js, near.low, near.high)]
-            for near in nearest_heads(tree, *place)
+            for near in nearest_heads(run.tree, *place)
         ]
         for place in np.ndindex(layers, heads)
     ]
-    groups = clusters(tree)
+    groups = clusters(run.tree)
     number_of = {unit: one.number for one in groups for unit in one.units}
     own = [number_of.get(unit, -1) for unit in range(layers * heads)] if groups else []
     return {"nearest": rows, "clusters": [one.name for one in groups], "cluster": own}
@@ -293,12 +301,12 @@ CARD = CardPart(
 )
 
 
-def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+def tables(run: Reading) -> dict[str, pd.DataFrame]:
     """The clusters, one row each: model, revision, cluster (0-based), size, what, name, first_layer
     and last_layer (0-based, of most of its heads), medoid, silhouette with its interval, jaccard,
     how many heads have which label as their most telling one, and its heads as papers name them.
     """
-    names = names_of(tree)
+    tree, names = run.tree, run.names
     heads, rows = shape(tree)[1], []
     titles = {unit: kind.title for kind in label_kinds(tree) for unit in kind.units}
     for one in clusters(tree):

@@ -4,72 +4,65 @@ Clark et al. (2019), section 6: Jensen–Shannon divergence between all pairs of
 multidimensional scaling makes of it, coloured by layer and by what the heads do.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.analyses.divergence import figure_cluster_checks, figure_clusters, figure_layers
-from headscope.analyses.divergence.clusters import clusters, most
-from headscope.claims.caption_words import over
-from headscope.core.head_names import HeadNames, names_of
-from headscope.core.results import Floats, group, needed, shape
+from headscope.analyses.divergence.clusters import most
+from headscope.claims.reading import Reading
+from headscope.core.results import Floats, shape
 from headscope.draw.label_kinds import KIND_COLUMNS, plot_kinds
 from headscope.draw.marks import cell_key, named_places
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.panel import Panel
 from headscope.draw.style import color, layer_colors, ramp_map
 from headscope.page.sections import SectionPlan
 
 
-def _map_panels(tree: xr.DataTree) -> list[Panel]:
-    place = places(tree)
+def map_panels(run: Reading) -> list[Panel]:
+    """The map of heads, by layer and by label; none where the run has no map."""
+    place = places(run)
     if place is None:
         return []
     return [
-        Panel(
-            "By layer",
-            partial(_by_layer, place, shape(tree), names_of(tree)),
-            height=0.95,
-            key_above=True,
-        ),
-        Panel("By label", partial(_by_kind, tree, place), height=0.95, legend=KIND_COLUMNS),
+        Panel("By layer", partial(_by_layer, run, place), height=0.95, key_above=True),
+        Panel("By label", partial(_by_kind, run, place), height=0.95, legend=KIND_COLUMNS),
     ]
 
 
-def _map_caption(tree: xr.DataTree) -> str:
-    divergence = needed(tree, "divergence")
-    known = "mds_stress" in divergence
-    stress = f", stress {float(divergence['mds_stress']):.2f}" if known else ""
+def map_caption(run: Reading) -> str:
+    """How to read it."""
+    known = "mds_stress" in run.data
+    stress = f", stress {float(run.data['mds_stress']):.2f}" if known else ""
     return (
         "Each mark is one head; near means that the two distribute attention alike "
         "(multidimensional scaling of the Jensen–Shannon divergence in nats"
         f"{stress}; the axes have no meaning of their own); coloured by layer, light to dark, or "
-        f"by the most telling label of a head; {over(tree)}. After Clark et al. (2019), §6."
+        f"by the most telling label of a head; {run.over()}. After Clark et al. (2019), §6."
     )
 
 
-def _matrix_panels(tree: xr.DataTree) -> list[Panel]:
-    divergence = needed(tree, "divergence")
-    if "js" not in divergence:
+def matrix_panels(run: Reading) -> list[Panel]:
+    """The divergence of every two heads; none of a run of an older version."""
+    if "js" not in run.data:
         return []
-    return [Panel("Divergence between heads", partial(_matrix, tree, divergence["js"]), height=1.0)]
+    return [Panel("Divergence between heads", partial(_matrix, run), height=1.0)]
 
 
-def _matrix_caption(tree: xr.DataTree) -> str:
+def matrix_caption(run: Reading) -> str:
+    """How to read it."""
     return (
         "Every head against every other, layer by layer (rules between layers, numbered from "
-        f"{names_of(tree).first}): "
+        f"{run.names.first}): "
         "Jensen–Shannon divergence of their attention in nats, from 0 (page, alike) to the value "
-        f"at the end of the key; mean over tokens, then inputs; {over(tree)}. "
+        f"at the end of the key; mean over tokens, then inputs; {run.over()}. "
         "After Clark et al. (2019), §6."
     )
 
 
-def _by_layer(place: Floats, size: tuple[int, int], names: HeadNames, axes: Axes) -> None:
-    layers, heads = size
+def _by_layer(run: Reading, place: Floats, axes: Axes) -> None:
+    (layers, heads), names = shape(run.tree), run.names
     for layer, shade in enumerate(layer_colors(layers)):
         here = place[layer * heads : (layer + 1) * heads]
         axes.plot(*here.T, "o", color=shade, ms=4.4, mew=0.4, mec=color("page"))
@@ -84,8 +77,8 @@ def _by_layer(place: Floats, size: tuple[int, int], names: HeadNames, axes: Axes
     _bare(axes)
 
 
-def _by_kind(tree: xr.DataTree, place: Floats, axes: Axes) -> None:
-    plot_kinds(axes, tree, *place.T, start=0.0)
+def _by_kind(run: Reading, place: Floats, axes: Axes) -> None:
+    plot_kinds(axes, run.tree, *place.T, start=0.0)
     _bare(axes)
 
 
@@ -95,9 +88,9 @@ def _bare(axes: Axes) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _matrix(tree: xr.DataTree, js: xr.DataArray, axes: Axes) -> None:
-    (layers, heads), names = shape(tree), names_of(tree)
-    values = js.transpose("unit", "unit_other").values
+def _matrix(run: Reading, axes: Axes) -> None:
+    layers, heads = shape(run.tree)
+    values = run.data["js"].transpose("unit", "unit_other").values
     top = most(values)
     axes.imshow(values, cmap=ramp_map(), vmin=0, vmax=top, interpolation="nearest")
     for border in range(1, layers):
@@ -106,7 +99,7 @@ def _matrix(tree: xr.DataTree, js: xr.DataArray, axes: Axes) -> None:
     named = named_places(layers)
     middles = np.array(named) * heads + (heads - 1) / 2
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_ticks(middles, [*map(names.layer, named)])
+        axis.set_ticks(middles, [*map(run.names.layer, named)])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("layer", loc="left")
@@ -114,82 +107,17 @@ def _matrix(tree: xr.DataTree, js: xr.DataArray, axes: Axes) -> None:
     cell_key(axes, f"{top:.2f} nats")
 
 
-def places(tree: xr.DataTree) -> Floats | None:
+def places(run: Reading) -> Floats | None:
     """[unit, axis] where heads lie on the map; None where the run has no map."""
-    divergence = group(tree, "divergence")
-    if divergence is None or "mds" not in divergence:
+    if "mds" not in run.data:
         return None
-    return np.asarray(divergence["mds"].transpose("unit", "axis").values)
+    return np.asarray(run.data["mds"].transpose("unit", "axis").values)
 
 
-MAP = Picture("divergence_map", "The map of heads", ("divergence",), _map_panels, _map_caption)
-MATRIX = Picture(
-    "divergence_matrix",
-    "How far heads differ",
-    ("divergence",),
-    _matrix_panels,
-    _matrix_caption,
-    columns=1,
-)
-FIGURES = (
-    MAP,
-    MATRIX,
-    figure_clusters.PICTURE,
-    figure_cluster_checks.TREE_PICTURE,
-    figure_cluster_checks.NUMBER_PICTURE,
-    figure_layers.PICTURE,
-)
-
-
-def _finding(tree: xr.DataTree) -> str:
-    groups = clusters(tree)
-    largest = max((len(one.units) for one in groups), default=0)
-    return f"{len(groups)} clusters, the largest of {largest} heads." if groups else ""
-
-
-def _sentence_of(verdict: Callable[[xr.DataTree], str]) -> Callable[[xr.DataTree], str]:
-    """The first sentence of what held, up to where its numbers begin."""
-
-    def finding(tree: xr.DataTree) -> str:
-        said = verdict(tree).partition(": ")[0].partition(". ")[0]
-        return f"{said.removesuffix('.')}." if said else ""
-
-    return finding
-
-
-SECTIONS = (
-    SectionPlan(
-        finding=_finding,
-        id="clusters",
-        title="Heads that attend alike",
-        pictures=("clusters",),
-        text="Which heads do the same thing, whatever it is? Clusters are made from attention "
-        "alone, and named afterwards by what their heads do; a cluster that no label fits is "
-        "mixed.",
-    ),
-    SectionPlan(
-        finding=_sentence_of(figure_cluster_checks.verdict),
-        id="cluster-number",
-        title="How sure are the clusters?",
-        pictures=("cluster_number",),
-        text="Clusters can be made of anything. These are worth their names as far as heads are "
-        "nearer to their own cluster than to the next, more so than in a cloud without "
-        "clusters, and as far as other heads drawn from these give the same.",
-    ),
-    SectionPlan(
-        finding=_sentence_of(figure_layers.layers_verdict),
-        id="layers-alike",
-        title="Are the heads of a layer alike?",
-        pictures=("layers_alike",),
-        text="On the map of BERT, Clark et al. (2019) saw heads of a layer near each other. If "
-        "that holds, divergence is least within a layer and grows with the distance of layers.",
-    ),
-    SectionPlan(
-        id="map",
-        title="The map of heads",
-        map_caption=_map_caption,
-        place=180,
-        text="Heads that distribute their attention alike lie close together, whatever their "
-        "layer.",
-    ),
+MAP_SECTION = SectionPlan(
+    id="map",
+    title="The map of heads",
+    map_caption=map_caption,
+    place=180,
+    text="Heads that distribute their attention alike lie close together, whatever their layer.",
 )

@@ -24,12 +24,13 @@ from headscope.analyses.divergence.figure_clusters import (
     runs,
     spread,
 )
-from headscope.claims.caption_words import over, with_interval
+from headscope.claims.caption_words import first_sentence, with_interval
+from headscope.claims.reading import Reading
 from headscope.core.accumulators import Ints
-from headscope.core.results import Floats, at, estimate, group, needed, shape
+from headscope.core.results import Floats, at, estimate, shape
 from headscope.core.wording import fixed, p_words, percent, plain
 from headscope.draw.marks import band_line, cell_key, faint_grid
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.panel import Panel
 from headscope.draw.style import color, ramp_map
 
 NUMBER_HEIGHT = 0.06  # of a panel's height: a number beside it
@@ -39,8 +40,9 @@ TREE, STRIP, SPACE = 0.3, 0.022, 0.008  # of the map's width
 MOST_NUMBERS = 3  # rows of a cluster, at least, that its number needs
 
 
-def _number_panels(tree: xr.DataTree) -> list[Panel]:
-    divergence, groups = needed(tree, "divergence"), clusters(tree)
+def number_panels(run: Reading) -> list[Panel]:
+    """How sure the clusters are; none where the run has no clusters."""
+    divergence, groups = run.data, clusters(run.tree)
     if not groups or not set(divergence) >= CHECKED:
         return []
     made = [
@@ -52,8 +54,9 @@ def _number_panels(tree: xr.DataTree) -> list[Panel]:
     return made
 
 
-def _number_caption(tree: xr.DataTree) -> str:
-    divergence = needed(tree, "divergence")
+def number_caption(run: Reading) -> str:
+    """How to read it, and what held."""
+    divergence = run.data
     if "cluster_count" not in divergence:
         return ""
     count, draws = int(divergence["cluster_count"]), divergence.sizes["draw"]
@@ -63,27 +66,31 @@ def _number_caption(tree: xr.DataTree) -> str:
         f"number of clusters; bands are 95 % intervals over heads; grey: {draws} sets of points "
         "that have the heads’ main axes and no clusters, clustered alike; tree: average linkage. "
         "The number chosen (line) is where k-medoids stand farthest above their mean. "
-        f"{verdict(tree)} "
+        f"{verdict(run)} "
         "(b) The silhouette of every head, by cluster; below 0 a head is nearer to another cluster."
         f"{stability}"
-        f" {over(tree)}; {count} clusters. The measures: Rousseeuw (1987), Hennig (2007)."
+        f" {run.over()}; {count} clusters. The measures: Rousseeuw (1987), Hennig (2007)."
     )
 
 
-def verdict(tree: xr.DataTree) -> str:
+def finding(run: Reading) -> str:
+    """The first sentence of the verdict, without its numbers."""
+    return first_sentence(verdict(run))
+
+
+def verdict(run: Reading) -> str:
     """Whether heads fall into clusters, and how clear these are."""
-    divergence = group(tree, "divergence")
-    if divergence is None or "cluster_p" not in divergence:
+    if "cluster_p" not in run.data:
         return ""
-    p, count = float(divergence["cluster_p"]), int(divergence["cluster_count"])
-    value, *ends = at(estimate(divergence, "silhouette_by_k", variant="k_medoids", k=count))
+    p, count = float(run.data["cluster_p"]), int(run.data["cluster_count"])
+    value, *ends = at(run("silhouette_by_k", variant="k_medoids", k=count))
     mean = with_interval("silhouette", value, *ends)
     if p > CLEAR:
         return (
             f"Heads without clusters would stand out as much ({p_words(p)}): the {count} clusters "
             f"({mean}) divide what is one cloud."
         )
-    if np.isfinite(untrained := clusters_of_control(tree)):
+    if np.isfinite(untrained := clusters_of_control(run.tree)):
         return (
             f"The {count} clusters of heads ({mean}) need not tell of what was learned: heads of a "
             f"network without training fall into clusters, too (silhouette {fixed(untrained, 2)})."
@@ -185,30 +192,20 @@ def _stability(divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) ->
     axes.set(xlabel="overlap, and share of draws", ylabel="cluster")
 
 
-NUMBER_PICTURE = Picture(
-    "cluster_number",
-    "How many clusters, and how sure",
-    ("divergence",),
-    _number_panels,
-    _number_caption,
-    columns=3,
-)
-
-
-def _tree_panels(tree: xr.DataTree) -> list[Panel]:
-    divergence = needed(tree, "divergence")
-    if not clusters(tree):
+def tree_panels(run: Reading) -> list[Panel]:
+    """The tree and the matrix in its order; none where the run has no clusters."""
+    if not clusters(run.tree):
         return []
     height = (1 + 0.06) / (1 + TREE + 3 * STRIP) + 0.02
-    return [Panel("", partial(_draw_tree, tree, divergence), height=height)]
+    return [Panel("", partial(_draw_tree, run), height=height)]
 
 
-def _tree_caption(tree: xr.DataTree) -> str:
-    divergence = needed(tree, "divergence")
-    if "method_agreement" not in divergence:
+def tree_caption(run: Reading) -> str:
+    """How to read them."""
+    if "method_agreement" not in run.data:
         return ""
-    groups, agreement = clusters(tree), float(divergence["method_agreement"])
-    sizes = np.bincount(labels_by("average", _distances(tree), [len(groups)])[0]).tolist()
+    groups, agreement = clusters(run.tree), float(run.data["method_agreement"])
+    sizes = np.bincount(labels_by("average", _distances(run), [len(groups)])[0]).tolist()
     largest, alone = percent(max(sizes) / sum(sizes)), sizes.count(1)
     return (
         "The tree joins heads, and then groups of heads, in the order of their mean distance "
@@ -217,18 +214,18 @@ def _tree_caption(tree: xr.DataTree) -> str:
         "its divergence from every other head in nats, in the same order, 0 (page) alike. Cut into "
         f"{len(groups)} groups, the tree puts {largest} of the heads into the largest and {alone} "
         f"alone; its agreement with the clusters is {fixed(agreement, 2)} (adjusted Rand index: "
-        f"1 the same, 0 chance). {over(tree)}. After Clark et al. (2019), §6."
+        f"1 the same, 0 chance). {run.over()}. After Clark et al. (2019), §6."
     )
 
 
-def _distances(tree: xr.DataTree) -> Floats:
-    return np.asarray(np.sqrt(divergences(tree).value))
+def _distances(run: Reading) -> Floats:
+    return np.asarray(np.sqrt(divergences(run.tree).value))
 
 
-def _draw_tree(tree: xr.DataTree, divergence: xr.Dataset, axes: Axes) -> None:
+def _draw_tree(run: Reading, axes: Axes) -> None:
     from scipy.cluster.hierarchy import dendrogram
 
-    distances = _distances(tree)
+    distances, (layers, heads) = _distances(run), shape(run.tree)
     joined = dendrogram(average_tree(distances, ordered=True), no_plot=True)
     order, count = np.array(joined["leaves"]), len(distances)
     top = most(distances**2)
@@ -241,9 +238,9 @@ def _draw_tree(tree: xr.DataTree, divergence: xr.Dataset, axes: Axes) -> None:
         extent=(0, count, count, 0),
     )
     width, space = STRIP * count, SPACE * count
-    number = divergence["cluster"].values.astype(int)[order]
+    number = run.data["cluster"].values.astype(int)[order]
     _cluster_strip(axes, number, at=-width - space, width=width)
-    layer_strip(axes, order // shape(tree)[1], shape(tree)[0], at=-2 * (width + space), width=width)
+    layer_strip(axes, order // heads, layers, at=-2 * (width + space), width=width)
     start, room = -2 * (width + space) - space, TREE * count
     for rows, heights in zip(joined["icoord"], joined["dcoord"], strict=True):
         # scipy spaces leaves by 10, from 5.
@@ -254,7 +251,7 @@ def _draw_tree(tree: xr.DataTree, divergence: xr.Dataset, axes: Axes) -> None:
     axes.text(start - room, count + 2 * space, longest, fontsize=6, va="top", ha="left")
     axes.set(xlim=(start - room, count), ylim=(count, 0), aspect="equal")
     axes.set_axis_off()
-    unit = str(divergence["js"].attrs.get("units", "nats"))
+    unit = str(run.data["js"].attrs.get("units", "nats"))
     cell_key(axes, f"{plain(top, unit)} {unit}")
     for left, words in ((-1.5 * width - 2 * space, "layer"), (-0.5 * width - space, "cluster")):
         axes.text(left, count + 2 * space, words, fontsize=6, va="top", ha="center", rotation=90)
@@ -274,14 +271,3 @@ def _cluster_strip(axes: Axes, number: Ints, *, at: float, width: float) -> None
                 color=ink,
                 zorder=6,
             )
-
-
-TREE_PICTURE = Picture(
-    "cluster_tree",
-    "The tree of heads",
-    ("divergence",),
-    _tree_panels,
-    _tree_caption,
-    columns=1,
-    wide=True,
-)

@@ -11,19 +11,18 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from headscope.analyses.divergence.clustering import average_tree
 from headscope.analyses.divergence.clusters import Cluster, clusters, divergences, most
-from headscope.claims.caption_words import clipped, over
+from headscope.claims.caption_words import clipped
+from headscope.claims.reading import Reading
 from headscope.core.accumulators import Ints
-from headscope.core.head_names import names_of
-from headscope.core.results import Floats, needed, shape
+from headscope.core.results import Floats, shape
 from headscope.core.wording import plain
 from headscope.draw.marks import cells
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.panel import Panel
 from headscope.draw.style import color, layer_colors, ramp
 
 HUES = ("blue", "vermillion", "green", "purple", "orange", "sky", "grey")
@@ -37,19 +36,21 @@ GAP = 0.012  # of the map's height, at least, between the words of two clusters
 WRAP = 56  # characters of a line
 
 
-def _panels(tree: xr.DataTree) -> list[Panel]:
-    groups = clusters(tree)
+def panels(run: Reading) -> list[Panel]:
+    """The divergences in the order of clusters; none where the run has no clusters."""
+    groups = clusters(run.tree)
     if not groups:
         return []
     height = (1 + STRIP + FOOT) / (1 + TEXT + 3 * STRIP) + 0.02
-    return [Panel("", partial(_draw, tree, needed(tree, "divergence"), groups), height=height)]
+    return [Panel("", partial(_draw, run, groups), height=height)]
 
 
-def _caption(tree: xr.DataTree) -> str:
-    heads, merged, names = shape(tree)[1], _block(shape(tree)), names_of(tree)
+def caption(run: Reading) -> str:
+    """How to read it, with the name of each cluster."""
+    heads, merged = shape(run.tree)[1], _block(shape(run.tree))
     each = "; ".join(
-        f"({one.number + 1}) {one.name}, typical {names.unit(one.medoid, heads)}"
-        for one in clusters(tree)
+        f"({one.number + 1}) {one.name}, typical {run.names.unit(one.medoid, heads)}"
+        for one in clusters(run.tree)
     )
     one_each = "every head against every other"
     cell = one_each if merged == 1 else f"means of {merged} × {merged} heads"
@@ -58,7 +59,7 @@ def _caption(tree: xr.DataTree) -> str:
         "are ordered by cluster (k-medoids on the root of the Jensen–Shannon divergence), clusters "
         "by depth, within a cluster by likeness; the strip on the left is the layer, the first "
         f"nearest to the page’s colour. {each}. "
-        f"{over(tree)}. After Clark et al. (2019), §6."
+        f"{run.over()}. After Clark et al. (2019), §6."
     )
 
 
@@ -98,20 +99,20 @@ def _block(size: tuple[int, int]) -> int:
     return -(-size[0] * size[1] // MOST_CELLS)
 
 
-def _draw(tree: xr.DataTree, divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) -> None:
-    js = divergences(tree).value
+def _draw(run: Reading, groups: Sequence[Cluster], axes: Axes) -> None:
+    (layers, heads), js = shape(run.tree), divergences(run.tree).value
     order = ordered_units(js, groups)
     count = len(order)
     top = most(js)
-    _map(axes, js[np.ix_(order, order)], _block(shape(tree)), top)
-    _strips(axes, groups, np.array(order) // shape(tree)[1], shape(tree)[0])
+    _map(axes, js[np.ix_(order, order)], _block((layers, heads)), top)
+    _strips(axes, groups, np.array(order) // heads, layers)
     _words(axes, groups, count)
     axes.set(
         xlim=(-3 * STRIP * count, count * (1 + TEXT)), ylim=(count * (1 + FOOT), -STRIP * count)
     )
     axes.set_aspect("equal", anchor="W")
     axes.set_axis_off()
-    unit = str(divergence["js"].attrs.get("units", "nats"))
+    unit = str(run.data["js"].attrs.get("units", "nats"))
     _key(axes, f"{plain(top, unit)} {unit}", count)
 
 
@@ -221,8 +222,3 @@ def spread(wanted: Floats, heights: Floats, room: float) -> Floats:
         if np.allclose(moved, places):
             break
     return places
-
-
-PICTURE = Picture(
-    "clusters", "Heads that attend alike", ("divergence",), _panels, _caption, columns=1, wide=True
-)

@@ -15,13 +15,14 @@ from matplotlib.ticker import PercentFormatter
 
 from headscope.analyses.divergence.against_control import CLEAR, layers_of_control
 from headscope.analyses.divergence.head_clusters import PERMUTATIONS
-from headscope.claims.caption_words import over
+from headscope.claims.caption_words import first_sentence
 from headscope.claims.head_labels import head_labels
+from headscope.claims.reading import Reading
 from headscope.core.accumulators import generator
-from headscope.core.results import at, estimate, group, needed
+from headscope.core.results import at, estimate
 from headscope.core.wording import p_words, percent, with_ends
 from headscope.draw.marks import band_line, faint_grid, legend
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.panel import Panel
 from headscope.draw.style import color
 
 FEWEST_PAIRS = 5  # ours: of labelled heads in neighbouring layers
@@ -29,23 +30,24 @@ LAYER_VARIABLES = {"layer_js", "layer_js_p", "nearest_layer", "nearest_chance", 
 ROWS = ("same layer", "neighbouring layer", "farther layer")
 
 
-def _panels(tree: xr.DataTree) -> list[Panel]:
-    divergence = needed(tree, "divergence")
-    if not has_layers(tree):
+def panels(run: Reading) -> list[Panel]:
+    """Divergence by the distance of layers, and where the nearest head is."""
+    if not has_layers(run):
         return []
     return [
-        Panel("Farther layers, less alike?", partial(_draw_gaps, divergence), height=0.7),
-        Panel("Where the most alike head is", partial(_draw_nearest, divergence), height=0.7),
+        Panel("Farther layers, less alike?", partial(_draw_gaps, run.data), height=0.7),
+        Panel("Where the most alike head is", partial(_draw_nearest, run.data), height=0.7),
     ]
 
 
-def _caption(tree: xr.DataTree) -> str:
+def caption(run: Reading) -> str:
+    """How to read them, and what held."""
     return (
         "(a) Mean divergence of two heads by the distance of their layers, 0 in the same layer; "
         "dashed, what it is over all pairs, whatever their layers. (b) Share of heads whose most "
         "alike head is in the same, a neighbouring or a farther layer, and what chance gives. "
         "Bands and whiskers are 95 % intervals over heads; p: layers dealt out anew among the "
-        f"heads, {PERMUTATIONS} times. {layers_verdict(tree)} {over(tree)}. Clark et al. (2019), "
+        f"heads, {PERMUTATIONS} times. {layers_verdict(run)} {run.over()}. Clark et al. (2019), "
         "§6, saw heads of a layer near each other on the map of BERT."
     )
 
@@ -81,31 +83,26 @@ def _draw_nearest(divergence: xr.Dataset, axes: Axes) -> None:
     legend(axes, [("all", "found"), ("chance", "by chance")], line=False, start=0.0)
 
 
-PICTURE = Picture(
-    "layers_alike", "Are the heads of a layer alike?", ("divergence",), _panels, _caption, columns=2
-)
-
-
-def has_layers(tree: xr.DataTree) -> bool:
+def has_layers(run: Reading) -> bool:
     """Whether the run can say how alike layers are: not an old one, two layers, two heads each."""
-    divergence = group(tree, "divergence")
-    return (
-        divergence is not None
-        and set(divergence) >= LAYER_VARIABLES
-        and bool(np.isfinite(divergence["layer_js_p"]))
-    )
+    return set(run.data) >= LAYER_VARIABLES and bool(np.isfinite(run.data["layer_js_p"]))
 
 
-def layers_verdict(tree: xr.DataTree) -> str:
+def finding(run: Reading) -> str:
+    """The first sentence of the verdict, without its numbers."""
+    return first_sentence(layers_verdict(run))
+
+
+def layers_verdict(run: Reading) -> str:
     """What held, in one to three sentences; '' where the run cannot say."""
-    if not has_layers(tree):
+    if not has_layers(run):
         return ""
-    divergence = needed(tree, "divergence")
-    both, p = estimate(divergence, "layer_js"), float(divergence["layer_js_p"])
+    divergence = run.data
+    both, p = run("layer_js"), float(divergence["layer_js_p"])
     within, between = (with_ends(*at(both, pairs), 3) for pairs in (0, 1))
     unit = str(divergence["layer_js"].attrs.get("units", "nats"))
     less, clear = percent(1 - float(both.value[0] / both.value[1])), p <= CLEAR
-    untrained = layers_of_control(tree) if clear else np.nan
+    untrained = layers_of_control(run.tree) if clear else np.nan
     if np.isfinite(untrained):
         return (
             f"Heads of one layer differ by {within} {unit} on average against {between} between "
@@ -117,7 +114,7 @@ def layers_verdict(tree: xr.DataTree) -> str:
         f"different layers: they differ by {within} {unit} on average against {between} between "
         f"layers ({f'{less} less; ' if clear else ''}{p_words(p)})."
     )
-    return " ".join(filter(None, (first, _nearest_words(divergence), _label_words(tree))))
+    return " ".join(filter(None, (first, _nearest_words(divergence), _label_words(run.tree))))
 
 
 def _nearest_words(divergence: xr.Dataset) -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-import xarray as xr
 
 from headscope.claims.claim import Claim
 from headscope.claims.head_attention import OFFSETS, map_entropy
 from headscope.claims.head_labels import head_labels
+from headscope.claims.reading import Reading
 from headscope.claims.relation_names import FROM_DEPENDENT, arrow
 from headscope.core.results import Floats, printable
 from headscope.core.stored_maps import StoredInput
@@ -17,7 +17,7 @@ Look = tuple[int, int | None]  # number of the input, and the token that looks, 
 Score = tuple[bool, float]  # whether the right word is found, and how much of it there is
 
 
-def clearest_inputs(tree: xr.DataTree, kept: Sequence[StoredInput]) -> list[Look]:
+def clearest_inputs(run: Reading, kept: Sequence[StoredInput]) -> list[Look]:
     """One for every head, in order; nothing where no input was kept.
 
     By how much the head does in the input of what its strongest label says, or else the claim that
@@ -30,7 +30,7 @@ def clearest_inputs(tree: xr.DataTree, kept: Sequence[StoredInput]) -> list[Look
     """
     if not kept:
         return []
-    return [_best(kept, place, labels.main) for place, labels in head_labels(tree).items()]
+    return [_best(kept, place, labels.main) for place, labels in head_labels(run.tree).items()]
 
 
 def _best(kept: Sequence[StoredInput], place: tuple[int, int], claim: Claim | None) -> Look:

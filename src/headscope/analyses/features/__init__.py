@@ -2,6 +2,7 @@
 
 from headscope.analyses.features.word_types import LANGUAGE
 from headscope.analyses.language import MEASURE
+from headscope.claims.plan import PicturePlan
 from headscope.claims.question import Option, Question
 from headscope.claims.terms import KOVALEVA, terms_of
 
@@ -20,7 +21,15 @@ QUESTION = Question(
         "measure": MEASURE,
     },
     measure="measure:Features",
-    figures="figure:FIGURES",
+    figures=(
+        PicturePlan(
+            name="features_by_layer",
+            title="What kinds of words receive",
+            panels="figure:panels",
+            caption="figure:caption",
+            columns=3,
+        ),
+    ),
     terms=terms_of(
         f"{KOVALEVA}, §4.4",
         {
@@ -70,7 +79,15 @@ CLS_QUESTION = Question(
     source="Kovaleva et al. 2019, §4.5",
     needs=frozenset({"attention", "words", "tags"}),
     options={"language": LANGUAGE, "negation": Option("", deep=True), "measure": MEASURE},
-    figures="figure:CLS_FIGURES",
+    figures=(
+        PicturePlan(
+            name="cls_attention",
+            title="What the last [CLS] looks at",
+            panels="figure:cls_panels",
+            caption="figure:cls_caption",
+            columns=1,
+        ),
+    ),
 )
 PAIRS_QUESTION = Question(
     name="pairs",
@@ -82,7 +99,14 @@ PAIRS_QUESTION = Question(
     source="Kovaleva et al. 2019, §4.5",
     needs=frozenset({"attention", "words", "tags"}),
     options={"pairing": Option("product", ("product", "zip")), "measure": MEASURE},
-    figures="figure:PAIRS_FIGURES",
+    figures=(
+        PicturePlan(
+            name="pairs",
+            title="Subjects and verbs, nouns and pronouns",
+            panels="figure:pair_panels",
+            caption="figure:pair_caption",
+        ),
+    ),
     terms=terms_of(
         f"{KOVALEVA}, §4.5",
         {

@@ -14,20 +14,22 @@ from matplotlib.axes import Axes
 from headscope.analyses.language.tables import language_section, scale_of
 from headscope.claims.caption_words import INTERVALS, inputs, over, quantity, special
 from headscope.claims.dictionary import name
+from headscope.claims.reading import Reading
 from headscope.core.accumulators import finite_mean
-from headscope.core.head_names import HeadNames, names_of
+from headscope.core.head_names import names_of
 from headscope.core.intervals import Estimate
-from headscope.core.results import at, estimate, group, needed, shape
+from headscope.core.results import at, estimate, group, shape
 from headscope.core.wording import capital, plain
 from headscope.draw import marks
 from headscope.draw.head_grid import best_place, grid_panel, largest
-from headscope.draw.panel import Panel, Picture
+from headscope.draw.panel import Panel
 from headscope.draw.style import SINGLE, color, marker
 from headscope.page.tabulate import Cell, Column, Rows, Table
 
 
-def features_table(tree: xr.DataTree) -> Table:
+def features_table(run: Reading) -> Table:
     """For every kind of token or pair the head that gives it most, beside the mean head."""
+    tree = run.tree
     wanted = [
         ("features", "feature", "From all tokens, to the kind"),
         ("cls_attention", "feature", f"From {special(tree, 'cls')} in the last layer, to the kind"),
@@ -91,72 +93,72 @@ STRIP = 0.17  # inches
 AROUND = 0.75  # inches that axis, label and title take
 
 
-def _panels(tree: xr.DataTree) -> list[Panel]:
-    features = needed(tree, "features")
-    kinds = _by_kind(features, "feature")
+def panels(run: Reading) -> list[Panel]:
+    """A panel for each kind of words."""
+    kinds = _by_kind(run.data, "feature")
     tops = {
         of_text: _top(parts for kind, parts in kinds.items() if (kind in MARKS_OF_TEXT) == of_text)
         for of_text in (False, True)
     }
-    shown, names = [], names_of(tree)
+    shown = []
     for kind, parts in kinds.items():
-        draw = partial(_draw, features, parts, names, top=tops[kind in MARKS_OF_TEXT])
-        shown.append(Panel(f"To {name_of_kind(tree, kind)}", draw, height=0.8))
+        draw = partial(_draw, run, parts, top=tops[kind in MARKS_OF_TEXT])
+        shown.append(Panel(f"To {name_of_kind(run.tree, kind)}", draw, height=0.8))
     return shown
 
 
-def _caption(tree: xr.DataTree) -> str:
-    features = needed(tree, "features")
+def caption(run: Reading) -> str:
+    """How to read them."""
     return (
-        f"The {quantity(features)} that a token of each kind receives from all tokens of the "
+        f"The {quantity(run.data)} that a token of each kind receives from all tokens of the "
         "input, mean over them, the largest of its kind, mean over the inputs that contain the "
         "kind: the mean of each layer’s heads (line) and its strongest head (diamonds; the "
         f"strongest of all is named), whiskers are {INTERVALS}; punctuation and special tokens on "
-        f"a scale of their own; {inputs(features)}. After Kovaleva et al. (2019), §4.4."
+        f"a scale of their own; {inputs(run.data)}. After Kovaleva et al. (2019), §4.4."
     )
 
 
-def _cls_panels(tree: xr.DataTree) -> list[Panel]:
-    dataset = needed(tree, "cls_attention")
-    kinds = _by_kind(dataset, "feature")
+def cls_panels(run: Reading) -> list[Panel]:
+    """What [CLS] gives each kind of words in the last layer, as one map."""
+    kinds = _by_kind(run.data, "feature")
     if not kinds:
         return []
     height = (AROUND + STRIP * len(kinds)) / SINGLE
-    strips = {name_of_kind(tree, kind): parts for kind, parts in kinds.items()}
-    title = f"From {special(tree, 'cls')} in the last layer"
-    return [Panel(title, partial(_draw_strips, dataset, strips, names_of(tree)), height=height)]
+    strips = {name_of_kind(run.tree, kind): parts for kind, parts in kinds.items()}
+    title = f"From {run.special('cls')} in the last layer"
+    return [Panel(title, partial(_draw_strips, run, strips), height=height)]
 
 
-def _cls_caption(tree: xr.DataTree) -> str:
-    dataset = needed(tree, "cls_attention")
+def cls_caption(run: Reading) -> str:
+    """How to read it."""
+    dataset = run.data
     return (
-        f"Each cell is one head of the last layer, numbered from {names_of(tree).first}: its "
-        f"{quantity(dataset)} from {special(tree, 'cls')} to tokens of each kind, the largest of "
+        f"Each cell is one head of the last layer, numbered from {run.names.first}: its "
+        f"{quantity(dataset)} from {run.special('cls')} to tokens of each kind, the largest of "
         "an input, mean over the inputs that contain the kind, from 0 (page) to "
         f"{plain(_cls_top(dataset), _unit(dataset))}; {inputs(dataset)}; "
         "intervals stand in the tables. After Kovaleva et al. (2019), §4.5."
     )
 
 
-def _pair_panels(tree: xr.DataTree) -> list[Panel]:
-    pairs = needed(tree, "pairs")
-    grids = {kind: parts.value for kind, parts in _by_kind(pairs, "pair").items()}
-    names = names_of(tree)
-    look = {"unit": _unit(pairs), "top": max(map(largest, grids.values()), default=1.0)}
+def pair_panels(run: Reading) -> list[Panel]:
+    """All heads, a panel for each kind of pairs."""
+    grids = {kind: parts.value for kind, parts in _by_kind(run.data, "pair").items()}
+    look = {"unit": _unit(run.data), "top": max(map(largest, grids.values()), default=1.0)}
     return [
-        grid_panel(capital(name_of_kind(tree, kind)), grid, names, best=best_place(grid), **look)
+        grid_panel(capital(name(kind)), grid, run.names, best=best_place(grid), **look)
         for kind, grid in grids.items()
     ]
 
 
-def _pair_caption(tree: xr.DataTree) -> str:
-    pairs = needed(tree, "pairs")
+def pair_caption(run: Reading) -> str:
+    """How to read them."""
     return (
         "Each cell is one head, layers from top to bottom and heads from left to right, numbered "
-        f"from {names_of(tree).first}: its largest {quantity(pairs)} from a token of the one kind "
+        f"from {run.names.first}: its largest {quantity(run.data)} from a token of the one kind "
         "to one of the other, mean over the inputs that have such a pair; subjects with their own "
         "verbs, nouns with any pronoun; all panels from 0 (page) to the value at the end of "
-        f"the key; the frame marks the largest; {inputs(pairs)}; intervals stand in the tables. "
+        f"the key; the frame marks the largest; {inputs(run.data)}; intervals stand in the tables. "
         "After Kovaleva et al. (2019), §4.5."
     )
 
@@ -183,9 +185,7 @@ def strongest(parts: Estimate) -> Estimate:
     return Estimate(*(end[layers, at] for end in (parts.value, parts.low, parts.high)))
 
 
-def _draw(
-    features: xr.Dataset, parts: Estimate, names: HeadNames, axes: Axes, *, top: float
-) -> None:
+def _draw(run: Reading, parts: Estimate, axes: Axes, *, top: float) -> None:
     first = strongest(parts)
     over = np.arange(len(parts.value))
     shade = color("strongest")
@@ -193,16 +193,14 @@ def _draw(
     axes.plot(over, first.value, marker("strongest"), color=shade, ms=3.2, mew=0, zorder=3)
     mean = finite_mean(parts.value)
     axes.plot(over, mean, "-", marker=marker("mean"), color=color("mean"), ms=2.8, mew=0, zorder=4)
-    marks.layer_axis(axes, len(over), names)
-    if _unit(features) == "probability":
-        marks.percent_axis(axes, quantity(features), top=top)
-    else:
-        marks.value_axis(axes, quantity(features), top=top)
+    marks.layer_axis(axes, len(over), run.names)
+    axis = marks.percent_axis if _unit(run.data) == "probability" else marks.value_axis
+    axis(axes, quantity(run.data), top=top)
     # the strongest of all heads is named above its whisker, within the axes
     layer, head = place = best_place(parts.value)
     align = "left" if layer == 0 else "right" if layer == over[-1] else "center"
     axes.annotate(
-        names.head(layer, head),
+        run.names.head(layer, head),
         (layer, float(np.fmax(parts.value[place], parts.high[place]))),
         (0, 2.5),
         textcoords="offset points",
@@ -219,49 +217,22 @@ def _cls_top(dataset: xr.Dataset) -> float:
     return KOVALEVA_SCALE if _unit(dataset) == "probability" and top <= KOVALEVA_SCALE else top
 
 
-def _draw_strips(
-    dataset: xr.Dataset, strips: dict[str, Estimate], names: HeadNames, axes: Axes
-) -> None:
+def _draw_strips(run: Reading, strips: dict[str, Estimate], axes: Axes) -> None:
     values = np.stack([parts.value for parts in strips.values()])  # [feature, head]
-    top = _cls_top(dataset)
+    top = _cls_top(run.data)
     y, x = (np.arange(size + 1) - 0.5 for size in values.shape)
     marks.cells(axes, x, y, values, top=top, gap=0.08)
     axes.invert_yaxis()
     axes.set_yticks(range(len(strips)), list(strips))
     count = values.shape[1]
     shown = marks.named_places(count)
-    axes.set_xticks(shown, [names.within(head) for head in shown])
+    axes.set_xticks(shown, [run.names.within(head) for head in shown])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("head", loc="left")
-    marks.cell_key(axes, plain(top, _unit(dataset)))
+    marks.cell_key(axes, plain(top, _unit(run.data)))
 
 
-FIGURES = (
-    Picture(
-        "features_by_layer",
-        "What kinds of words receive",
-        ("features",),
-        _panels,
-        _caption,
-        columns=3,
-    ),
-)
-CLS_FIGURES = (
-    Picture(
-        "cls_attention",
-        "What the last [CLS] looks at",
-        ("cls_attention",),
-        _cls_panels,
-        _cls_caption,
-        columns=1,
-    ),
-)
-PAIRS_FIGURES = (
-    Picture(
-        "pairs", "Subjects and verbs, nouns and pronouns", ("pairs",), _pair_panels, _pair_caption
-    ),
-)
 SECTIONS = language_section(
     "features",
     "cls_attention",

@@ -1,7 +1,5 @@
 """Claims about the heads that link frame elements and targets; the label rule."""
 
-import xarray as xr
-
 from headscope.analyses.language.specific import SPECIFIC, specific_heads
 from headscope.claims.claim import Claim
 from headscope.claims.head_metrics import HeadMetric
@@ -47,6 +45,6 @@ def claims(run: Reading) -> list[Claim]:
     return made
 
 
-def metrics(tree: xr.DataTree, variable: str) -> list[HeadMetric] | None:
+def metrics(run: Reading, variable: str) -> list[HeadMetric] | None:
     """None, as usual; no numbers of their own for what goes with a score."""
     return [] if variable.removesuffix("_reversed") in BESIDE else None

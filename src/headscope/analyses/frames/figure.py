@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
@@ -17,7 +16,7 @@ from headscope.analyses.language.tables import language_section, scale_of, with_
 from headscope.claims.caption_words import INTERVALS, quantity
 from headscope.claims.reading import Reading
 from headscope.core.intervals import Estimate
-from headscope.core.results import estimate, group, largest_first, needed
+from headscope.core.results import estimate, largest_first
 from headscope.core.wording import number
 from headscope.draw.head_grid import grid_panel, largest
 from headscope.draw.panel import Panel
@@ -87,14 +86,14 @@ def _draw(run: Reading, places: list[tuple[int, int]], axes: Axes) -> None:
         row_point(axes, row, estimate(here, "score"), "all")
 
 
-def frames_table(tree: xr.DataTree) -> Table:
+def frames_table(run: Reading) -> Table:
     """The heads of largest score, with how it spreads over sentences and what chance gives."""
-    dataset, table = needed(tree, "frames"), top_frame_heads(tree)
+    dataset, table = run.data, top_frame_heads(run)
     number, unit = scale_of(dataset)
     levels = [column for column in table.columns if column.startswith("quantile_")]
     rows = [
         [
-            Cell(head_of(tree, row)),
+            Cell(head_of(run.tree, row)),
             number(*ends(row, "score")),
             number(row["chance"]),
             probability(row["p_value"]),
@@ -130,34 +129,32 @@ def _percentile(column: str) -> str:
     return "Median" if level == 0.5 else f"{100 * level:g}th"
 
 
-def top_frame_heads(tree: xr.DataTree, *, count: int | None = 10) -> pd.DataFrame:
-    """The heads of largest score, the largest first; empty without `frames`.
+def top_frame_heads(run: Reading, *, count: int | None = 10) -> pd.DataFrame:
+    """The heads of largest score, the largest first.
 
     count    rows at most; None for all heads
     returns  layer, head; score (from frame element to target) and score_reversed, with _ci_low and
              _ci_high; chance and p_value of both; quantile_0.05 … of the sentences' scores
     """
-    dataset = group(tree, "frames")
-    if dataset is None:
-        return pd.DataFrame()
+    dataset = run.data
     layers, heads = dataset["score"].shape
     units = np.arange(layers * heads)  # [layer*head]
     numbers = dataset["layer"].values  # [layer]
     columns: dict[str, Any] = {"layer": numbers[units // heads], "head": units % heads}
     for end in ("", "_reversed"):
-        columns |= with_ends(f"score{end}", estimate(dataset, f"score{end}"))
+        columns |= with_ends(f"score{end}", run(f"score{end}"))
         for name in (f"chance{end}", f"p_value{end}"):
             columns[name] = dataset[name].values.reshape(-1)  # [layer*head]
     spread = dataset["score_quantile"].transpose("quantile", "layer", "head")
     for level, values in zip(spread["quantile"].values, spread.values, strict=True):
         columns[f"quantile_{level:g}"] = values.reshape(-1)  # [layer*head]
-    table = with_model(tree, columns).sort_values("score", ascending=False, kind="stable")
+    table = with_model(run.tree, columns).sort_values("score", ascending=False, kind="stable")
     return table[table["score"].notna()].head(count or len(table)).reset_index(drop=True)
 
 
-def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+def tables(run: Reading) -> dict[str, pd.DataFrame]:
     """The heads of largest score."""
-    return {"top_frame_heads": top_frame_heads(tree)}
+    return {"top_frame_heads": top_frame_heads(run)}
 
 
 SECTIONS = language_section(

@@ -14,6 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.claims.dictionary import name as term_name
+from headscope.claims.reading import Reading
 from headscope.core.head_names import HeadNames
 from headscope.core.intervals import Estimate
 from headscope.core.results import LIMITS, Floats, group, printable
@@ -78,8 +79,8 @@ def language_section(*groups: str, counts: str, **plan: Any) -> tuple[SectionPla
     plan   the rest of the plan
     """
 
-    def notes(tree: xr.DataTree) -> list[str]:
-        there = [dataset for name in groups if (dataset := group(tree, name)) is not None]
+    def notes(run: Reading) -> list[str]:
+        there = [dataset for name in groups if (dataset := group(run.tree, name)) is not None]
         left_out = [note for dataset in there for note in _left_out(dataset, counts)]
         return [BY_NORM, *left_out] if any(map(paper_measure, there)) else left_out
 

@@ -16,18 +16,19 @@ import xarray as xr
 from headscope.analyses.patterns.classes import NAMED
 from headscope.claims.card_part import MAPS, CardPart, HeadMaps, TypicalMap, named_ends
 from headscope.claims.head_attention import TARGETS, attention_to, map_entropy, map_shares, spread
-from headscope.core.results import Floats, at, estimate, group, printable
+from headscope.claims.reading import Reading
+from headscope.core.results import Floats, at, printable
 from headscope.core.stored_maps import StoredInput, stored_inputs
 from headscope.core.wording import percent
 
 STORED = ("typical", "typical_token", "typical_token_count", "typical_class", "typical_score")
 
 
-def head_maps(tree: xr.DataTree) -> HeadMaps:
+def head_maps(run: Reading) -> HeadMaps:
     """The typical maps of every head of a run."""
-    patterns, kept = group(tree, "patterns"), stored_inputs(tree)
-    if patterns is not None and "typical" in patterns:
-        typical = patterns[list(STORED)].transpose("layer", "head", "rank", ...)
+    tree, kept = run.tree, stored_inputs(run.tree)
+    if run.there and "typical" in run.data:
+        typical = run.data[list(STORED)].transpose("layer", "head", "rank", ...)
         special = {str(tree.attrs.get(f"{kind}_token", "")) for kind in ("cls", "sep")}
         words = (
             "of the classes that most maps of the head belong to, those that the classifier is "
@@ -95,23 +96,22 @@ def class_title(kind: str) -> str:
     return NAMED.get(kind, printable(kind))
 
 
-def _classes(tree: xr.DataTree, layer: int, head: int) -> dict[str, tuple[float, float, float]]:
-    patterns = group(tree, "patterns")
-    if patterns is None or "share" not in patterns:
+def _classes(run: Reading, layer: int, head: int) -> dict[str, tuple[float, float, float]]:
+    if not run.there or "share" not in run.data:
         return {}
-    names = [str(name) for name in patterns["pattern"].values]
-    return {name: at(estimate(patterns, "share", pattern=name), layer, head) for name in names}
+    names = [str(name) for name in run.data["pattern"].values]
+    return {name: at(run("share", pattern=name), layer, head) for name in names}
 
 
-def _lines(tree: xr.DataTree, layer: int, head: int) -> Iterator[str]:
-    shares = _classes(tree, layer, head)
+def _lines(run: Reading, layer: int, head: int) -> Iterator[str]:
+    shares = _classes(run, layer, head)
     for name, ends in sorted(shares.items(), key=lambda item: -np.nan_to_num(item[1][0])):
         if np.isfinite(ends[0]):
             yield f"{class_title(name):<21}{percent(*ends)}"
 
 
-def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
-    shares = _classes(tree, layer, head)
+def _data(run: Reading, layer: int, head: int) -> dict[str, Any]:
+    shares = _classes(run, layer, head)
     return {"classes": {name: named_ends(ends) for name, ends in shares.items()}}
 
 

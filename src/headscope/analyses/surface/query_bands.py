@@ -90,19 +90,19 @@ def by_place(tree: xr.DataTree) -> str:
     )
 
 
-def _lines(tree: xr.DataTree, layer: int, head: int) -> Iterator[str]:
-    for name, every in _by_goal(tree).values():
-        parts = _said(tree, every)
+def _lines(run: Reading, layer: int, head: int) -> Iterator[str]:
+    for name, every in _by_goal(run.tree).values():
+        parts = _said(run.tree, every)
         if np.isfinite(_apart(parts)[layer, head]):
             bands = np.flatnonzero(np.isfinite(parts.low[layer, head])).tolist()
             said = (f"{percent(*at(parts, layer, head, b))} from tokens {NAMES[b]}" for b in bands)
             yield f"{name}: {', '.join(said)}"
 
 
-def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
+def _data(run: Reading, layer: int, head: int) -> dict[str, Any]:
     rows = [
         {"goal": goal, "tokens": NAMES[b], **named_ends(at(parts, layer, head, b))}
-        for goal, (_, parts) in _by_goal(tree).items()
+        for goal, (_, parts) in _by_goal(run.tree).items()
         for b in np.flatnonzero(np.isfinite(parts.value[layer, head])).tolist()
     ]
     return {"by_place": rows} if rows else {}

@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.claims.reading import WITHHELD
+from headscope.claims.reading import WITHHELD, Reading
 from headscope.claims.verdict import Outcome
 from headscope.core.accumulators import Array, Float64
 from headscope.core.head_names import HeadNames, renamed
 from headscope.core.intervals import Estimate
-from headscope.core.results import LIMITS, Variable, group, labelled, printable
+from headscope.core.results import LIMITS, Variable, labelled, printable
 from headscope.experiments.ablation.effects import (
     HARMFUL,
     HELPFUL,
@@ -193,8 +193,8 @@ def _loss_unit(task: Task) -> str:
     return "1" if task.is_regression else "nats"
 
 
-def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
-    """Tables of effects and of changed answers; none for a run without ablation.
+def tables(run: Reading) -> dict[str, pd.DataFrame]:
+    """Tables of effects and of changed answers.
 
     ablation_effects  one row per head, then per layer, then per group: name (as papers count),
                       layer and head (from 0; missing where there is none), score, difference with
@@ -206,12 +206,9 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
                       times); of a regression the numbers, and only changes by MOVED of the labels'
                       range or more, "nearer" or "farther"
     """
-    ablation = group(tree, "ablation")
-    if ablation is None:
-        return {}
     by_name = {}
     for name, rows_of in (("ablation_effects", _effects), ("ablation_flips", _flips)):
-        parts = [rows_of(ablation, start, places) for start, places in _places(ablation).items()]
+        parts = [rows_of(run.data, start, places) for start, places in _places(run.data).items()]
         table = pd.concat(parts, ignore_index=True)
         by_name[name] = table.astype({"layer": "Int64", "head": "Int64"})
     return by_name

@@ -22,19 +22,19 @@ LISTED = 12  # heads, groups and examples in a table; all are in the folder `tab
 BEGUN = {"new head": "with an untrained head", "random": "with random weights", "checkpoint": ""}
 
 
-def heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
+def heading(run: Reading) -> list[tuple[str, bool]]:
     """The heading of a run about a task, and which part of it is the model's name."""
     before, after = "Which heads of ", " matter?"
-    if (ablation := group(tree, "ablation")) is not None:
+    if (ablation := group(run.tree, "ablation")) is not None:
         after = f" does {terms.task_name(ablation)} need?"
-    elif (pruning := group(tree, "pruning")) is not None:
+    elif (pruning := group(run.tree, "pruning")) is not None:
         before, after = "How many heads of ", f" can {terms.task_name(pruning)} do without?"
-    return [(before, False), (model_name(tree), True), (after, False)]
+    return [(before, False), (model_name(run.tree), True), (after, False)]
 
 
-def scores_table(tree: xr.DataTree, manifest: Mapping[str, Any]) -> Table | None:
+def scores_table(run: Reading, manifest: Mapping[str, Any]) -> Table | None:
     """Scores of the checkpoint before and after training, and of the most frequent answer."""
-    history, ablation = manifest.get("history"), group(tree, "ablation")
+    history, ablation = manifest.get("history"), group(run.tree, "ablation")
     if not isinstance(history, Mapping):
         return None
     rows: list[list[object]] = []

@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from headscope.claims.reading import Reading
 from headscope.claims.terms import BENJAMINI, KOVALEVA, MCNEMAR, MICHEL, OURS, Term
-from headscope.core.results import at, estimate, group, printable, shape
+from headscope.core.results import at, estimate, printable
 from headscope.core.wording import decimals, fixed, number, percent
 from headscope.tasks.metrics import METRICS
 from headscope.tasks.task import GLUE
@@ -117,13 +118,10 @@ def verdict_text(ablation: xr.Dataset, variable: str = "verdict") -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items())
 
 
-def remarks(tree: xr.DataTree) -> list[list[str]]:
+def remarks(run: Reading) -> list[list[str]]:
     """[unit] verdicts on each head, `helpful by the loss`; empty where unknown."""
-    ablation, (layers, heads) = group(tree, "ablation"), shape(tree)
-    if ablation is None:
-        return [[]] * (layers * heads)
-    by = {"verdict": metric_name(ablation), "loss_verdict": "the loss"}
-    words = zip(*(ablation[name].values.ravel() for name in by), strict=True)  # [unit, by]
+    by = {"verdict": metric_name(run.data), "loss_verdict": "the loss"}
+    words = zip(*(run.data[name].values.ravel() for name in by), strict=True)  # [unit, by]
     links = dict.fromkeys(SURE, "by") | {VERDICTS[2]: "on"}
     return [
         [

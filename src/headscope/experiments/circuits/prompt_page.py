@@ -18,6 +18,7 @@ import xarray as xr
 
 from headscope.claims.claim import Claim
 from headscope.claims.head_labels import run_labels
+from headscope.claims.reading import Reading
 from headscope.claims.verdict import any_of
 from headscope.core.head_names import HeadNames, names_of
 from headscope.core.results import derived_once, model_name, needed, printable, shape
@@ -87,14 +88,14 @@ def view_prompts(run: Run | str | Path) -> PromptView:
     return PromptView(finished.tree)
 
 
-def write_prompts(tree: xr.DataTree, folder: Path) -> list[tuple[str, str]]:
+def write_prompts(run: Reading, folder: Path) -> list[tuple[str, str]]:
     """Writes the page of a run's prompts into `folder`, where it has some.
 
     returns  the file's name and the title of a link to it; none without prompts
     """
-    if "prompts" not in tree.children:
+    if "prompts" not in run.tree.children:
         return []
-    PromptView(tree).save(folder / FILE)
+    PromptView(run.tree).save(folder / FILE)
     return [(FILE, TITLE)]
 
 

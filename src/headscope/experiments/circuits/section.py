@@ -12,7 +12,7 @@ from headscope.claims.headline import headline
 from headscope.claims.reading import Reading
 from headscope.claims.verdict import above, for_all
 from headscope.core.head_names import names_of
-from headscope.core.results import at, estimate, group, largest_first, shape
+from headscope.core.results import at, estimate, largest_first, shape
 from headscope.core.wording import capital, fixed, number, percent
 from headscope.experiments.circuits.claims import RULES
 from headscope.experiments.circuits.verdicts import SURE, other_findings, verdict_table
@@ -172,19 +172,19 @@ def readers_of(dataset: xr.Dataset) -> list[int]:
     return [int(unit) for unit in np.argsort(-scores, kind="stable")[:NAMED] if scores[unit] > 0]
 
 
-def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+def tables(run: Reading) -> dict[str, pd.DataFrame]:
     """`circuit_pairs`: the pairs of heads whose composition lies SURE or more above random.
 
     reader and writer (as papers count), way, composition, above (standard deviations)
     """
-    dataset = group(tree, NAME)
-    if dataset is None or "composition" not in dataset:
+    dataset = run.data
+    if "composition" not in dataset:
         return {}
     heads, rows = dataset.sizes["head"], []
     numbers: Sequence[int] = dataset["layer"].values.tolist()
     above, score = (dataset[name].values for name in ("composition_above", "composition"))
     for way, reader, writer in np.argwhere(np.nan_to_num(above) >= SURE).tolist():
-        names = [names_of(tree).own(numbers[one // heads], one % heads) for one in (reader, writer)]
+        names = [run.names.own(numbers[one // heads], one % heads) for one in (reader, writer)]
         place = way, reader, writer
         rows.append((*names, str(dataset["way"].values[way]), score[place], above[place]))
     columns = ["reader", "writer", "way", "composition", "above"]
@@ -193,7 +193,7 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
 
 OPENING = OpeningPlan(
     heading=heading_of("Where heads of ", " look, and what they write"),
-    lede=headline,
+    lede=lambda run: headline(run.tree),
     id="circuits",
     tables=(verdict_table,),
 )

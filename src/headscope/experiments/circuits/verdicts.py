@@ -13,6 +13,7 @@ import xarray as xr
 
 from headscope.claims.claim import Claim
 from headscope.claims.head_labels import all_claims, head_labels
+from headscope.claims.reading import Reading
 from headscope.claims.verdict import (
     MEANINGS,
     Outcome,
@@ -132,9 +133,9 @@ def _would_show(verdict: Verdict) -> str:
     return f"{fixed(100 * verdict.smallest, 1)} points above its threshold" if there else ""
 
 
-def verdict_table(tree: xr.DataTree, manifest: Manifest) -> Table | None:
+def verdict_table(run: Reading, manifest: Manifest) -> Table | None:
     """Every kind of head with its verdict, and the head with the largest number."""
-    rows = [_row(tree, kind, verdict) for kind, verdict in verdicts(tree).items()]
+    rows = [_row(run.tree, kind, verdict) for kind, verdict in verdicts(run.tree).items()]
     most, least = Column("The most", "%"), Column("Threshold", "%")
     columns = "Some head", "Verdict", "Heads", most, least, "It takes"
     meanings = " ".join(f"{one.sign} {one}: {words}" for one, words in MEANINGS.items())

@@ -16,6 +16,7 @@ import xarray as xr
 from scipy.special import stdtrit
 
 from headscope.claims.head_metrics import HeadMetric, head_metrics
+from headscope.claims.reading import Reading
 from headscope.core.accumulators import Float64, finite_mean
 from headscope.core.head_names import names_of
 from headscope.core.intervals import (
@@ -208,12 +209,12 @@ def _sizes(results: Results, metric: HeadMetric) -> Float64 | None:
     return np.asarray(shaped.values, np.float64)
 
 
-def comparison_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
-    """`change`, `change_by_layer`, `change_summary` and `changed_examples`; none for other runs.
+def comparison_tables(run: Reading) -> dict[str, pd.DataFrame]:
+    """`change`, `change_by_layer`, `change_summary` and `changed_examples`.
 
     Layers and heads are 0-based, as in the data; `name` as they are counted in print.
     """
-    change, similarity = group(tree, "change"), group(tree, "similarity")
+    tree, change, similarity = run.tree, group(run.tree, "change"), run.data
     by_name: dict[str, pd.DataFrame] = {}
     if change is not None:
         heads = _rows(change, "", GRID, "simultaneous_low", "simultaneous_high", "sure")
@@ -227,7 +228,7 @@ def comparison_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
         by_name["change_summary"] = summary.rename(
             columns={"rose": "heads_rose", "fell": "heads_fell"}
         )
-    if similarity is not None and similarity.sizes.get("rank", 0):
+    if similarity.sizes.get("rank", 0):
         parts = ("id", "document", "tokens", "change", "text")
         columns = {part: similarity[f"example_{part}"].values for part in parts}
         by_name["changed_examples"] = pd.DataFrame(

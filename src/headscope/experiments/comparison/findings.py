@@ -43,7 +43,6 @@ from headscope.core.results import (
     token_names,
 )
 from headscope.core.wording import decimals, fixed, number, with_ends
-from headscope.experiments.comparison import SIMILARITY
 
 LAST = 2
 WORDS = {
@@ -77,11 +76,10 @@ def findings(run: Reading) -> list[str]:
     return [part(run) for part in parts]
 
 
-def opening_findings(tree: xr.DataTree) -> list[str]:
+def opening_findings(run: Reading) -> list[str]:
     """The sentences that open the page, shortened; others stand under section headings."""
-    run = Reading(tree, SIMILARITY)
     beside = {training_finding(run), words_finding(run)}
-    sentences = [one for one in run_findings(tree) if one not in beside]
+    sentences = [one for one in run_findings(run.tree) if one not in beside]
     return [f"{one.removesuffix('.').partition('. ')[0]}." for one in sentences]
 
 
@@ -217,11 +215,11 @@ def label_changes(tree: xr.DataTree) -> dict[str, list[Claim]]:
     return {"lost": _lacking(tree, base), "gained": _lacking(base, tree)}
 
 
-def remarks(tree: xr.DataTree) -> list[list[str]]:
+def remarks(run: Reading) -> list[list[str]]:
     """[unit] the labels that each head loses and gains, in words."""
-    layers, heads = shape(tree)
+    layers, heads = shape(run.tree)
     words: list[list[str]] = [[] for _ in range(layers * heads)]
-    for how, claims in label_changes(tree).items():
+    for how, claims in label_changes(run.tree).items():
         for one in claims:
             words[one.layer * heads + one.head].append(f"{how}: {one.label}")
     return words

@@ -25,7 +25,7 @@ from headscope.draw.head_grid import grid_height, grid_panel, signed_panel, sign
 from headscope.draw.panel import Panel
 from headscope.draw.style import color, marker
 from headscope.experiments.ablation.section import scores_table
-from headscope.experiments.comparison import SIMILARITY, findings
+from headscope.experiments.comparison import findings
 from headscope.experiments.comparison.findings import base_name, control_words, points, tuned_name
 from headscope.page.sections import OpeningPlan
 from headscope.page.tabulate import Cell, Column, Rows, Table, measured, rows_table, share
@@ -116,16 +116,15 @@ def _rows(change: xr.Dataset) -> list[list[Cell]]:
     return rows
 
 
-def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
-    run = Reading(tree, SIMILARITY)
+def _heading(run: Reading) -> list[tuple[str, bool]]:
     names = (tuned_name(run), True), (base_name(run), True)
     return [("What ", False), names[0], (" does otherwise than ", False), names[1]]
 
 
-def _lede(tree: xr.DataTree) -> str:
-    base, tuned = (of(Reading(tree, SIMILARITY)) for of in (base_name, tuned_name))
+def _lede(run: Reading) -> str:
+    base, tuned = base_name(run), tuned_name(run)
     which = f"Before: {base}; after: {tuned}. Other chapters are of {tuned} alone."
-    return f"{control_words(tree)} {which}".strip()
+    return f"{control_words(run.tree)} {which}".strip()
 
 
 OPENING = OpeningPlan(

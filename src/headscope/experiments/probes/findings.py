@@ -4,13 +4,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 
 from headscope.claims.dictionary import name as plain_name
 from headscope.claims.reading import Reading
 from headscope.claims.verdict import differs
-from headscope.core.head_names import names_of
-from headscope.core.results import at, group, json_number
+from headscope.core.results import at, json_number
 from headscope.core.wording import capital, fixed, number, percent
 from headscope.page.tabulate import records
 
@@ -36,19 +34,19 @@ def probe_names(run: Reading) -> list[str]:
     return [str(name) for name in run.data["probe"].values] if "uas" in run.data else []
 
 
-def head_influence_table(tree: xr.DataTree) -> pd.DataFrame:
+def head_influence_table(run: Reading) -> pd.DataFrame:
     """One row per head and direction, the largest influence first; empty without that probe.
 
     returns  HEAD_COLUMNS; layer and head from 0; label is "" without an atlas
     """
-    probes = group(tree, "probes")
-    if probes is None or "head_influence" not in probes:
+    probes = run.data
+    if "head_influence" not in probes:
         return pd.DataFrame(columns=HEAD_COLUMNS)
     known = [f"head_{column}" for column in HEAD_COLUMNS if f"head_{column}" in probes]
     table = probes[known].to_dataframe(["layer", "head", "direction"]).reset_index()
     table = table.rename(columns=lambda name: name.removeprefix("head_"))
     table["name"] = [
-        names_of(tree).own(*place) for place in zip(table["layer"], table["head"], strict=True)
+        run.names.own(*place) for place in zip(table["layer"], table["head"], strict=True)
     ]
     if "label" not in table:
         table["label"] = ""
@@ -178,7 +176,7 @@ def root_note(run: Reading) -> str:
 
 def influential(run: Reading, count: int) -> list[dict[str, Any]]:
     """The heads with most influence, as rows of `head_influence_table`."""
-    return records(head_influence_table(run.tree).head(count))
+    return records(head_influence_table(run).head(count))
 
 
 def influential_heads(run: Reading) -> str:
@@ -204,6 +202,6 @@ def scores(run: Reading) -> dict[str, Any]:
     return {"probes": by_probe, "structural_uuas": [json_number(value) for value in uuas]}
 
 
-def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+def tables(run: Reading) -> dict[str, pd.DataFrame]:
     """The table of the heads with most influence on a probe."""
-    return {"probe_heads": head_influence_table(tree)}
+    return {"probe_heads": head_influence_table(run)}

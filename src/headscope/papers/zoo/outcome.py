@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from headscope.analyses.dependency import QUESTION as DEPENDENCY
 from headscope.analyses.dependency.tables import best_heads
+from headscope.claims.reading import Reading
 from headscope.claims.verdict import Outcome, counts_of
 from headscope.core.head_names import names_of
 from headscope.core.intervals import Estimate
@@ -233,8 +235,9 @@ def head_table(zoo: ZooOutcome) -> pd.DataFrame:
     """The best heads of all relations and models, as in each run, with their depth."""
     tables = []
     for label, run in zoo.runs.items():
-        table = best_heads(run.tree)
-        if len(table):
+        reading = Reading(run.tree, DEPENDENCY)
+        if reading.there:
+            table = best_heads(reading)
             deep = dict(zip(_numbers(zoo, label), depths(shape(run.tree)[0]), strict=True))
             tables.append(table.assign(model=label, depth=table["layer"].map(deep)))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
