@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .totals import Quantity
 
-NUMBER = r"[−+-]?\d[\d,]*(?:\.\d+)?"
+NUMBER = r"[−+-]?\d[\d,]*(?:\.\d+)?(?:e−\d+)?"
 ROUNDING = 1e-5  # of float32 sums, relative to the number; and of the unit that is printed
 WIDEST, NARROWEST = 12.0, 0.5  # half an interval, in standard errors of a plain jackknife
 
@@ -24,7 +24,8 @@ class Printed:
     @property
     def unit(self) -> float:
         """One of the last digit."""
-        return 10.0 ** -len(self.value.partition(".")[2])
+        digits, _, power = self.value.replace("−", "-").partition("e")
+        return 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
 
 
 def number(text: str) -> float:

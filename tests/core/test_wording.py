@@ -55,6 +55,10 @@ def test_what_would_be_written_as_nothing_keeps_two_figures():
     assert with_ends(0.00012, 0.00008, 0.00016, 3) == "0.00012 [0.00008, 0.00016]"
     assert measured(-0.00012, -0.0002, 0.0001).small == "[−0.00020, 0.00010]"
     assert percent(0.00002, 0.00001, 0.00003) == "0.0020 % [0.0010, 0.0030]"
+    assert percent(5.7e-9, 5.7e-9, 8.4e-9) == "5.7e−7 % [5.7e−7, 8.4e−7]"
+    assert number(-0.0000055, -0.0000066, 0.0000012) == "−5.5e−6 [−6.6e−6, 1.2e−6]"
+    assert number(0.0, 0.0, 0.0000012) == "0 [0, 1.2e−6]"
+    assert plain(0.0000031, "1") == "3.1e−6"
     assert plain(0.00012, "1") == "0.00012"
     # A larger end is enough, and nothing is nothing.
     assert with_ends(0.0001, -0.4, 0.4, 2) == "0.00 [−0.40, 0.40]"

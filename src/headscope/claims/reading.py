@@ -45,7 +45,7 @@ class Reading:
 
     @cached_property
     def data(self) -> xr.Dataset:
-        """The question's own group; raises InputError where the run has none."""
+        """The question's own group, which the run must have."""
         return needed(self.tree, self.question.name)
 
     @cached_property

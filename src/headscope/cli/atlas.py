@@ -34,7 +34,9 @@ def atlas_command(options: _AtlasOptions) -> None:
     headscope atlas ./my-model --text wiki.txt --annotate spacy:en_core_web_sm -o run
     """
     if options.shard is not None:
-        shared.check_run_folder(options.output)
+        from headscope.run.store import check_run_folder
+
+        check_run_folder(options.output)
     notes: list[str] = []
     with (
         noting_failure(options.output, options.shard),

@@ -72,7 +72,9 @@ def circuits_command(options: _CircuitOptions) -> None:
 
 def _to_export(options: _CircuitOptions) -> LanguageModel:
     """The model, loaded; InputError for one that reads no haystack."""
-    shared.check_run_folder(options.output)
+    from headscope.run.store import check_run_folder
+
+    check_run_folder(options.output)
     from headscope.experiments.circuits.circuit_run import haystack_of
     from headscope.experiments.circuits.export import NO_HAYSTACK
     from headscope.model.language_model import load_language_model

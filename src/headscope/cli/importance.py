@@ -65,7 +65,9 @@ def importance_command(options: _ImportanceOptions) -> None:
 def _ablated(options: _ImportanceOptions, notes: list[str]) -> dict[str, Any]:
     """Ablate first; what is read stands in the place of its options."""
     assert options.task is not None
-    shared.check_run_folder(options.output)
+    from headscope.run.store import check_run_folder
+
+    check_run_folder(options.output)
     model, data = model_and_examples(
         str(options.model),
         options.task,

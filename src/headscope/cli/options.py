@@ -211,13 +211,6 @@ def refuse_text(task: object, corpus: CorpusOptions, why: str) -> None:
         )
 
 
-def check_run_folder(folder: object) -> None:
-    """Raise InputError for a folder that cannot hold a run, before anything is computed."""
-    from headscope.run.store import RunFolder
-
-    RunFolder(Path(str(folder))).check()
-
-
 def hold(output: Path) -> None:
     """Hold the place of the results until the command ends; RunFolderError where another does."""
     from headscope.core.whole_file import held

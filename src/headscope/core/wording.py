@@ -1,7 +1,7 @@
 """Write a number together with its interval; and in words what half precision costs.
 
 Digits follow the interval: as few as show where its two ends differ, three at most. What is
-below one unit of the last place gets more: see `decimals`.
+below one unit of the last place gets more: see `decimals`; beyond LONGEST as `5.7e−7`.
 """
 
 import math
@@ -9,6 +9,7 @@ import math
 MISSING = "–"
 SMALL_SHARE = 0.1  # below, a share gets a decimal
 FIGURES = 2  # of what is below one unit of the last place
+LONGEST = 5  # decimals that anybody reads
 NOTHING = 1e-9  # a smaller number is 0, or rounding
 
 
@@ -74,10 +75,13 @@ def _with_interval(
 
 
 def fixed(value: float, digits: int) -> str:
-    """Fixed decimals with a true minus sign and no negative zero."""
+    """Fixed decimals with a true minus sign and no negative zero; beyond LONGEST, `5.7e−7`."""
     text = f"{value:.{digits}f}"
     if float(text) == 0:
-        text = text.lstrip("-")
+        text = text.lstrip("-") if digits <= LONGEST else "0"
+    elif digits > LONGEST:
+        head, _, power = f"{value:.{FIGURES - 1}e}".partition("e")
+        text = f"{head}e{int(power)}"
     return text.replace("-", "−")
 
 
