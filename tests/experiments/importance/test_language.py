@@ -175,7 +175,7 @@ def test_checkpoints_without_a_language_model_head_say_what_to_do(tmp_path):
 def test_a_loss_surely_above_that_of_equal_chances_is_told_and_nothing_is_claimed(
     language, text, pulled
 ):
-    """`pulled`: each answer goes towards a token that is never right; else the rest is as likely."""
+    """`pulled`: towards a token that is never right; else the others are about as likely."""
     network = copy.deepcopy(language.model.network)
     with torch.no_grad():
         head = network.get_output_embeddings()
