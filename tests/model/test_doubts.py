@@ -14,8 +14,9 @@ from safetensors.torch import load_file, save_file
 from headscope.cli.main import group
 from headscope.errors import ModelError
 from headscope.model import checkpoint as module
-from headscope.model.doubts import vocabulary_doubt
+from headscope.model.doubts import heads_doubt, vocabulary_doubt
 from headscope.model.model import load
+from headscope.model.request import demo_place
 from tasks.made import MOOD, checkpoint
 
 
@@ -55,7 +56,7 @@ def test_layers_that_the_configuration_leaves_out_are_told(made):
     assert "a configuration with fewer layers" in note
 
 
-def test_an_adapter_in_or_beside_the_weights_is_told(made):
+def test_an_adapter_that_was_not_merged_is_told(made):
     tensors = load_file(made / "model.safetensors")
     tensors["encoder.layer.0.attention.self.query.lora_A.weight"] = torch.ones(2, 24)
     save_file(tensors, made / "model.safetensors", {"format": "pt"})
@@ -93,6 +94,39 @@ def test_a_vocabulary_that_is_not_that_of_the_embeddings_is_told(demo, order, do
         names = ["[new]", *names[:-1]]
     note = vocabulary_doubt(Tokenizer(names), (tiny if order == "untrained" else demo).network)
     assert ("does not go with the embeddings" in note) == doubtful
+
+
+def test_a_vocabulary_that_was_cut_is_told(demo):
+    names = demo.tokenizer.convert_ids_to_tokens(range(len(demo.tokenizer)))
+    assert "has 2,500 tokens" in vocabulary_doubt(Tokenizer(names[:2500]), demo.network)
+    assert vocabulary_doubt(Tokenizer(names[:-500]), demo.network) == ""  # rows to fill up
+
+
+@pytest.mark.parametrize(
+    ("heads", "dim", "says"),
+    [
+        (12, 32, ""),
+        (6, 64, "look like those of 12 heads"),
+        (3, 128, "look like those of 12 heads"),
+        (24, 16, "look like those of 12 heads"),
+    ],
+)
+def test_heads_of_another_number_than_were_trained_are_told(heads, dim, says):
+    rng = np.random.default_rng(0)
+    sizes = rng.lognormal(sigma=0.3, size=(8, 12, 1)) * rng.lognormal(sigma=0.1, size=(8, 12, 32))
+    untrained = rng.lognormal(sigma=0.1, size=(8, heads, dim))
+    doubt = heads_doubt(sizes.reshape(8, heads, dim), shared=False)
+    assert says in doubt
+    assert bool(says) == bool(doubt)
+    assert heads_doubt(untrained, shared=False) == ""
+
+
+def test_the_heads_of_the_demo_are_those_that_were_trained(demo, tmp_path):
+    assert demo.notes == ()
+    place = tmp_path / "demo"
+    shutil.copytree(demo_place(), place)
+    (note,) = load(changed(place, num_attention_heads=6)).notes
+    assert "those of 12 heads in each layer, and are read as 6" in note
 
 
 def test_doctor_says_so(made, capsys):

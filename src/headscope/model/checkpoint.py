@@ -143,7 +143,7 @@ class Checkpoint:
     def doubts(self, network: PreTrainedModel) -> tuple[str, ...]:
         """What of the checkpoint was not read into the network, in words."""
         own_code = bool(self.options["trust_remote_code"])
-        return tuple(loading_doubts(self.place, network, self._unread, own_code=own_code))
+        return tuple(loading_doubts(network, self._unread, own_code=own_code))
 
     def weights_sha256(self, network: PreTrainedModel) -> str:
         """Hash of the files that the network was read from; of their hashes, if several.

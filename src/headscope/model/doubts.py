@@ -1,27 +1,26 @@
 """What in a checkpoint makes doubtful that it is the network its files say, in words.
 
 Nothing here is refused: tensors that the network does not read, code of its own that was not run,
-an adapter beside the weights, and a vocabulary that does not go with the embeddings.
+a vocabulary that does not go with the embeddings, and heads of another number than were trained.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch import nn
 from transformers import PreTrainedModel
 
-from headscope.core.accumulators import generator
+from headscope.core.accumulators import Float64, generator
+from headscope.model.layer import LayerView
 from headscope.model.placement import plain
 from headscope.model.vocabulary import bare
 
 ADAPTERS = ("lora_", "adapter", "ia3_")  # in names of tensors
 BUFFERS = ("inv_freq", "masked_bias", "attn.bias", "position_ids")  # of older versions
-ADAPTER_FILE = "adapter_config.json"
 _NUMBERED = re.compile(r"(?:^|(?<=\.))(.+?)\.\d+\.")
 
 FEWEST_PAIRS = 100  # ours: of tokens that are written alike
@@ -30,11 +29,14 @@ SURE = 3.0  # ours: standard errors
 ALIKE = 0.1  # ours: by so much at least pairs are more alike than others; trained ones by 0.4
 LEARNED = 1.3  # ours: rows are so much nearer to others than shuffled ones; trained ones 1.7
 LOOKED_AT, NEIGHBOURS = 64, 8192  # ours: rows; where the nearest ones are looked for
+LARGE, USED = 1000, 0.9  # ours: rows; the least share of them that tokens have, but for padding
+FEWEST_HEADS = 24  # ours: of all layers
+ONE, SEVERAL = 0.1, 0.5  # ours: as `_halves`; of trained heads 0.005 to 0.04, of two together 0.7
 SHORTEST = 3  # letters of a token; shorter ones are parts of anything
 
 
 def loading_doubts(
-    place: str, network: PreTrainedModel, unread: Iterable[str], *, own_code: bool
+    network: PreTrainedModel, unread: Iterable[str], *, own_code: bool
 ) -> Iterator[str]:
     """What of a checkpoint was not read.
 
@@ -52,9 +54,6 @@ def loading_doubts(
             f"{len(left)} of the tensors of the weights are not read by the network (first: "
             f"{min(left)[:100]}): probably {why}"
         )
-    applied = any(part in name for name, _ in network.named_parameters() for part in ADAPTERS)
-    if Path(place, ADAPTER_FILE).is_file() and not applied:
-        yield f"the folder has {ADAPTER_FILE}: this is the model without that adapter"
     if getattr(network.config, "auto_map", None) and not own_code:
         yield (
             "the checkpoint has code of its own (auto_map in config.json), which was not run: it "
@@ -80,18 +79,23 @@ def _is_of_network(network: PreTrainedModel, name: str) -> bool:
 
 
 def vocabulary_doubt(tokenizer: Any, network: PreTrainedModel) -> str:
-    """Why the names of tokens are surely not those of the embeddings' rows; "" otherwise.
+    """Why the names of tokens are surely not those of the embeddings' rows, or too few; else "".
 
     In whatever has learned language, tokens that differ by a capital letter, a space before them
     or an -s lie near each other. Where rows do lie near others, but not these, the tokenizer's ids
     are not those that the network was trained with. Of networks without training, of vocabularies
     with few such pairs, and of quantised embeddings nobody can tell.
     """
-    layer = network.get_input_embeddings()
+    layer, vocabulary = network.get_input_embeddings(), tokenizer.get_vocab()
     weight = getattr(layer, "weight", None)
+    if weight is not None and len(weight) > LARGE and max(vocabulary.values()) < USED * len(weight):
+        return (
+            f"the tokenizer has {len(vocabulary):,} tokens, and the network embeds "
+            f"{len(weight):,}: probably it is cut, or not the one that the network was trained with"
+        )
     if weight is None or not plain(weight) or weight.is_meta:
         return ""
-    pairs = _written_alike(tokenizer.get_vocab(), len(weight))
+    pairs = _written_alike(vocabulary, len(weight))
     if len(pairs) < FEWEST_PAIRS:
         return ""
     rng = generator(0, "written alike")
@@ -141,3 +145,50 @@ def _written_alike(vocabulary: Mapping[str, int], count: int) -> Any:
             pairs.append((first[word[:-1]], token))
         first.setdefault(word, token)
     return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def write_norms(views: Iterable[LayerView]) -> Float64:
+    """[layer, head, dim] norms of the columns of W_O; without layers where they are not known, or
+    of several sizes.
+    """
+    norms = [view.projection.weight.detach().float().norm(dim=-1).cpu().numpy() for view in views]
+    alike = len({one.shape for one in norms}) == 1
+    return np.stack(norms).astype(np.float64) if alike else np.zeros((0, 0, 0))
+
+
+def heads_doubt(norms: Float64, *, shared: bool) -> str:
+    """Why heads are surely not those that were trained, but of another number; "" otherwise.
+
+    Training scales each head as a whole: its two halves are far more alike than heads beside each
+    other. Of networks without training, and of few heads, nobody can tell.
+
+    norms   [layer, head, dim] of the vectors that a head writes with, the columns of W_O
+    shared  whether several heads share keys and values, so that those may be alike
+    """
+    layers, heads, dim = norms.shape
+    if layers * heads < FEWEST_HEADS or not norms.all():
+        return ""
+    logs = np.log(norms).reshape(layers, heads * dim)
+    own, trained = _halves(logs, dim), 0
+    if own > SEVERAL:
+        finer = (parts for parts in (2, 4, 8) if not dim % (2 * parts))
+        trained = next((heads * n for n in finer if _halves(logs, dim // n) < ONE), 0)
+    elif own < ONE and not shared and not heads % 2 and layers * heads >= 2 * FEWEST_HEADS:
+        trained = heads // 2 if _halves(logs, 2 * dim) < ONE else 0
+    if not trained:
+        return ""
+    return (
+        f"the weights look like those of {trained} heads in each layer, and are read as {heads}: "
+        "is num_attention_heads in config.json what it was in training?"
+    )
+
+
+def _halves(logs: Float64, dim: int) -> float:
+    """How far the halves of heads of `dim` numbers differ, of that of halves of heads side by side.
+
+    logs  [layer, number of any head]
+    """
+    halves = logs.reshape(len(logs), -1, 2, dim // 2).mean(-1)  # [layer, head, half]
+    within = halves[..., 0] - halves[..., 1]  # [layer, head]
+    between = halves[:, :-1, 1] - halves[:, 1:, 0]  # [layer, head but the last]
+    return float((within**2).mean() / (between**2).mean()) if between.any() else np.nan

