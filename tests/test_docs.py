@@ -181,10 +181,10 @@ def _write_tasks(folder: Path) -> None:
     """RTE as GLUE ships it, and a task of the user's, four rows each."""
     pairs = "a\tb\t0\t0\nc\td\t1\t1\ne\tf\t0\t2\ng\th\t1\t3\n"
     (folder / "glue/RTE").mkdir(parents=True)
-    for name in ("train.tsv", "dev.tsv"):
-        (folder / "glue/RTE" / name).write_text(f"sentence1\tsentence2\tlabel\tidx\n{pairs}")
-    for name in ("mood.csv", "mood-dev.csv"):
-        (folder / name).write_text("text,label\nfine,glad\ndull,sad\ngood,glad\nbad,sad\n")
+    for name, rows in (("train.tsv", pairs), ("dev.tsv", pairs.replace("a", "i"))):
+        (folder / "glue/RTE" / name).write_text(f"sentence1\tsentence2\tlabel\tidx\n{rows}")
+    for name, word in (("mood.csv", "fine"), ("mood-dev.csv", "well")):
+        (folder / name).write_text(f"text,label\n{word},glad\ndull,sad\ngood,glad\nbad,sad\n")
 
 
 def _few(line: str) -> list[str]:

@@ -14,6 +14,7 @@ import click
 from headscope.cli.terminal_output import ProgressBar, complain, tell
 from headscope.core.head_names import options as naming
 from headscope.core.options import Options, flag, option, several
+from headscope.core.wording import precision_in_words
 from headscope.errors import CorpusError, InputError
 from headscope.run.execution import Execution, Keeping, Linears, Sharing
 
@@ -247,9 +248,12 @@ def conclude(
     with run.showing():
         if how.as_json:
             kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
+            kept |= {"notes": list(run.notes)} if run.notes else {}
             content = {"run": str(run.path), "report": report, **kept, **summary(run)}
         last = f"results: {run.path}/atlas.nc" if report is None else f"report: {report}"
-        lines = [*lines, last] if content is None else ()
+        dtype = str(run.manifest["spec"].get("model", {}).get("dtype"))
+        notes = (f"note: {one}" for one in (*run.notes, precision_in_words(dtype)) if one)
+        lines = [*notes, *lines, last] if content is None else ()
     tell(lines, content)
 
 
