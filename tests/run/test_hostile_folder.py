@@ -144,6 +144,19 @@ def test_results_that_do_not_fit_what_they_say_are_refused(run, name, value):
         open_run(run)
 
 
+@pytest.mark.parametrize(
+    "counts",
+    [{"unknown": 1, "content": 0}, {"readings": {"x": []}}, {"readings": {"x": {"tokens": 1e999}}}],
+)
+def test_a_summary_of_counts_that_are_none_is_refused_in_words(run, counts):
+    """It ended in a TypeError, an OverflowError or a division by zero in a notebook."""
+    folder = RunFolder(run)
+    manifest = folder.manifest()
+    folder.write_manifest({**manifest, "counts": manifest["counts"] | counts})
+    with pytest.raises(RunFolderError, match="not such as headscope writes"):
+        open_run(run)._repr_html_()
+
+
 def test_results_alone_are_told_so_by_all_who_read_them(run):
     (run / "manifest.json").unlink()
     for words in (["head", str(run), "L1H1"], ["head", str(run), "L1H1", "--json"]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,10 @@ from headscope.errors import ModelError, memory_told, told_as
 from headscope.model.placement import Placement
 from headscope.model.request import WANTED, demo_place, refuse_place
 from headscope.model.weights import (
+    own_memory,
     refuse_not_finite,
     refuse_too_deep,
+    stamps,
     weights_files,
     weights_sha256,
 )
@@ -114,6 +117,7 @@ class Checkpoint:
         It is where it is wanted, in evaluation mode.
         """
         self._check_weights()
+        self._stamps = self._stamps_now()
         placed = where.options(self.config)
         network, report = attempt(
             self.name,
@@ -132,11 +136,29 @@ class Checkpoint:
         if not placed:
             with memory_told(FITS):
                 network.to(torch.device(where.device))
+        with memory_told(FITS):
+            own_memory(network)
         return network.eval(), set(report["missing_keys"])
 
     def weights_sha256(self, network: PreTrainedModel) -> str:
-        """Hash of the files that the network was read from; of their hashes, if several."""
-        return weights_sha256(self.place, network)
+        """Hash of the files that the network was read from; of their hashes, if several.
+
+        raises  ModelError where they changed meanwhile: nothing says what was read
+        """
+        digest = weights_sha256(self.place, network)
+        if self._stamps != self._stamps_now():
+            raise ModelError(
+                f"the weights of {self.name!r} changed while they were read; wanted files that "
+                "nobody writes to: run the command again when they are saved"
+            )
+        return digest
+
+    def _stamps_now(self) -> list[tuple[int, int, int]]:
+        """Stamps of a local folder's files; what the hub has fetched does not change."""
+        with suppress(OSError):
+            if Path(self.place).is_dir():
+                return stamps(weights_files(Path(self.place), self.config))
+        return []
 
     def _check_weights(self) -> None:
         """Raises ModelError where the loader would read anything but safetensors of its own."""

@@ -95,6 +95,7 @@ def corpus_run(
             linears=run.linears,
             threads=execution.threads_each,
             draws=execution.keep_draws,
+            spec=spec,
         )
         try:
             return _computed(run, model, job, plan, execution, engine=engine, control=held_against)

@@ -20,7 +20,7 @@ from headscope.core.progress import Advance, phase, unheard
 from headscope.errors import HeadscopeError, InputError
 from headscope.model.model import Model, load
 from headscope.run.analysis import Analysis
-from headscope.run.compute import Computer, ShardJob, state_of
+from headscope.run.compute import Computer, ShardJob, state_of, worker_of
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.memory import keep_few_products, keep_freed_memory
 from headscope.run.merge_tree import Span, children
@@ -235,6 +235,6 @@ def _compute(shard: Shard) -> State:
     worker = _WORKER[0]
     if not isinstance(worker, Computer):  # loaded here, where what goes wrong reaches the parent
         again, job = pickle.loads(worker.get())
-        worker = Computer(again(), job)
+        worker = worker_of(again, job)
         _WORKER[:] = [worker]
     return shard_sums(worker, shard)

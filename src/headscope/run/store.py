@@ -366,7 +366,8 @@ class Run:
         )
 
     def _repr_html_(self) -> str:
-        return str(headscope.run_summary(self.tree, self.manifest))
+        with self.showing():
+            return str(headscope.run_summary(self.tree, self.manifest))
 
 
 def check_run_folder(folder: str | Path | None) -> None:
