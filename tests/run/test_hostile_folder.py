@@ -118,6 +118,10 @@ HOSTILE = {
         "is larger than a file of",
     ),
     "texts in one place": (_shared_texts, "is larger than a file of"),
+    "groups without end": (
+        lambda file: [file.create_group(f"entropy/{number}") for number in range(2_001)],
+        "more than 2,000 groups",
+    ),
     "records": (
         lambda file: file.create_dataset("entropy/record", data=np.zeros(2, "i4,f8")),
         "holds neither numbers nor texts",
