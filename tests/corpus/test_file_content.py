@@ -18,6 +18,7 @@ OTHERS = {
     "book": (b"PK\x03\x04\x14\x00", "a ZIP archive"),
     "text": (gzip.compress(PROSE.encode()), "compressed by gzip"),
     "wide.txt": (PROSE.encode("utf-16-le"), "UTF-16 without a mark"),
+    "nuls.txt": (PROSE.replace(" ", "\0 ").encode() * 20, "or binary"),
     "marked.txt": (PROSE.encode("utf-16"), "is UTF-16"),
     "mac.txt": (PROSE.replace("\n", "\r").encode(), "end in CR alone"),
     "page.txt": (b"\n<!DOCTYPE html>\n<html><p>Hi</p>", "is a web page"),

@@ -1,8 +1,12 @@
 """A run is held against networks without training: what is true of them is said of no head."""
 
+import copy
+import shutil
+
 import pytest
 import torch
 import xarray as xr
+from safetensors.torch import load_file, save_file
 
 import headscope as hs
 from headscope.claims.control import CONTROL, controls
@@ -10,7 +14,7 @@ from headscope.claims.head_labels import head_labels
 from headscope.claims.head_metrics import control_ranges
 from headscope.claims.headline import NO_CONTROL, headline
 from headscope.cli.main import group
-from headscope.errors import ModelError
+from headscope.errors import InputError, ModelError
 from headscope.heads.head_card import card_text, head_card
 from headscope.heads.tables import label_table, tidy
 from headscope.report.build import render
@@ -199,10 +203,28 @@ def test_networks_for_pairs_of_heads_are_asked_nothing_else(tiny) -> None:
     assert {"rotated", "few steps"}.isdisjoint(control.asked(("surface",)))
 
 
-def test_a_model_held_against_itself_looks_untrained(tiny, tiny_place):
-    run = read(tiny, control=tiny_place)
+def test_a_model_held_against_nearly_itself_looks_untrained(tiny, tmp_path):
+    near = copy.deepcopy(tiny.network)
+    with torch.no_grad():
+        next(near.parameters())[0] += 1e-6
+    near.save_pretrained(tmp_path / "near")
+    tiny.tokenizer.save_pretrained(tmp_path / "near")
+    run = read(tiny, control=tmp_path / "near")
     assert not any(labelled(run))
     assert [network.attrs["model"] for network in controls(run.tree)] == ["model"]
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_control_that_is_the_model_itself_is_refused_whatever_its_file(
+    tiny, tiny_place, tmp_path, saved
+):
+    if saved:
+        tensors = load_file(tiny_place / "model.safetensors")
+        shutil.copytree(tiny_place, tmp_path / "same")
+        tiny_place = tmp_path / "same"
+        save_file(tensors, tiny_place / "model.safetensors", {"format": "pt", "of": "another day"})
+    with pytest.raises(InputError, match="is the model itself: all weights are equal"):
+        read(tiny, control=tiny_place)
 
 
 def test_a_control_of_another_shape_is_refused(tiny, tmp_path):

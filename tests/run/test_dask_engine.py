@@ -16,7 +16,7 @@ import headscope as hs
 from commands import WHOLE, WHOLE_SHARDS, shard_files, until_shards
 from forked import forked
 from headscope.cli.main import group
-from headscope.errors import HeadscopeError, InputError, ModelError
+from headscope.errors import HeadscopeError, InputError
 from headscope.run import dask_engine
 from headscope.run.plan import Shard
 from made_models import small_bert
@@ -159,7 +159,7 @@ def test_a_worker_whose_path_holds_other_weights_is_refused(cluster, tiny_place,
     """Its numbers once stood under the first model's name and hash."""
     loaded = hs.load(str(shutil.copytree(tiny_place, tmp_path / "model")))
     small_bert(tmp_path / "model", seed=1)
-    with pytest.raises(ModelError, match=r"another .*model\.sha256: (.|\n)*on the worker tcp:"):
+    with pytest.raises(InputError, match=r"another .*model\.sha256: (.|\n)*on the worker tcp:"):
         run_on(cluster, loaded)
 
 

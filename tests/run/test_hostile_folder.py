@@ -19,6 +19,8 @@ from headscope.cli.main import group
 from headscope.core.whole_file import write_whole
 from headscope.errors import HeadscopeError, RunFolderError
 from headscope.run.netcdf import tree_of_netcdf
+from headscope.run.processes import drop_all, records
+from headscope.run.run_status import run_status
 from headscope.run.shard_files import pack
 from headscope.run.store import RunFolder, open_run
 
@@ -209,6 +211,24 @@ def test_nothing_is_read_listed_or_written_through_a_link(run, outside):
             open_run(run)
         (run / name).unlink()
         kept.rename(run / name)
+
+
+def test_records_behind_a_link_are_neither_read_nor_deleted(run, outside):
+    """`status` wrote a file of its own there, and read what it found."""
+    for name in ("a.json", "a.lease", ".probe"):
+        (outside / name).write_text("{}")
+    before = outside.stat().st_mtime_ns
+    (run / "processes").symlink_to(outside)
+    assert run_status(run).processes == []
+    drop_all(run)
+    assert outside.stat().st_mtime_ns == before
+    (run / "processes").unlink()
+    (run / "processes").mkdir()
+    (run / "processes/a.json").symlink_to(outside / "a.json")
+    os.mkfifo(run / "processes/b.json")
+    assert records(run) == {}
+    for name in ("a.json", "a.lease", ".probe"):
+        (outside / name).unlink()
 
 
 def test_shards_behind_a_link_are_neither_read_nor_deleted(run, outside):

@@ -1,22 +1,18 @@
 """Is a worker refused that has loaded another model than the run began with?"""
 
 import json
-import pickle
 import shutil
 from functools import partial
-from queue import Queue
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 import headscope as hs
-from headscope.errors import ModelError
-from headscope.model import checkpoint
-from headscope.run import compute, gather
-from headscope.run.compute import ShardJob, worker_of
-from headscope.run.manifest import deciding_versions, identity_of
-from headscope.run.plan import Shard
+from headscope.errors import InputError
+from headscope.run import manifest
+from headscope.run.gather import load_same
+from headscope.run.manifest import loaded_identity
 
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
 
@@ -56,15 +52,13 @@ def place(tiny_place, tmp_path):
 
 
 @pytest.fixture
-def job(tiny):
-    spec = {"model": identity_of(tiny), "versions": deciding_versions(), "settings": {}}
-    scope = hs.Scope(tiny.shape.layers, tiny.shape.heads)
-    settings, corpus = hs.Settings(), hs.demo_corpus()
-    return ShardJob(corpus, settings, scope, ("entropy",), tiny.shape.stack, spec=spec)
+def again(tiny, place):
+    """Loads the model in a worker, of a run that began with the tiny one."""
+    return partial(load_same, str(place), tiny.load_options, loaded_identity(tiny))
 
 
-def test_a_worker_with_the_same_model_computes(place, job):
-    assert worker_of(lambda: hs.load(str(place)), job).model.name == str(place)
+def test_a_worker_with_the_same_model_computes(place, again):
+    assert again().name == str(place)
 
 
 @pytest.mark.parametrize(
@@ -77,28 +71,20 @@ def test_a_worker_with_the_same_model_computes(place, job):
         (other_tokenizer, "model.tokenizer_sha256: "),
     ],
 )
-def test_another_model_under_the_same_path_is_refused(place, job, change, said):
+def test_another_model_under_the_same_path_is_refused(place, again, change, said):
     """Its numbers once stood under the first model's name and hash."""
     change(place)
-    with pytest.raises(ModelError, match=said):
-        worker_of(lambda: hs.load(str(place)), job)
+    with pytest.raises(InputError, match=said):
+        again()
 
 
-def test_another_dtype_or_version_is_refused(place, job, monkeypatch):
-    with pytest.raises(ModelError, match=r'dtype: "float32", now "bfloat16"'):
-        worker_of(lambda: hs.load(str(place), dtype="bfloat16"), job)
-    monkeypatch.setattr(compute, "deciding_versions", lambda: {"headscope": "0", "torch": "1.0"})
-    with pytest.raises(ModelError, match=r'torch: "\d\.\d+", now "1.0"'):
-        worker_of(lambda: hs.load(str(place)), job)
-
-
-def test_a_process_that_computes_shards_refuses_too(place, job, monkeypatch):
-    other_weights(place)
-    handed = Queue()
-    handed.put(pickle.dumps((partial(hs.load, str(place)), job)))
-    monkeypatch.setattr(gather, "_WORKER", [handed])
-    with pytest.raises(ModelError, match="a worker has loaded another"):
-        gather._compute(Shard(0, 0, 1, 4, ""))
+def test_another_dtype_or_version_is_refused(tiny, place, again, monkeypatch):
+    options = tiny.load_options | {"dtype": "bfloat16"}
+    with pytest.raises(InputError, match=r'dtype: "float32", now "bfloat16"'):
+        load_same(str(place), options, loaded_identity(tiny))
+    monkeypatch.setattr(manifest, "deciding_versions", lambda: {"headscope": "0", "torch": "1.0"})
+    with pytest.raises(InputError, match=r'versions.torch: "\d\.\d+", now "1.0"'):
+        again()
 
 
 def test_weights_that_are_written_to_change_nothing_of_a_loaded_model(place):
@@ -107,13 +93,3 @@ def test_weights_that_are_written_to_change_nothing_of_a_loaded_model(place):
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     written_to(place / WEIGHTS, lambda content: content[:-4096] + bytes(4096))
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
-
-
-def test_weights_that_change_between_reading_and_hashing_are_refused(place, monkeypatch):
-    def hashed(*_):
-        other_weights(place)
-        return "hash of other weights"
-
-    monkeypatch.setattr(checkpoint, "weights_sha256", hashed)
-    with pytest.raises(ModelError, match="changed while they were read"):
-        hs.load(str(place))

@@ -14,6 +14,7 @@ from commands import WHOLE, WHOLE_SHARDS, shard_files
 from forked import called_apart
 from headscope.corpus import Document, Passage, Word
 from headscope.errors import CorpusError, HeadscopeError, InputError, RunFolderError
+from headscope.report.build import render
 from headscope.run.store import RunFolder
 
 SETTINGS = hs.Settings(**WHOLE)
@@ -133,6 +134,46 @@ def test_a_finished_run_is_only_opened(tiny, copy, short, monkeypatch):
     run = again(tiny, copy, progress=lambda *done: calls.append(done))
     assert calls == [(WHOLE_SHARDS, WHOLE_SHARDS)]
     xr.testing.assert_identical(run.tree, short.tree)
+
+
+def test_a_run_that_was_begun_with_other_linear_maps_says_that_it_stays_so(tiny, copy, short):
+    def asked(linears):
+        return hs.atlas(
+            tiny,
+            hs.demo_corpus(),
+            output=copy,
+            settings=SHORT,
+            execution=hs.Execution(linears=linears, threads=1, keep_shards=True),
+        )
+
+    assert [asked(one).notes for one in ("stock", "auto")] == [(), ()]
+    (copy / "atlas.nc").unlink()  # it goes on from its shards
+    for _ in range(2):  # then it is finished
+        run = asked("onednn")
+        assert "was begun with --linears stock, and stays so" in run.notes[0]
+        assert run.manifest["linears"] == "stock"
+    assert bits(run.tree) == bits(short.tree)
+
+
+def test_a_file_that_is_read_twice_is_told(tiny, tmp_path):
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (tmp_path / name).write_text("A cat sat.\n\nIt slept." + " Long." * (name == "c.txt"))
+    files = [tmp_path / "a.txt", tmp_path / "c.txt", tmp_path / "b.txt"]
+    run = hs.atlas(tiny, files, analyses=("entropy",), control="none")
+    assert run.notes == ("a.txt and b.txt: 2 files hold the same, which is read 2 times",)
+    assert "A.txt and b.txt: 2 files" in render(run.tree, run.manifest)
+    assert not hs.atlas(tiny, files[:2], analyses=("entropy",), control="none").notes
+
+
+def test_frequency_ranks_that_are_not_those_of_the_vocabulary_are_told(tiny, tmp_path):
+    rng, file = np.random.default_rng(0), tmp_path / "ranks.txt"
+    ids = np.arange(len(tiny.tokenizer))
+    told = list[bool]()
+    for order in (ids, rng.permutation(ids)):  # frequent tokens of this vocabulary come first
+        file.write_text("".join(f"{rank} 1 {at}\n" for rank, at in enumerate(order, start=1)))
+        run = hs.atlas(tiny, "demo", analyses=("entropy",), control="none", frequency=file)
+        told.append(any("ranks do not go with this corpus" in note for note in run.notes))
+    assert told == [False, True]
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove"])

@@ -24,6 +24,7 @@ from headscope.errors import InputError
 
 Place = tuple[int, int]
 WITHHELD = "withheld"  # attribute of a group of which nothing is claimed: the reason
+NOTHING_SAID = "Nothing is claimed of its heads."
 _NAMED = re.compile(r"\w+:\w+")
 
 

@@ -156,6 +156,11 @@ def _model(findings: Findings, options: _DoctorOptions) -> Any:
             say("the output projection is unknown: no norms for this family", verdict=WARN)
         else:
             say(f"Σ αf(x) + b_O equals the attention block's output to {error:.0e}")
+    with _check(findings, "doubts") as say:
+        for note in loaded.notes:
+            say(note, verdict=WARN)
+        if not loaded.notes:
+            say("none: the network reads all tensors; its vocabulary goes with it, or cannot tell")
     with _check(findings, "special tokens") as say:
         tokens = ", ".join(f"{k} {v}" for k, v in loaded.special_tokens.items())
         say(tokens or "none", verdict=OK if tokens else WARN)

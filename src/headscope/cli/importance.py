@@ -106,7 +106,7 @@ def _check(options: _ImportanceOptions) -> None:
 def _lines(run: Run) -> Iterator[str]:
     import numpy as np
 
-    from headscope.claims.reading import run_findings
+    from headscope.claims.reading import WITHHELD, run_findings
 
     counts = run.manifest["counts"]
     importance, gradients = run["importance"], run["gradients"]
@@ -123,6 +123,8 @@ def _lines(run: Run) -> Iterator[str]:
         if gradients.attrs.get(name):
             yield f"{gradients.attrs[name]} passages {words}"
     yield from run_findings(run.tree)
+    if WITHHELD in importance.attrs:
+        return
     values = importance["head_importance"].transpose("variant", "layer", "head").values
     names = names_of(run.tree)
     for method, of_heads in zip(importance["variant"].values, values, strict=True):
@@ -133,6 +135,8 @@ def _lines(run: Run) -> Iterator[str]:
 
 
 def _summary(run: Run) -> Mapping[str, Any]:
+    from headscope.claims.reading import WITHHELD
+
     importance, gradients, rho = run["importance"], run["gradients"], {}
     methods = [str(name) for name in importance["variant"].values]
     if "rho" in importance:
@@ -140,4 +144,5 @@ def _summary(run: Run) -> Mapping[str, Any]:
             one = importance.sel({"variant": name, "effect": "loss"})
             rho[name] = [float(one[f"rho{end}"]) for end in ("", "_ci_low", "_ci_high")]
     loss = {"loss_name": gradients.attrs["loss_name"], "loss": float(gradients["loss"])}
+    loss |= {key: why for key, why in gradients.attrs.items() if key == WITHHELD}
     return {**loss, "methods": methods, "rho": rho}

@@ -254,9 +254,11 @@ def conclude(
     with run.showing():
         if how.as_json:
             kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
+            kept |= {"notes": list(run.notes)} if run.notes else {}
             content = {"run": str(run.path), "report": report, **kept, **summary(run)}
         last = f"results: {run.path}/atlas.nc" if report is None else f"report: {report}"
-        lines = [*lines, last] if content is None else ()
+        notes = (f"note: {one}" for one in run.notes)
+        lines = [*notes, *lines, last] if content is None else ()
     tell(lines, content)
 
 

@@ -209,10 +209,12 @@ def reading_lines(
 ) -> Iterator[str]:
     """What was resumed, cut into windows, unknown, and left out and why."""
     from headscope.corpus.contents import unknown_words
+    from headscope.report.run_facts import alike
 
     yield from notes
     if bar.done_before:
         yield f"resumed: {bar.done_before} of {bar.total} shards were finished before"
+    yield from (f"equal documents: {one}" for one in alike(counts))
     if counts["windowed"]:
         yield f"windowed: {counts['windowed']} passages were longer than an input"
     if unknown := unknown_words(counts):

@@ -7,7 +7,7 @@ from itertools import islice
 from headscope.corpus.places import CODECS, File, formats, opened, suffix_of
 
 HEAD = 1 << 16  # bytes that are looked at
-BINARY = 0.1  # of the bytes: more NULs are no text
+BINARY, MOST_NULS = 0.01, 10  # of the bytes, and in all: more NULs are no text
 ROWS = 5  # lines that make a table, if they have as many tabs each
 GARBLED = 2  # lines whose letters were decoded wrongly: fewer may be about such letters
 OVERRULED = "; --format text (format='text') reads it as it is"
@@ -69,7 +69,7 @@ def _bytes(head: bytes) -> str:
     for start, kind in STARTS.items():
         if head.startswith(start):
             return _says(kind) + OVERRULED * (start == b"#!")
-    if head.count(b"\0") > BINARY * len(head):
+    if head.count(b"\0") > max(MOST_NULS, BINARY * len(head)):
         return _says("UTF-16 without a mark, or binary")
     if head.count(b"\r") > 2 * head.count(b"\n"):
         return "has lines that end in CR alone; wanted LF or CR LF: convert its line ends"

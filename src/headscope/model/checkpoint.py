@@ -6,9 +6,9 @@ request to the hub finds the commit of a name.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,13 +21,13 @@ from transformers.utils.hub import cached_file
 
 from headscope.corpus.tokenizer import unusable
 from headscope.errors import ModelError, memory_told, told_as
+from headscope.model.doubts import loading_doubts
 from headscope.model.placement import Placement
 from headscope.model.request import WANTED, demo_place, refuse_place
 from headscope.model.weights import (
     own_memory,
     refuse_not_finite,
     refuse_too_deep,
-    stamps,
     weights_files,
     weights_sha256,
 )
@@ -77,6 +77,8 @@ class Checkpoint:
                 "-OO, or PYTHONOPTIMIZE=2"
             )
         self.options = {"revision": revision, "trust_remote_code": trust_remote_code}
+        self._unread: set[str] = set()  # names of tensors
+        self._files: list[tuple[int, ...]] = []
         if not Path(self.place).is_dir():
             self.options |= pinned(name, self.place, revision)
 
@@ -117,7 +119,7 @@ class Checkpoint:
         It is where it is wanted, in evaluation mode.
         """
         self._check_weights()
-        self._stamps = self._stamps_now()
+        self._files = self._states()
         placed = where.options(self.config)
         network, report = attempt(
             self.name,
@@ -138,27 +140,33 @@ class Checkpoint:
                 network.to(torch.device(where.device))
         with memory_told(FITS):
             own_memory(network)
+        self._unread = set(report["unexpected_keys"])
         return network.eval(), set(report["missing_keys"])
+
+    def doubts(self, network: PreTrainedModel) -> tuple[str, ...]:
+        """What of the checkpoint was not read into the network, in words."""
+        own_code = bool(self.options["trust_remote_code"])
+        return tuple(loading_doubts(self.place, network, self._unread, own_code=own_code))
 
     def weights_sha256(self, network: PreTrainedModel) -> str:
         """Hash of the files that the network was read from; of their hashes, if several.
 
-        raises  ModelError where they changed meanwhile: nothing says what was read
+        raises  ModelError where they changed since it was read
         """
         digest = weights_sha256(self.place, network)
-        if self._stamps != self._stamps_now():
+        if self._states() != self._files:
             raise ModelError(
-                f"the weights of {self.name!r} changed while they were read; wanted files that "
-                "nobody writes to: run the command again when they are saved"
+                f"the weights of {self.name!r} changed while they were read (is it being trained, "
+                "or copied?); wanted files that stay: copy the folder, or try again"
             )
         return digest
 
-    def _stamps_now(self) -> list[tuple[int, int, int]]:
-        """Stamps of a local folder's files; what the hub has fetched does not change."""
-        with suppress(OSError):
-            if Path(self.place).is_dir():
-                return stamps(weights_files(Path(self.place), self.config))
-        return []
+    def _states(self) -> list[tuple[int, ...]]:
+        """What tells that a weights file is another one; none of the hub's, which do not change."""
+        if not (folder := Path(self.place)).is_dir():
+            return []
+        states = (os.stat(file) for file in weights_files(folder, self.config) if file.is_file())
+        return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in states]
 
     def _check_weights(self) -> None:
         """Raises ModelError where the loader would read anything but safetensors of its own."""

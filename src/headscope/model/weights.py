@@ -136,12 +136,6 @@ def own_memory(network: nn.Module) -> None:
             tensor.data = tensor.data.clone()
 
 
-def stamps(files: Iterable[Path]) -> list[tuple[int, int, int]]:
-    """What changes where a file is replaced or written to."""
-    known = (file.stat() for file in files)
-    return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in known]
-
-
 def weights_sha256(place: str, network: PreTrainedModel) -> str:
     """Hash of the weights file; of several files, of their hashes in order of name."""
     folder: Path | None = Path(place)

@@ -218,7 +218,7 @@ def render(
         names=names_of(tree),
         opening=opening,
         whole=whole,
-        findings=summary,
+        findings=[Finding("", note) for note in run_facts.notes(manifest)] + summary,
         beside=beside,
         sections=_by_themselves(plans, made, whole=whole),
         language=_language(plans, made, manifest),

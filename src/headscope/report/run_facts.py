@@ -13,7 +13,7 @@ from headscope.claims.headline import headline
 from headscope.claims.length_bands import bands
 from headscope.core.intervals import FEWEST
 from headscope.core.results import printable, shape
-from headscope.core.wording import precision_in_words
+from headscope.core.wording import capital, precision_in_words
 from headscope.corpus.contents import READINGS, unknown_words
 from headscope.page.shell import template
 from headscope.report import heads
@@ -42,6 +42,7 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
     sealed = "" if manifest else "none: nothing says what this was computed from"
     rows = [
         Fact("Manifest", sealed),
+        *(Fact("Doubtful", _text(note)) for note in notes(manifest)),
         Fact("Model", _text(model.get("name") or attrs.get("model"))),
         Fact("Revision", _text(model.get("revision") or attrs.get("revision")), code=True),
         Fact("Weights, sha256", _text(model.get("sha256") or attrs.get("model_sha256")), code=True),
@@ -86,9 +87,14 @@ def run_summary(tree: xr.DataTree, manifest: Manifest) -> str:
         n=over(tree),
         headline=headline(tree) if opening is None else opening.lede(tree),
         analyses=rows.get("Analyses", ""),
-        findings=[] if opening is None else opening.findings(tree),
+        findings=[*notes(manifest), *([] if opening is None else opening.findings(tree))],
         telling=heads.telling(tree, count=SUMMED_UP),
     )
+
+
+def notes(manifest: Manifest) -> list[str]:
+    """What makes the numbers doubtful, in sentences."""
+    return [f"{capital(_text(note))}." for note in manifest.get("notes") or ()]
 
 
 def _coded(rows: Iterable[tuple[object, object]]) -> list[Fact]:
@@ -120,10 +126,10 @@ def _read(counts: Manifest, attrs: Manifest) -> str:
             parts.append(f"{number:,} {word[:-1] if number == 1 else word}")
     as_what = READINGS.get(str(counts.get("reading")))
     read = ", ".join(parts) + (f", as {as_what}" if parts and as_what else "")
-    return "; ".join([read, *_alike(counts)])
+    return "; ".join([read, *alike(counts)])
 
 
-def _alike(counts: Manifest) -> list[str]:
+def alike(counts: Manifest) -> list[str]:
     """What is said of documents of equal content, and of nearly equal ones."""
     about = "about " if counts.get("estimated") else ""
     copies, near = (int(counts.get(name) or 0) for name in ("copies", "nearly_equal"))

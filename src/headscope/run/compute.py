@@ -2,7 +2,7 @@
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -18,7 +18,7 @@ from headscope.core.progress import Advance, phase, unheard
 from headscope.corpus import Corpus, Document, Example, batches
 from headscope.corpus.contents import READINGS
 from headscope.corpus.partitions import partitions_of
-from headscope.errors import CorpusError, ModelError, memory_told
+from headscope.errors import CorpusError, memory_told
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
@@ -28,10 +28,9 @@ from headscope.model.model import Model, forward
 from headscope.run.analysis import LEADING, Analysis, Scope, known_analyses
 from headscope.run.band_sums import GROUPS, BandSums, OfBand, banded
 from headscope.run.execution import WHOLE_MAPS
-from headscope.run.manifest import deciding_versions, identity_of
 from headscope.run.memory import free_bytes, what_fits
 from headscope.run.plan import Shard, encoder_for
-from headscope.run.settings import Settings, differences
+from headscope.run.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,6 @@ class ShardJob:
     reads    by analysis, the kind of inputs that it is shown; all of one that is not there
     bands    by kind of inputs, the bands of lengths of which sums are kept apart
     draws    whether results keep the draws of their intervals
-    spec     of the run: what a process that loads the model compares its own with
     """
 
     corpus: Corpus
@@ -61,7 +59,6 @@ class ShardJob:
     reads: Mapping[str, str] = field(default_factory=dict)
     bands: Mapping[str, Sequence[str]] = field(default_factory=dict)
     draws: bool = False
-    spec: Mapping[str, Any] = field(default_factory=dict)
 
     def new_analyses(self) -> list[Analysis]:
         """New analyses with empty sums."""
@@ -275,27 +272,6 @@ class Showing:
             if analysis.whole_maps and isinstance(layer, LongLayerView):
                 shown = leading = layer.leading(LEADING) if leading is None else leading
             analysis.observe(shown, self._batch_of(analysis))
-
-
-def worker_of(again: Callable[[], Model], job: ShardJob) -> Computer:
-    """A computer of a process that loads the model itself.
-
-    A shard's seal is the fingerprint of the spec, so whoever computes one must have what the spec
-    says: the same weights, configuration, tokenizer, dtype and versions.
-
-    again   loads the model here
-    raises  ModelError where it is not the run's
-    """
-    model = again()
-    own = {"model": identity_of(model), "versions": deciding_versions()}
-    if other := differences({part: job.spec[part] for part in own}, own):
-        raise ModelError(
-            f"a worker has loaded another {model.name!r} than the run began with "
-            f"({'; '.join(other[:3])}{'; …' if other[3:] else ''}); its shards are refused, and "
-            "finished ones are kept\nput the old files back and run the same command again, or "
-            "choose another folder with -o"
-        )
-    return Computer(model, job)
 
 
 def state_of(parts: Mapping[str, Analysis]) -> dict[str, np.ndarray[Any, Any]]:

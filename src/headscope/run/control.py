@@ -112,6 +112,11 @@ def control_of(model: Model, wish: str | Path | None) -> Control | None:
         return Control(RANDOM, networks, spec, tuple(more))
     other = load(wish, tokenizer=model.tokenizer, dtype=dtype_of(model), device=str(model.device))
     _check_shape(model, other, str(wish))
+    if _equal_weights(model.network, other.network):
+        raise InputError(
+            f"the control {str(wish)!r} is the model itself: all weights are equal; wanted a model "
+            "of its shape that has learned less, or --control random"
+        )
     return Control("model", {"model": lambda: other}, {"kind": "model", "sha256": other.sha256})
 
 
@@ -341,6 +346,12 @@ def _maker(model: Model, make: Callable[[PreTrainedModel], PreTrainedModel]) -> 
         return other
 
     return made
+
+
+def _equal_weights(one: PreTrainedModel, two: PreTrainedModel) -> bool:
+    """Whether all parameters are equal, whatever files they came from."""
+    pairs = zip(one.parameters(), two.parameters(), strict=False)
+    return all(a.shape == b.shape and bool((a == b).all()) for a, b in pairs)
 
 
 def _check_shape(model: Model, other: Model, place: str) -> None:

@@ -26,7 +26,7 @@ from headscope.run.chosen_analyses import (
 from headscope.run.compute import ShardJob, fastest_linears, threads_of
 from headscope.run.control import Control, control_names, control_of, control_results
 from headscope.run.execution import Execution
-from headscope.run.frequency_ranks import corpus_ranks, read_ranks
+from headscope.run.frequency_ranks import corpus_ranks, read_ranks, unlike_counts
 from headscope.run.gather import Engine, gather
 from headscope.run.gather_together import gather_together
 from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
@@ -62,10 +62,10 @@ def corpus_run(
     )
     wanted = annotated_analyses(possible, plan, settings)
     names = long_analyses(wanted, model, plan, settings)
-    scope = scope_of(model, plan, settings, frequency_ranks(plan, frequency, model))
+    ranks = frequency_ranks(plan, frequency, model)
+    scope = scope_of(model, plan, settings, ranks)
     spec = spec_of(model, plan, settings, names, frequency)
-    if held_against is not None:
-        spec["control"] = dict(held_against.spec)
+    spec |= {} if held_against is None else {"control": dict(held_against.spec)}
 
     def manifest() -> Manifest:
         return new_manifest(
@@ -82,6 +82,7 @@ def corpus_run(
             command=execution.command,
             engine=execution.engine,
             long=long_in_words(wanted, names, model, plan, settings),
+            notes=unlike_counts(ranks, plan.token_counts) if frequency else (),
         )
 
     with (
@@ -89,13 +90,12 @@ def corpus_run(
         evaluating(model.network),
         run_in_progress(folder, spec, manifest, overwrite=execution.overwrite, own=own) as run,
     ):
-        job = _job(model, corpus, plan, settings, scope=scope, names=names)
+        run.note_linears(execution.linears)
         job = replace(
-            job,
+            _job(model, corpus, plan, settings, scope=scope, names=names),
             linears=run.linears,
             threads=execution.threads_each,
             draws=execution.keep_draws,
-            spec=spec,
         )
         try:
             return _computed(run, model, job, plan, execution, engine=engine, control=held_against)

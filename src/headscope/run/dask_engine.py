@@ -24,7 +24,7 @@ from distributed import Client, LocalCluster
 import headscope
 from headscope.errors import HeadscopeError, InputError
 from headscope.model.model import Model
-from headscope.run.compute import Computer, ShardJob, worker_of
+from headscope.run.compute import Computer, ShardJob
 from headscope.run.memory import keep_few_products, keep_freed_memory
 from headscope.run.plan import Shard
 from headscope.run.shard_files import State
@@ -226,7 +226,7 @@ def _compute(name: str, shard: Shard) -> State:
                 version, again, job = pickle.loads(computer)
                 if version != headscope.__version__:
                     raise InputError(f"found headscope {headscope.__version__}; wanted {version}")
-                computer = _JOBS[name] = worker_of(again, job)
+                computer = _JOBS[name] = Computer(again(), job)
             return {key: array.copy() for key, array in shard_sums(computer, shard).items()}
         except (InputError, OSError) as error:
             kind = type(error) if isinstance(error, InputError) else InputError

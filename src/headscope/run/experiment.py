@@ -55,6 +55,7 @@ class ExperimentRequest:
     cut       how many examples were shortened
     counts    further counts for the manifest: what was skipped, or read in windows
     batch_tokens  of a usual forward pass, by which "auto" linear maps are chosen
+    notes     what makes the numbers doubtful
     divided   whether it is computed by `RunInProgress.parts`, so that processes can share it
     """
 
@@ -69,6 +70,7 @@ class ExperimentRequest:
     counts: Mapping[str, Any] = field(default_factory=dict)
     batch_tokens: int = BATCH_TOKENS
     divided: bool = False
+    notes: Sequence[str] = ()
 
 
 T = TypeVar("T")
@@ -98,6 +100,7 @@ def run_experiment(
         evaluating(request.model.network),
         run_in_progress(folder, spec, begin, overwrite=execution.overwrite, own=own) as run,
     ):
+        run.note_linears(execution.linears)
         if (finished := run.finished()) is not None:
             return finished
         try:
@@ -174,6 +177,7 @@ def _manifest(request: ExperimentRequest, spec: dict[str, Any], execution: Execu
         linears=linears,
         threads=torch.get_num_threads(),
         command=execution.command,
+        notes=request.notes,
     )
     return manifest | {"history": training_history(request.model.name)}
 

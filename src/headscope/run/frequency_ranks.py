@@ -7,12 +7,39 @@ import numpy.typing as npt
 
 from headscope.errors import CorpusError
 
+FEWEST_TYPES = 50  # ours: tokens of which a correlation says something
+UNLIKE = 0.2  # ours: of ranks of other English text on a page of a treebank it is 0.5
+
 
 def corpus_ranks(token_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """[vocabulary] frequency rank of every token id, 1 = most frequent; ties get a mean rank."""
     import pandas as pd  # scipy.stats would take half a second more to import
 
     return np.asarray(pd.Series(-token_counts).rank(method="average"), np.float64)
+
+
+def unlike_counts(
+    ranks: npt.NDArray[np.float64], token_counts: npt.NDArray[np.int64]
+) -> tuple[str, ...]:
+    """The note that ranks do not go with what the corpus counts; none where they may.
+
+    Ranks of other text go with it, too: a token that is frequent anywhere is mostly so here.
+    """
+    there = np.flatnonzero(token_counts)
+    if len(there) < FEWEST_TYPES:
+        return ()
+    ours, theirs = -token_counts[there], ranks[there]
+    rho = 0.0
+    if np.ptp(ours) and np.ptp(theirs):
+        from scipy.stats import spearmanr
+
+        rho = float(spearmanr(ours, theirs).statistic)
+    if rho + 2 / np.sqrt(len(there) - 1) > UNLIKE:
+        return ()
+    return (
+        f"the frequency ranks do not go with this corpus: over {len(there):,} tokens their rank "
+        f"correlation with its own counts is {rho:.2f}; are they of this tokenizer's vocabulary?",
+    )
 
 
 def read_ranks(path: Path, vocabulary: int) -> npt.NDArray[np.float64]:

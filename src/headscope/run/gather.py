@@ -13,6 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from functools import partial
 from multiprocessing.queues import Queue
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +21,13 @@ from headscope.core.progress import Advance, phase, unheard
 from headscope.errors import HeadscopeError, InputError
 from headscope.model.model import Model, load
 from headscope.run.analysis import Analysis
-from headscope.run.compute import Computer, ShardJob, state_of, worker_of
+from headscope.run.compute import Computer, ShardJob, state_of
 from headscope.run.life_cycle import Meter, RunInProgress
+from headscope.run.manifest import loaded_identity
 from headscope.run.memory import keep_few_products, keep_freed_memory
 from headscope.run.merge_tree import Span, children
 from headscope.run.plan import Plan, Shard
+from headscope.run.settings import differences
 from headscope.run.shard_files import State
 from headscope.run.worker_processes import (
     GUARD,
@@ -160,7 +163,7 @@ def _computed(  # noqa: PLR0917
                 "several workers load the model themselves; give a name or a folder to load(), "
                 "or use one worker"
             )
-        again = partial(load, model.name, **model.load_options)
+        again = partial(load_same, model.name, model.load_options, loaded_identity(model))
         for shard in engine(again, job, todo, keep):
             advance(shard.examples)
             yield shard
@@ -169,6 +172,22 @@ def _computed(  # noqa: PLR0917
     for shard in todo:
         keep(shard.number, shard_sums(computer, shard, advance))
         yield shard
+
+
+def load_same(name: str, options: Mapping[str, Any], wanted: Mapping[str, Any]) -> Model:
+    """The model of that name, in a process that computes.
+
+    wanted  of the model that the run began with, as `loaded_identity`: a shard's seal is the
+            fingerprint of a spec that holds it
+    raises  InputError for any other: what lies there may be another, or was replaced meanwhile
+    """
+    model = load(name, **options)
+    if where := differences(wanted, loaded_identity(model)):
+        raise InputError(
+            f"a process loaded another model as {name!r} than the run began with "
+            f"({'; '.join(where[:3])}); wanted the same files, which stay as they are"
+        )
+    return model
 
 
 def shard_sums(computer: Computer, shard: Shard, advance: Advance = unheard) -> State:
@@ -235,6 +254,6 @@ def _compute(shard: Shard) -> State:
     worker = _WORKER[0]
     if not isinstance(worker, Computer):  # loaded here, where what goes wrong reaches the parent
         again, job = pickle.loads(worker.get())
-        worker = worker_of(again, job)
+        worker = Computer(again(), job)
         _WORKER[:] = [worker]
     return shard_sums(worker, shard)

@@ -59,6 +59,7 @@ class RunInProgress(KeptParts):
     """A run between its first file and its results.
 
     manifest  of this run; written when the run begins and when it ends
+    said      how it goes on otherwise than requested
     """
 
     folder: RunFolder | None
@@ -68,6 +69,7 @@ class RunInProgress(KeptParts):
     ) -> None:
         super().__init__(folder, manifest["fingerprint"], own)
         self.manifest = manifest
+        self.said: tuple[str, ...] = ()
 
     @property
     def linears(self) -> str:
@@ -80,7 +82,7 @@ class RunInProgress(KeptParts):
         if self.folder is None or not self.folder.has_results(digest):
             return None
         self.clear()  # of a run that was killed when its results were written
-        return open_run(self.folder.path)
+        return replace(open_run(self.folder.path), said=self.said)
 
     def elsewhere(self) -> Run:
         """The run, if another process has written its results."""
@@ -125,12 +127,12 @@ class RunInProgress(KeptParts):
         self.lead()
         tree = label(results, self.manifest, title=title, **attrs)
         if self.folder is None:
-            return Run(tree, self.manifest)
+            return Run(tree, self.manifest, said=self.said)
         self._note_processes()
         self.manifest["results_sha256"] = self.folder.put_results(tree_as_netcdf(tree))
         self.save_manifest()
         self.clear()  # results and manifest are synced: power may fail from here on
-        return Run(tree, self.manifest, self.folder.path)
+        return Run(tree, self.manifest, self.folder.path, said=self.said)
 
     def _note_processes(self) -> None:
         """Say in the manifest on what kinds of processors how many shards were computed."""
@@ -153,6 +155,14 @@ class RunInProgress(KeptParts):
         if begun and now not in [begun, *others] and "results_sha256" not in self.manifest:
             self.manifest["continued_with"] = [*others, now]
             self.save_manifest()
+
+    def note_linears(self, requested: str) -> None:
+        """Note that the run was begun with another kind of linear maps than is requested now."""
+        if requested not in ("auto", self.linears):
+            self.said = (
+                f"the run was begun with --linears {self.linears}, and stays so: --linears "
+                f"{requested} is for a new folder, or --overwrite",
+            )
 
     def save_manifest(self) -> None:
         """Write the current manifest."""

@@ -61,6 +61,11 @@ def identity_of(model: Model) -> dict[str, Any]:
     }
 
 
+def loaded_identity(model: Model) -> dict[str, Any]:
+    """What a process that computes must have in common with the one that began the run."""
+    return {"model": identity_of(model), "versions": deciding_versions()}
+
+
 def new_manifest(
     spec: dict[str, Any],
     model: Model,
@@ -74,13 +79,16 @@ def new_manifest(
     command: Sequence[str],
     long: str = "",
     engine: str = "processes",
+    notes: Sequence[str] = (),
 ) -> Manifest:
     """The manifest of a run that begins now.
 
     spec  everything that decides the numbers; its settings hold `seed` and `replicates`
     long  how inputs without whole maps were read; "" where there are none
     engine  what shares out the shards where the run begins
+    notes   what makes the numbers doubtful, beside what the model and the files say themselves
     """
+    doubts = [printable(note) for note in (*model.notes, *equal_files(corpus), *notes)]
     return {
         "spec": spec,
         "fingerprint": fingerprint(spec),
@@ -109,8 +117,23 @@ def new_manifest(
         "replicates": spec["settings"]["replicates"],
         "command": shlex.join(command),
         **({"long": long} if long else {}),
+        **({"notes": doubts} if doubts else {}),
         "created": datetime.now(UTC).strftime("%Y-%m-%d"),
     }
+
+
+def equal_files(corpus: Mapping[str, Any]) -> list[str]:
+    """Files of a corpus that are equal, in words; of a corpus as `Corpus.describe` tells of it."""
+    names = dict[str, list[str]]()
+    for file in corpus.get("files", []):
+        if digest := file.get("sha256"):
+            names.setdefault(digest, []).append(str(file["name"]))
+    return [
+        f"{' and '.join(dict.fromkeys(some))}: {len(some)} files hold the same, which is read "
+        f"{len(some)} times"
+        for some in names.values()
+        if len(some) > 1
+    ]
 
 
 def label(

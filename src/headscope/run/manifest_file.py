@@ -18,6 +18,7 @@ KINDS: dict[str, Any] = {
     "model": dict,
     "counts": dict,
     "shards": int,
+    "notes": list,
 }
 _COUNTS = ("documents", "examples", "tokens", "skipped", "windowed")
 KINDS_OF_RESULTS: dict[str, Any] = {

@@ -245,14 +245,21 @@ class Run:
 
     tree      the whole, an xarray DataTree; with its control, if it has one
     manifest  request and results; empty if only atlas.nc was left of the folder
-    path      the run folder, or None if the run was in memory
-    elsewhere whether another process wrote the results, of several that filled the folder together
+    path      the run folder; None: in memory
+    elsewhere whether another process of several wrote the results
+    said      how this command went on otherwise than requested
     """
 
     tree: xr.DataTree
     manifest: dict[str, Any] = field(repr=False)
     path: Path | None = None
     elsewhere: bool = field(default=False, kw_only=True, repr=False)
+    said: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What makes the numbers doubtful, and what was not done as requested."""
+        return (*map(str, self.manifest.get("notes", ())), *self.said)
 
     def __getitem__(self, name: str) -> xr.Dataset:
         if name not in self.tree.children:
@@ -280,8 +287,7 @@ class Run:
 
     def find(self, what: str) -> pd.DataFrame:
         """The heads that do something, say "direct object"; see `headscope.find_heads`."""
-        heads: pd.DataFrame = headscope.find_heads(self.tree, what)
-        return heads
+        return headscope.find_heads(self.tree, what)
 
     def figure(self, name: str, *, columns: int | None = None) -> Figure:
         """A figure of the report with its caption, by the name of its file: "best_heads".
@@ -350,9 +356,8 @@ class Run:
         if self.path is None:
             return False
         page, results = self.path / "report.html", self.path / RESULTS
-        if not page.is_file() or page.stat().st_mtime_ns < results.stat().st_mtime_ns:
-            return False
-        listed = RunFolder(self.path).listed()
+        newer = page.is_file() and page.stat().st_mtime_ns >= results.stat().st_mtime_ns
+        listed = RunFolder(self.path).listed() if newer else {}
         return bool(listed) and all(is_inside(self.path, name) for name in listed)
 
     def __repr__(self) -> str:

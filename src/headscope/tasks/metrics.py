@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from headscope.claims.reading import NOTHING_SAID
 from headscope.claims.verdict import below
 from headscope.core.accumulators import Array, Float64, left_out
 from headscope.core.intervals import (
@@ -88,8 +89,7 @@ def below_chance(task: Task, labels: Array, outputs: Array) -> str:
     written = (percent if is_share else number)(*three)
     return (
         f"{capital(METRICS.get(metric, metric))} of the model is {written}, surely below the "
-        f"{usual}: probably {what}, or it was trained for another task. Nothing is claimed of "
-        "its heads."
+        f"{usual}: probably {what}, or it was trained for another task. {NOTHING_SAID}"
     ).replace("the 0:", "0:")
 
 

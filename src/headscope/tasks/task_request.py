@@ -182,7 +182,19 @@ def train_and_dev(
             "with "
             "train.tsv and dev.tsv, or --train FILE --dev FILE"
         )
-    return learned, scored
+    return learned, replace(scored, notes=(*scored.notes, *_overlap_note(learned, scored)))
+
+
+def _overlap_note(learned: TaskData, scored: TaskData) -> tuple[str, ...]:
+    """The note of how many examples are in both; InputError where all that are scored are."""
+    known = {(row.text_a, row.text_b) for row in learned.rows}
+    shared, count = sum((row.text_a, row.text_b) in known for row in scored.rows), len(scored)
+    if shared == count:
+        raise InputError(
+            f"all {count} examples of {scored.source} are in {learned.source}, too; wanted others "
+            "to be scored on"
+        )
+    return (f"{shared:,} of {count:,} examples are in {learned.source}, too",) if shared else ()
 
 
 def model_and_examples(

@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 
 from counting import counts_from_0
 from experiments.importance.conftest import STOCK
+from headscope.claims.reading import WITHHELD, run_findings
 from headscope.errors import HeadscopeError, InputError, ModelError, RunFolderError, RunStopped
 from headscope.experiments.importance import gradients as stream
 from headscope.experiments.importance import measuring as module
@@ -23,7 +24,7 @@ from headscope.model.instrument import Instrument
 from headscope.report.build import render
 from headscope.run.execution import Execution
 from headscope.run.store import open_run
-from headscope.tasks.predict import encode
+from headscope.tasks.predict import encode, outputs
 from headscope.tasks.task_model import load_for_task
 from reference.importance import maps_and_gradients, mean_magnitude
 from tasks.made import AMOUNT, MOOD, checkpoint, data
@@ -341,3 +342,17 @@ def test_the_report_tells_what_was_found(found):
 def test_names_on_the_page_of_importances_count_from_0_if_asked(found, monkeypatch):
     monkeypatch.setattr("headscope.report.build.pictures", dict)
     counts_from_0(lambda: render(found.tree, found.manifest))
+
+
+@pytest.mark.parametrize("exchanged", [True, False])
+def test_answers_surely_worse_than_a_guess_are_told_and_nothing_is_claimed(mood, exchanged):
+    model, rows = load_for_task(mood, MOOD), data(40)
+    said = outputs(model, encode(model, rows), batch_tokens=200).argmax(-1)
+    labels = 1 - said if exchanged else said
+    told = tuple(replace(row, label=int(at)) for row, at in zip(rows.rows, labels, strict=True))
+    settings = replace(FEW, replicates=50)
+    run = importance(model, replace(rows, rows=told), settings=settings, execution=STOCK)
+    findings = run_findings(run.tree)
+    assert [WITHHELD in run[name].attrs for name in ("gradients", "importance")] == [exchanged] * 2
+    assert ("surely below the 50 % of a guess" in " ".join(findings)) == exchanged
+    assert len(findings) == 1 or not exchanged

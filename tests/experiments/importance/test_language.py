@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,14 +13,14 @@ from torch.nn import functional
 
 from experiments.ablation.classifiers import batch, examples
 from experiments.importance.made import language_model
-from headscope.claims.reading import Reading
+from headscope.claims.reading import WITHHELD, Reading, run_findings
 from headscope.corpus import TextCorpus
 from headscope.errors import CorpusError, ModelError
 from headscope.experiments.importance import IMPORTANCE
 from headscope.experiments.importance.measuring import importance_to_text
 from headscope.experiments.importance.section import integral_note
 from headscope.experiments.importance.settings import QUICK, ImportanceSettings
-from headscope.model.language_model import causal, load_language_model, masked
+from headscope.model.language_model import LanguageModel, causal, load_language_model, masked
 from headscope.model.model import Model, run_network
 from headscope.run.execution import Execution
 from model.families.tiny import FAMILIES
@@ -166,3 +169,22 @@ def test_checkpoints_without_a_language_model_head_say_what_to_do(tmp_path):
     with pytest.raises(ModelError, match="no mask token"):
         masked(language.model, framed(5), seed=0)
     assert isinstance(language.model, Model)
+
+
+@pytest.mark.parametrize("pulled", [True, False])
+def test_a_loss_surely_above_that_of_equal_chances_is_told_and_nothing_is_claimed(
+    language, text, pulled
+):
+    """`pulled`: towards a token that is never right; else the others are about as likely."""
+    network = copy.deepcopy(language.model.network)
+    with torch.no_grad():
+        head = network.get_output_embeddings()
+        head.weight *= 1 if pulled else 0.01
+        head.bias += torch.eye(13)[0] * (5 if pulled else -5)
+    model = LanguageModel(replace(language.model, network=network), "masked")
+    settings = ImportanceSettings(replicates=20, methods=("michel",))
+    text.write_text(text.read_text() * 4)
+    run = importance_to_text(model, TextCorpus(text), settings=settings)
+    why = run["importance"].attrs.get(WITHHELD, "")
+    assert ("takes all 13 tokens for equally likely" in why) == pulled
+    assert (run_findings(run.tree) == [why]) == pulled

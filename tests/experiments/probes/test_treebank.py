@@ -8,7 +8,7 @@ import pytest
 
 from experiments.probes.made import encoder, rows, split_of, tiny, treebank
 from headscope.errors import CorpusError, InputError
-from headscope.experiments.probes.probe_plan import read_splits
+from headscope.experiments.probes.probe_plan import overlap_note, read_splits
 from headscope.experiments.probes.settings import ProbeSettings
 
 
@@ -78,6 +78,23 @@ def test_one_file_cannot_be_learned_from_and_tested_on(model, tmp_path: Path) ->
     copy = written(tmp_path, path.read_text(), "copy.conllu")
     with pytest.raises(InputError, match="are the same file"):
         read_splits(model, {"train": [path], "test": [copy]}, ProbeSettings(), ("attention",))
+
+
+@pytest.mark.parametrize(("more", "says"), [(0, None), (2, "3 of 5 test sentences are in the")])
+def test_test_sentences_of_the_training_data_are_told_and_refused_if_all_are(
+    model, tmp_path: Path, more: int, says: str | None
+) -> None:
+    train = treebank(tmp_path / "a.conllu", 3, words=(6, 9))
+    other = treebank(tmp_path / "b.conllu", 3, seed=1, words=(6, 9)).read_text()
+    text = train.read_text() + "\n\n".join(other.split("\n\n")[:more]) + "\n\n"
+    files = {"train": [train], "test": [written(tmp_path, "# a copy\n" + text)]}
+    splits = read_splits(model, files, ProbeSettings(), ("attention",))
+    if says is None:
+        with pytest.raises(InputError, match="all 3 test sentences are in the training data"):
+            overlap_note(splits)
+    else:
+        assert says in overlap_note(splits)[0]
+    assert overlap_note((splits[1], splits[1], splits[2])) == ()
 
 
 def test_a_tenth_of_train_is_held_out_only_where_it_is_needed(model, tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def comparison_run(
         return _manifest(job, spec, linears=linears, command=execution.command)
 
     with run_in_progress(folder, spec, begin, overwrite=execution.overwrite) as run:
+        run.note_linears(execution.linears)
         meter, finished = Meter(len(job.plan.shards), execution.progress), run.finished()
         meter.advance(len(run.done) if finished is None else meter.total)
         if finished is not None:
@@ -209,6 +210,7 @@ def _manifest(
         threads=job.threads,
         command=command,
         long=job.told,
+        notes=[f"{job.base.name}: {note}" for note in job.base.notes],
     )
     base = {name: getattr(job.base, name) for name in ("name", "revision", "sha256")}
     numbers = job.base.shape.numbers

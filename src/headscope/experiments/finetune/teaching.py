@@ -200,7 +200,7 @@ def _stoppable(output: Path, folder: Path) -> Iterator[None]:
 
 
 def _notes(plan: TrainingPlan, train_inputs: EncodedTask, dev_inputs: EncodedTask) -> list[str]:
-    notes = [f"model: {note}" for note in plan.start.notes]
+    notes = [f"model: {note}" for note in (*plan.start.notes, *plan.start.model.notes)]
     both = (("train", plan.train, train_inputs), ("dev", plan.dev, dev_inputs))
     for name, data, inputs in both:
         notes += [f"{name}: {note}" for note in (*data.notes, inputs.note) if note]

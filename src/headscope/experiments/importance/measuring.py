@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.claims.reading import WITHHELD
 from headscope.core.results import printable
 from headscope.corpus import Corpus
 from headscope.corpus.document import Example
@@ -176,7 +177,18 @@ class ImportanceRun:
         if self.effect is not None:
             against = correlations(importance, self.effect)
             importance = xr.merge([importance, against], join="exact", combine_attrs="no_conflicts")
-        return {"gradients": gradients, "importance": importance}
+        groups = {"gradients": gradients, "importance": importance}
+        if why := result.worse_than_guessing(totals, self.objective, self._outputs):
+            groups = {name: one.assign_attrs({WITHHELD: why}) for name, one in groups.items()}
+        return groups
+
+    @property
+    def _outputs(self) -> int:
+        """Classes, or tokens of the vocabulary, that the answers are of."""
+        if isinstance(self.objective, TaskLoss):
+            return self.objective.task.outputs
+        head: Any = self.model.network.get_output_embeddings()  # type: ignore[no-untyped-call]
+        return int(head.weight.shape[0])
 
     def _part(self, places: Sequence[int]) -> State:
         """[example of the part, …] by name."""

@@ -11,14 +11,17 @@ import numpy as np
 import torch
 import xarray as xr
 
+from headscope.claims.reading import NOTHING_SAID
+from headscope.claims.verdict import above, below
 from headscope.core.accumulators import Float64, Sums, groups_of, ratio
 from headscope.core.intervals import SHARE, estimate
-from headscope.core.results import Variable, labelled
+from headscope.core.results import Variable, at, labelled
+from headscope.core.wording import number, percent
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
 from headscope.experiments.importance.gradients import LayerGradient, Streaming, frozen
 from headscope.experiments.importance.settings import CLARK, HAO, OURS, SOURCES
-from headscope.experiments.importance.task_loss import Objective
+from headscope.experiments.importance.task_loss import Objective, TaskLoss
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.families.sites import registered
@@ -183,6 +186,7 @@ def per_example(state: State) -> State:
     """The quantities of each example that are summed over examples."""
     numbers = dict(state)
     product, even = numbers.pop("product"), numbers.pop("even")
+    numbers["right"] = np.exp(-numbers["loss"])
     numbers |= {"michel": np.abs(product), "slope_zero": -product, "slope_uniform": even - product}
     if "attribution" in state:
         total = numbers.pop("attribution_sum").sum(-1)  # [example, layer]
@@ -204,6 +208,31 @@ def draws_of(totals: ImportanceTotals, methods: Sequence[str]) -> Float64:
     for name in set(methods) - set(draws):
         draws[name] = totals.mean("attribution" if name == "attattr" else name)
     return np.stack([draws[name] for name in methods], -1)  # [replicate, layer, head, variant]
+
+
+def worse_than_guessing(totals: ImportanceTotals, objective: Objective, outputs: int) -> str:
+    """Why nothing is claimed of a model's heads: its answers are surely worse than a guess; ""
+    otherwise, and of a regression, whose numbers may be on any scale.
+
+    outputs  classes of the task, or tokens of the vocabulary
+    """
+    if isinstance(objective, TaskLoss):
+        right = at(estimate(totals.mean("right"), bounds=SHARE))
+        if objective.task.is_regression or not below(*right, 1 / outputs).holds:
+            return ""
+        return (
+            f"The mean probability of the right class is {percent(*right)}, surely below the "
+            f"{percent(1 / outputs)} of a guess: probably the label names of the model are "
+            f"exchanged, or it was trained for another task. {NOTHING_SAID}"
+        )
+    loss, guess = at(estimate(totals.mean("loss"))), float(np.log(outputs))
+    if not above(*loss, guess).holds:
+        return ""
+    return (
+        f"The {objective.name} is {number(*loss)}, surely above the {number(guess)} of a model "
+        f"that takes all {outputs:,} tokens for equally likely: probably the tokenizer is not the "
+        f"one that it was trained with, or it was not trained. {NOTHING_SAID}"
+    )
 
 
 def gradients_result(totals: ImportanceTotals, objective: Objective) -> xr.Dataset:

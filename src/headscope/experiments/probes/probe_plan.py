@@ -188,6 +188,23 @@ def corpus_of(splits: Splits) -> dict[str, Any]:
     return {"kind": "treebank", "files": files, "counted": "sentences"}
 
 
+def overlap_note(splits: Splits) -> tuple[str, ...]:
+    """The note of how many test sentences are among those that probes learn from; none for none.
+
+    raises  InputError where all are
+    """
+    train, dev, test = splits
+    learned = {one.forms for split in (train, dev) for one in split.sentences}
+    shared, count = sum(one.forms in learned for one in test.sentences), len(test.sentences)
+    if shared == count:
+        raise InputError(
+            f"all {count} test sentences are in the training data; wanted others to be scored on"
+        )
+    if not shared:
+        return ()
+    return (f"{shared:,} of {count:,} test sentences are in the training data, too",)
+
+
 def counts_of(splits: Splits) -> dict[str, Any]:
     """What became of long and unreadable sentences, for a manifest."""
     counts = EncodeCounts()

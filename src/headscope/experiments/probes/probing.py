@@ -88,6 +88,7 @@ def _request(plan: ProbePlan) -> ExperimentRequest:
         counts=probe_plan.counts_of(plan.splits),
         batch_tokens=settings.batch_tokens,
         divided=True,
+        notes=probe_plan.overlap_note(plan.splits),
     )
 
 
