@@ -131,6 +131,32 @@ ENVIRONMENTS = {
     "threads odd": _with(OMP_NUM_THREADS="many", MKL_NUM_THREADS="0"),
     "time zone unknown": _with(TZ="Nowhere/Land", SOURCE_DATE_EPOCH="soon"),
     "cache of loops nowhere": _with(NUMBA_CACHE_DIR="/dev/null/x", PYTHONPYCACHEPREFIX="/dev/null"),
+    "loops not compiled": _with(NUMBA_DISABLE_JIT="1"),
+    "threads of loops none": _with(NUMBA_NUM_THREADS="0"),
+    "no docstrings": _with(PYTHONOPTIMIZE="2"),
+    "development": _with(PYTHONDEVMODE="1"),
+    "warnings are errors": _with(PYTHONWARNINGS="error::UserWarning"),
+    "no bytecode": _with(PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1"),
+    "safe path": Environment(python=("-P", "-s")),
+    "hub nowhere": _with(HF_HOME="/dev/null", HF_HUB_CACHE="/dev/null/x"),
+    "hub online": _with(HF_HUB_OFFLINE="0", HF_ENDPOINT="http://127.0.0.1:9"),
+    "hub badly said": _with(HF_HUB_OFFLINE="perhaps", TRANSFORMERS_VERBOSITY="loud"),
+    "proxy nowhere": _with(https_proxy="http://127.0.0.1:9", HTTPS_PROXY="http://127.0.0.1:9"),
+    "no such GPU": _with(CUDA_VISIBLE_DEVICES="99"),
+    "temporary folder unnamed": _with(TMPDIR="", TEMP="", TMP=""),
+    "temporary folder long": Environment(
+        "mkdir -p " + "t" * 200 + " && export TMPDIR=$PWD/" + "t" * 200 + ' && exec "$@"'
+    ),
+    "folder odd": Environment("mkdir ' a\n%s{}\\' && cd ' a\n%s{}\\' && exec \"$@\""),
+    "folder unreadable": Environment('mkdir shut && cd shut && chmod 0 . && exec "$@"'),
+    "nobody may read": Environment('umask 777; exec "$@"'),
+    "files small": Environment('ulimit -f 8; exec "$@"'),
+    "stack small": Environment('ulimit -s 512; exec "$@"'),
+    "no core files": Environment('ulimit -c 0; exec "$@"'),
+    "colours forced": _with(FORCE_COLOR="1", CLICOLOR_FORCE="1", TERM="xterm-256color"),
+    "times odd": _with(SOURCE_DATE_EPOCH="99999999999999999999"),
+    "Turkish": _with(LC_ALL="tr_TR.UTF-8", LANG="tr_TR.UTF-8"),
+    "threads too many": _with(OMP_NUM_THREADS="999999", OPENBLAS_NUM_THREADS="999999"),
 }  # fmt: skip
 
 

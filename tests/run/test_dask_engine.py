@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shutil
 from contextlib import suppress
 
 import numpy as np
@@ -18,6 +19,7 @@ from headscope.cli.main import group
 from headscope.errors import HeadscopeError, InputError
 from headscope.run import dask_engine
 from headscope.run.plan import Shard
+from made_models import small_bert
 
 # Workers are forked here, as a new process imports for five seconds; one of them kills itself.
 CODE = """
@@ -151,6 +153,14 @@ def test_what_goes_wrong_in_a_worker_is_said_with_its_name(cluster, tiny, monkey
     monkeypatch.setattr(dask_engine.Computer, "compute", lambda *_: {"x/y": np.array([np.nan])})
     with pytest.raises(HeadscopeError, match=r"x/y of shard \d holds NaN"):
         run_on(cluster, tiny)
+
+
+def test_a_worker_whose_path_holds_other_weights_is_refused(cluster, tiny_place, tmp_path):
+    """Its numbers once stood under the first model's name and hash."""
+    loaded = hs.load(str(shutil.copytree(tiny_place, tmp_path / "model")))
+    small_bert(tmp_path / "model", seed=1)
+    with pytest.raises(InputError, match=r"another .*model\.sha256: (.|\n)*on the worker tcp:"):
+        run_on(cluster, loaded)
 
 
 def test_a_gpu_is_asked_of_workers_that_announce_one(cluster):

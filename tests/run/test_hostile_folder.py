@@ -19,6 +19,8 @@ from headscope.cli.main import group
 from headscope.core.whole_file import write_whole
 from headscope.errors import HeadscopeError, RunFolderError
 from headscope.run.netcdf import tree_of_netcdf
+from headscope.run.processes import drop_all, records
+from headscope.run.run_status import run_status
 from headscope.run.shard_files import pack
 from headscope.run.store import RunFolder, open_run
 
@@ -118,6 +120,10 @@ HOSTILE = {
         "is larger than a file of",
     ),
     "texts in one place": (_shared_texts, "is larger than a file of"),
+    "groups without end": (
+        lambda file: [file.create_group(f"entropy/{number}") for number in range(2_001)],
+        "more than 2,000 groups",
+    ),
     "records": (
         lambda file: file.create_dataset("entropy/record", data=np.zeros(2, "i4,f8")),
         "holds neither numbers nor texts",
@@ -142,6 +148,19 @@ def test_results_that_do_not_fit_what_they_say_are_refused(run, name, value):
     resealed(run, lambda file: file.attrs.__setitem__(name, value))
     with pytest.raises(RunFolderError, match=rf"damaged \(.*{name} "):
         open_run(run)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [{"unknown": 1, "content": 0}, {"readings": {"x": []}}, {"readings": {"x": {"tokens": 1e999}}}],
+)
+def test_a_summary_of_counts_that_are_none_is_refused_in_words(run, counts):
+    """It ended in a TypeError, an OverflowError or a division by zero in a notebook."""
+    folder = RunFolder(run)
+    manifest = folder.manifest()
+    folder.write_manifest({**manifest, "counts": manifest["counts"] | counts})
+    with pytest.raises(RunFolderError, match="not such as headscope writes"):
+        open_run(run)._repr_html_()
 
 
 def test_results_alone_are_told_so_by_all_who_read_them(run):
@@ -192,6 +211,24 @@ def test_nothing_is_read_listed_or_written_through_a_link(run, outside):
             open_run(run)
         (run / name).unlink()
         kept.rename(run / name)
+
+
+def test_records_behind_a_link_are_neither_read_nor_deleted(run, outside):
+    """`status` wrote a file of its own there, and read what it found."""
+    for name in ("a.json", "a.lease", ".probe"):
+        (outside / name).write_text("{}")
+    before = outside.stat().st_mtime_ns
+    (run / "processes").symlink_to(outside)
+    assert run_status(run).processes == []
+    drop_all(run)
+    assert outside.stat().st_mtime_ns == before
+    (run / "processes").unlink()
+    (run / "processes").mkdir()
+    (run / "processes/a.json").symlink_to(outside / "a.json")
+    os.mkfifo(run / "processes/b.json")
+    assert records(run) == {}
+    for name in ("a.json", "a.lease", ".probe"):
+        (outside / name).unlink()
 
 
 def test_shards_behind_a_link_are_neither_read_nor_deleted(run, outside):

@@ -25,6 +25,7 @@ from headscope.model.doubts import loading_doubts
 from headscope.model.placement import Placement
 from headscope.model.request import WANTED, demo_place, refuse_place
 from headscope.model.weights import (
+    own_memory,
     refuse_not_finite,
     refuse_too_deep,
     weights_files,
@@ -137,6 +138,8 @@ class Checkpoint:
         if not placed:
             with memory_told(FITS):
                 network.to(torch.device(where.device))
+        with memory_told(FITS):
+            own_memory(network)
         self._unread = set(report["unexpected_keys"])
         return network.eval(), set(report["missing_keys"])
 

@@ -9,9 +9,13 @@ from typing import Any
 
 import numpy.typing as npt
 import torch
-from numba import njit
 
 from headscope.errors import InputError
+
+try:
+    from numba import njit
+except ValueError as error:  # of a setting, say NUMBA_NUM_THREADS=0
+    raise InputError(f"numba refuses a variable NUMBA_…: {error}; unset it") from error
 
 Kernel = Callable[..., None]
 if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):

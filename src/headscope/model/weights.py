@@ -129,6 +129,13 @@ def refuse_not_finite(name: str, network: nn.Module) -> None:
             )
 
 
+def own_memory(network: nn.Module) -> None:
+    """Copy weights into this process: the loader maps the file, and another may write to it."""
+    for tensor in (*network.parameters(), *network.buffers()):
+        if plain(tensor) and tensor.device.type == "cpu":
+            tensor.data = tensor.data.clone()
+
+
 def weights_sha256(place: str, network: PreTrainedModel) -> str:
     """Hash of the weights file; of several files, of their hashes in order of name."""
     folder: Path | None = Path(place)

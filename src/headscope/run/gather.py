@@ -23,7 +23,7 @@ from headscope.model.model import Model, load
 from headscope.run.analysis import Analysis
 from headscope.run.compute import Computer, ShardJob, state_of
 from headscope.run.life_cycle import Meter, RunInProgress
-from headscope.run.manifest import identity_of
+from headscope.run.manifest import loaded_identity
 from headscope.run.memory import keep_few_products, keep_freed_memory
 from headscope.run.merge_tree import Span, children
 from headscope.run.plan import Plan, Shard
@@ -163,7 +163,7 @@ def _computed(  # noqa: PLR0917
                 "several workers load the model themselves; give a name or a folder to load(), "
                 "or use one worker"
             )
-        again = partial(load_same, model.name, model.load_options, identity_of(model))
+        again = partial(load_same, model.name, model.load_options, loaded_identity(model))
         for shard in engine(again, job, todo, keep):
             advance(shard.examples)
             yield shard
@@ -177,11 +177,12 @@ def _computed(  # noqa: PLR0917
 def load_same(name: str, options: Mapping[str, Any], wanted: Mapping[str, Any]) -> Model:
     """The model of that name, in a process that computes.
 
-    wanted  the identity of the model that the run began with
+    wanted  of the model that the run began with, as `loaded_identity`: a shard's seal is the
+            fingerprint of a spec that holds it
     raises  InputError for any other: what lies there may be another, or was replaced meanwhile
     """
     model = load(name, **options)
-    if where := differences(wanted, identity_of(model)):
+    if where := differences(wanted, loaded_identity(model)):
         raise InputError(
             f"a process loaded another model as {name!r} than the run began with "
             f"({'; '.join(where[:3])}); wanted the same files, which stay as they are"

@@ -61,6 +61,11 @@ def identity_of(model: Model) -> dict[str, Any]:
     }
 
 
+def loaded_identity(model: Model) -> dict[str, Any]:
+    """What a process that computes must have in common with the one that began the run."""
+    return {"model": identity_of(model), "versions": deciding_versions()}
+
+
 def new_manifest(
     spec: dict[str, Any],
     model: Model,

@@ -26,6 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from headscope.core.inside import read_inside
 from headscope.core.whole_file import names_in, why_unwritten
 from headscope.errors import InputError, RunFolderError, RunStopped, UnwrittenError
 
@@ -276,8 +277,12 @@ class Silences:
 
 def read_record(file: Path) -> dict[str, Any]:
     """The content of a record or lease; empty while it is being written."""
+    return _record(file.read_bytes())
+
+
+def _record(content: bytes) -> dict[str, Any]:
     try:
-        record = json.loads(file.read_bytes())
+        record = json.loads(content)
         whole = all(isinstance(record.get(name, kind()), kind) for name, kind in _KINDS.items())
     except (ValueError, AttributeError, RecursionError):
         return {}
@@ -326,12 +331,13 @@ def processor() -> str:
 
 
 def records(folder: Path) -> dict[Path, dict[str, Any]]:
-    """The records of a run folder, by file."""
+    """The records of a run folder, by file; nothing behind a link is read."""
     by_file = {}
     for name in sorted(names_in(folder / PROCESSES)):
-        with suppress(OSError):
+        with suppress(OSError, RunFolderError):
             if name.endswith(RECORD):
-                by_file[folder / PROCESSES / name] = read_record(folder / PROCESSES / name)
+                content = read_inside(folder, f"{PROCESSES}/{name}")
+                by_file[folder / PROCESSES / name] = _record(content)
     return by_file
 
 
@@ -346,7 +352,7 @@ def drop(*files: Path) -> None:
 
 def drop_all(folder: Path) -> None:
     """Delete all records and leases of a run folder: the run is finished, or starts again."""
-    names = names_in(folder / PROCESSES)
+    names = [] if (folder / PROCESSES).is_symlink() else names_in(folder / PROCESSES)
     ours = (LEASE, RECORD, ".probe")
     for name in names:
         if name.startswith(PLAN):

@@ -17,6 +17,7 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5t, h5z
 # so an unpacked array may take ROOM bytes, and PACKED for each byte of the file.
 COUNTED = ("layers", "heads", "documents", "examples", "tokens", "skipped", "windowed")
 OBJECTS, DEPTH, TEXTS, ROOM, PACKED = 100_000, 12, 64, 1 << 28, 64
+GROUPS = 2_000  # a run of all analyses has 150; each takes time to open
 _FILTERS = {h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32}  # HDF5's own
 _NUMBERS = {h5t.INTEGER, h5t.FLOAT, h5t.STRING, h5t.ENUM}
 _OF_DIMENSIONS = {b"DIMENSION_LIST", b"REFERENCE_LIST"}  # attributes that tell what lies along what
@@ -44,7 +45,7 @@ def check_objects(opened: h5py.File, content: BinaryIO) -> None:
     """Raise ValueError for an object that is not written here, before any is read."""
     size = content.seek(0, io.SEEK_END)
     room, root = ROOM + PACKED * size, h5g.open(opened.id, b"/")
-    seen, todo = {h5o.get_info(root).addr}, [(root, "", 0)]
+    groups, seen, todo = 0, {h5o.get_info(root).addr}, [(root, "", 0)]
     while todo:
         group, place, depth = todo.pop()
         _check_attributes(group, place, size)
@@ -58,6 +59,9 @@ def check_objects(opened: h5py.File, content: BinaryIO) -> None:
             if len(seen) == before or len(seen) > OBJECTS or depth > DEPTH:
                 raise ValueError(f"{where} is in the file more than once, or too deep")
             if isinstance(one, h5g.GroupID):
+                groups += 1
+                if groups > GROUPS:
+                    raise ValueError(f"there are more than {GROUPS:,} groups")
                 todo.append((one, where, depth + 1))
                 continue
             if not isinstance(one, h5d.DatasetID):

@@ -142,7 +142,7 @@ def _processes(folder: Path) -> list[dict[str, Any]]:
     """
     by_file = records(folder)
     changed = {file: _changed(file) for file in by_file}
-    now = max([*changed.values(), _now(folder / PROCESSES)], default=0.0)
+    now = max([*changed.values(), _now(folder / PROCESSES) if by_file else 0.0])
     for file, one in by_file.items():
         one.setdefault("state", "unknown")
         silent = now - changed[file]
@@ -165,8 +165,8 @@ def _now(place: Path) -> float:
     """The file system's time; 0 where nothing can be written."""
     probe = place / f".now-{os.getpid()}"
     try:
-        probe.touch()
-        return probe.stat().st_mtime
+        with probe.open("x") as made:  # no link that lies there
+            return os.fstat(made.fileno()).st_mtime
     except OSError:
         return 0.0
     finally:

@@ -4,8 +4,9 @@
     RUN/shards/00000/00008..00015-HASH.shard  the sums of shards 8 to 15, merged; then theirs go
 
 A folder holds the files of consecutive shards, and is named by the first. Every file is
-written whole and named by the hash of its content, which begins with the fingerprint of its run;
-one of another run, or one that does not match its name, is deleted and made again.
+written whole and named by the hash of its content, which begins with the fingerprint of its run, so
+with the identity of the model that computed it; one of another run, or one that does not match its
+name, is deleted and made again.
 """
 
 from __future__ import annotations

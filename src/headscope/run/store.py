@@ -356,9 +356,8 @@ class Run:
         if self.path is None:
             return False
         page, results = self.path / "report.html", self.path / RESULTS
-        if not page.is_file() or page.stat().st_mtime_ns < results.stat().st_mtime_ns:
-            return False
-        listed = RunFolder(self.path).listed()
+        newer = page.is_file() and page.stat().st_mtime_ns >= results.stat().st_mtime_ns
+        listed = RunFolder(self.path).listed() if newer else {}
         return bool(listed) and all(is_inside(self.path, name) for name in listed)
 
     def __repr__(self) -> str:
@@ -372,7 +371,8 @@ class Run:
         )
 
     def _repr_html_(self) -> str:
-        return str(headscope.run_summary(self.tree, self.manifest))
+        with self.showing():
+            return str(headscope.run_summary(self.tree, self.manifest))
 
 
 def check_run_folder(folder: str | Path | None) -> None:
