@@ -11,6 +11,7 @@ import xarray as xr
 
 from heads.test_functions import surpassing
 from heads.test_notable_heads import QUIET, plant, quiet_tree
+from headscope.claims.control import CONTROL
 from headscope.claims.head_labels import (
     UNLABELLED,
     head_labels,
@@ -91,7 +92,19 @@ def test_the_lower_end_of_the_interval_must_lie_above_the_threshold(target, thre
 def test_without_an_interval_there_is_no_label():
     tree = with_share("next", 0.99, NONE, NONE)
     assert texts(tree) == []
-    assert head_labels(tree)[0, 0].closest.sentence == "attends to the next token, 99 %"
+    assert head_labels(tree)[0, 0].nearly == "attends to the next token, 99 %"
+
+
+def test_a_head_says_which_number_of_the_control_keeps_a_label_away():
+    tree, network = (with_share("next", 0.9, 0.88, 0.92) for _ in range(2))
+    assert texts(tree) == ["next token 90 % [88, 92]"]
+    own = {name: one.to_dataset() for name, one in network.children.items()}
+    untrained = {f"{CONTROL}/untrained/{name}": one for name, one in own.items()}
+    nodes = {"/": tree.to_dataset(), **own, f"{CONTROL}/untrained": network.to_dataset()}
+    held = xr.DataTree.from_dict({**nodes, **untrained})
+    assert texts(held) == []
+    said = head_labels(held)[0, 0].nearly
+    assert said == "attends to the next token, 90 % [88, 92]; a head without training reaches 90 %"
 
 
 def test_a_model_whose_heads_are_all_alike_is_labelled_all_the_same():

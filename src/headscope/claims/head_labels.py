@@ -23,6 +23,7 @@ from headscope.claims.question import questions, rules_of
 from headscope.claims.reading import claims_of
 from headscope.core.accumulators import Bools
 from headscope.core.results import derived, shape
+from headscope.core.wording import percent
 
 UNLABELLED = "unlabelled"
 IN_VIEWS = 2  # labels of a head where there is little room
@@ -45,6 +46,15 @@ class HeadLabels:
     def text(self) -> str:
         """All labels with their numbers, or `unlabelled`."""
         return "; ".join(label.label for label in self.labels) or UNLABELLED
+
+    @property
+    def nearly(self) -> str:
+        """What comes closest to a label, and what of the control alone keeps it from being one."""
+        one = self.closest
+        if one is None:
+            return ""
+        kept = label_rules()[one.kind].passes(one)
+        return one.sentence + f"; a head without training reaches {percent(one.control)}" * kept
 
     @property
     def main(self) -> Claim | None:

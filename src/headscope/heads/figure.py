@@ -66,8 +66,8 @@ def draw_head_card(tree: xr.DataTree, card: HeadCard) -> Figure:
 def _lines(card: HeadCard) -> list[str]:
     head = card.labels
     texts = [label.label for label in head.labels] or [UNLABELLED]
-    if head.closest:
-        texts[-1] += f"; most: {head.closest.sentence}"
+    if head.nearly:
+        texts[-1] += f"; most: {head.nearly}"
     return [line for text in texts for line in textwrap.wrap(printable(text), WRAP) or [""]]
 
 

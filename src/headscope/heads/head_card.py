@@ -204,8 +204,8 @@ def card_text(tree: xr.DataTree, card: HeadCard) -> str:
     lines = [f"{name} of {model_name(tree)}: n = {n} document{'' if n == 1 else 's'}", ""]
     labels = [f"{place}. {one.label}" for place, one in enumerate(card.labels.labels, start=1)]
     lines += labels or [UNLABELLED]
-    if closest := card.labels.closest:
-        lines.append(f"   what stands out most, though no label: {closest.sentence}")
+    if nearly := card.labels.nearly:
+        lines.append(f"   what stands out most, though no label: {nearly}")
     for title, rows in {**card.lines, f"Typical maps, {card.words}": list(_maps(card))}.items():
         if rows:
             lines += ["", title, *(f"  {row}" for row in rows)]

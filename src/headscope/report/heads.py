@@ -92,7 +92,7 @@ def labels(tree: xr.DataTree) -> dict[str, object]:
     kinds, rules = sorted({label.kind for one in heads for label in one.labels}), label_rules()
     return {
         "labels": [[_label(label) for label in one.labels] for one in heads],
-        "closest": [one.closest.sentence if one.closest else "" for one in heads],
+        "closest": [one.nearly for one in heads],
         "rules": {kind: rules[kind].in_words() for kind in kinds},
     }
 

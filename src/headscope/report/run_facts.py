@@ -80,7 +80,7 @@ def run_summary(tree: xr.DataTree, manifest: Manifest) -> str:
     """What a notebook shows of a run: a small piece of HTML without styles, scripts or requests."""
     rows = {fact.label: fact.value for fact in facts(tree, manifest)}
     opening = heads.opening_of(tree)
-    found = [] if opening is None else opening[0].findings(opening[1])
+    sentences = [] if opening is None else opening[0].findings(opening[1])
     return template("summary.html.j2").render(
         title=printable(tree.attrs.get("title", "headscope atlas")),
         model=printable(tree.attrs.get("model", "a model")),
@@ -88,7 +88,7 @@ def run_summary(tree: xr.DataTree, manifest: Manifest) -> str:
         n=over(tree),
         headline=headline(tree) if opening is None else opening[0].lede(opening[1]),
         analyses=rows.get("Analyses", ""),
-        findings=[*notes(manifest), *found],
+        findings=[*notes(manifest), *sentences],
         telling=heads.telling(tree, count=SUMMED_UP),
     )
 
