@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from headscope.model.checkpoint import quietly
@@ -32,4 +34,13 @@ def small_bert(folder: Path, layers: int = LAYERS, *, seed: int = 0) -> Path:
     with quietly():
         network.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
+    return folder
+
+
+def nudged(model: Path, folder: Path) -> Path:
+    """A copy of a model that differs in one row of weights, by next to nothing; saved."""
+    shutil.copytree(model, folder)
+    tensors = load_file(folder / "model.safetensors")
+    tensors[min(tensors)].view(-1)[0] += 1e-6
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     return folder

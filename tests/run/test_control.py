@@ -1,6 +1,5 @@
 """A run is held against networks without training: what is true of them is said of no head."""
 
-import copy
 import shutil
 
 import pytest
@@ -29,7 +28,7 @@ from headscope.run.control import (
 )
 from headscope.run.store import open_run
 from headscope.wired import Head, wire
-from made_models import small_bert
+from made_models import nudged, small_bert
 
 QUICK = {"analyses": ("surface", "entropy"), "limit": 6, "replicates": 10}
 STOCK = hs.Execution(linears="stock", threads=1)
@@ -203,13 +202,8 @@ def test_networks_for_pairs_of_heads_are_asked_nothing_else(tiny) -> None:
     assert {"rotated", "few steps"}.isdisjoint(control.asked(("surface",)))
 
 
-def test_a_model_held_against_nearly_itself_looks_untrained(tiny, tmp_path):
-    near = copy.deepcopy(tiny.network)
-    with torch.no_grad():
-        next(near.parameters())[0] += 1e-6
-    near.save_pretrained(tmp_path / "near")
-    tiny.tokenizer.save_pretrained(tmp_path / "near")
-    run = read(tiny, control=tmp_path / "near")
+def test_a_model_held_against_nearly_itself_looks_untrained(tiny, tiny_place, tmp_path):
+    run = read(tiny, control=nudged(tiny_place, tmp_path / "near"))
     assert not any(labelled(run))
     assert [network.attrs["model"] for network in controls(run.tree)] == ["model"]
 

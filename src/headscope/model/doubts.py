@@ -7,7 +7,8 @@ a vocabulary that does not go with the embeddings, and heads of another number t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from headscope.core.accumulators import Float64, generator
+from headscope.errors import ModelError
 from headscope.model.layer import LayerView
 from headscope.model.placement import plain
 from headscope.model.vocabulary import bare
@@ -147,11 +149,16 @@ def _written_alike(vocabulary: Mapping[str, int], count: int) -> Any:
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def write_norms(views: Iterable[LayerView]) -> Float64:
+def write_norms(identity: Callable[[], Iterable[tuple[LayerView, float, float]]]) -> Float64:
     """[layer, head, dim] norms of the columns of W_O; without layers where they are not known, or
-    of several sizes.
+    of several sizes, or the network gives no numbers, which is refused where it is read.
+
+    identity  runs the network, as `identity.identity_errors`
     """
-    norms = [view.projection.weight.detach().float().norm(dim=-1).cpu().numpy() for view in views]
+    norms = []
+    with suppress(ModelError):
+        for view, _, _ in identity():
+            norms.append(view.projection.weight.detach().float().norm(dim=-1).cpu().numpy())
     alike = len({one.shape for one in norms}) == 1
     return np.stack(norms).astype(np.float64) if alike else np.zeros((0, 0, 0))
 

@@ -116,7 +116,7 @@ class Model:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What makes doubtful that this is the network that its files say, in words."""
-        norms, heads = doubts.write_norms(view for view, _, _ in self._identity()), self.shape.heads
+        norms, heads = doubts.write_norms(self._identity), self.shape.heads
         shared = getattr(self.network.config, "num_key_value_heads", None) not in (None, heads)
         vocabulary = doubts.vocabulary_doubt(self.tokenizer, self.network)
         return (*self.doubts, *filter(None, [vocabulary, doubts.heads_doubt(norms, shared=shared)]))
