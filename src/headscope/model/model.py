@@ -7,6 +7,7 @@ remote code stays off unless it is asked for, and what was loaded is recorded by
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from headscope.errors import ModelError, memory_told, told_as
 from headscope.model import doubts, identity
 from headscope.model.batch import Batch
 from headscope.model.checkpoint import FITS, Checkpoint, check_tokenizer, quietly
+from headscope.model.families.embeddings import learned_positions
 from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
@@ -141,7 +143,7 @@ class Model:
         """`limit`, and what sets it."""
         config = {name: getattr(self.network.config, name, None) for name in FIELDS}
         most = getattr(self.tokenizer, "model_max_length", None)
-        return limit_of(config, most, learned=_learned_positions(self.network))
+        return limit_of(config, most, learned=learned_positions(self.network))
 
     @property
     def has_segments(self) -> bool:
@@ -254,25 +256,24 @@ class Model:
         return facts_table(f"headscope model {name}", rows)
 
 
-def _learned_positions(network: PreTrainedModel) -> int | None:
-    for name, module in network.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            # Models like RoBERTa count from padding_idx + 1: the rows before it cannot be used.
-            before = 0 if module.padding_idx is None else module.padding_idx + 1
-            return module.num_embeddings - before
-    return None
+# One for all models: a comparison holds two, which two threads may take in either order.
+_COMPUTES = threading.RLock()
 
 
 @contextmanager
 def evaluating(network: PreTrainedModel) -> Iterator[None]:
-    """Inside the context nothing drops out; each module's training mode comes back afterwards."""
-    training = [module for module in network.modules() if module.training]
-    network.train(False)
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
+    """Inside the context nothing drops out; each module's training mode comes back afterwards.
+
+    Other threads wait: while a network is looked at, its modules are not as they were.
+    """
+    with _COMPUTES:
+        training = [module for module in network.modules() if module.training]
+        network.train(False)
+        try:
+            yield
+        finally:
+            for module in training:
+                module.training = True
 
 
 def forward(

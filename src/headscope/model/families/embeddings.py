@@ -195,3 +195,13 @@ def _mapped(
     """[…, out] of vectors […, in]."""
     out = vectors @ weight.to(vectors.dtype)
     return out if bias is None else out + bias.to(vectors.dtype)
+
+
+def learned_positions(network: nn.Module) -> int | None:
+    """How many positions a network has vectors for; None where it learns none."""
+    for name, module in network.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            # Models like RoBERTa count from padding_idx + 1: the rows before it cannot be used.
+            before = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - before
+    return None
