@@ -1,8 +1,10 @@
 """Does a Dask cluster give the bits of one process, also where its workers die?"""
 
 import asyncio
+import io
 import logging
 from contextlib import suppress
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -125,6 +127,34 @@ def run_on(cluster, model, **more):
 def test_a_cluster_that_is_there_gives_the_same_and_keeps_nothing(cluster, tiny, short):
     assert run_on(cluster, tiny).tree.identical(short.tree)
     assert dask_engine._JOBS == {}
+
+
+def test_what_dask_logs_of_a_scheduler_that_is_gone_is_not_printed(cluster):
+    """A traceback stood before our error."""
+    printed = logging.StreamHandler(io.StringIO())
+    logging.getLogger("distributed").addHandler(printed)
+    try:
+        with dask_engine._client(cluster, 0):
+            logging.getLogger("distributed.client").error("Failed to reconnect")
+    finally:
+        logging.getLogger("distributed").removeHandler(printed)
+    assert printed.stream.getvalue() == ""
+
+
+def test_workers_of_this_machine_are_killed_before_the_cluster_closes():
+    """One that was stopped would hear nothing less."""
+    did = []
+
+    def worker(name):
+        process = SimpleNamespace(kill=lambda: did.append(name))
+        return SimpleNamespace(auto_restart=True, process=SimpleNamespace(process=process))
+
+    starting = SimpleNamespace(auto_restart=True, process=None)
+    workers = {0: worker("one"), 1: starting, 2: worker("other")}
+    end = SimpleNamespace(workers=workers, sync=lambda do: do(), close=lambda: did.append("closed"))
+    dask_engine._stop(end)
+    assert did == ["one", "other", "closed"]
+    assert not any(one.auto_restart for one in workers.values())
 
 
 def test_an_end_does_not_wait_for_ever_for_a_scheduler_that_is_gone(cluster, monkeypatch):

@@ -108,6 +108,22 @@ def test_the_lease_of_a_process_that_this_machine_has_no_more_is_taken_over(fold
     assert not member(folder).claim("00003")
 
 
+def test_a_lease_that_another_took_over_meanwhile_is_left_to_it(folder, monkeypatch):
+    one, faster, slower = member(folder), member(folder, 2), member(folder, 3)
+    assert one.claim("00003")
+    one.tell(started="0")
+    looked = slower.others.dead
+
+    def dead(lease):
+        found = looked(lease)
+        assert faster.claim("00003")
+        return found
+
+    monkeypatch.setattr(slower.others, "dead", dead)
+    assert not slower.claim("00003")
+    assert os.path.samefile(faster.file, faster.place / "00003.lease")
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("what went wrong")])
 def test_a_process_that_ends_gives_its_leases_back_and_says_why(folder, error):
     def work():

@@ -431,6 +431,8 @@ def test_a_run_that_is_not_finished_says_so_until_it_is(short, tmp_path):
     place = pages._place
     assert (place / "site/report.html").read_bytes() == drawn
     assert place.stat().st_mode & 0o777 == 0o700
+    figure = pages.get(next(name for name in pages._drawn() if name.endswith(".svg")))
+    assert {"default-src 'none'", "sandbox"} <= {*figure.policy.split("; ")}
     pages.close()
     assert not place.exists()
 
