@@ -3,6 +3,8 @@
 import asyncio
 import io
 import logging
+import pickle
+import re
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -181,6 +183,15 @@ def test_what_goes_wrong_in_a_worker_is_said_with_its_name(cluster, tiny, monkey
     monkeypatch.setattr(dask_engine.Computer, "compute", lambda *_: {"x/y": np.array([np.nan])})
     with pytest.raises(HeadscopeError, match=r"x/y of shard \d holds NaN"):
         run_on(cluster, tiny)
+
+
+def test_a_worker_with_another_version_computes_nothing(monkeypatch):
+    monkeypatch.setitem(dask_engine._JOBS, "x", pickle.dumps(("0.0", hs.load, None)))
+    here = SimpleNamespace(address="tcp://10.0.0.1:9")
+    monkeypatch.setattr(dask_engine.distributed, "get_worker", lambda: here)
+    said = rf"found headscope {re.escape(hs.__version__)}; wanted 0.0\non the worker tcp:"
+    with pytest.raises(InputError, match=said):
+        dask_engine._compute("x", Shard(2, 0, 1, 4, ""))
 
 
 def test_a_gpu_is_asked_of_workers_that_announce_one(cluster):

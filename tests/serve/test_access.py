@@ -20,7 +20,7 @@ from headscope.errors import HeadscopeError, InputError
 from headscope.run.store import RunFolder
 from headscope.serve import server as module
 from headscope.serve.access import NOBODY, Guard
-from headscope.serve.app import MOST_BYTES, NO_MODEL, LiveApp, is_run, live_app
+from headscope.serve.app import GONE, MOST_BYTES, NO_MODEL, LiveApp, is_run, live_app
 from headscope.serve.live_page import LivePage
 from headscope.serve.run_pages import RunPages
 from headscope.serve.server import LiveServer, bound
@@ -185,6 +185,26 @@ def test_changes_that_mean_nothing_are_refused_by_their_names(client, changes, a
     assert answer.status_code == 422
     assert answer.json()["absent"] == absent
     assert answer.json()["wanted"] == "those of 2 × 4 heads and 2 tokens"
+
+
+def test_a_page_that_goes_while_it_sends_is_no_error(decoder, line):
+    sent, headers = [], {**ASKING, "content-type": "application/json"}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/read",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
+
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    app = LiveApp(line, decoder, LivePage(decoder.about, "cat dog"))
+    asyncio.run(app.starlette()(scope, receive, send))
+    assert sent[0]["status"] == GONE
 
 
 def test_only_json_of_a_page_is_taken(client):
