@@ -13,7 +13,6 @@ import os
 import random
 import signal
 import subprocess
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -221,26 +220,16 @@ def on_forks() -> None:
     """In a child: workers are forked, and a scheduler that is gone is given up soon.
 
     A worker ends as a pipe does that this child holds. Workers that are spawned have no more of it;
-    of forks each would hold those of the others, and none would end. None is forked while the pipe
-    of another is made and not noted yet.
+    of forks each would hold those of the others, and none would end.
     """
     import dask
     from distributed.process import AsyncProcess
 
     held, begin, run = list[Any](), AsyncProcess.__init__, AsyncProcess._run.__func__
-    one = threading.Lock()
 
     def noted(process: AsyncProcess, *given: Any, **more: Any) -> None:
-        with one:
-            begin(process, *given, **more)
-            held.append(process._keep_child_alive)
-        start = process._process.start
-
-        def fork() -> None:
-            with one:
-                start()
-
-        process._process.start = fork
+        begin(process, *given, **more)
+        held.append(process._keep_child_alive)
 
     def by_itself(cls: type[AsyncProcess], *given: Any) -> None:
         for end in held:

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
@@ -40,6 +41,7 @@ SLOW = 60.0  # seconds for a command with workers, which start from nothing
 SIZES = range(4, 84, 4)  # KiB of a disk; the run takes some 70
 SHARDS = 200  # of a run whose workers are killed
 WORKERS = Scenario("workers", (*MANY, "--no-report", "--limit", str(SHARDS)))
+SOME = 5  # pairs of commands, of which one at least is refused where the folder is held
 LATE = 0.9  # of the time that a command takes: what is later may come too late
 
 
@@ -78,6 +80,8 @@ def attempt_all(
         for _ in range(count):
             restore(bench.start, bench.desk / OUT)
             tally.add(name + of, *attempt(), files=bench.desk / OUT)
+        if name == "two drivers" and count >= SOME and not refusals(tally.counts[name + of]):
+            tally.add(name + of, "wrong", "no second command was ever refused", 0, 0)
         if count:
             click.echo(tally.lines()[len(tally.counts) - 1])
     for size in spread(disks):
@@ -100,6 +104,11 @@ def attempt_workers(
         restore(bench.start, bench.desk / OUT)
         tally.add("worker", *robbed(bench, draws, begin), files=bench.desk / OUT)
     click.echo(tally.lines()[len(tally.counts) - 1])
+
+
+def refusals(counts: Counter[str]) -> int:
+    """How often one of two commands at one folder was refused."""
+    return sum(count for outcome, count in counts.items() if "one was refused" in outcome)
 
 
 def processor() -> float:

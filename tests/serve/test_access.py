@@ -336,6 +336,18 @@ def test_a_request_that_is_not_whole_in_time_is_let_go(sent, monkeypatch):
             assert b" 422 " in whole.recv(4096)
 
 
+def test_the_next_request_of_a_connection_has_to_be_whole_in_time_too(monkeypatch):
+    monkeypatch.setattr(module, "SECONDS_TO_ASK", 0.2)
+    with serving(Model(), "x") as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        with closing(connection):
+            connection.request("GET", f"/{TOKEN}/")
+            assert connection.getresponse().read()
+            connection.sock.sendall(HALF)
+            with suppress(ConnectionResetError):
+                assert connection.sock.recv(4096) == b""
+
+
 @pytest.mark.parametrize("turns", [0, 1, 2, 3])
 def test_at_the_end_nothing_is_left_open(turns, monkeypatch, caplog):
     """A client that came while uvicorn ended was forgotten: its socket was never closed."""
