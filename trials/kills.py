@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
@@ -40,20 +41,24 @@ SLOW = 60.0  # seconds for a command with workers, which start from nothing
 SIZES = range(4, 84, 4)  # KiB of a disk; the run takes some 70
 SHARDS = 200  # of a run whose workers are killed
 WORKERS = Scenario("workers", (*MANY, "--no-report", "--limit", str(SHARDS)))
+SOME = 5  # pairs of commands, of which one at least is refused where the folder is held
 LATE = 0.9  # of the time that a command takes: what is later may come too late
 
 
 @click.command("kills")
+@click.option("--of", type=click.Choice([*SCENARIOS]), default="atlas", show_default=True)
 @click.option("--drivers", default=200, show_default=True, help="Kills of the command itself.")
 @click.option("--workers", default=30, show_default=True, help="Kills and stops of a worker.")
 @click.option("--pairs", default=60, show_default=True, help="Two commands at one folder.")
 @click.option("--disks", default=len(SIZES), show_default=True, help="Sizes of a disk.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the moments.")
 @click.option("--keep", default="trials-failed", show_default=True, type=click.Path(path_type=Path))
-def command(drivers: int, workers: int, pairs: int, disks: int, seed: int, keep: Path) -> None:
-    """Kill the command, kill and stop its workers, fill its disk, start it twice."""
+def command(
+    of: str, drivers: int, workers: int, pairs: int, disks: int, seed: int, keep: Path
+) -> None:
+    """Kill the command, kill and stop the workers of atlas, fill its disk, start it twice."""
     shim.begin_again("trials")
-    with Tally(keep.absolute()).told() as tally, bench_of(SCENARIOS["atlas"]) as bench:
+    with Tally(keep.absolute()).told() as tally, bench_of(SCENARIOS[of]) as bench:
         attempt_all(bench, tally, drivers=drivers, pairs=pairs, disks=disks, seed=seed)
         attempt_workers(bench, tally, workers, begin=started, seed=seed)
 
@@ -70,14 +75,17 @@ def attempt_all(
         ("driver", drivers, lambda: killed(bench, draws.uniform(0, LATE * spent))),
         ("two drivers", pairs, lambda: both(bench, draws.uniform(0, LATE * took))),
     ]
+    of = "" if bench.scenario.name == "atlas" else f", {bench.scenario.name}"
     for name, count, attempt in attempts:
         for _ in range(count):
             restore(bench.start, bench.desk / OUT)
-            tally.add(name, *attempt(), files=bench.desk / OUT)
+            tally.add(name + of, *attempt(), files=bench.desk / OUT)
+        if name == "two drivers" and count >= SOME and not refusals(tally.counts[name + of]):
+            tally.add(name + of, "wrong", "no second command was ever refused", 0, 0)
         if count:
             click.echo(tally.lines()[len(tally.counts) - 1])
     for size in spread(disks):
-        tally.add("full disk", *on_disk(bench, size), files=bench.desk / OUT)
+        tally.add("full disk" + of, *on_disk(bench, size), files=bench.desk / OUT)
 
 
 def attempt_workers(
@@ -96,6 +104,11 @@ def attempt_workers(
         restore(bench.start, bench.desk / OUT)
         tally.add("worker", *robbed(bench, draws, begin), files=bench.desk / OUT)
     click.echo(tally.lines()[len(tally.counts) - 1])
+
+
+def refusals(counts: Counter[str]) -> int:
+    """How often one of two commands at one folder was refused."""
+    return sum(count for outcome, count in counts.items() if "one was refused" in outcome)
 
 
 def processor() -> float:

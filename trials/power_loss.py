@@ -1,5 +1,4 @@
-"""The power fails after each operation of a command: what is then on the disk must go on, or be
-refused.
+"""The power fails after each operation of a command, which goes on from what is then on the disk.
 
 The command's operations are logged once and replayed up to every point, under three disks:
 
@@ -225,7 +224,8 @@ def after_loss(bench: Bench, before: dict[str, bytes], labelled: int) -> tuple[s
     if again.code is None:
         return "hang", ""
     if again.code:
-        return ("refused", "") if again.clear else ("unclear error", again.err[-400:])
+        # Refused in words, too: a manifest that was renamed before it was synced would be.
+        return "torn" if again.clear else "unclear error", again.err[-400:]
     return compared(contents(out), bench.reference)
 
 

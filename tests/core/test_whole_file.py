@@ -5,6 +5,7 @@ import fcntl
 import os
 import platform
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -70,6 +71,28 @@ def test_the_rename_is_synced_with_the_folder_it_is_in(tmp_path, monkeypatch):
     did.clear()
     put_folder(tmp_path / "ckpt", lambda folder: (folder / "a").write_bytes(b"x"), marks=MARKS)
     assert did == ["file", "rename", "folder"]
+
+
+def test_an_old_folder_goes_once_the_new_ones_name_is_safe(tmp_path, monkeypatch):
+    """The power may fail in between."""
+    did, sync, remove = [], os.fsync, shutil.rmtree
+
+    def fsync(handle):
+        did.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        sync(handle)
+
+    def rmtree(path, **more):
+        did.extend(["removed"] if Path(path).exists() else [])
+        remove(path, **more)
+
+    def write(folder):
+        (folder / "mark").write_bytes(b"x")
+
+    put_folder(tmp_path / "ckpt", write, marks=MARKS)
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    put_folder(tmp_path / "ckpt", write, marks=MARKS)
+    assert did == ["file", "folder", "removed"]
 
 
 # --- a disk that is full ----------------------------------------------------------------------

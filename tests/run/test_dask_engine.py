@@ -1,9 +1,13 @@
 """Does a Dask cluster give the bits of one process, also where its workers die?"""
 
 import asyncio
+import io
 import logging
+import pickle
+import re
 import shutil
 from contextlib import suppress
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -129,6 +133,34 @@ def test_a_cluster_that_is_there_gives_the_same_and_keeps_nothing(cluster, tiny,
     assert dask_engine._JOBS == {}
 
 
+def test_what_dask_logs_of_a_scheduler_that_is_gone_is_not_printed(cluster):
+    """A traceback stood before our error."""
+    printed = logging.StreamHandler(io.StringIO())
+    logging.getLogger("distributed").addHandler(printed)
+    try:
+        with dask_engine._client(cluster, 0):
+            logging.getLogger("distributed.client").error("Failed to reconnect")
+    finally:
+        logging.getLogger("distributed").removeHandler(printed)
+    assert printed.stream.getvalue() == ""
+
+
+def test_workers_of_this_machine_are_killed_before_the_cluster_closes():
+    """One that was stopped would hear nothing less."""
+    did = []
+
+    def worker(name):
+        process = SimpleNamespace(kill=lambda: did.append(name))
+        return SimpleNamespace(auto_restart=True, process=SimpleNamespace(process=process))
+
+    starting = SimpleNamespace(auto_restart=True, process=None)
+    workers = {0: worker("one"), 1: starting, 2: worker("other")}
+    end = SimpleNamespace(workers=workers, sync=lambda do: do(), close=lambda: did.append("closed"))
+    dask_engine._stop(end)
+    assert did == ["one", "other", "closed"]
+    assert not any(one.auto_restart for one in workers.values())
+
+
 def test_an_end_does_not_wait_for_ever_for_a_scheduler_that_is_gone(cluster, monkeypatch):
     async def never(*_, **__):
         await asyncio.Event().wait()
@@ -161,6 +193,15 @@ def test_a_worker_whose_path_holds_other_weights_is_refused(cluster, tiny_place,
     small_bert(tmp_path / "model", seed=1)
     with pytest.raises(InputError, match=r"another .*model\.sha256: (.|\n)*on the worker tcp:"):
         run_on(cluster, loaded)
+
+
+def test_a_worker_with_another_version_computes_nothing(monkeypatch):
+    monkeypatch.setitem(dask_engine._JOBS, "x", pickle.dumps(("0.0", hs.load, None)))
+    here = SimpleNamespace(address="tcp://10.0.0.1:9")
+    monkeypatch.setattr(dask_engine.distributed, "get_worker", lambda: here)
+    said = rf"found headscope {re.escape(hs.__version__)}; wanted 0.0\non the worker tcp:"
+    with pytest.raises(InputError, match=said):
+        dask_engine._compute("x", Shard(2, 0, 1, 4, ""))
 
 
 def test_a_gpu_is_asked_of_workers_that_announce_one(cluster):

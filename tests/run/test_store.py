@@ -210,7 +210,14 @@ def test_a_folder_called_shards_with_other_things_is_left_alone(tmp_path):
         RunFolder(tmp_path).prepare(overwrite=True)
 
 
-def test_overwriting_removes_what_a_run_wrote_and_nothing_else(folder):
+def test_overwriting_removes_what_a_run_wrote_and_nothing_else(folder, monkeypatch):
+    removed, drop = [], store.drop_inside
+
+    def noted(path, name):
+        removed.extend([name] if (path / name).is_file() else [])
+        drop(path, name)
+
+    monkeypatch.setattr(store, "drop_inside", noted)
     folder.put_shard(0, STATE)
     folder.write_manifest({"fingerprint": "f", "spec": {}})
     folder.put_results(b"results")
@@ -223,6 +230,7 @@ def test_overwriting_removes_what_a_run_wrote_and_nothing_else(folder):
     folder.prepare(overwrite=True)
     left = {p.relative_to(folder.path).as_posix() for p in folder.path.rglob("*") if p.is_file()}
     assert left == mine
+    assert removed[-1] == "manifest.json"  # a kill before it leaves a run
     assert not (folder.path / "figures/deep").exists()
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -106,6 +107,35 @@ def test_the_lease_of_a_process_that_this_machine_has_no_more_is_taken_over(fold
     assert other.claim("00003")
     one.release("00003")
     assert not member(folder).claim("00003")
+
+
+def test_a_lease_is_had_though_the_answer_of_the_server_was_lost(folder, monkeypatch):
+    own, other, link = member(folder), member(folder, 2), os.link
+
+    def twice(*paths):
+        with suppress(FileExistsError):
+            link(*paths)
+        link(*paths)
+
+    monkeypatch.setattr(os, "link", twice)
+    assert own.claim("00003")
+    assert not other.claim("00003")
+
+
+def test_a_lease_that_another_took_over_meanwhile_is_left_to_it(folder, monkeypatch):
+    one, faster, slower = member(folder), member(folder, 2), member(folder, 3)
+    assert one.claim("00003")
+    one.tell(started="0")
+    looked = slower.others.dead
+
+    def dead(lease):
+        found = looked(lease)
+        assert faster.claim("00003")
+        return found
+
+    monkeypatch.setattr(slower.others, "dead", dead)
+    assert not slower.claim("00003")
+    assert os.path.samefile(faster.file, faster.place / "00003.lease")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("what went wrong")])

@@ -20,7 +20,7 @@ from headscope.errors import HeadscopeError, InputError
 from headscope.run.store import RunFolder
 from headscope.serve import server as module
 from headscope.serve.access import NOBODY, Guard
-from headscope.serve.app import MOST_BYTES, NO_MODEL, LiveApp, is_run, live_app
+from headscope.serve.app import GONE, MOST_BYTES, NO_MODEL, LiveApp, is_run, live_app
 from headscope.serve.live_page import LivePage
 from headscope.serve.run_pages import RunPages
 from headscope.serve.server import LiveServer, bound
@@ -187,6 +187,26 @@ def test_changes_that_mean_nothing_are_refused_by_their_names(client, changes, a
     assert answer.json()["wanted"] == "those of 2 × 4 heads and 2 tokens"
 
 
+def test_a_page_that_goes_while_it_sends_is_no_error(decoder, line):
+    sent, headers = [], {**ASKING, "content-type": "application/json"}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/read",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
+
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    app = LiveApp(line, decoder, LivePage(decoder.about, "cat dog"))
+    asyncio.run(app.starlette()(scope, receive, send))
+    assert sent[0]["status"] == GONE
+
+
 def test_only_json_of_a_page_is_taken(client):
     for headers in ({}, {"x-headscope-page": "a b"}, ASKING | {"content-type": "text/plain"}):
         assert client.post("/read", content=b'{"text": "cat"}', headers=headers).status_code == 422
@@ -316,6 +336,18 @@ def test_a_request_that_is_not_whole_in_time_is_let_go(sent, monkeypatch):
             assert b" 422 " in whole.recv(4096)
 
 
+def test_the_next_request_of_a_connection_has_to_be_whole_in_time_too(monkeypatch):
+    monkeypatch.setattr(module, "SECONDS_TO_ASK", 0.2)
+    with serving(Model(), "x") as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        with closing(connection):
+            connection.request("GET", f"/{TOKEN}/")
+            assert connection.getresponse().read()
+            connection.sock.sendall(HALF)
+            with suppress(ConnectionResetError):
+                assert connection.sock.recv(4096) == b""
+
+
 @pytest.mark.parametrize("turns", [0, 1, 2, 3])
 def test_at_the_end_nothing_is_left_open(turns, monkeypatch, caplog):
     """A client that came while uvicorn ended was forgotten: its socket was never closed."""
@@ -431,6 +463,8 @@ def test_a_run_that_is_not_finished_says_so_until_it_is(short, tmp_path):
     place = pages._place
     assert (place / "site/report.html").read_bytes() == drawn
     assert place.stat().st_mode & 0o777 == 0o700
+    figure = pages.get(next(name for name in pages._drawn() if name.endswith(".svg")))
+    assert {"default-src 'none'", "sandbox"} <= {*figure.policy.split("; ")}
     pages.close()
     assert not place.exists()
 

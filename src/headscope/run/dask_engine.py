@@ -20,6 +20,7 @@ from uuid import uuid4
 
 import distributed
 from distributed import Client, LocalCluster
+from distributed.utils import silence_logging_cmgr
 
 import headscope
 from headscope.errors import HeadscopeError, InputError
@@ -90,6 +91,8 @@ def reach(scheduler: str) -> None:
 @contextmanager
 def _client(scheduler: str | None, workers: int) -> Iterator[Client]:
     with ExitStack() as stack:
+        # Of a scheduler that is gone the log has a traceback, which is not for users.
+        stack.enter_context(silence_logging_cmgr(logging.CRITICAL))
         cluster = None
         if scheduler is None:
             stack.enter_context(warnings.catch_warnings())
