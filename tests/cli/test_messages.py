@@ -10,6 +10,8 @@ import tarfile
 
 import pytest
 
+from headscope.cli.terminal_output import prepare
+
 from .conftest import TREE, refused
 
 
@@ -364,3 +366,11 @@ def test_a_folder_that_was_moved_is_still_a_run(headscope, atlas, tmp_path):
     with tarfile.open("run.tar") as archive:
         archive.extractall("elsewhere", filter="data")
     assert headscope("report", "elsewhere/run").code == 0
+
+
+@pytest.mark.parametrize("epoch", ["soon", "99999999999999999999"])
+def test_a_time_of_build_that_is_none_does_no_harm(monkeypatch, epoch):
+    """`head` said that results are damaged, where a library could not read the variable."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
+    prepare()
+    assert "SOURCE_DATE_EPOCH" not in os.environ

@@ -18,6 +18,7 @@ from h5py import h5d, h5p, h5s, h5t
 from headscope.cli.main import group
 from headscope.core.whole_file import write_whole
 from headscope.errors import HeadscopeError, RunFolderError
+from headscope.run import shard_files
 from headscope.run.netcdf import tree_of_netcdf
 from headscope.run.processes import drop_all, records
 from headscope.run.run_status import run_status
@@ -163,6 +164,13 @@ def test_a_summary_of_counts_that_are_none_is_refused_in_words(run, counts):
         open_run(run)._repr_html_()
 
 
+@pytest.mark.parametrize("name", ["model", "tokens"])
+def test_results_that_do_not_say_of_what_they_are_have_a_name(run, name):
+    """A notebook showed a KeyError."""
+    opened = open_run(resealed(run, lambda file: file.attrs.__delitem__(name)))
+    assert repr(opened).startswith("<headscope.Run ")
+
+
 def test_results_alone_are_told_so_by_all_who_read_them(run):
     (run / "manifest.json").unlink()
     for words in (["head", str(run), "L1H1"], ["head", str(run), "L1H1", "--json"]):
@@ -264,6 +272,15 @@ def test_a_shard_that_unpacks_without_end_is_refused(tmp_path):
     folder = RunFolder(tmp_path / "run")
     parts = {"a#places": np.array([0]), "a#counts": np.array([1])}
     folder.put_shard(0, parts | {"a#shape": np.array([1 << 20, 1 << 20])})
+    with pytest.raises(HeadscopeError, match=r"is damaged"):
+        folder.shard(0)
+
+
+def test_a_small_shard_of_endless_zeros_is_refused_before_it_fills_memory(tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path / "run")
+    folder.put_shard(0, {"a": np.zeros(50_000)})
+    assert folder.shard(0)["a"].size == 50_000
+    monkeypatch.setattr(shard_files, "_LARGEST", 100_000)
     with pytest.raises(HeadscopeError, match=r"is damaged"):
         folder.shard(0)
 

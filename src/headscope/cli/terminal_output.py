@@ -22,6 +22,8 @@ from headscope.errors import shortened
 if TYPE_CHECKING:
     from headscope.corpus import AnnotatedCorpus, Corpus
 
+DIGITS = 11  # of seconds since 1970: the year 5138
+
 
 def printable(text: str) -> str:
     """The text with control characters and lone surrogates escaped: file names may hold any."""
@@ -82,7 +84,8 @@ def prepare() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ["MPLBACKEND"] = "agg"  # we open no window, whatever is set
-    if not os.environ.get("SOURCE_DATE_EPOCH", "0").isdecimal():
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "0")
+    if not epoch.isdecimal() or len(epoch) > DIGITS:
         del os.environ["SOURCE_DATE_EPOCH"]  # libraries fail at what is no time
     _open_closed()
     for stream in (sys.stdout, sys.stderr):

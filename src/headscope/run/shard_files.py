@@ -36,6 +36,7 @@ State = dict[str, np.ndarray[Any, Any]]
 # Histograms of millions of bins, few of them used: of arrays of so MANY counts of which less than
 # one in RARE is not 0, a file has these, their places, and the shape (of MOST at most).
 _MANY, _RARE, _MOST = 1 << 16, 8, 1 << 31
+_LARGEST = 1 << 32  # bytes of a state, unpacked: a file of a thousandth can say that it is more
 _PLACES, _COUNTS, _SHAPE = "#places", "#counts", "#shape"
 
 
@@ -266,7 +267,10 @@ def unpack(content: bytes) -> State:
     """The arrays that `pack` packed."""
     from safetensors.numpy import load
 
-    state: State = load(zlib.decompress(content))
+    packed = zlib.decompressobj()
+    state: State = load(packed.decompress(content, _LARGEST))
+    if not packed.eof:
+        raise ValueError(f"it is cut, or holds more than {_LARGEST:,} bytes")
     for name in [name.removesuffix(_SHAPE) for name in state if name.endswith(_SHAPE)]:
         there, counts, shape = (state.pop(name + part) for part in (_PLACES, _COUNTS, _SHAPE))
         if math.prod(shape.tolist()) > _MOST:

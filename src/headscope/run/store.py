@@ -366,8 +366,8 @@ class Run:
         a, many = self.tree.attrs, counted(self.tree)
         many = many.removesuffix("s") if documents(self.tree) == 1 else many
         return (
-            f"<headscope.Run {a['model']} on {documents(self.tree)} {many}, {a['tokens']} tokens: "
-            f"{', '.join(self)}>"
+            f"<headscope.Run {a.get('model', 'of a model')} on {documents(self.tree)} {many}, "
+            f"{a.get('tokens', 'unknown')} tokens: {', '.join(self)}>"
         )
 
     def _repr_html_(self) -> str:
