@@ -9,6 +9,7 @@ import json
 import re
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 
 import pytest
@@ -203,7 +204,8 @@ def test_a_page_that_goes_while_it_sends_is_no_error(decoder, line):
         sent.append(message)
 
     app = LiveApp(line, decoder, LivePage(decoder.about, "cat dog"))
-    asyncio.run(app.starlette()(scope, receive, send))
+    with ThreadPoolExecutor(1) as thread:  # that of the tests may have a browser's loop
+        thread.submit(lambda: asyncio.run(app.starlette()(scope, receive, send))).result()
     assert sent[0]["status"] == GONE
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import torch
 import transformers
@@ -256,17 +257,16 @@ class Model:
         return facts_table(f"headscope model {name}", rows)
 
 
-# One for all models: a comparison holds two, which two threads may take in either order.
-_COMPUTES = threading.RLock()
+_LOOKED_AT = WeakKeyDictionary[nn.Module, AbstractContextManager[Any]]()
+_ONE = threading.Lock()  # a lock is made at a time
 
 
 @contextmanager
 def evaluating(network: PreTrainedModel) -> Iterator[None]:
-    """Inside the context nothing drops out; each module's training mode comes back afterwards.
-
-    Other threads wait: while a network is looked at, its modules are not as they were.
-    """
-    with _COMPUTES:
+    """Inside, nothing drops out and other threads wait; training modes come back afterwards."""
+    with _ONE:
+        looked_at = _LOOKED_AT.setdefault(network, threading.RLock())
+    with looked_at:
         training = [module for module in network.modules() if module.training]
         network.train(False)
         try:

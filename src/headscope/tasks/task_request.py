@@ -186,15 +186,12 @@ def train_and_dev(
 
 
 def _overlap_note(learned: TaskData, scored: TaskData) -> tuple[str, ...]:
-    """The note of how many examples are in both; InputError where all that are scored are."""
+    """The note of how many of the examples that are scored were learned from."""
     known = {(row.text_a, row.text_b) for row in learned.rows}
     shared, count = sum((row.text_a, row.text_b) in known for row in scored.rows), len(scored)
-    if shared == count:
-        raise InputError(
-            f"all {count} examples of {scored.source} are in {learned.source}, too; wanted others "
-            "to be scored on"
-        )
-    return (f"{shared:,} of {count:,} examples are in {learned.source}, too",) if shared else ()
+    many = f"all {count:,}" if shared == count else f"{shared:,} of {count:,}"
+    said = f"{many} examples of {scored.source} are in {learned.source}, too: scores say little"
+    return (said,) if shared else ()
 
 
 def model_and_examples(

@@ -14,6 +14,7 @@ from headscope.analyses.surface.query_bands import CARD, GOALS, by_place
 from headscope.claims.length_bands import NAMES
 from headscope.model.vocabulary import Vocabulary
 from headscope.run.contract_bench import COMMA, STOP, tiny_examples, tiny_network
+from recorded import reading
 from reference import surface
 from reference.extraction import Blocks
 
@@ -199,11 +200,12 @@ def test_a_head_that_looks_elsewhere_from_far_is_said_to(monkeypatch) -> None:
     dataset["attention"] = (("layer", "head", "target"), np.full((1, 2, 1), np.nan))
     dataset = dataset.assign_coords(target=["cls"])
     tree = xr.DataTree.from_dict({"surface": dataset})
-    assert list(CARD.lines(tree, 0, 0)) == [
+    run = reading(tree, "surface")
+    assert list(CARD.lines(run, 0, 0)) == [
         "the first token: 50 % [40, 60] from tokens up to 16, 10 % [0, 20] from tokens 17 to 32"
     ]
-    assert not list(CARD.lines(tree, 0, 1))
-    assert len(CARD.data(tree, 0, 1)["by_place"]) == 4 * 2
+    assert not list(CARD.lines(run, 0, 1))
+    assert len(CARD.data(run, 0, 1)["by_place"]) == 4 * 2
     labelled = np.ones((1, 2), bool)
     monkeypatch.setattr(query_bands, "with_label", lambda *_: labelled)
     assert by_place(tree) == (
@@ -218,4 +220,4 @@ def test_a_head_that_looks_elsewhere_from_far_is_said_to(monkeypatch) -> None:
     assert not by_place(decoder)  # its first tokens see so few that it says nothing
     old = xr.DataTree.from_dict({"surface": dataset[["attention"]]})
     assert not by_place(old)
-    assert not list(CARD.lines(old, 0, 0))
+    assert not list(CARD.lines(reading(old, "surface"), 0, 0))

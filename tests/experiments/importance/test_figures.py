@@ -108,7 +108,7 @@ def test_small_importances_keep_their_digits_and_large_ones_no_more_than_they_ha
         importance[f"head_importance{end}"][...] = 0.000012345 * share
     tree["importance"].dataset = importance
     cells = importance_table(Reading(tree, IMPORTANCE)).groups[0].rows[0][1:2]
-    assert {(cell.text, cell.small) for cell in cells} == {("0.000012", "[0.000011, 0.000014]")}
+    assert {(cell.text, cell.small) for cell in cells} == {("1.2e−5", "[1.1e−5, 1.4e−5]")}
 
 
 def test_every_way_of_the_benchmark_gives_the_same_gradients():

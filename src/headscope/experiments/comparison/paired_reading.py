@@ -181,7 +181,8 @@ def reading(models: Iterable[Model], job: ShardJob) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(threads_of(job.threads))
         stack.enter_context(torch.inference_mode())
-        for model in models:
+        # In one order for all threads: each model is another's to wait for.
+        for model in sorted(models, key=lambda one: id(one.network)):
             stack.enter_context(evaluating(model.network))
             stack.enter_context(linears(model.network, job.linears))
         yield
