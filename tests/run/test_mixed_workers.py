@@ -3,17 +3,21 @@
 import json
 import shutil
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 import headscope as hs
+from headscope.analyses import patterns
 from headscope.errors import InputError
 from headscope.run import manifest
 from headscope.run.gather import load_same
 from headscope.run.manifest import loaded_identity
+from headscope.run.settings import Settings, differences
 
+PLAIN = Settings()
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
 
 
@@ -54,7 +58,7 @@ def place(tiny_place, tmp_path):
 @pytest.fixture
 def again(tiny, place):
     """Loads the model in a worker, of a run that began with the tiny one."""
-    return partial(load_same, str(place), tiny.load_options, loaded_identity(tiny))
+    return partial(load_same, str(place), tiny.load_options, PLAIN, loaded_identity(tiny, PLAIN))
 
 
 def test_a_worker_with_the_same_model_computes(place, again):
@@ -81,7 +85,7 @@ def test_another_model_under_the_same_path_is_refused(place, again, change, said
 def test_another_dtype_or_version_is_refused(tiny, place, again, monkeypatch):
     options = tiny.load_options | {"dtype": "bfloat16"}
     with pytest.raises(InputError, match=r'dtype: "float32", now "bfloat16"'):
-        load_same(str(place), options, loaded_identity(tiny))
+        load_same(str(place), options, PLAIN, loaded_identity(tiny, PLAIN))
     monkeypatch.setattr(manifest, "deciding_versions", lambda: {"headscope": "0", "torch": "1.0"})
     with pytest.raises(InputError, match=r'versions.torch: "\d\.\d+", now "1.0"'):
         again()
@@ -93,3 +97,20 @@ def test_weights_that_are_written_to_change_nothing_of_a_loaded_model(place):
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     written_to(place / WEIGHTS, lambda content: content[:-4096] + bytes(4096))
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
+
+
+def test_another_classifier_under_the_same_path_is_refused_and_is_another_run(
+    tiny, place, tmp_path
+):
+    folder = tmp_path / "classifier"
+    shutil.copytree(Path(patterns.__file__).parent / "data", folder)
+    settings = Settings(analyses=("patterns",), options={"patterns": {"classifier": str(folder)}})
+    before, wanted = settings.as_dict(), loaded_identity(tiny, settings)
+    assert "files" not in PLAIN.as_dict()
+    load_same(str(place), tiny.load_options, settings, wanted)
+    (folder / "more").write_text("x")
+    assert [one[:26] for one in differences(before, settings.as_dict())] == [
+        "files.patterns.classifier:"
+    ]
+    with pytest.raises(InputError, match=r"or other files, .*files\.patterns\.classifier: "):
+        load_same(str(place), tiny.load_options, settings, wanted)

@@ -37,12 +37,14 @@ class Option:
     one_of       the values that are allowed; none: `check_value` decides
     check_value  (name, value) -> raises ValueError or InputError for one that is not allowed
     deep         whether only the measure itself can tell
+    files        whether it names a file or a folder, whose content decides the numbers
     """
 
     default: Any
     one_of: Collection[Any] = ()
     check_value: Callable[[str, Any], object] | None = None
     deep: bool = False
+    files: bool = False
 
     def check(self, name: str, value: Any) -> None:
         """Raises ValueError, or InputError, for a value that is not allowed."""

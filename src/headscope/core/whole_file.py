@@ -255,6 +255,12 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def content_sha256(path: Path) -> str:
+    """Hex sha256 of a file, or of the files of a folder with their names."""
+    files = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
+    return sha256_of(part for one in files for part in (one.name, file_sha256(one)))
+
+
 def sha256_of(parts: Iterable[str | bytes]) -> str:
     """Hex sha256 of texts and bytes, one after the other."""
     digest = hashlib.sha256()

@@ -27,7 +27,7 @@ from headscope.run.manifest import loaded_identity
 from headscope.run.memory import keep_few_products, keep_freed_memory
 from headscope.run.merge_tree import Span, children
 from headscope.run.plan import Plan, Shard
-from headscope.run.settings import differences
+from headscope.run.settings import Settings, differences
 from headscope.run.shard_files import State
 from headscope.run.worker_processes import (
     GUARD,
@@ -163,7 +163,8 @@ def _computed(  # noqa: PLR0917
                 "several workers load the model themselves; give a name or a folder to load(), "
                 "or use one worker"
             )
-        again = partial(load_same, model.name, model.load_options, loaded_identity(model))
+        wanted = loaded_identity(model, job.settings)
+        again = partial(load_same, model.name, model.load_options, job.settings, wanted)
         for shard in engine(again, job, todo, keep):
             advance(shard.examples)
             yield shard
@@ -174,7 +175,9 @@ def _computed(  # noqa: PLR0917
         yield shard
 
 
-def load_same(name: str, options: Mapping[str, Any], wanted: Mapping[str, Any]) -> Model:
+def load_same(
+    name: str, options: Mapping[str, Any], settings: Settings, wanted: Mapping[str, Any]
+) -> Model:
     """The model of that name, in a process that computes.
 
     wanted  of the model that the run began with, as `loaded_identity`: a shard's seal is the
@@ -182,9 +185,9 @@ def load_same(name: str, options: Mapping[str, Any], wanted: Mapping[str, Any]) 
     raises  InputError for any other: what lies there may be another, or was replaced meanwhile
     """
     model = load(name, **options)
-    if where := differences(wanted, loaded_identity(model)):
+    if where := differences(wanted, loaded_identity(model, settings)):
         raise InputError(
-            f"a process loaded another model as {name!r} than the run began with "
+            f"a process loaded another model as {name!r}, or other files, than the run began with "
             f"({'; '.join(where[:3])}); wanted the same files, which stay as they are"
         )
     return model

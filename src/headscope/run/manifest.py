@@ -61,9 +61,10 @@ def identity_of(model: Model) -> dict[str, Any]:
     }
 
 
-def loaded_identity(model: Model) -> dict[str, Any]:
+def loaded_identity(model: Model, settings: Settings) -> dict[str, Any]:
     """What a process that computes must have in common with the one that began the run."""
-    return {"model": identity_of(model), "versions": deciding_versions()}
+    versions = deciding_versions()
+    return {"model": identity_of(model), "versions": versions, "files": settings.files()}
 
 
 def new_manifest(

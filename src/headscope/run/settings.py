@@ -4,9 +4,11 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Literal
 
 from headscope.core.options import comma_separated, option
+from headscope.core.whole_file import content_sha256
 from headscope.errors import InputError, did_you_mean
 from headscope.run.execution import ReadingOptions
 
@@ -72,9 +74,21 @@ class Settings(ReadingOptions):
         _check_options(self.options, choose(self.analyses))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for the manifest."""
+        """Plain values, for the manifest, with the digests of files that they name."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return plain
+        return plain | ({"files": files} if (files := self.files()) else {})
+
+    def files(self) -> dict[str, str]:
+        """ANALYSIS.OPTION -> SHA-256 of the file, or files of the folder, that it names."""
+        from headscope.run.analysis import measured_questions
+
+        known = {one.name: one.options for one in measured_questions()}
+        return {
+            f"{name}.{key}": content_sha256(Path(str(value)))
+            for name, values in self.options.items()
+            for key, value in values.items()
+            if value and known[name][key].files
+        }
 
 
 class CorpusSettings(Settings):

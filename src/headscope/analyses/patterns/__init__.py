@@ -91,7 +91,7 @@ QUESTION = Question(
     needs=frozenset({"attention"}),
     options={
         "columns": Option("special", ("special", "any")),
-        "classifier": Option("", deep=True),
+        "classifier": Option("", deep=True, files=True),
         "least_tokens": Option(10, check_value=some),
     },
     measure="measure:Patterns",
