@@ -6,6 +6,7 @@ from headscope.claims.plan import ClaimPlan as ClaimPlan
 from headscope.claims.plan import LabelRule as LabelRule
 from headscope.claims.plan import PicturePlan as PicturePlan
 from headscope.claims.question import Question as Question
+from headscope.claims.reading import Reading as Reading
 from headscope.claims.terms import Term as Term
 from headscope.core.head_names import options as options
 from headscope.core.results import Variable as Variable
@@ -24,7 +25,6 @@ from headscope.corpus import corpus_of as corpus_of
 from headscope.corpus import demo_corpus as demo_corpus
 from headscope.draw.figures import run_figure as run_figure
 from headscope.draw.panel import Panel as Panel
-from headscope.draw.panel import Picture as Picture
 from headscope.errors import HeadscopeError as HeadscopeError
 from headscope.experiments.ablation.ablate import ablate as ablate
 from headscope.experiments.ablation.prune import prune as prune
