@@ -343,7 +343,7 @@ def test_every_corpus_option_is_read():
 
 
 def test_doctor_says_which_parsers_there_are(headscope, monkeypatch):
-    parsers = "headscope.corpus.annotate.parsers.installed_parsers"
+    parsers = "headscope.run.installation_check.installed_parsers"
     monkeypatch.setattr(parsers, lambda: ["spacy:en_x 1.0"])
     assert "ok  annotation of text    spacy:en_x 1.0" in headscope("doctor").out
     monkeypatch.setattr(parsers, list)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import click
 
 from headscope.cli.terminal_output import say
 from headscope.cli.typed_command import typed_command
 from headscope.core.options import Options, argument, flag, option
-from headscope.errors import HeadscopeError, InputError
+from headscope.errors import InputError
 from headscope.run.processes import DIVIDED, check_shard
+from headscope.run.slurm_script import array_script, submitted
 
 # What a line of #SBATCH may hold: no shell reads it, so that nothing can be quoted there.
 _PLAIN = re.compile(r"[\w.,:@%+/=-]+")
@@ -66,42 +63,11 @@ def slurm_command(options: _SlurmOptions) -> None:
         gpus=options.gpus,
         partition=options.partition,
     )
-    say(_submitted(script) if options.submit else script.rstrip())
+    say(submitted(script) if options.submit else script.rstrip())
 
 
 # What is not its own is the other command's, and is read by it.
 slurm_command.context_settings = {"ignore_unknown_options": True}
-
-
-def array_script(words: Sequence[str], *, tasks: int, folder: Path, **options: Any) -> str:
-    """A script for sbatch, whose tasks each give this command of headscope.
-
-    folder  where the tasks start
-    options of sbatch; None for those that are left to the cluster
-    """
-    wanted = {"job-name": "headscope", "array": f"1-{tasks}", **options}
-    lines = [
-        f"#SBATCH --{name.replace('_', '-')}={value}"
-        for name, value in wanted.items()
-        if value is not None
-    ]
-    command = shlex.join([sys.executable, "-m", "headscope", words[0], "--quiet"])
-    end = list(words).index("--") if "--" in words else len(words)
-    before, after = shlex.join(words[1:end]), shlex.join(words[end:])
-    share = f'--shard "$SLURM_ARRAY_TASK_ID/{tasks}"'
-    return "\n".join(
-        [
-            "#!/bin/bash",
-            *lines,
-            "#SBATCH --requeue",
-            "#SBATCH --open-mode=append",
-            "set -eu",
-            f"cd -- {shlex.quote(str(folder))}",
-            # In place of the shell: the requests of Slurm to end reach headscope itself.
-            f"exec {command} {before} {share} {after}".rstrip(),
-            "",
-        ]
-    )
 
 
 def _check(command: Sequence[str], tasks: int) -> None:
@@ -118,17 +84,3 @@ def _check(command: Sequence[str], tasks: int) -> None:
     if values["shard"] is not None:
         raise InputError("found --shard; leave it out: each task gets its own")
     check_shard((1, tasks), workers=values.get("workers", 1), overwrite=values["overwrite"])
-
-
-def _submitted(script: str) -> str:
-    """What sbatch says to the script."""
-    try:
-        done = subprocess.run(["sbatch"], input=script, capture_output=True, text=True, check=False)
-    except FileNotFoundError as error:
-        raise InputError(
-            "there is no sbatch on this machine; leave --submit out, and hand the script to "
-            "sbatch where there is one"
-        ) from error
-    if done.returncode:
-        raise HeadscopeError(f"sbatch refused the script: {done.stderr.strip()[:500]}")
-    return done.stdout.strip()
