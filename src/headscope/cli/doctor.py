@@ -1,7 +1,10 @@
 """`headscope doctor`: check the installation, a model and a corpus, or the folder of a run."""
 
+from __future__ import annotations
+
 from dataclasses import asdict
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,8 +12,10 @@ from headscope.cli.options import CorpusOptions, json_flag, read_corpus
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import group, typed_command
 from headscope.core.options import Options, argument
-from headscope.run.folder_check import BAD, Line, check_folder, is_run
 from headscope.tasks.task_request import Loading
+
+if TYPE_CHECKING:
+    from headscope.run.folder_check import Line
 
 COLUMNS = ("verdict", "check", "found")
 
@@ -32,6 +37,8 @@ def doctor_command(options: _DoctorOptions) -> None:
     headscope doctor demo --text wiki.txt
     headscope doctor atlas-demo
     """
+    from headscope.run.folder_check import BAD, check_folder, is_run
+
     checked = list(check_folder(options.model)) if is_run(options.model) else _installation(options)
     lines = (f"{verdict:>4}  {what:<22}{finding}" for verdict, what, finding in checked)
     findings = [dict(zip(COLUMNS, line, strict=True)) for line in checked]
@@ -45,6 +52,6 @@ def _installation(options: _DoctorOptions) -> list[Line]:
         from headscope.model.model import load
         from headscope.run.installation_check import check_installation
     except ImportError as error:
-        return [(BAD, "installation", str(error))]
+        return [("BAD", "installation", str(error))]
     corpus = partial(read_corpus, options.corpus) if options.corpus.named else None
     return check_installation(partial(load, options.model, **asdict(options.loading)), corpus)
