@@ -49,7 +49,7 @@ class HeadLabels:
 
     @property
     def nearly(self) -> str:
-        """What comes closest to a label, and what of the control alone keeps it from being one."""
+        """What comes closest to a label; how far the control goes, if only that keeps it away."""
         one = self.closest
         if one is None:
             return ""

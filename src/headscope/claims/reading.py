@@ -29,7 +29,7 @@ _NAMED = re.compile(r"\w+:\w+")
 
 
 class Reading:
-    """A run as one question reads it: its numbers, names and words; each part of it takes one.
+    """A run as one question reads it: its numbers, names and words. All its parts take one.
 
     among  the claims that are wanted, whatever their numbers; None: all that stand out
     """
@@ -107,7 +107,7 @@ class Reading:
         return self.text(words, place, **fields) if isinstance(words, str) else words(self)
 
     def said(self, words: Any) -> Any:
-        """The same of all heads; "" with a warning where a part of another package fails."""
+        """What `words` say of the whole run; "" and a warning where a plug-in's part fails."""
         what = f"the text {words[:60]!r}" if isinstance(words, str) else "a text or table"
         return made_or_left_out(self.question, what, lambda: self.words(words), "")
 
@@ -211,7 +211,7 @@ class _Words(string.Formatter):
 
 
 def parts_of(tree: xr.DataTree, kind: str, *more: Any) -> list[Any]:
-    """What each question of a run makes of it by a part of this kind, by their place.
+    """What the questions of a run make of it, by their parts of one kind, in their order.
 
     more  what such a part takes beside the `Reading`; a part that makes None is left out
     """

@@ -50,8 +50,8 @@ def prune_command(options: _PruneOptions) -> None:
         shared.make_report(done.run)
     summary = {**note_of(done.run, done.order, done.heads), "output": str(done.path)}
     last = f"checkpoint: {done.path} (heads and scores: pruned.json, figure: pruned.svg)"
-    doubts = [f"note: {one}" for one in done.run.notes]
-    summary |= {"notes": doubts} if doubts else {}
+    summary |= {"notes": list(done.run.notes)} if done.run.notes else {}
+    doubts = (f"note: {one}" for one in done.run.notes)
     lines = chain(doubts, done.notes, _lines(done.run, done.order, len(done.heads)), [last])
     tell(lines, summary if options.as_json else None)
 

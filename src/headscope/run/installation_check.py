@@ -119,7 +119,9 @@ def _model(lines: list[Line], load: Callable[[], Model]) -> Model | None:
         for note in loaded.notes:
             say(note, verdict=NOTE)
         if not loaded.notes:
-            say("none: the network reads all tensors; its vocabulary goes with it, or cannot tell")
+            say(
+                "none: all tensors are read, and nothing speaks against the vocabulary or the heads"
+            )
     with _check(lines, "special tokens") as say:
         tokens = ", ".join(f"{k} {v}" for k, v in loaded.special_tokens.items())
         say(tokens or "none", verdict=OK if tokens else NOTE)

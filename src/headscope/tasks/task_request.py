@@ -189,9 +189,10 @@ def _overlap_note(learned: TaskData, scored: TaskData) -> tuple[str, ...]:
     """The note of how many of the examples that are scored were learned from."""
     known = {(row.text_a, row.text_b) for row in learned.rows}
     shared, count = sum((row.text_a, row.text_b) in known for row in scored.rows), len(scored)
+    if not shared:
+        return ()
     many = f"all {count:,}" if shared == count else f"{shared:,} of {count:,}"
-    said = f"{many} examples of {scored.source} are in {learned.source}, too: scores say little"
-    return (said,) if shared else ()
+    return (f"{many} examples of {scored.source} are in {learned.source}, too",)
 
 
 def model_and_examples(
