@@ -85,6 +85,8 @@ class Question:
               none gets a spare one
     claims    what can be said of single heads: `claims.plan.ClaimPlan`s, or `Reading` -> claims
     rules     of such a function: kind of a claim -> the `LabelRule` by which it becomes a label
+    predicts  the rules behind its labels, which predict where heads look: `AttentionRule`s of
+              `claims.attention_rule`, or (scope of a run) -> these
     remarks   Reading -> [unit] words on each head beside its labels
     places    Reading -> [unit, axis] where heads lie on the map of heads, or None
     tables    Reading -> further tables by file name, beside the tidy one of its group; a table
@@ -125,6 +127,7 @@ class Question:
     marks: Any = None
     claims: Any = None
     rules: Any = None
+    predicts: Any = None
     remarks: Any = None
     places: Any = None
     tables: Any = None

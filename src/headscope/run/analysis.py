@@ -9,7 +9,7 @@ docs/your-own-analysis.md; `run.check_analysis` says whether one keeps the contr
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from headscope.model.batch import Batch
     from headscope.model.instrument import LayerView
     from headscope.model.lags import Diagonals
+    from headscope.model.model import Model
 
 # What an analysis may need of the model, and of the annotations of the corpus.
 MODEL_NEEDS = frozenset(
@@ -138,6 +139,7 @@ class Analysis:
                 the first LEADING tokens alone. False: it asks a layer for sums, rows and pairs
     diagonals   the cuts, and how many first keys, that it asks `LayerView.lags` for: so that one
                 reading of a long input gives them with all else
+    sampled     whether it is a `SampledAnalysis`
     """
 
     name: ClassVar[str]
@@ -148,6 +150,7 @@ class Analysis:
     every_reading: ClassVar[bool] = False
     whole_maps: ClassVar[bool] = True
     diagonals: Diagonals | None = None
+    sampled: ClassVar[bool] = False
 
     _question: ClassVar[question.Question | None] = None
 
@@ -236,6 +239,20 @@ class Analysis:
         theirs = other.accumulators
         for name, accumulator in self.accumulators.items():
             accumulator.merge(theirs[name])
+
+
+class SampledAnalysis(Analysis):
+    """An analysis that reads a sample of the inputs in several passes, after all inputs were read.
+
+    What it finds in one pass decides what it looks for in the next. So it has no sums to merge: the
+    process that finishes a run computes it, as it does the control.
+    """
+
+    sampled: ClassVar[bool] = True
+
+    def passes(self, model: Model, examples: Sequence[Example]) -> Iterator[Sequence[Example]]:
+        """Yield the inputs of each pass; it is resumed when `observe` has seen them."""
+        raise NotImplementedError
 
 
 def _accumulators(holder: Analysis | AnalysisPart, prefix: str = "") -> dict[str, Accumulator]:

@@ -62,7 +62,7 @@ class ShardJob:
 
     def new_analyses(self) -> list[Analysis]:
         """New analyses with empty sums."""
-        return [self._new(name) for name in self.names]
+        return [self.new(name) for name in self.names]
 
     def of_bands(self) -> dict[str, dict[str, OfBand]]:
         """New analyses for each length band, with the scope that claims compare."""
@@ -76,14 +76,15 @@ class ShardJob:
         apart = dict[str, dict[str, OfBand]]()
         for name in banded(self.names):
             for band in self.bands.get(self.reads.get(name, ""), ()):
-                apart.setdefault(band, {})[name] = OfBand(replace(self, scope=few)._new(name))
+                apart.setdefault(band, {})[name] = OfBand(replace(self, scope=few).new(name))
         return apart
 
     def new_parts(self) -> dict[str, Analysis]:
         """Everything with a state, by name: analyses, and those of bands."""
         return {a.name: a for a in self.new_analyses()} | _flat(self.of_bands())
 
-    def _new(self, name: str) -> Analysis:
+    def new(self, name: str) -> Analysis:
+        """A new analysis with empty sums."""
         kind = known_analyses()[name]
         return kind(self.scope_of(kind), **self.options.get(name, {}))
 
@@ -198,6 +199,14 @@ class Computer:
                     for some in self._sums[kind].apart(places, inputs):
                         self._run([inputs[at] for at in some], shown, advance)
         return self._analyses
+
+    def show(
+        self, examples: Sequence[Example], analysis: Analysis, advance: Advance = unheard
+    ) -> None:
+        """Show these examples to one analysis, whatever the job's are; its sums stay."""
+        network, maps = self.model.network, self.job.linears
+        with threads_of(self.job.threads), linears(network, maps), self.instrument:
+            self._run(examples, [analysis], advance)
 
     @torch.inference_mode()
     def _run(

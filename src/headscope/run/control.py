@@ -45,6 +45,7 @@ from headscope.model.placement import place_alike, plain, spread
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.manifest import dtype_of
 from headscope.run.readings import MOST_SAMPLED
+from headscope.run.sampled_analyses import read_sample
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -136,6 +137,7 @@ def control_results(
     job: ShardJob,
     samples: Sequence[tuple[Example, ...]],
     advance: Advance = unheard,
+    more: Sequence[str] = (),
 ) -> Iterator[tuple[str, xr.Dataset]]:
     """(group, dataset) of the control: the numbers of each network, and the sample it read.
 
@@ -143,6 +145,7 @@ def control_results(
     number may be asked for then.
 
     samples  of each kind of inputs
+    more     analyses that read a sample themselves, in several passes
     """
     whole = job.draws
     examples = [example for sample in samples for example in sample]
@@ -173,6 +176,10 @@ def control_results(
             for analysis in computer.read(every, () if few else cheap, advance):
                 result = with_token_names(analysis.result(), model.tokens)
                 yield f"{CONTROL}/{name}/{analysis.name}", result if whole else _numbers(result)
+            for analysis_name in more if name not in control.pairs else ():
+                again = read_sample(analysis_name, model, job, examples)
+                result = with_token_names(again.result(), model.tokens)
+                yield f"{CONTROL}/{name}/{analysis_name}", result if whole else _numbers(result)
 
 
 def _numbers(result: xr.Dataset) -> xr.Dataset:

@@ -1,5 +1,6 @@
 """What `run.atlas` computes: plan, compute shard by shard, merge, label, store."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of
 from headscope.run.plan import Plan, make_plan
 from headscope.run.processes import TakingPart
+from headscope.run.sampled_analyses import read_sample, sampled, streamed, tokens_of
 from headscope.run.settings import Settings
 from headscope.run.shared_parts import WrittenElsewhereError
 from headscope.run.shared_plan import shared_plan
@@ -98,7 +100,9 @@ def corpus_run(
             draws=execution.keep_draws,
         )
         try:
-            return _computed(run, model, job, plan, execution, engine=engine, control=held_against)
+            return _computed(
+                run, model, job, plan, execution, names, engine=engine, control=held_against
+            )
         except WrittenElsewhereError:
             return run.elsewhere()
 
@@ -114,7 +118,7 @@ def _job(
             stored_inputs=plan.stored_inputs,
             stored_tokens=tuple(model.tokens(e.input_ids) for e in plan.stored_inputs),
         ),
-        tuple(names),
+        tuple(streamed(names)),
         model.shape.stack,
         options={name: dict(options) for name, options in settings.options.items()},
         long=is_long(model, plan, settings),
@@ -173,6 +177,7 @@ def _computed(
     job: ShardJob,
     plan: Plan,
     execution: Execution,
+    names: Sequence[str],
     *,
     engine: Engine | None,
     control: Control | None,
@@ -193,12 +198,31 @@ def _computed(
     }
     if len(results) > len(job.names):
         results[BANDS] = xr.Dataset(attrs={"tidy": 0})
-    results |= read_control(control, job, plan)
+    more = sampled(names)
+    results |= {name: kept(result) for name, result in read_samples(more, model, job, plan)}
+    results |= read_control(control, job, plan, more)
     return run.finish(results, title="headscope atlas")
 
 
-def read_control(control: Control | None, job: ShardJob, plan: Plan) -> dict[str, xr.Dataset]:
-    """The groups of the control, whose networks read a sample of a run's inputs; none of None."""
+def read_samples(
+    names: Sequence[str], model: Model, job: ShardJob, plan: Plan
+) -> Iterator[tuple[str, xr.Dataset]]:
+    """(name, results) of the analyses that read a sample of a run's inputs."""
+    for name in names:
+        reading = plan.readings[reads_of([name], plan)[name]]
+        examples = reading.sample.within(tokens_of(reading.counts["tokens"]))
+        with phase(name, len(examples), "inputs") as advance:
+            analysis = read_sample(name, model, job, examples, advance)
+        yield name, with_token_names(with_n(analysis, plan, name), model.tokens)
+
+
+def read_control(
+    control: Control | None, job: ShardJob, plan: Plan, more: Sequence[str] = ()
+) -> dict[str, xr.Dataset]:
+    """The groups of the control, whose networks read a sample of a run's inputs; none of None.
+
+    more  analyses that read a sample themselves
+    """
     if control is None:
         return {}
     names = control_names(job)
@@ -208,7 +232,7 @@ def read_control(control: Control | None, job: ShardJob, plan: Plan) -> dict[str
     ]
     count = sum(map(len, samples)) * len(control.asked(names))
     with phase("control", count, "inputs") as advance:
-        return dict(control_results(control, job, samples, advance))
+        return dict(control_results(control, job, samples, advance, more))
 
 
 def with_n(analysis: Analysis, plan: Plan, name: str = "") -> xr.Dataset:

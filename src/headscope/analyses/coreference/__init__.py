@@ -11,6 +11,7 @@ QUESTION = Question(
     summary="which head finds the antecedent of a mention, beside rule systems",
     source="Clark et al. 2019, §4.3", needs=frozenset({"attention", "words", "mentions"}),
     options={"pieces": PIECES, "measure": MEASURE},
+    predicts="rules:rules",
     measure="measure:Coreference", figures=(
         PicturePlan(
             name="coreference", title="The best heads at coreference", panels="figure:panels",

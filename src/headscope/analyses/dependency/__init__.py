@@ -24,6 +24,7 @@ QUESTION = Question(
         "pieces": PIECES,
         "measure": MEASURE,
     },
+    predicts="rules:rules",
     measure="measure:Dependency",
     figures=(
         PicturePlan(

@@ -90,6 +90,7 @@ QUESTION = Question(
     package=__name__,
     title="Distance",
     place=22,
+    predicts="rules:RULES",
     measure="measure:Distance",
     summary="how far heads look, and how much first and latest tokens get together",
     source=f"{OURS}; first and latest tokens: {XIAO}",

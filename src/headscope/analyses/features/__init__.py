@@ -20,6 +20,7 @@ QUESTION = Question(
         "negation": Option("", deep=True),
         "measure": MEASURE,
     },
+    predicts="rules:RULES",
     measure="measure:Features",
     figures=(
         PicturePlan(

@@ -10,6 +10,7 @@ QUESTION = Question(
     package=__name__,
     title="Frames",
     place=120,
+    predicts="rules:RULES",
     measure="measure:Frames",
     summary="which head links frame elements and the word that evokes the frame",
     source="Kovaleva et al. 2019, §4.2",

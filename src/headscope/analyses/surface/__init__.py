@@ -63,6 +63,7 @@ QUESTION = Question(
     package=__name__,
     title="Attention",
     place=10,
+    predicts="rules:RULES",
     measure="measure:Surface",
     shares=("attention",),
     summary="attention to self, neighbours, special tokens and punctuation",

@@ -35,6 +35,7 @@ CIRCUITS = Question(
             columns=3,
         ),
     ),
+    predicts="rules:RULES",
     opening="section:OPENING",
     terms="claims:TERMS", labels="claims:LABELS", claims="claims:CLAIMS", marks="claims:MARKS",
     findings=("section:circuit_findings",), tables="section:tables",

@@ -1,0 +1,110 @@
+"""Choose the rules of every head: greedily, by non-negative least squares.
+
+A head that follows rules r with weights w, and else its rest, attends by
+
+    P[q] = Σ_r w_r R_r[q] + (1 − Σ_r w_r T_r(q)) · rest[q]
+
+where T_r(q) is 1 where the rule applies to the query. So A − rest is Σ_r w_r (R_r − T_r rest), and
+sums of products of attention, rules and rests are all that a choice needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
+
+from headscope.core.accumulators import Bools, Float64
+
+MOST_RULES = 5
+TRIES = 3  # ours: candidates that do not help the other half, before the choice ends
+LEAST = 0.01  # ours: weight of a rule
+RIDGE = 1e-9
+
+
+@dataclass(frozen=True)
+class Products:
+    """What a choice needs of one head with one rest: sums over queries.
+
+    rules      [rule, rule] ⟨R_r − T_r rest, R_j − T_j rest⟩
+    attention  [rule] ⟨A − rest, R_r − T_r rest⟩
+    all        ⟨A − rest, A − rest⟩
+
+    Of groups of documents, each has an axis in front.
+    """
+
+    rules: Float64
+    attention: Float64
+    all: Float64
+
+    def loss(self, chosen: Sequence[int], weights: Float64) -> Float64:
+        """Σ (A − P)² of each group."""
+        at = list(chosen)
+        cross = self.attention[..., at] @ weights
+        inner = self.rules[..., at, :][..., at]  # [group, chosen, chosen]
+        return np.asarray(self.all - 2 * cross + (inner @ weights) @ weights)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The rules of one head.
+
+    rules    numbers of the rules, the first chosen first
+    weights  [rule] of each
+    rest     number of its rest
+    loss     Σ (A − P)² of the documents that chose
+    """
+
+    rules: tuple[int, ...]
+    weights: Float64
+    rest: int
+    loss: float
+
+
+def choose(chosen_on: Products, other: Products, *, rest: int, allowed: Bools) -> Choice:
+    """The rules of one head with one rest.
+
+    chosen_on  of the documents that choose
+    other      of other documents, by group: what they do not gain by, by more than its standard
+               error, is not taken
+    allowed    [rule] which may be chosen
+    """
+    chosen, weights, failed = list[int](), np.zeros(0), 0
+    scale = np.maximum(np.diagonal(chosen_on.rules), RIDGE)
+    free = allowed & (scale > RIDGE)
+    while failed < TRIES and len(chosen) < MOST_RULES:
+        slope = chosen_on.attention - chosen_on.rules[:, chosen] @ weights
+        gain = np.where(free, np.maximum(slope, 0) ** 2 / scale, 0.0)
+        best = int(gain.argmax())
+        if gain[best] <= 0:
+            break
+        free[best] = False
+        tried, moved = _solve(chosen_on, [*chosen, best])
+        if best in tried and _helps(other, (chosen, weights), (tried, moved)):
+            chosen, weights, failed = tried, moved, 0
+        else:
+            failed += 1
+    loss = float(chosen_on.loss(chosen, weights))
+    return Choice(tuple(chosen), weights, rest, loss)
+
+
+def _solve(products: Products, chosen: list[int]) -> tuple[list[int], Float64]:
+    """The weights of these rules; rules of hardly any weight are dropped."""
+    inner = products.rules[np.ix_(chosen, chosen)]
+    lower = np.linalg.cholesky(inner + RIDGE * np.trace(inner) * np.eye(len(chosen)))
+    weights, _ = nnls(lower.T, np.linalg.solve(lower, products.attention[chosen]))
+    kept = weights > LEAST
+    return [one for one, there in zip(chosen, kept, strict=True) if there], weights[kept]
+
+
+def _helps(
+    other: Products,
+    before: tuple[Sequence[int], Float64],
+    after: tuple[Sequence[int], Float64],
+) -> bool:
+    gains = np.atleast_1d(other.loss(*before) - other.loss(*after))  # [group]
+    count = len(gains)
+    error = gains.std(ddof=1) * np.sqrt(count) if count > 1 else 0.0
+    return bool(gains.sum() > error)

@@ -1,0 +1,117 @@
+"""What the rules of the heads predict of their attention in one input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from headscope.claims.attention_rule import AttentionRule, RuleInput
+from headscope.core.accumulators import Float64, Ints
+
+# Where a head rests that no rule tells where to look; where it is not seen, on the first token.
+RESTS = ("the first token", "the separators", "the token itself", "all tokens evenly")
+TINY = 1e-30
+
+
+@dataclass(frozen=True)
+class RuleMaps:
+    """The rows of all rules in one input.
+
+    rows     [rule, query, key] float32
+    applies  [rule, query] 1 where the rule applies to the query, else 0
+    rests    [rest, query, key]; every row sums to 1
+    """
+
+    rows: torch.Tensor
+    applies: torch.Tensor
+    rests: torch.Tensor
+
+    @classmethod
+    def of(cls, rules: Sequence[AttentionRule], read: RuleInput) -> RuleMaps:
+        """The rows of these rules, RESTS among them, in this input; InputError for a bad row."""
+        rows = np.stack([rule.checked(read) for rule in rules])  # [rule, query, key]
+        names = [rule.name for rule in rules]
+        rests = rows[[names.index(name) for name in RESTS]]
+        lost = rests.sum(-1) < 0.5
+        rests[lost] = 0.0
+        rests[..., 0] += lost
+        maps = torch.from_numpy(rows.astype(np.float32))
+        return cls(maps, (maps.sum(-1) > 0.5).float(), torch.from_numpy(rests.astype(np.float32)))
+
+
+@dataclass(frozen=True)
+class HeadRules:
+    """The rules of every head of a layer, or of [layer, head].
+
+    rule        […, head, slot] numbers of its rules; -1 behind the last
+    weight      […, head, slot] their weights; 0 behind the last
+    rest        […, head] number of its rest, of RESTS
+    key_token   […, head, key token] ids of tokens that get more, or less; -1 behind the last
+    key_factor  […, head, key token] by which factor
+    """
+
+    rule: Ints
+    weight: Float64
+    rest: Ints
+    key_token: Ints
+    key_factor: Float64
+
+    def layer(self, index: int) -> HeadRules:
+        """Those of one layer."""
+        return HeadRules(*(getattr(self, name)[index] for name in vars(self)))
+
+    def without_keys(self) -> HeadRules:
+        """The same without key tokens."""
+        none = np.zeros((*self.rest.shape, 0))
+        return HeadRules(self.rule, self.weight, self.rest, none.astype(np.int64), none)
+
+    def parts(self, maps: RuleMaps) -> torch.Tensor:
+        """[head, slot + 1, query, key] what each rule, and last the rest, gives; key tokens apart.
+
+        Of one layer. Together they sum to 1 in every row.
+        """
+        rule = torch.from_numpy(np.maximum(self.rule, 0))
+        weight = torch.from_numpy(np.where(self.rule < 0, 0, self.weight)).float()
+        total = (weight[..., None] * maps.applies[rule]).sum(1)  # [head, query]
+        scale = 1 / total.clamp_min(1)
+        own = maps.rows[rule] * weight[..., None, None] * scale[:, None, :, None]
+        left = (1 - total).clamp_min(0)[..., None]  # [head, query, 1]
+        rest = maps.rests[torch.from_numpy(self.rest)] * left
+        return torch.cat([own, rest[:, None]], 1)
+
+    def attention(self, maps: RuleMaps, ids: Ints) -> torch.Tensor:
+        """[head, query, key] the predicted attention of one layer; rows sum to 1."""
+        rows = self.mixed(maps) * self.factors(ids)[:, None]
+        return rows / rows.sum(-1, keepdim=True).clamp_min(TINY)
+
+    def mixed(self, maps: RuleMaps) -> torch.Tensor:
+        """[head, query, key] the same without key tokens."""
+        heads, count = len(self.rest), len(maps.rows)
+        weights = np.zeros((heads, count + 1))
+        np.add.at(weights, (np.arange(heads)[:, None], self.rule), self.weight)
+        by_rule = torch.from_numpy(weights[:, :count]).float()
+        total = by_rule @ maps.applies  # [head, query]
+        rows = torch.tensordot(by_rule, maps.rows, 1) / total.clamp_min(1)[..., None]
+        left = (1 - total).clamp_min(0)[..., None]
+        return rows + maps.rests[torch.from_numpy(self.rest)] * left
+
+    def factors(self, ids: Ints) -> torch.Tensor:
+        """[head, key] the factor of each token; 1 for those that are no key tokens."""
+        out = np.ones((len(self.rest), len(ids)))
+        for head, tokens in enumerate(self.key_token):
+            known = dict(zip(tokens.tolist(), self.key_factor[head].tolist(), strict=True))
+            known.pop(-1, None)
+            out[head] = [known.get(token, 1.0) for token in ids.tolist()]
+        return torch.from_numpy(out).float()
+
+
+def gathered(rows: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
+    """[head, query, key] attention times norm, rows normalised to 1; rows of no norm are 0.
+
+    norms  [head, key] ‖f(x_k)‖
+    """
+    weighted = rows * norms[:, None]
+    return weighted / weighted.sum(-1, keepdim=True).clamp_min(TINY)

@@ -1,0 +1,144 @@
+"""Rules that predict, from an input alone, where a head looks.
+
+A rule gives each query a row over the keys: of sum 1 where the rule applies to the query, of sum 0
+where it does not, because its trigger is absent. Every question brings the rules of its own labels
+(`Question.predicts`); `analyses.explained` tries them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headscope.errors import InputError
+
+Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.float64]
+POSITION, REST, TOKEN, LANGUAGE = KINDS = ("position", "rest", "token", "language")
+CONTENT = (TOKEN, LANGUAGE)  # what position and rest do not say
+ROUNDING = 1e-4  # of a row's sum
+
+
+@dataclass(frozen=True)
+class RuleInput:
+    """One input, as rules see it: its tokens and annotations, nothing of the model.
+
+    ids         [token] int64, token ids
+    tokens      the same as the vocabulary writes them
+    special     [token] whether the tokenizer added it
+    opening, closing, stops, marks  [token] whether it is the opening special token, a separating or
+                closing one, a full stop or comma, any mark of punctuation
+    segments    [token] 0 for the first segment, 1 for the second
+    word        [token] number of its annotated word; -1 where there is none
+    begins      [token] whether it begins a word; it continues one where not
+    frequent    [token] whether it is one of the most frequent tokens of the inputs, and no mark
+    words       the annotated words (`corpus.document.Word`); () without annotation
+    mentions, frames  annotated mentions and frames
+    causal      whether the future is hidden
+    """
+
+    ids: npt.NDArray[np.int64]
+    tokens: tuple[str, ...]
+    special: Bools
+    opening: Bools
+    closing: Bools
+    stops: Bools
+    marks: Bools
+    segments: npt.NDArray[np.int64]
+    word: npt.NDArray[np.int64]
+    begins: Bools
+    frequent: Bools
+    words: tuple[Any, ...] = ()
+    mentions: tuple[Any, ...] = ()
+    frames: tuple[Any, ...] = ()
+    causal: bool = False
+
+    def __len__(self) -> int:
+        """How many tokens it has."""
+        return len(self.ids)
+
+    @cached_property
+    def offset(self) -> npt.NDArray[np.int64]:
+        """[query, key] key − query, in tokens."""
+        place = np.arange(len(self))
+        return place[None] - place[:, None]
+
+    @cached_property
+    def visible(self) -> Bools:
+        """[query, key] whether the query may attend to the key."""
+        return self.offset <= 0 if self.causal else np.ones_like(self.offset, bool)
+
+    def even(self, keys: Bools) -> Rows:
+        """Rows that give each of these keys the same.
+
+        keys  [query, key], or [key] for all queries alike; hidden ones are left out
+        """
+        there = np.broadcast_to(keys, self.visible.shape) & self.visible
+        return there / np.maximum(there.sum(-1, keepdims=True), 1)
+
+    def weighted(self, weights: Rows) -> Rows:
+        """Rows in proportion to these weights [query, key], or [key]; 0 where there is none."""
+        there = np.where(self.visible, weights, 0.0)
+        total = there.sum(-1, keepdims=True)
+        return np.divide(there, total, out=np.zeros_like(there), where=total > 0)
+
+    def nearest(self, keys: Bools, *, before: bool = True) -> Rows:
+        """Rows on the nearest of these keys [key] before the query, or behind it."""
+        side = self.offset < 0 if before else self.offset > 0
+        there = np.broadcast_to(keys, side.shape) & side & self.visible
+        far = np.where(there, np.abs(self.offset), len(self))
+        return self.even(there & (far == far.min(-1, keepdims=True)))
+
+    def tokens_of(self, words: Bools) -> Bools:
+        """[token] whether it belongs to one of these words [word]."""
+        if not len(words):
+            return np.zeros(len(self), bool)
+        return np.append(words, False)[self.word]
+
+    def links(self, pairs: Iterable[tuple[int, int]]) -> Rows:
+        """Rows from all tokens of a word to all tokens of another, for pairs of words."""
+        size = len(self.words)
+        joined = np.zeros((size + 1, size + 1), bool)
+        for query, key in pairs:
+            joined[query, key] = True
+        return self.even(joined[self.word[:, None], self.word])
+
+
+@dataclass(frozen=True)
+class AttentionRule:
+    """A rule: which keys a query looks at, if the trigger is there.
+
+    name  the keys, in the words of a sentence on what is gathered "from …"
+    kind  one of KINDS
+    rows  RuleInput -> [query, key]; a row sums to 1, or to 0 without a trigger
+    """
+
+    name: str
+    kind: str
+    rows: Callable[[RuleInput], npt.ArrayLike]
+
+    def checked(self, read: RuleInput) -> Rows:
+        """Its rows.
+
+        raises  InputError for rows of another shape, that are no shares, or on hidden keys
+        """
+        rows = np.asarray(self.rows(read), np.float64)
+        size = len(read)
+        if rows.shape != (size, size):
+            fault = f"{rows.shape} numbers for an input of {size} tokens; wanted [query, key]"
+        elif not np.isfinite(rows).all() or rows.min(initial=0) < 0:
+            fault = "a weight that is NaN, infinite or negative; wanted shares from 0 to 1"
+        elif (rows[~read.visible] > 0).any():
+            fault = "weight on a token that the query cannot see; wanted the visible ones alone"
+        else:
+            total = rows.sum(-1)
+            off = np.flatnonzero((total > ROUNDING) & (np.abs(total - 1) > ROUNDING))
+            if not len(off):
+                return rows
+            fault = f"a row of sum {total[off[0]]:.4g}; wanted 1, or 0 where it does not apply"
+        raise InputError(f"the rule {self.name!r} gave {fault}")

@@ -1,0 +1,54 @@
+"""Run the analyses that read a sample of the inputs, after all inputs were read.
+
+Of an input of more than LEADING tokens they read these first ones alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from headscope.core.progress import Advance, unheard
+from headscope.corpus.document import Example
+from headscope.model.model import Model
+from headscope.run.analysis import LEADING, SampledAnalysis, known_analyses
+from headscope.run.compute import Computer, ShardJob
+from headscope.run.readings import MOST_SAMPLED
+
+SHARE = 0.1  # ours: of the tokens of a run
+LEAST = 4096  # ours: tokens, where the run has as many
+BATCH_TOKENS = 1024  # ours: an analysis may hold several maps of each input
+
+
+def sampled(names: Iterable[str]) -> list[str]:
+    """Those of the analyses that read a sample."""
+    known = known_analyses()
+    return [name for name in names if known[name].sampled]
+
+
+def streamed(names: Iterable[str]) -> list[str]:
+    """Those of the analyses that read all inputs."""
+    known = known_analyses()
+    return [name for name in names if not known[name].sampled]
+
+
+def tokens_of(run: int) -> int:
+    """How many tokens they read, of a run of so many."""
+    return max(LEAST, min(MOST_SAMPLED, int(SHARE * run)))
+
+
+def read_sample(
+    name: str, model: Model, job: ShardJob, examples: Sequence[Example], advance: Advance = unheard
+) -> SampledAnalysis:
+    """One such analysis, of these examples and a model.
+
+    advance  gets the number of inputs read
+    """
+    analysis = job.new(name)
+    assert isinstance(analysis, SampledAnalysis)
+    few = min(BATCH_TOKENS, job.settings.batch_tokens)
+    settings = replace(job.settings, batch_tokens=few)
+    computer = Computer(model, replace(job, names=(), bands={}, settings=settings))
+    for some in analysis.passes(model, [example.leading(LEADING) for example in examples]):
+        computer.show(some, analysis, advance)
+    return analysis
