@@ -7,7 +7,7 @@ where it does not, because its trigger is absent. Every question brings the rule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -79,13 +79,13 @@ class RuleInput:
         keys  [query, key], or [key] for all queries alike; hidden ones are left out
         """
         there = np.broadcast_to(keys, self.visible.shape) & self.visible
-        return there / np.maximum(there.sum(-1, keepdims=True), 1)
+        return np.asarray(there / np.maximum(there.sum(-1, keepdims=True), 1))
 
     def weighted(self, weights: Rows) -> Rows:
         """Rows in proportion to these weights [query, key], or [key]; 0 where there is none."""
         there = np.where(self.visible, weights, 0.0)
         total = there.sum(-1, keepdims=True)
-        return np.divide(there, total, out=np.zeros_like(there), where=total > 0)
+        return np.asarray(there / np.where(total > 0, total, 1.0))
 
     def nearest(self, keys: Bools, *, before: bool = True) -> Rows:
         """Rows on the nearest of these keys [key] before the query, or behind it."""
@@ -122,23 +122,44 @@ class AttentionRule:
     kind: str
     rows: Callable[[RuleInput], npt.ArrayLike]
 
-    def checked(self, read: RuleInput) -> Rows:
-        """Its rows.
 
-        raises  InputError for rows of another shape, that are no shares, or on hidden keys
-        """
-        rows = np.asarray(self.rows(read), np.float64)
-        size = len(read)
+def rows_of(rules: Sequence[AttentionRule], read: RuleInput) -> Rows:
+    """[rule, query, key] the rows of all rules in one input.
+
+    raises  InputError for rows of another shape, that are no shares, or on hidden keys
+    """
+    size = len(read)
+    made = [np.asarray(rule.rows(read), np.float64) for rule in rules]
+    for rule, rows in zip(rules, made, strict=True):
         if rows.shape != (size, size):
-            fault = f"{rows.shape} numbers for an input of {size} tokens; wanted [query, key]"
-        elif not np.isfinite(rows).all() or rows.min(initial=0) < 0:
-            fault = "a weight that is NaN, infinite or negative; wanted shares from 0 to 1"
-        elif (rows[~read.visible] > 0).any():
-            fault = "weight on a token that the query cannot see; wanted the visible ones alone"
-        else:
-            total = rows.sum(-1)
-            off = np.flatnonzero((total > ROUNDING) & (np.abs(total - 1) > ROUNDING))
-            if not len(off):
-                return rows
-            fault = f"a row of sum {total[off[0]]:.4g}; wanted 1, or 0 where it does not apply"
-        raise InputError(f"the rule {self.name!r} gave {fault}")
+            shape = " × ".join(map(str, rows.shape))
+            raise _fault(
+                rule, f"{shape} numbers for an input of {size} tokens", "[query, key] of it"
+            )
+    every = np.stack(made)
+    total = every.sum(-1)  # [rule, query]
+    faults = (
+        (
+            ~(np.isfinite(total).all(-1) & (every >= 0).all((-1, -2))),
+            "a weight that is negative or no number",
+            "shares from 0 to 1",
+        ),
+        (
+            (every * ~read.visible > 0).any((-1, -2)),
+            "weight on a token that the query cannot see",
+            "weight on visible ones alone",
+        ),
+        (
+            ((total > ROUNDING) & (np.abs(total - 1) > ROUNDING)).any(-1),
+            "a row whose sum is neither 1 nor 0",
+            "1, or 0 where the rule does not apply",
+        ),
+    )
+    for wrong, found, wanted in faults:
+        if wrong.any():
+            raise _fault(rules[int(wrong.argmax())], found, wanted)
+    return every
+
+
+def _fault(rule: AttentionRule, what: str, wanted: str) -> InputError:
+    return InputError(f"the rule {rule.name!r} gave {what}; wanted {wanted}")

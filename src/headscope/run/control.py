@@ -45,7 +45,7 @@ from headscope.model.placement import place_alike, plain, spread
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.manifest import dtype_of
 from headscope.run.readings import MOST_SAMPLED
-from headscope.run.sampled_analyses import read_sample
+from headscope.run.sampled_analyses import few_of, read_sample
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -177,7 +177,7 @@ def control_results(
                 result = with_token_names(analysis.result(), model.tokens)
                 yield f"{CONTROL}/{name}/{analysis.name}", result if whole else _numbers(result)
             for analysis_name in more if name not in control.pairs else ():
-                again = read_sample(analysis_name, model, job, examples)
+                again = read_sample(analysis_name, model, job, few_of(examples))
                 result = with_token_names(again.result(), model.tokens)
                 yield f"{CONTROL}/{name}/{analysis_name}", result if whole else _numbers(result)
 

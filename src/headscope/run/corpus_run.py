@@ -101,7 +101,14 @@ def corpus_run(
         )
         try:
             return _computed(
-                run, model, job, plan, execution, names, engine=engine, control=held_against
+                run,
+                model,
+                job,
+                plan,
+                execution,
+                more=sampled(names),
+                engine=engine,
+                control=held_against,
             )
         except WrittenElsewhereError:
             return run.elsewhere()
@@ -177,8 +184,8 @@ def _computed(
     job: ShardJob,
     plan: Plan,
     execution: Execution,
-    names: Sequence[str],
     *,
+    more: Sequence[str],
     engine: Engine | None,
     control: Control | None,
 ) -> Run:
@@ -198,7 +205,6 @@ def _computed(
     }
     if len(results) > len(job.names):
         results[BANDS] = xr.Dataset(attrs={"tidy": 0})
-    more = sampled(names)
     results |= {name: kept(result) for name, result in read_samples(more, model, job, plan)}
     results |= read_control(control, job, plan, more)
     return run.finish(results, title="headscope atlas")

@@ -16,7 +16,7 @@ from headscope.run.compute import Computer, ShardJob
 from headscope.run.readings import MOST_SAMPLED
 
 SHARE = 0.1  # ours: of the tokens of a run
-LEAST = 4096  # ours: tokens, where the run has as many
+LEAST = 3072  # ours: tokens, where the run has as many
 BATCH_TOKENS = 1024  # ours: an analysis may hold several maps of each input
 
 
@@ -35,6 +35,12 @@ def streamed(names: Iterable[str]) -> list[str]:
 def tokens_of(run: int) -> int:
     """How many tokens they read, of a run of so many."""
     return max(LEAST, min(MOST_SAMPLED, int(SHARE * run)))
+
+
+def few_of(examples: Sequence[Example]) -> list[Example]:
+    """Inputs at even steps, of LEAST tokens together, for a network of the control."""
+    step = max(1, -(-sum(map(len, examples)) // LEAST))
+    return list(examples[::step])
 
 
 def read_sample(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from headscope.claims.attention_rule import LANGUAGE, AttentionRule, RuleInput, Rows
+from headscope.claims.attention_rule import LANGUAGE, AttentionRule, Rows, RuleInput
 
 
 def _antecedents(read: RuleInput) -> Rows:
@@ -19,6 +19,6 @@ def _antecedents(read: RuleInput) -> Rows:
 RULE = AttentionRule("earlier mentions of the same entity", LANGUAGE, _antecedents)
 
 
-def rules(scope: Any) -> list[AttentionRule]:  # noqa: ARG001
+def rules(scope: Any) -> list[AttentionRule]:
     """The rule, which has no trigger where no mention is annotated."""
     return [RULE]

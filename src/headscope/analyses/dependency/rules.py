@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from headscope.claims.attention_rule import LANGUAGE, AttentionRule, RuleInput, Rows
+from headscope.claims.attention_rule import LANGUAGE, AttentionRule, Rows, RuleInput
 from headscope.claims.relation_names import FROM_DEPENDENT, NO_SYNTAX, arrow
 
 MOST = 24  # ours: relations, the most frequent ones

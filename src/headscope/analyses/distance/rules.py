@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from headscope.claims.attention_rule import POSITION, AttentionRule, RuleInput, Rows
+from headscope.claims.attention_rule import POSITION, AttentionRule, Rows, RuleInput
 
 FADES = {2: 0.5, 5: 0.8, 20: 0.95}  # about how many tokens -> share left a token on
 

@@ -2,8 +2,9 @@
 
 from headscope.claims.plan import Grid, PicturePlan
 from headscope.claims.question import Question
-from headscope.claims.terms import OURS, terms_of
+from headscope.claims.terms import KOBAYASHI20, OURS, terms_of
 
+HAYES = "Hayes, Li and Andreas 2026"
 QUESTION = Question(
     name="explained",
     package=__name__,
@@ -11,8 +12,74 @@ QUESTION = Question(
     place=15,
     predicts="rules:RULES",
     measure="measure:Explained",
-    summary="which readable rules predict where a head looks, and how much of it",
-    source="METHODS; after Hayes, Li and Andreas 2026",
+    summary="which readable rules predict where a head looks, and how much of it they explain",
+    source=f"{OURS}; overlap of maps: {HAYES}",
     needs=frozenset({"attention", "whole_rows"}),
-    controlled=True,
+    figures=(
+        PicturePlan(
+            name="explained",
+            title="What rules explain of each head",
+            panels=(
+                Grid(
+                    title="Explained by its rules",
+                    needs="gathering.rules",
+                    unit="probability",
+                    top=1.0,
+                ),
+                Grid(title="Beyond position and rest", needs="beyond", unit="probability"),
+            ),
+            caption="sentences:caption",
+            finding="sentences:finding",
+            tables=("sentences:table",),
+            text="For each head at most five readable rules are chosen, such as the previous token "
+            "or the syntactic head, and a place where it rests. Other documents say how much of "
+            "what the head gathers these predict. Broad attention is easily explained, of a network "
+            "that has learned nothing, too: what content explains, beyond position and rest, tells "
+            "of learning.",
+        ),
+    ),
+    findings=("sentences:finding",),
+    card="sentences:CARD",
+    shown={
+        "table": ("gathering.rules", "attention.rules", "beyond"),
+        "overview": ("gathering.rules", "beyond"),
+        "card": ("gathering.rules", "beyond"),
+    },
+    labels={
+        "attention": "attention explained by {choice}",
+        "gathering": "gathered, explained by {choice}",
+        "iou": "attention and prediction, intersection over union",
+        "beyond": "gathered, explained by content beyond position and rest",
+    },
+    terms=terms_of(
+        f"{OURS}; overlap of maps: {HAYES}; gathering: {KOBAYASHI20}",
+        {
+            "gathering": (
+                "explained gathering",
+                "The share of what a head gathers, attention times the norm of what is taken, that "
+                "its rules put on the same tokens; on documents that chose no rule.",
+            ),
+            "beyond": (
+                "explained by content",
+                "How much more of what a head gathers is explained than by the best rules of "
+                "position and rest alone.",
+            ),
+            "rules": ("its rules", "At most five rules chosen for the head, and its rest."),
+            "position_and_rest": (
+                "position and rest",
+                "The best rules of places, special tokens and marks, for the same head.",
+            ),
+            "another_head": ("the rules of another head", "Those of the next head of the layer."),
+            "iou": (
+                "intersection over union",
+                "Of a query’s attention and its prediction: what both give, over what either "
+                "gives, mean over queries.",
+            ),
+            "rule_share": (
+                "share of a rule",
+                "The part of what a head gathers that it explains by this rule; parts of all rules "
+                "add up to what is explained.",
+            ),
+        },
+    ),
 )

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -20,14 +19,14 @@ import xarray as xr
 
 from headscope.analyses.explained import QUESTION
 from headscope.analyses.explained.fitting import MOST_RULES, Choice
-from headscope.analyses.explained.prediction import RESTS, TINY, HeadRules, RuleMaps, gathered
+from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps, gathered
 from headscope.analyses.explained.rule_sums import GROUPS, RuleSums, chosen
-from headscope.analyses.explained.rules import rules_of_run
+from headscope.analyses.explained.rules import RESTS, rules_of_run
 from headscope.analyses.explained.token_mass import KEY_TOKENS, TokenMass, with_key_tokens
 from headscope.analyses.explained.unexplained import Unexplained
 from headscope.claims.attention_rule import POSITION, REST
 from headscope.claims.terms import OURS
-from headscope.core.accumulators import Ints, Sums, generator
+from headscope.core.accumulators import Ints, Sums, generator, ratio
 from headscope.core.intervals import DIFFERENCE, SHARE
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
@@ -43,6 +42,7 @@ CHOOSE, STOP, SCORE = range(3)
 DEALT = (CHOOSE, SCORE, STOP, CHOOSE, SCORE)  # documents in turn
 FEWEST = 6  # documents; of fewer, inputs are dealt
 # What predicts: all rules, those of position and rest, the rest alone, the rules of another head.
+EXPLAINS = ("attention", "gathering")
 BY = ("rules", "position_and_rest", "rest", "another_head")
 
 
@@ -57,7 +57,10 @@ class Explained(SampledAnalysis, question=QUESTION):
         self.iou, self.valued, self.beyond = (self.sums(*cell) for _ in range(3))
         self.by_rule = self.sums(*cell, MOST_RULES + 1)
         self.queries, self.everywhere = self.sums(), self.sums(4)
+        self.applied = self.sums(len(self.rules))
+        # What predicts -> the rules of all heads: of their attention, and of what they gather.
         self.heads: dict[str, HeadRules] = {}
+        self.of_gathering: dict[str, HeadRules] = {}
         self.frequent: tuple[int, ...] = ()
         self.counts = dict.fromkeys(("chosen_on", "scored_on"), 0)
 
@@ -85,9 +88,11 @@ class Explained(SampledAnalysis, question=QUESTION):
             key_of(one): (at, places[unit] % GROUPS if at == STOP else 0)
             for one, at, unit in zip(examples, part, units, strict=True)
         }
-        size = (len(self.rules), *self.cell)
+        self._norms = {"values", "projection"} <= model.allows
+        cell = (self.cell[0], self.cell[1] * (1 + self._norms))
+        size = (len(self.rules), *cell)
         self._sums = {CHOOSE: RuleSums(*size), STOP: RuleSums(*size, groups=GROUPS)}
-        self._received = TokenMass(*self.cell, choosing)
+        self._received = TokenMass(*cell, choosing)
         yield choosing
         self._choose(choosing)
         self._scoring = True
@@ -98,65 +103,67 @@ class Explained(SampledAnalysis, question=QUESTION):
         plain = np.array([rule.kind in (POSITION, REST) for rule in self.rules])
         sums = self._sums[CHOOSE], self._sums[STOP]
         allowed = {"rules": plain | True, "position_and_rest": plain, "rest": plain & False}
-        self.heads = {
-            name: head_rules(chosen(*sums, allowed=some)) for name, some in allowed.items()
-        }
-        every = self.heads["rules"]
-        self.heads["rules"] = with_key_tokens(every, self._received, examples, self._maps_of)
+        made = {name: head_rules(chosen(*sums, allowed=some)) for name, some in allowed.items()}
+        made["rules"] = with_key_tokens(made["rules"], self._received, examples, self._maps_of)
+        heads = self.cell[1]
+        self.heads = {name: rules.of_heads(slice(heads)) for name, rules in made.items()}
+        if self._norms:
+            more = slice(heads, 2 * heads)
+            self.of_gathering = {name: rules.of_heads(more) for name, rules in made.items()}
         del self._sums, self._received
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add to the sums that choose, or to what is explained."""
         if layer.index == 0:
             self._maps = [self._maps_of(example) for example in batch.examples]
-        norms = layer.value_norm.cpu() if {"values", "projection"} <= layer.offers else None
+        norms = layer.value_norm.cpu() if self._norms else None
         for row, (example, maps) in enumerate(zip(batch.examples, self._maps, strict=True)):
             n = len(example)
             attention = layer.attention[row, :, :n, :n].cpu()  # [head, query, key]
+            own = None if norms is None else gathered(attention, norms[row, :, :n])
             if self._scoring:
-                own = None if norms is None else norms[row, :, :n]
-                self._score(layer.index, attention, own, maps, example, batch.groups[[row]])
-            else:
-                part, group = self._place[key_of(example)]
-                if layer.index == 0:
-                    self._sums[part].add_rules(maps, group)
-                self._sums[part].add_attention(maps, attention, layer.index, group)
-                self._received.add(layer.index, example.input_ids, attention.sum(1))
+                self._score(layer.index, attention, maps, example, batch.groups[[row]])
+                if own is not None:
+                    self._score_gathering(layer.index, own, maps, example, batch.groups[[row]])
+                continue
+            part, group = self._place[key_of(example)]
+            if layer.index == 0:
+                self._sums[part].add_rules(maps, group)
+            both = attention if own is None else torch.cat([attention, own])
+            self._sums[part].add_attention(maps, both, layer.index, group)
+            self._received.add(layer.index, example.input_ids, both.sum(1))
 
-    def _score(  # noqa: PLR0917
-        self,
-        index: int,
-        attention: torch.Tensor,
-        norms: torch.Tensor | None,
-        maps: RuleMaps,
-        example: Example,
-        group: Ints,
+    def _score(
+        self, index: int, attention: torch.Tensor, maps: RuleMaps, example: Example, group: Ints
     ) -> None:
-        of_layer = {name: rules.layer(index) for name, rules in self.heads.items()}
-        rows = [of_layer[name].attention(maps, example.input_ids) for name in BY[:-1]]
-        rows.append(rows[0].roll(1, 0))
-
-        def put(sums: Sums, values: torch.Tensor) -> None:
-            sums.add(to_float64(values)[None], group, at=(index,))
-
         if index == 0:
             self.queries.add(np.array([float(len(example))]), group)
-        overlap = overlaps(attention, rows)  # [head, prediction]
-        put(self.attention, overlap)
-        either = torch.maximum(attention, rows[0]).sum(-1)
-        put(self.iou, (torch.minimum(attention, rows[0]).sum(-1) / either).sum(-1))
-        everywhere = [overlap[:, 0].sum(), 0.0, 0.0, 0.0]
-        if norms is not None:
-            own, others = gathered(attention, norms), [gathered(one, norms) for one in rows]
-            of_gathered, valued = overlaps(own, others), own.sum((1, 2))
-            beyond = of_gathered[:, 0] - of_gathered[:, 1]
-            put(self.gathering, of_gathered)
-            put(self.valued, valued)
-            put(self.beyond, beyond)
-            put(self.by_rule, shares_of_rules(of_layer["rules"], maps, own, others[0]))
-            everywhere[1:] = [of_gathered[:, 0].sum(), beyond.sum(), valued.sum()]
-            self.unexplained.add(index, own, others[0], example)
-        self.everywhere.add(np.array([[float(one) for one in everywhere]]), group)
+            self.applied.add(to_float64(maps.applies.sum(-1))[None], group)
+        predicted = predictions(self.heads, index, maps, example)
+        overlap = overlaps(attention, predicted)  # [head, prediction]
+        either = torch.maximum(attention, predicted[0]).sum(-1)
+        iou = (torch.minimum(attention, predicted[0]).sum(-1) / either).sum(-1)
+        for sums, values in ((self.attention, overlap), (self.iou, iou)):
+            sums.add(to_float64(values)[None], group, at=(index,))
+        self.everywhere.add(to_float64(overlap[:, :1].sum(0))[None], group, at=(0,))
+
+    def _score_gathering(
+        self, index: int, own: torch.Tensor, maps: RuleMaps, example: Example, group: Ints
+    ) -> None:
+        predicted = predictions(self.of_gathering, index, maps, example)
+        overlap, valued = overlaps(own, predicted), own.sum((1, 2))
+        beyond = overlap[:, 0] - overlap[:, 1]
+        by_rule = shares_of_rules(self.of_gathering["rules"].layer(index), maps, own, predicted[0])
+        for sums, values in (
+            (self.gathering, overlap),
+            (self.valued, valued),
+            (self.beyond, beyond),
+            (self.by_rule, by_rule),
+        ):
+            sums.add(to_float64(values)[None], group, at=(index,))
+        for at, values in enumerate((overlap[:, 0], beyond, valued), start=1):
+            self.everywhere.add(to_float64(values.sum())[None], group, at=(at,))
+        self.unexplained.add(index, own, predicted[0], example)
 
     def result(self) -> xr.Dataset:
         """attention, gathering[layer, head, prediction], and what `explained` says they are made
@@ -212,12 +219,15 @@ class Explained(SampledAnalysis, question=QUESTION):
             name: Variable(value, dims, words, "probability", OURS)
             for name, (value, dims, words) in estimates.items()
         }
-        dataset = labelled(variables | self._chosen(), coords={"prediction": BY})
+        dataset = labelled(
+            variables | self._chosen(), coords={"prediction": BY, "explains": EXPLAINS}
+        )
         names = [rule.name for rule in self.rules]
-        return dataset.assign_attrs(
+        ids = [str(name) for name in dataset.data_vars if str(name).endswith("_token_id")]
+        return dataset.set_coords(ids).assign_attrs(
             rules=json.dumps(names),
             rule_kinds=json.dumps([rule.kind for rule in self.rules]),
-            frequent=json.dumps(list(self.frequent)),
+            frequent=json.dumps(self.frequent),
             **self.counts,
         )
 
@@ -233,35 +243,42 @@ class Explained(SampledAnalysis, question=QUESTION):
         return Sums(np.repeat(count.by_group[..., None], size, -1))
 
     def _chosen(self) -> dict[str, Variable]:
-        """The rules of every head as numbers; and what is explained least."""
-        nothing = np.zeros((*self.cell, 0))
-        none = HeadRules(
-            np.full((*self.cell, MOST_RULES), -1),
-            np.zeros((*self.cell, MOST_RULES)),
-            np.full(self.cell, -1),
-            nothing.astype(np.int64),
-            nothing,
-        )
-        rules = self.heads.get("rules", none)
-        lacking = ((0, 0), (0, 0), (0, KEY_TOKENS - rules.key_token.shape[-1]))
-        cell = ("layer", "head")
-        words: dict[str, tuple[Any, tuple[str, ...], str]] = {
-            "rule": (rules.rule, (*cell, "rule_place"), "number of the rule; -1: none"),
-            "weight": (rules.weight, (*cell, "rule_place"), "weight of the rule"),
-            "rest": (rules.rest, cell, f"number of the rest of {', '.join(RESTS)}"),
-            "key_factor": (
-                np.pad(rules.key_factor, lacking, constant_values=1.0),
-                (*cell, "key_place"),
-                "what the rules predict of a key token is multiplied by this",
-            ),
+        """The rules of all heads as numbers, and what is explained least."""
+        none = no_rules(*self.cell)
+        both = [
+            some.get("rules", none).filled(KEY_TOKENS) for some in (self.heads, self.of_gathering)
+        ]
+        cell = ("explains", "layer", "head")
+        words = {
+            "rule": ("rule_place", "number of the rule; -1: none"),
+            "weight": ("rule_place", "weight of the rule"),
+            "rest": ("", f"number of the rest, of {', '.join(RESTS)}; -1: no rules"),
+            "key_token_id": ("key_place", "id of a key token; -1: none"),
+            "key_factor": ("key_place", "by what the prediction for a key token is multiplied"),
         }
-        tokens = np.pad(rules.key_token, lacking, constant_values=-1)
-        words["key_token_id"] = (tokens, (*cell, "key_place"), "id of a key token; -1: none")
         made = {
-            name: Variable(np.asarray(value), dims, said, "1", OURS, tidy=False)
-            for name, (value, dims, said) in words.items()
+            name: Variable(
+                np.stack([getattr(one, name.removesuffix("_id")) for one in both]),
+                (*cell, dim) if dim else cell,
+                said,
+                "1",
+                OURS,
+                tidy=False,
+            )
+            for name, (dim, said) in words.items()
         }
+        applies = ratio(self.applied.total, self.queries.total[..., None])
+        said = "share of queries that the rule applies to"
+        made["applies"] = Variable(applies, ("rule_number",), said, "1", OURS, tidy=False)
         return made | self.unexplained.variables()
+
+
+def predictions(
+    heads: Mapping[str, HeadRules], index: int, maps: RuleMaps, example: Example
+) -> list[torch.Tensor]:
+    """The rows [head, query, key] that each of BY predicts of a layer."""
+    made = [heads[name].layer(index).attention(maps, example.input_ids) for name in BY[:-1]]
+    return [*made, made[0].roll(1, 0)]
 
 
 def overlaps(attention: torch.Tensor, rows: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -307,11 +324,22 @@ def frequent_ids(examples: Sequence[Example]) -> tuple[int, ...]:
 def head_rules(choices: Sequence[Sequence[Choice]]) -> HeadRules:
     """Choices [layer][head] as arrays, without key tokens."""
     cell = (len(choices), len(choices[0]))
-    rule, weight = np.full((*cell, MOST_RULES), -1), np.zeros((*cell, MOST_RULES))
-    rest, nothing = np.zeros(cell, np.int64), np.zeros((*cell, 0))
+    made = no_rules(*cell)
     for layer, head in np.ndindex(*cell):
         one = choices[layer][head]
-        rule[layer, head, : len(one.rules)] = one.rules
-        weight[layer, head, : len(one.rules)] = one.weights
-        rest[layer, head] = one.rest
-    return HeadRules(rule, weight, rest, nothing.astype(np.int64), nothing)
+        made.rule[layer, head, : len(one.rules)] = one.rules
+        made.weight[layer, head, : len(one.rules)] = one.weights
+        made.rest[layer, head] = one.rest
+    return made
+
+
+def no_rules(layers: int, heads: int) -> HeadRules:
+    """Heads without rules, rest and key tokens."""
+    cell = (layers, heads)
+    return HeadRules(
+        np.full((*cell, MOST_RULES), -1),
+        np.zeros((*cell, MOST_RULES)),
+        np.full(cell, -1),
+        np.zeros((*cell, 0), np.int64),
+        np.zeros((*cell, 0)),
+    )

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
-from headscope.claims.attention_rule import AttentionRule, RuleInput
+from headscope.analyses.explained.rules import RESTS
+from headscope.claims.attention_rule import AttentionRule, RuleInput, rows_of
 from headscope.core.accumulators import Float64, Ints
 
-# Where a head rests that no rule tells where to look; where it is not seen, on the first token.
-RESTS = ("the first token", "the separators", "the token itself", "all tokens evenly")
 TINY = 1e-30
 
 
@@ -32,7 +31,7 @@ class RuleMaps:
     @classmethod
     def of(cls, rules: Sequence[AttentionRule], read: RuleInput) -> RuleMaps:
         """The rows of these rules, RESTS among them, in this input; InputError for a bad row."""
-        rows = np.stack([rule.checked(read) for rule in rules])  # [rule, query, key]
+        rows = rows_of(rules, read)
         names = [rule.name for rule in rules]
         rests = rows[[names.index(name) for name in RESTS]]
         lost = rests.sum(-1) < 0.5
@@ -63,10 +62,18 @@ class HeadRules:
         """Those of one layer."""
         return HeadRules(*(getattr(self, name)[index] for name in vars(self)))
 
-    def without_keys(self) -> HeadRules:
-        """The same without key tokens."""
-        none = np.zeros((*self.rest.shape, 0))
-        return HeadRules(self.rule, self.weight, self.rest, none.astype(np.int64), none)
+    def of_heads(self, heads: slice) -> HeadRules:
+        """Those of some heads of every layer."""
+        return HeadRules(*(getattr(self, name)[:, heads] for name in vars(self)))
+
+    def filled(self, key_tokens: int) -> HeadRules:
+        """The same with so many places for key tokens."""
+        lacking = [(0, 0)] * self.rest.ndim + [(0, key_tokens - self.key_token.shape[-1])]
+        return replace(
+            self,
+            key_token=np.pad(self.key_token, lacking, constant_values=-1),
+            key_factor=np.pad(self.key_factor, lacking, constant_values=1.0),
+        )
 
     def parts(self, maps: RuleMaps) -> torch.Tensor:
         """[head, slot + 1, query, key] what each rule, and last the rest, gives; key tokens apart.
@@ -96,7 +103,8 @@ class HeadRules:
         total = by_rule @ maps.applies  # [head, query]
         rows = torch.tensordot(by_rule, maps.rows, 1) / total.clamp_min(1)[..., None]
         left = (1 - total).clamp_min(0)[..., None]
-        return rows + maps.rests[torch.from_numpy(self.rest)] * left
+        rested: torch.Tensor = rows + maps.rests[torch.from_numpy(self.rest)] * left
+        return rested
 
     def factors(self, ids: Ints) -> torch.Tensor:
         """[head, key] the factor of each token; 1 for those that are no key tokens."""

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from headscope.analyses.explained.fitting import Choice, Products, choose
-from headscope.analyses.explained.prediction import RESTS, RuleMaps
+from headscope.analyses.explained.prediction import RuleMaps
+from headscope.analyses.explained.rules import RESTS
 from headscope.core.accumulators import Bools, Float64
 from headscope.model.batch import to_float64
 

@@ -15,12 +15,14 @@ from headscope.claims.attention_rule import (
     TOKEN,
     AttentionRule,
     Bools,
-    RuleInput,
     Rows,
+    RuleInput,
 )
-from headscope.claims.question import made_or_left_out, questions
+from headscope.claims.question import Question, made_or_left_out, questions
 from headscope.errors import InputError
 
+# Where a head rests that no rule tells where to look; where it is not seen, on the first token.
+RESTS = ("the first token", "the separators", "the token itself", "all tokens evenly")
 ENDS = (".", "!", "?", "。", "؟", "।")
 BREAKS = ("\n", "Ċ", "<0x0A>")
 
@@ -126,16 +128,21 @@ RULES = (
 )
 
 
+def _rules_of(question: Question, scope: Any) -> list[AttentionRule]:
+    part: Any = question.part("predicts", ())
+    return list(part(scope) if callable(part) else part)
+
+
 def rules_of_run(scope: Any) -> list[AttentionRule]:
     """The rules of all questions that a run tries, each once.
 
     scope   `run.analysis.Scope`
     raises  InputError for two rules of one name
     """
-    made = dict[str, AttentionRule]()
+    made, none = dict[str, AttentionRule](), list[AttentionRule]()
     for question in questions():
-        part = made_or_left_out(question, "its rules", lambda q=question: q.part("predicts"), None)
-        for rule in (part(scope) if callable(part) else part) or ():
+        part = made_or_left_out(question, "its rules", partial(_rules_of, question, scope), none)
+        for rule in part:
             if made.setdefault(rule.name, rule) is not rule:
                 raise InputError(
                     f"two rules are called {rule.name!r}; wanted one of each name: rename that of "

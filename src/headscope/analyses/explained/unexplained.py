@@ -17,11 +17,10 @@ from headscope.corpus.document import Example
 from headscope.model.batch import to_float64
 
 SHOWN = 3  # rows of a head, of as many inputs
-AROUND = 12  # tokens on either side that are kept of an input
 
 
 class Unexplained:
-    """The rows of every head that depart most from what its rules predict, each of another input."""
+    """The rows of every head that depart most from its rules, each of another input."""
 
     def __init__(self, layers: int, heads: int, examples: Sequence[Example]) -> None:
         cell = (layers, heads, SHOWN)
@@ -42,7 +41,7 @@ class Unexplained:
         self.total[layer] += to_float64(outside.sum((1, 2)))
         size = outside.shape[-1]
         most, place = outside.flatten(1).max(1)  # [head]
-        for head in np.flatnonzero(most.numpy() > self.weight[layer, :, -1]):
+        for head in np.flatnonzero(most.numpy() > self.weight[layer, :, -1]).tolist():
             query, key = divmod(int(place[head]), size)
             self._put(
                 layer, head, float(most[head]), float(predicted[head, query, key]), query, key

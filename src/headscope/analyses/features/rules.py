@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from headscope.claims.attention_rule import LANGUAGE, AttentionRule, Bools, RuleInput, Rows
+from headscope.claims.attention_rule import LANGUAGE, AttentionRule, Bools, Rows, RuleInput
 
 KINDS = {
     "noun": ("NOUN", "PROPN"),
@@ -24,7 +24,7 @@ def _every(tags: tuple[str, ...], read: RuleInput) -> Rows:
     return read.even(_of_kind(tags, read))
 
 
-def _nearest(tags: tuple[str, ...], before: bool, read: RuleInput) -> Rows:  # noqa: FBT001
+def _nearest(tags: tuple[str, ...], before: bool, read: RuleInput) -> Rows:
     return read.nearest(_of_kind(tags, read), before=before)
 
 

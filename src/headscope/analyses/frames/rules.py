@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from headscope.claims.attention_rule import LANGUAGE, AttentionRule, RuleInput, Rows
+from headscope.claims.attention_rule import LANGUAGE, AttentionRule, Rows, RuleInput
 
 
 def _evoking(read: RuleInput, *, back: bool) -> Rows:

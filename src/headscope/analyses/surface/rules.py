@@ -1,6 +1,6 @@
 """The rules behind the labels of this question: neighbours, special tokens, stops, same tokens."""
 
-from headscope.claims.attention_rule import POSITION, REST, TOKEN, AttentionRule, RuleInput, Rows
+from headscope.claims.attention_rule import POSITION, REST, TOKEN, AttentionRule, Rows, RuleInput
 
 
 def _first(read: RuleInput) -> Rows:

@@ -1,6 +1,6 @@
 """The rules behind the labels of this question: what came after the same token before."""
 
-from headscope.claims.attention_rule import TOKEN, AttentionRule, Bools, RuleInput, Rows
+from headscope.claims.attention_rule import TOKEN, AttentionRule, Bools, Rows, RuleInput
 
 
 def _after_same(read: RuleInput, *, latest: bool) -> Rows:

@@ -43,6 +43,7 @@ from headscope.run.gather import merge_shard
 from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest
 from headscope.run.plan import encoder_for, make_plan
+from headscope.run.sampled_analyses import sampled
 from headscope.run.settings import Settings
 from headscope.run.store import Run, folder_of
 
@@ -170,6 +171,12 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
     else:
         requested = set(settings.analyses)
     requested -= {"examples"}  # which are shown is known only in the end
+    if settings.analyses is not None and (alone := sampled(requested)):
+        raise InputError(
+            f"{alone[0]} reads a sample of the inputs of one model, and is not compared; leave it "
+            "out of --analyses, and run atlas with each model"
+        )
+    requested -= set(sampled(requested))
     anything = replace(settings, analyses=None)
     first, second = (set(possible_analyses(one, anything)) for one in (base, tuned))
     allowed = first & second

@@ -1,0 +1,251 @@
+"""What is said of the rules of heads: of all heads, on the card of each, and in a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope.analyses.explained.rules import RESTS
+from headscope.claims.attention_rule import REST
+from headscope.claims.card_part import CardPart, named_ends
+from headscope.claims.control import controls
+from headscope.claims.reading import Reading
+from headscope.core.results import at, group, token_names
+from headscope.core.wording import percent
+from headscope.page.tabulate import Cell, Column, Rows, Table, points, share
+
+LEAST_SAID = 0.01  # ours: share of a rule that is named
+LEAST_FACTOR = 1.5  # ours: of a key token that is named
+LEAST_ROLE = 0.1  # ours: of what a head gathers, for a role
+NEVER_ABSENT = 0.95  # ours: of queries; a rule that applies to so many has no trigger
+TABLE_ROWS = 20
+# Rules whose keys have names of their own where the tokenizer has such tokens.
+SPECIAL = {"the first token": "cls", "the opening token": "cls", "the separators": "sep"}
+
+
+@dataclass(frozen=True)
+class RuleOfHead:
+    """One rule of a head, and how much of what the head gathers it explains.
+
+    kind     as of `claims.attention_rule.KINDS`
+    share    with the ends of its interval
+    applies  to which share of queries
+    rests    whether it is where the head looks that no rule tells where
+    """
+
+    name: str
+    kind: str
+    weight: float
+    share: tuple[float, float, float]
+    applies: float
+    rests: bool = False
+
+
+def rules_of(run: Reading, layer: int, head: int) -> list[RuleOfHead]:
+    """The rules of a head and its rest, the largest share first; none where none were chosen."""
+    data, names = chosen(run), rule_names(run)
+    kinds = json.loads(data.attrs["rule_kinds"])
+    shares = run("rule_share").map(lambda part: part[layer, head])
+    rest = int(data["rest"].values[layer, head])
+    if rest < 0:
+        return []
+    applies = data["applies"].values
+    made = [
+        RuleOfHead(
+            names[number],
+            kinds[number],
+            float(data["weight"].values[layer, head, slot]),
+            at(shares, slot),
+            float(applies[number]),
+        )
+        for slot, number in enumerate(data["rule"].values[layer, head].tolist())
+        if number >= 0
+    ]
+    last = len(shares.value) - 1
+    made.append(
+        RuleOfHead(_called(run, RESTS[rest]), REST, np.nan, at(shares, last), 1.0, rests=True)
+    )
+    return sorted(made, key=lambda rule: -np.nan_to_num(rule.share[0]))
+
+
+def chosen(run: Reading) -> xr.Dataset:
+    """The results, with the rules of what is gathered, or of attention where norms are unknown."""
+    known = (run.data["rest"].sel(explains="gathering") >= 0).any()
+    return run.data.sel(explains="gathering" if known else "attention")
+
+
+def rule_names(run: Reading) -> list[str]:
+    """The names of all rules that were tried, special tokens as the tokenizer has them."""
+    return [_called(run, name) for name in json.loads(run.data.attrs["rules"])]
+
+
+def _called(run: Reading, name: str) -> str:
+    return token_names(run.tree).get(SPECIAL.get(name, "")) or name
+
+
+def roles(rules: list[RuleOfHead]) -> list[RuleOfHead]:
+    """Rules with different triggers that each explain at least a tenth of what is gathered.
+
+    Of rules without a trigger only the largest counts.
+    """
+    there = [rule for rule in rules if not rule.rests and rule.share[0] >= LEAST_ROLE]
+    always = [rule for rule in there if rule.applies >= NEVER_ABSENT][:1]
+    return [rule for rule in there if rule.applies < NEVER_ABSENT or rule in always]
+
+
+def sentence(run: Reading, layer: int, head: int) -> str:
+    """`54 % from [CLS], 32 % from direct object → verb; 14 % is not explained`; "" of no rules."""
+    rules = [one for one in rules_of(run, layer, head) if one.share[0] >= LEAST_SAID]
+    if not rules:
+        return ""
+    said = [
+        f"{percent(one.share[0])} from {one.name}{', where it rests' * one.rests}" for one in rules
+    ]
+    left = 1 - at(run("gathering.rules"), layer, head)[0]
+    return f"{', '.join(said)}; {percent(left)} is not explained"
+
+
+def _lines(run: Reading, layer: int, head: int) -> Iterator[str]:
+    if not run.there or not (said := sentence(run, layer, head)):
+        return
+    yield f"of what it gathers {said}"
+    whole, beyond = (at(run(key), layer, head) for key in ("gathering.rules", "beyond"))
+    yield f"explained: {percent(*whole)}; by content, beyond position and rest: {percent(*beyond)}"
+    if len(several := roles(rules_of(run, layer, head))) > 1:
+        yield f"{len(several)} roles: {'; '.join(rule.name for rule in several)}"
+    if keys := _keys(run, layer, head):
+        yield f"more than its rules say goes to {', '.join(keys)}"
+    yield from _not_explained(run, layer, head)
+
+
+def _keys(run: Reading, layer: int, head: int, *, most: int = 5) -> list[str]:
+    """The tokens that get most beyond what the rules predict, those that get the most first."""
+    data = chosen(run)
+    places = zip(
+        data["key_factor"].values[layer, head],
+        data["key_token"].values[layer, head],
+        strict=True,
+    )
+    return [f"“{token}”" for factor, token in places if factor > LEAST_FACTOR and token][:most]
+
+
+def _not_explained(run: Reading, layer: int, head: int) -> Iterator[str]:
+    data = run.data
+    if np.isfinite(on := float(data["outside_share"].values[layer, head])) and on >= LEAST_ROLE:
+        token = data["outside_token"].values[layer, head]
+        yield f"of what is not explained {percent(on)} lies on “{token}”"
+    for weight, predicted, query, key in zip(
+        *(
+            data[name].values[layer, head]
+            for name in (
+                "unexplained",
+                "unexplained_predicted",
+                "unexplained_query_token",
+                "unexplained_key_token",
+            )
+        ),
+        strict=True,
+    ):
+        if np.isfinite(weight):
+            yield (
+                f"not explained: “{query}” gathers {percent(weight + predicted)} from “{key}”, "
+                f"where its rules say {percent(predicted)}"
+            )
+
+
+def _data(run: Reading, layer: int, head: int) -> dict[str, Any]:
+    if not run.there:
+        return {}
+    rules = [
+        {"rule": one.name, "kind": one.kind, "weight": one.weight, **named_ends(one.share)}
+        for one in rules_of(run, layer, head)
+    ]
+    several = [rule.name for rule in roles(rules_of(run, layer, head))]
+    return {"rules": rules, "roles": several} if rules else {}
+
+
+CARD = CardPart(place=12, title="Rules", lines=_lines, data=_data)
+
+
+def finding(run: Reading) -> str:
+    """How much of what all heads gather is explained, and by content; "" without a number."""
+    norms = run.has("all_gathering")
+    if not norms and not run.has("all_attention"):
+        return ""
+    template = (
+        "{all_gathering:%} of what its heads gather" if norms else "{all_attention:%} of attention"
+    )
+    said = f"Readable rules explain {template}, mean over heads, on inputs that chose none of them"
+    words = run.words(said)
+    of_control = [
+        float(dataset["all_beyond"])
+        for network in controls(run.tree)
+        if (dataset := group(network, run.question.name)) is not None
+    ]
+    low = float(run("all_beyond").low) if norms else np.nan
+    if not low > max(of_control, default=0.0):
+        return f"{words}."
+    more = run.words("; {all_beyond:%} is explained by content, beyond position and rest")
+    least = (
+        f" (networks without training: at most {percent(max(of_control))})" if of_control else ""
+    )
+    return f"{words}{more}{least}."
+
+
+def caption(run: Reading) -> str:
+    """How to read the grids."""
+    words: str = run.words(
+        "Each cell is one head: (a) the share of what it gathers that its rules put on the same "
+        "tokens, (b) how much of that position and rest alone do not explain. Rules were chosen on "
+        "{chosen_on:,} inputs, and {scored_on:,} others are explained; a sample, means over "
+        "queries; {over}."
+    )
+    return words
+
+
+def table(run: Reading) -> Table | None:
+    """The heads that content explains most, each with its rules."""
+    beyond = run("beyond")
+    order = np.argsort(-np.nan_to_num(beyond.low, nan=-1.0), axis=None, kind="stable")
+    places = [divmod(int(one), beyond.value.shape[1]) for one in order[:TABLE_ROWS]]
+    rows = [
+        [
+            Cell(run.names.own(*place)),
+            Cell(sentence(run, *place)),
+            share(*at(run("gathering.rules"), *place)),
+            points(*at(beyond, *place)),
+        ]
+        for place in places
+        if beyond.low[place] > 0
+    ]
+    columns = [
+        Column("Head"),
+        Column("What it gathers"),
+        Column("Explained", "%", "gathering"),
+        Column("By content", "points", "beyond"),
+    ]
+    caption = (
+        f"The {len(rows)} heads of which rules of content explain most beyond position and rest, "
+        "the surest first. Shares are of what a head gathers."
+    )
+    return Table("Rules of heads", columns, [Rows(rows)], caption) if rows else None
+
+
+def explanation(run: Reading, layer: int, head: int) -> dict[str, Any]:
+    """The rules that predict the attention of a head, as plain data for a file."""
+    data = run.data.sel(explains="attention")
+    rest, names = int(data["rest"].values[layer, head]), json.loads(run.data.attrs["rules"])
+    places = zip(
+        data["rule"].values[layer, head].tolist(),
+        data["weight"].values[layer, head].tolist(),
+        strict=True,
+    )
+    return {
+        "rest": RESTS[rest] if rest >= 0 else "",
+        "rules": [{"rule": names[at], "weight": weight} for at, weight in places if at >= 0],
+    }
