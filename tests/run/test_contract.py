@@ -51,6 +51,17 @@ CONTRACT = {
         "massive": (("layer", "rank"), "1", False),
         "massive_times": (("layer", "rank"), "1", False),
     },
+    "explained": {
+        **dict.fromkeys(["attention", "gathering"], ((*GRID, "prediction"), "probability", True)),
+        **dict.fromkeys(["iou", "beyond"], (GRID, "probability", True)),
+        "rule_share": ((*GRID, "slot"), "probability", True),
+        **dict.fromkeys(
+            ["all_attention", "all_gathering", "all_beyond"], ((), "probability", True)
+        ),
+        "rule": (("explains", *GRID, "rule_place"), "1", False),
+        "weight": (("explains", *GRID, "rule_place"), "1", False),
+        "rest": (("explains", *GRID), "1", False),
+    },
     "mixing": {
         "ratio": (("layer", "variant"), "1", True),
         "spearman_frequency": (("variant",), "1", True),

@@ -155,9 +155,9 @@ def rows_of(rules: Sequence[AttentionRule], read: RuleInput) -> Rows:
             "1, or 0 where the rule does not apply",
         ),
     )
-    for wrong, found, wanted in faults:
+    for wrong, what, wanted in faults:
         if wrong.any():
-            raise _fault(rules[int(wrong.argmax())], found, wanted)
+            raise _fault(rules[int(wrong.argmax())], what, wanted)
     return every
 
 

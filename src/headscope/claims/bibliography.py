@@ -262,6 +262,14 @@ SOURCES = {
         "https://arxiv.org/abs/2607.01002",
         "misc",
     ),
+    terms.HAYES: Source(
+        "Amiri Hayes, Belinda Li, Jacob Andreas",
+        2026,
+        "Explaining Attention with Program Synthesis",
+        "arXiv",
+        "https://arxiv.org/abs/2606.19317",
+        "misc",
+    ),
     terms.HUBERT: Source(
         "Lawrence Hubert, Phipps Arabie",
         1985,

@@ -100,16 +100,7 @@ def corpus_run(
             draws=execution.keep_draws,
         )
         try:
-            return _computed(
-                run,
-                model,
-                job,
-                plan,
-                execution,
-                more=sampled(names),
-                engine=engine,
-                control=held_against,
-            )
+            return _computed(run, model, job, plan, execution, engine, held_against)
         except WrittenElsewhereError:
             return run.elsewhere()
 
@@ -178,14 +169,12 @@ def longest_inputs(plan: Plan, settings: Settings) -> list[Example]:
     return [examples[row].leading(TIMED) for row in list(batches(examples, budget=most))[-1]]
 
 
-def _computed(
+def _computed(  # noqa: PLR0917
     run: RunInProgress,
     model: Model,
     job: ShardJob,
     plan: Plan,
     execution: Execution,
-    *,
-    more: Sequence[str],
     engine: Engine | None,
     control: Control | None,
 ) -> Run:
@@ -205,6 +194,7 @@ def _computed(
     }
     if len(results) > len(job.names):
         results[BANDS] = xr.Dataset(attrs={"tidy": 0})
+    more = sampled(run.manifest["analyses"])
     results |= {name: kept(result) for name, result in read_samples(more, model, job, plan)}
     results |= read_control(control, job, plan, more)
     return run.finish(results, title="headscope atlas")

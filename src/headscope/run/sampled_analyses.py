@@ -33,7 +33,7 @@ def streamed(names: Iterable[str]) -> list[str]:
 
 
 def tokens_of(run: int) -> int:
-    """How many tokens they read, of a run of so many."""
+    """How many tokens of a run of that many tokens they read."""
     return max(LEAST, min(MOST_SAMPLED, int(SHARE * run)))
 
 

@@ -2,9 +2,8 @@
 
 from headscope.claims.plan import Grid, PicturePlan
 from headscope.claims.question import Question
-from headscope.claims.terms import KOBAYASHI20, OURS, terms_of
+from headscope.claims.terms import HAYES, OURS, terms_of
 
-HAYES = "Hayes, Li and Andreas 2026"
 QUESTION = Question(
     name="explained",
     package=__name__,
@@ -33,9 +32,9 @@ QUESTION = Question(
             tables=("sentences:table",),
             text="For each head at most five readable rules are chosen, such as the previous token "
             "or the syntactic head, and a place where it rests. Other documents say how much of "
-            "what the head gathers these predict. Broad attention is easily explained, of a network "
-            "that has learned nothing, too: what content explains, beyond position and rest, tells "
-            "of learning.",
+            "what the head gathers these predict. Broad attention is easily explained, that of a "
+            "network that has learned nothing, too: what content explains, beyond position and "
+            "rest, tells of learning.",
         ),
     ),
     findings=("sentences:finding",),
@@ -52,7 +51,7 @@ QUESTION = Question(
         "beyond": "gathered, explained by content beyond position and rest",
     },
     terms=terms_of(
-        f"{OURS}; overlap of maps: {HAYES}; gathering: {KOBAYASHI20}",
+        OURS,
         {
             "gathering": (
                 "explained gathering",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -63,6 +64,7 @@ class Explained(SampledAnalysis, question=QUESTION):
         self.of_gathering: dict[str, HeadRules] = {}
         self.frequent: tuple[int, ...] = ()
         self.counts = dict.fromkeys(("chosen_on", "scored_on"), 0)
+        self.unexplained = Unexplained(*cell, [])
 
     def passes(self, model: Model, examples: Sequence[Example]) -> Iterator[Sequence[Example]]:
         """The inputs that choose, then those that score."""
@@ -169,10 +171,22 @@ class Explained(SampledAnalysis, question=QUESTION):
         """attention, gathering[layer, head, prediction], and what `explained` says they are made
         of; NaN where the sample cannot be divided, or the norms cannot be read.
         """
+        dataset = labelled(
+            self._explained() | self._everywhere() | self._chosen(),
+            coords={"prediction": BY, "explains": EXPLAINS},
+        )
+        names = [rule.name for rule in self.rules]
+        ids = [str(name) for name in dataset.data_vars if str(name).endswith("_token_id")]
+        return dataset.set_coords(ids).assign_attrs(
+            rules=json.dumps(names),
+            rule_kinds=json.dumps([rule.kind for rule in self.rules]),
+            frequent=json.dumps(self.frequent),
+            **self.counts,
+        )
+
+    def _explained(self) -> dict[str, Variable]:
         cell, by = ("layer", "head"), ("layer", "head", "prediction")
         share = "share of what is gathered"
-        of_queries = self.mean(self.everywhere, self._all(self.queries), bounds=SHARE)
-        of_valued = self.mean(self.everywhere, self._all_valued, bounds=DIFFERENCE)
         estimates = {
             "attention": (
                 self.mean(self.attention, self.queries, bounds=SHARE),
@@ -199,44 +213,34 @@ class Explained(SampledAnalysis, question=QUESTION):
                 (*cell, "slot"),
                 f"{share} that is explained, by rule; the rest last",
             ),
-            "all_attention": (
-                of_queries.map(lambda part: part[..., 0]),
-                (),
-                "attention that is explained, mean over heads",
-            ),
-            "all_gathering": (
-                of_valued.map(lambda part: part[..., 1]),
-                (),
-                f"{share} that is explained, mean over heads",
-            ),
-            "all_beyond": (
-                of_valued.map(lambda part: part[..., 2]),
-                (),
-                f"{share} that rules of content explain, mean over heads",
-            ),
         }
-        variables = {
+        return {
             name: Variable(value, dims, words, "probability", OURS)
             for name, (value, dims, words) in estimates.items()
         }
-        dataset = labelled(
-            variables | self._chosen(), coords={"prediction": BY, "explains": EXPLAINS}
-        )
-        names = [rule.name for rule in self.rules]
-        ids = [str(name) for name in dataset.data_vars if str(name).endswith("_token_id")]
-        return dataset.set_coords(ids).assign_attrs(
-            rules=json.dumps(names),
-            rule_kinds=json.dumps([rule.kind for rule in self.rules]),
-            frequent=json.dumps(self.frequent),
-            **self.counts,
-        )
+
+    def _everywhere(self) -> dict[str, Variable]:
+        of_queries = self.mean(self.everywhere, self._all(self.queries), bounds=SHARE)
+        valued = Sums(self.everywhere.by_group[:, 3])
+        of_valued = self.mean(self.everywhere, valued, bounds=DIFFERENCE)
+        words = {
+            "all_attention": (of_queries, 0, "attention that is explained"),
+            "all_gathering": (of_valued, 1, "share of what is gathered that is explained"),
+            "all_beyond": (of_valued, 2, "share of what is gathered that content explains"),
+        }
+        return {
+            name: Variable(
+                every.map(partial(np.take, indices=at, axis=-1)),
+                (),
+                f"{said}, mean over heads",
+                "probability",
+                OURS,
+            )
+            for name, (every, at, said) in words.items()
+        }
 
     def _all(self, queries: Sums) -> Sums:
         return Sums(queries.by_group * (self.cell[0] * self.cell[1]))
-
-    @property
-    def _all_valued(self) -> Sums:
-        return Sums(self.everywhere.by_group[:, 3])
 
     @staticmethod
     def _with(count: Sums, size: int) -> Sums:

@@ -67,7 +67,7 @@ class HeadRules:
         return HeadRules(*(getattr(self, name)[:, heads] for name in vars(self)))
 
     def filled(self, key_tokens: int) -> HeadRules:
-        """The same with so many places for key tokens."""
+        """The same with this number of places for key tokens."""
         lacking = [(0, 0)] * self.rest.ndim + [(0, key_tokens - self.key_token.shape[-1])]
         return replace(
             self,

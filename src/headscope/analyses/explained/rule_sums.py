@@ -78,7 +78,7 @@ class RuleSums:
         self.by_name[name][group] += values
 
     def products(self, rest: int) -> tuple[Float64, Float64, Float64]:
-        """Of every group, `Products` with that rest: rules, attention and all, of all heads."""
+        """`Products` with that rest of every group: rules, attention and all, of all heads."""
         s = self.by_name
         crossed = s["rule_rest"][:, rest]  # [group, rule, rule]
         rules = s["rule_rule"] - crossed - crossed.transpose(0, 2, 1) + s["rest_rest"][:, rest]

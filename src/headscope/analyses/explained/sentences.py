@@ -22,7 +22,7 @@ from headscope.page.tabulate import Cell, Column, Rows, Table, points, share
 LEAST_SAID = 0.01  # ours: share of a rule that is named
 LEAST_FACTOR = 1.5  # ours: of a key token that is named
 LEAST_ROLE = 0.1  # ours: of what a head gathers, for a role
-NEVER_ABSENT = 0.95  # ours: of queries; a rule that applies to so many has no trigger
+NEVER_ABSENT = 0.95  # ours: of queries; a rule that applies to as many has no trigger
 TABLE_ROWS = 20
 # Rules whose keys have names of their own where the tokenizer has such tokens.
 SPECIAL = {"the first token": "cls", "the opening token": "cls", "the separators": "sep"}
