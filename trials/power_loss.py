@@ -99,6 +99,8 @@ class Disk:
                 self._keep(path)
             case "mkdir":
                 self.names[path] = FOLDER
+            case "link":
+                self.names[each["to"]] = file
             case "unlink" | "rmdir":
                 self.names.pop(path, None)
             case "rename":
