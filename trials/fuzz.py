@@ -166,7 +166,9 @@ def _child(jobs: Jobs, seed: int, work: Path) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_size() + MEMORY, resource.RLIM_INFINITY))
         for number in range(start, stop):
             given = one_input(target, kinds, number, seed=seed)
-            signal.setitimer(signal.ITIMER_PROF, seconds(given))  # SIGPROF ends the process, in C too
+            signal.setitimer(
+                signal.ITIMER_PROF, seconds(given)
+            )  # SIGPROF ends the process, in C too
             kind, where = outcome(given, folder)
             signal.setitimer(signal.ITIMER_PROF, 0)
             out.write(json.dumps([target, number, kind, where, given.hits]) + "\n")

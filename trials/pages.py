@@ -24,7 +24,10 @@ SPLIT = "\ue000"  # between the tokens of a text
 # A tokenizer that knows no text is refused: this one knows the first that it is asked for.
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "The cat sat on the mat.")
 IN_A_BATCH = 110
-IN_A_VIEW, IN_A_SENTENCE = 40, 14  # tokens of a text; words, of which a report shows eight times so many
+IN_A_VIEW, IN_A_SENTENCE = (
+    40,
+    14,
+)  # tokens of a text; words, of which a report shows eight times so many
 # What pages show of the strings: a card has few of any batch, a comparison not all that differ.
 ON_A_CARD, COMPARED = 15, 0.6
 FEW = ("surface", "entropy", "features")  # analyses

@@ -378,9 +378,9 @@ def test_a_time_of_build_that_is_none_does_no_harm(monkeypatch, epoch):
     assert "SOURCE_DATE_EPOCH" not in os.environ
 
 
-def test_of_an_odd_environment_what_other_packages_raise_is_told_in_words(monkeypatch):
+def test_of_an_odd_environment_what_other_packages_raise_is_told_in_words(tmp_path, monkeypatch):
     """Both were "an error of headscope"."""
-    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere"])
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "none")])
     with pytest.raises(FileNotFoundError) as nowhere:
         tempfile._get_default_tempdir()
     assert "name one with TMPDIR" in refusal(nowhere.value)

@@ -19,7 +19,9 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5t, h5z
 COUNTED = ("layers", "heads", "documents", "examples", "tokens", "skipped", "windowed")
 OBJECTS, DEPTH, TEXTS, ROOM, PACKED = 100_000, 12, 64, 1 << 28, 64
 GROUPS = 2_000  # a run of all analyses has 150; each takes time to open
-HEAP = b"GCOL\1\0\0\0"  # begins a block of texts: then its size, and texts after headers of HEAD bytes
+HEAP = (
+    b"GCOL\1\0\0\0"  # begins a block of texts: then its size, and texts after headers of HEAD bytes
+)
 HEAD, PIECE = 16, 1 << 24
 _FILTERS = {h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32}  # HDF5's own
 _NUMBERS = {h5t.INTEGER, h5t.FLOAT, h5t.STRING, h5t.ENUM}
@@ -85,7 +87,9 @@ def _check_heaps(content: BinaryIO, most: int) -> None:
         block = content.read(min(size, most))
         at = HEAD
         while at + HEAD <= len(block):
-            number = int.from_bytes(block[at : at + 2], "little")  # 0 is what is free, with its head
+            number = int.from_bytes(
+                block[at : at + 2], "little"
+            )  # 0 is what is free, with its head
             length = int.from_bytes(block[at + 8 : at + HEAD], "little")
             step = HEAD + -(-length // 8) * 8 if number else length
             if not HEAD <= step <= len(block) - at:
