@@ -105,13 +105,14 @@ def replayed(*log: tuple[str, ...]) -> Disk:
     disk = Disk("/out")
     for name, path, *more in log:
         written = more[0].encode() if name == "write" else b""
-        to = more[0] if name == "rename" else ""
+        to = more[0] if name in ("rename", "link") else ""
         disk.apply({"name": name, "path": path, "to": to, "place": 0, "bytes": written})
     return disk
 
 
 WRITTEN = (("create", "/out/draft"), ("write", "/out/draft", "new"))
 RENAMED = ("rename", "/out/draft", "/out/file")
+LINKED, REMOVED = ("link", *RENAMED[1:]), ("unlink", "/out/draft")
 
 
 @pytest.mark.parametrize(
@@ -125,8 +126,14 @@ RENAMED = ("rename", "/out/draft", "/out/file")
             {"file": b"new"},
             {"file": b"new"},
         ),
+        (
+            (*WRITTEN, ("fsync", "/out/draft"), LINKED, ("fsync", "/out"), REMOVED),
+            {"file": b"new"},
+            {"file": b"new"},
+            {"draft": b"new", "file": b"new"},
+        ),
     ],
-    ids=["not synced", "synced", "and its folder"],
+    ids=["not synced", "synced", "and its folder", "linked"],
 )
 def test_a_power_loss_leaves_what_was_synced(log, ordered, zeros, strict):
     disk = replayed(*log)
@@ -146,6 +153,7 @@ faults.arm(out, sys.argv[2], int(sys.argv[3]))
 try:
     with open(out / "file", "wb") as file:
         file.write(b"abcd")
+    os.link(out / "file", out / "other")
 except OSError as error:
     print(os.strerror(error.errno))
 else:
@@ -162,7 +170,9 @@ else:
         ("short", 1, "No space left on device", b"ab"),
         ("kill", 1, "", b""),
         ("full", 2, "No space left on device", b"abcd"),
-        ("full", 3, "done", b"abcd"),
+        ("full", 3, "No space left on device", b"abcd"),
+        ("broken", 3, "Input/output error", b"abcd"),
+        ("full", 4, "done", b"abcd"),
     ],
 )
 def test_the_chosen_operation_fails_and_no_other(tmp_path, layer, kind, at, ended, left):

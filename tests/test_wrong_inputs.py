@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from pyarrow import parquet
-from trials.fuzz import kept, one_input, outcome, refused_unharmed
+from trials.fuzz import SECONDS, Input, kept, one_input, outcome, refused_unharmed, seconds
 from trials.outcomes import SHARE
 from trials.targets import READERS, SAMPLES, _make_models, samples
 
@@ -295,3 +295,18 @@ def test_damaged_files_are_read_or_refused(work, tmp_path, target):
 def test_what_was_found_before_stays_mended(work, tmp_path):
     for given in kept(work):
         assert outcome(given, tmp_path / "input")[0] in ("read", "refused"), given.file
+
+
+def test_results_found_elsewhere_are_read_here_as_if_the_run_were_theirs(work, tmp_path):
+    """They fit no run of this machine, and were refused for that before anything read them."""
+    of_a_run = [given for given in kept(work) if (given.target, given.file) == ("run", "atlas.nc")]
+    one = of_a_run[-1]
+    with pytest.raises(RunFolderError, match="a text at byte 4464 does not end"):
+        open_run(one.write(tmp_path / "input"))
+
+
+def test_what_is_large_may_take_longer():
+    """A text of 300 kB that took two seconds on a busy machine counted as a hang."""
+    small, large = (Input("text", "a", "b", b"x" * size, {"b": b""}) for size in (1000, 300_000))
+    assert seconds(small) == pytest.approx(SECONDS, rel=0.1)
+    assert 3 * SECONDS < seconds(large) < 10 * SECONDS

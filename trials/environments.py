@@ -101,13 +101,13 @@ ENVIRONMENTS = {
     "columns odd": _with(COLUMNS="-5", LINES="many"),
     "no home": _with(HOME=None, XDG_CACHE_HOME=None),
     "home empty": _with(HOME="", XDG_CACHE_HOME=""),
-    "home nowhere": _with(HOME="/nowhere", XDG_CACHE_HOME="/nowhere/cache"),
+    "home nowhere": _with(HOME="/proc/nowhere", XDG_CACHE_HOME="/proc/nowhere/cache"),
     "home a file": _with(HOME="/dev/null", XDG_CACHE_HOME="/dev/null"),
     "home read-only": _mounted(
         "mkdir -p home", READ_ONLY.format("home"), "export HOME=$PWD/home XDG_CACHE_HOME="
     ),
     "user unknown": _mounted("chmod 777 .", f"unset HOME USER LOGNAME; exec {HOMELESS} \"$@\""),
-    "temporary folder missing": _with(TMPDIR="/nowhere"),
+    "temporary folder missing": _with(TMPDIR="/proc/nowhere"),
     "temporary folder full": _mounted(
         "mkdir -p tmp",
         "mount -t tmpfs -o size=4k tmpfs tmp",

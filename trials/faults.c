@@ -2,7 +2,7 @@
 
 Preloaded (LD_PRELOAD), so that what native libraries write is met as well. Nothing happens until
 faults_arm(). An operation is an open for writing, write, truncation, fsync, close of a written
-file, rename, unlink, mkdir or chmod. With a log, each is written down with its bytes. */
+file, rename, link, unlink, mkdir or chmod. With a log, each is written down with its bytes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -272,6 +272,17 @@ int renameat(int from, const char *old, int to, const char *new) {
 int rename(const char *old, const char *new) {
     return renameat2(AT_FDCWD, old, AT_FDCWD, new, 0);
 }
+
+/* A name more for a file: how one is given that may not replace another. */
+int linkat(int from, const char *old, int to, const char *new, int flags) {
+    char source[PATH_MAX], target[PATH_MAX];
+    const char *one = below(from, old, source), *other = below(to, new, target);
+    if ((one || other) && step("?link", one, 1)) return -1;
+    int done = (int)syscall(SYS_linkat, from, old, to, new, flags);
+    if ((one || other) && !done) note("link", source, target, 0, NULL, 0);
+    return done;
+}
+int link(const char *old, const char *new) { return linkat(AT_FDCWD, old, AT_FDCWD, new, 0); }
 
 int unlinkat(int folder, const char *path, int flags) {
     char whole[PATH_MAX];

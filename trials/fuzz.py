@@ -2,7 +2,7 @@
 
 An input is a sample with one of its files changed or gone; it follows from the seed and its number.
 It is read in a child that reads many, and is ended by the system where one takes longer than
-SECONDS of a processor, or more than MEMORY. Each input ends in one way:
+`seconds` of a processor, or more than MEMORY. Each input ends in one way:
 
     read      it is still what was wanted
     refused   an error of headscope, in at most MESSAGE characters
@@ -43,6 +43,7 @@ from trials.outcomes import SHARE
 from trials.targets import READERS, Files, make_samples, samples
 
 SECONDS, MEMORY, MESSAGE = 2.0, 1 << 30, 2000
+A_BYTE = 2e-5  # seconds more: reading text takes a third of it, three times
 SILENCE = 120.0  # seconds after which a child that computes nothing is ended
 KEPT = Path(__file__).parent / "samples"  # TARGET/SAMPLE/NAME/FILE: what was found before
 GONE = ".gone"  # a file of this ending stands for one that is not there
@@ -134,6 +135,11 @@ def outcome(given: Input, folder: Path) -> tuple[str, str]:
     return "read", ""
 
 
+def seconds(given: Input) -> float:
+    """How long an input may take."""
+    return SECONDS + A_BYTE * len(given.content or b"")
+
+
 def _where(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if "/headscope/" in f.filename] or frames[-1:]
@@ -160,7 +166,9 @@ def _child(jobs: Jobs, seed: int, work: Path) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_size() + MEMORY, resource.RLIM_INFINITY))
         for number in range(start, stop):
             given = one_input(target, kinds, number, seed=seed)
-            signal.setitimer(signal.ITIMER_PROF, SECONDS)  # SIGPROF ends the process, in C too
+            signal.setitimer(
+                signal.ITIMER_PROF, seconds(given)
+            )  # SIGPROF ends the process, in C too
             kind, where = outcome(given, folder)
             signal.setitimer(signal.ITIMER_PROF, 0)
             out.write(json.dumps([target, number, kind, where, given.hits]) + "\n")
@@ -242,7 +250,10 @@ def kept(work: Path) -> Iterator[Input]:
         files = samples(target, work)[sample]
         file = "/".join(rest)
         content = None if file.endswith(GONE) else path.read_bytes()
-        yield Input(target, sample, file.removesuffix(GONE), content, files)
+        given = Input(target, sample, file.removesuffix(GONE), content, files)
+        yield given
+        if target == "run" and content is not None:  # its results were another run's
+            yield _sealed(given)
 
 
 def refused_unharmed(target: str, work: Path) -> dict[str, str]:

@@ -23,8 +23,11 @@ from trials.outcomes import Tally
 SPLIT = "\ue000"  # between the tokens of a text
 # A tokenizer that knows no text is refused: this one knows the first that it is asked for.
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "The cat sat on the mat.")
-IN_A_BATCH = 140
-IN_A_VIEW = 40  # tokens of a text
+IN_A_BATCH = 110
+IN_A_VIEW, IN_A_SENTENCE = (
+    40,
+    14,
+)  # tokens of a text; words, of which a report shows eight times so many
 # What pages show of the strings: a card has few of any batch, a comparison not all that differ.
 ON_A_CARD, COMPARED = 15, 0.6
 FEW = ("surface", "entropy", "features")  # analyses
@@ -268,8 +271,8 @@ def documents(strings: Sequence[str]) -> list[Any]:
     from headscope.corpus.document import Frame, FrameElement
 
     words, found = tokens_of(strings), []
-    for begin in range(0, len(words), 10):
-        some = words[begin : begin + 10]
+    for begin in range(0, len(words), IN_A_SENTENCE):
+        some = words[begin : begin + IN_A_SENTENCE]
         if len(some) < 4:
             continue
         sentence = tuple(

@@ -29,7 +29,7 @@ from trials.forked import forked
 from trials.outcomes import Tally
 
 DISKS = ("ordered", "zeros", "strict")
-LOST = 0.7  # of the states: in the others all that was written was safe by then
+LOST = 0.6  # of the states: in the others all that was written was safe by then
 FOLDER = None  # in place of a file
 
 
@@ -99,6 +99,8 @@ class Disk:
                 self._keep(path)
             case "mkdir":
                 self.names[path] = FOLDER
+            case "link":
+                self.names[each["to"]] = file
             case "unlink" | "rmdir":
                 self.names.pop(path, None)
             case "rename":

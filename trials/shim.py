@@ -86,7 +86,8 @@ class InPython:
     def arm(self, root: Path, kind: str | None, at: int, log: int = -1) -> None:
         """From here on count operations below `root`; number `at`, from 0, fails so."""
         self.root, self.kind, self.at, self.now, self.failed = str(root), kind, at, -1, 0
-        calls = {"fsync": False, "replace": False, "unlink": False, "mkdir": True, "rmdir": False}
+        calls = dict.fromkeys(("fsync", "replace", "unlink", "rmdir"), False)
+        calls |= dict.fromkeys(("mkdir", "link"), True)
         for name, room in calls.items():
             setattr(os, name, self._failing(getattr(os, name), room=room))
         real = io.open

@@ -6,11 +6,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
+import tempfile
 
 import pytest
 
-from headscope.cli.terminal_output import prepare
+from headscope.cli.terminal_output import prepare, refusal
 
 from .conftest import TREE, refused
 
@@ -374,3 +376,20 @@ def test_a_time_of_build_that_is_none_does_no_harm(monkeypatch, epoch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
     prepare()
     assert "SOURCE_DATE_EPOCH" not in os.environ
+
+
+def test_of_an_odd_environment_what_other_packages_raise_is_told_in_words(tmp_path, monkeypatch):
+    """Both were "an error of headscope"."""
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "none")])
+    with pytest.raises(FileNotFoundError) as nowhere:
+        tempfile._get_default_tempdir()
+    assert "name one with TMPDIR" in refusal(nowhere.value)
+    code = "import numba"
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    kind, _, said = done.stderr.splitlines()[-1].partition(": ")
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "0")
+    assert kind == "ValueError"
+    assert refusal(ValueError(said)).startswith("found '0' as NUMBA_NUM_THREADS; wanted a number")

@@ -18,9 +18,10 @@ from h5py import h5d, h5p, h5s, h5t
 from headscope.cli.main import group
 from headscope.core.whole_file import write_whole
 from headscope.errors import HeadscopeError, RunFolderError
-from headscope.run import shard_files
+from headscope.run import results_check, shard_files
 from headscope.run.netcdf import tree_of_netcdf
 from headscope.run.processes import drop_all, records
+from headscope.run.results_check import HEAP, check_objects
 from headscope.run.run_status import run_status
 from headscope.run.shard_files import pack
 from headscope.run.store import RunFolder, open_run
@@ -142,6 +143,18 @@ def test_only_what_is_written_here_is_read_of_results(run, kind, monkeypatch):
     monkeypatch.chdir(run)  # names in HDF5 are looked for there
     with pytest.raises(RunFolderError, match=says):
         open_run(resealed(run, change))
+
+
+@pytest.mark.parametrize(("number", "length"), [(0, 0), (0, 15), (1, 2**64 - 16), (1, 1 << 20)])
+def test_a_text_that_does_not_end_is_refused_before_it_is_read(run, number, length, monkeypatch):
+    """HDF5 went round for ever: an empty piece of what is free leads to itself."""
+    content = (run / "atlas.nc").read_bytes()
+    monkeypatch.setattr(results_check, "PIECE", content.index(HEAP) + 3)  # a sign across two
+    head = content.index(HEAP) + 16  # of the first text
+    harmed = bytes([number, 0]) + content[head + 2 : head + 8] + length.to_bytes(8, "little")
+    file = io.BytesIO(content[:head] + harmed + content[head + 16 :])
+    with h5py.File(file, "r") as opened, pytest.raises(ValueError, match="does not end"):
+        check_objects(opened, file)
 
 
 @pytest.mark.parametrize(("name", "value"), [("layers", 99), ("heads", "many"), ("documents", -1)])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import h5py
 import pytest
 
 from conftest import run_of
+from headscope.run.store import RunFolder
 from headscope.run.written_files import LIST
 from headscope.serve.access import NOBODY
 from headscope.serve.run_pages import FILE, RunPages
@@ -97,3 +100,16 @@ def test_a_strangers_run_runs_no_script_asks_for_nothing_and_reads_nothing_outsi
             assert name.endswith(".html") or policy in (FILE, NOBODY)
     assert sink[1] == []
     watched.complaints[:] = [one for one in watched.complaints if "status of 404" not in one]
+
+
+def test_of_results_that_no_code_of_ours_wrote_the_pages_say_so(tiny, tmp_path):
+    """The command ended before it served anything: "this is an error of headscope"."""
+    folder = RunFolder(run_of(tiny, tmp_path / "run", analyses=("surface",)).path)
+    results = folder.path / "atlas.nc"
+    with h5py.File(results, "r+") as file:
+        del file["surface/attention"]
+    digest = hashlib.sha256(results.read_bytes()).hexdigest()
+    folder.write_manifest({**folder.manifest(), "results_sha256": digest})
+    pages = RunPages(folder.path)
+    assert pages.labels() is None
+    assert b"cannot be shown" in pages.get("").content

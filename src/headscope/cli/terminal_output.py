@@ -129,6 +129,11 @@ def refusal(error: Exception) -> str:
     if isinstance(error, UnicodeEncodeError) and not error.object.isprintable():
         what = shortened(printable(error.object))[:200]
         return f"{what!r} is not UTF-8: rename the file, or give the text in UTF-8"
+    if isinstance(error, FileNotFoundError) and "temporary directory" in str(error):
+        return "found no folder for temporary files that can be written; name one with TMPDIR"
+    if isinstance(error, ValueError) and str(error).startswith("Number of threads specified"):
+        count = os.environ.get("NUMBA_NUM_THREADS", "")
+        return f"found {count[:20]!r} as NUMBA_NUM_THREADS; wanted a number above 0, or none at all"
     if not isinstance(error, OSError) or not error.errno or isinstance(error, FileNotFoundError):
         return ""
     where = f"{str(error.filename)[:200]}: " if error.filename else ""

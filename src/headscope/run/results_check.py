@@ -6,6 +6,7 @@ circles, and take whatever memory it asks for.
 
 import io
 import math
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import h5py
@@ -18,6 +19,10 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5t, h5z
 COUNTED = ("layers", "heads", "documents", "examples", "tokens", "skipped", "windowed")
 OBJECTS, DEPTH, TEXTS, ROOM, PACKED = 100_000, 12, 64, 1 << 28, 64
 GROUPS = 2_000  # a run of all analyses has 150; each takes time to open
+HEAP = (
+    b"GCOL\1\0\0\0"  # begins a block of texts: then its size, and texts after headers of HEAD bytes
+)
+HEAD, PIECE = 16, 1 << 24
 _FILTERS = {h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32}  # HDF5's own
 _NUMBERS = {h5t.INTEGER, h5t.FLOAT, h5t.STRING, h5t.ENUM}
 _OF_DIMENSIONS = {b"DIMENSION_LIST", b"REFERENCE_LIST"}  # attributes that tell what lies along what
@@ -44,6 +49,7 @@ def check_sizes(tree: xr.DataTree) -> None:
 def check_objects(opened: h5py.File, content: BinaryIO) -> None:
     """Raise ValueError for an object that is not written here, before any is read."""
     size = content.seek(0, io.SEEK_END)
+    _check_heaps(content, size)
     room, root = ROOM + PACKED * size, h5g.open(opened.id, b"/")
     groups, seen, todo = 0, {h5o.get_info(root).addr}, [(root, "", 0)]
     while todo:
@@ -70,6 +76,39 @@ def check_objects(opened: h5py.File, content: BinaryIO) -> None:
             room -= _checked_size(one, where, content, size)
             if room < 0:
                 raise ValueError(f"{where} is larger than a file of {size} bytes tells")
+
+
+def _check_heaps(content: BinaryIO, most: int) -> None:
+    """Raise ValueError for a block of texts in which a text does not end: HDF5 would go round."""
+    for start in list(_places(content, HEAP)):
+        content.seek(start + len(HEAP))
+        size = int.from_bytes(content.read(8), "little")
+        content.seek(start)
+        block = content.read(min(size, most))
+        at = HEAD
+        while at + HEAD <= len(block):
+            number = int.from_bytes(
+                block[at : at + 2], "little"
+            )  # 0 is what is free, with its head
+            length = int.from_bytes(block[at + 8 : at + HEAD], "little")
+            step = HEAD + -(-length // 8) * 8 if number else length
+            if not HEAD <= step <= len(block) - at:
+                raise ValueError(f"a text at byte {start + at} does not end")
+            at += step
+
+
+def _places(content: BinaryIO, sign: bytes) -> Iterator[int]:
+    """Where in a file a sign stands; a piece of it at a time."""
+    content.seek(0)
+    place, held = 0, b""
+    while more := content.read(PIECE):
+        held += more
+        at = held.find(sign)
+        while at >= 0:
+            yield place + at
+            at = held.find(sign, at + 1)
+        rest = max(0, len(held) - (len(sign) - 1))
+        place, held = place + rest, held[rest:]
 
 
 def _checked_size(array: h5d.DatasetID, where: str, content: BinaryIO, size: int) -> int:

@@ -73,8 +73,8 @@ class RunPages:
     def labels(self) -> list[list[str]] | None:
         """[layer][head] labels; None for an unfinished run."""
         try:
-            with self._lock:
-                return run_labels(self.run().tree)
+            with self._lock, (run := self.run()).showing():
+                return run_labels(run.tree)
         except (HeadscopeError, OSError):
             return None
 

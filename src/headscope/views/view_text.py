@@ -215,7 +215,8 @@ def _check_same(run: Run, model: Model) -> None:
 def _named(run: Run, stack: StackMaps) -> list[list[str]]:
     from headscope.claims.head_labels import run_labels
 
-    labels = run_labels(run.tree)
+    with run.showing():
+        labels = run_labels(run.tree)
     if (len(labels), len(labels[0])) != stack.attention.shape[:2]:
         raise InputError(
             f"the run {run.path} has {len(labels)} layers × {len(labels[0])} heads, the example "

@@ -120,7 +120,8 @@ def _labels(atlas: Run | str | Path, model: Model) -> list[list[str]]:
             f"{run.path or 'the atlas'} is an atlas of {of['name']}, and {model.name} has other "
             "weights; wanted an atlas of the same model"
         )
-    return run_labels(run.tree)
+    with run.showing():
+        return run_labels(run.tree)
 
 
 @dataclass(frozen=True)
