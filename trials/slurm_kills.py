@@ -58,7 +58,6 @@ PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SlurmdParameters=config_overrides
 ReturnToService=2
-JobFileAppend=1
 KillWait=5
 MailProg=/bin/true
 MpiDefault=none
