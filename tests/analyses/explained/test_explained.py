@@ -263,7 +263,7 @@ def test_wired_heads_are_explained_by_the_rules_that_they_follow() -> None:
     explained = run["explained"]["attention"].sel(prediction="rules").values[0]
     assert (explained > 0.9).all()
     assert "is not explained" in sentence(reading, 0, 0)
-    assert [len(roles(rules_of(reading, 0, head))) <= 1 for head in (0, 1)] == [True, True]
+    assert [len(roles(reading, 0, head)) <= 1 for head in (0, 1)] == [True, True]
 
 
 def test_means_parts_and_differences_agree() -> None:

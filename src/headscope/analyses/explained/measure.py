@@ -107,6 +107,8 @@ class Explained(SampledAnalysis, question=QUESTION):
         allowed = {"rules": plain | True, "position_and_rest": plain, "rest": plain & False}
         made = {name: head_rules(chosen(*sums, allowed=some)) for name, some in allowed.items()}
         made["rules"] = with_key_tokens(made["rules"], self._received, examples, self._maps_of)
+        both = sums[0].by_name["rest_rest"][:, RESTS.index("the token itself")].sum(0)
+        self._together = made["rules"].overlap(both)  # one weight a query: both triggers are there
         heads = self.cell[1]
         self.heads = {name: rules.of_heads(slice(heads)) for name, rules in made.items()}
         if self._norms:
@@ -271,6 +273,17 @@ class Explained(SampledAnalysis, question=QUESTION):
             )
             for name, (dim, said) in words.items()
         }
+        together = np.full((*self.cell, MOST_RULES, MOST_RULES), np.nan)
+        if self.heads:
+            together[...] = self._together[:, -self.cell[1] :]
+        made["trigger_overlap"] = Variable(
+            together,
+            ("layer", "head", "rule_place", "rule_place_other"),
+            "share of the queries of the rarer of two rules of a head that have both triggers",
+            "probability",
+            OURS,
+            tidy=False,
+        )
         applies = ratio(self.applied.total, self.queries.total[..., None])
         said = "share of queries that the rule applies to"
         made["applies"] = Variable(applies, ("rule_number",), said, "1", OURS, tidy=False)

@@ -10,7 +10,7 @@ import torch
 
 from headscope.analyses.explained.rules import RESTS
 from headscope.claims.attention_rule import AttentionRule, RuleInput, rows_of
-from headscope.core.accumulators import Float64, Ints
+from headscope.core.accumulators import Float64, Ints, ratio
 
 TINY = 1e-30
 
@@ -61,6 +61,16 @@ class HeadRules:
     def layer(self, index: int) -> HeadRules:
         """Those of one layer."""
         return HeadRules(*(getattr(self, name)[index] for name in vars(self)))
+
+    def overlap(self, together: Float64) -> Float64:
+        """[…, head, slot, slot] of the rarer of two rules' queries, how many have both triggers.
+
+        together  [rule, rule] number of queries with both
+        """
+        one, other = self.rule[..., :, None], self.rule[..., None, :]
+        own = np.diagonal(together)
+        share = ratio(together[one, other], np.minimum(own[one], own[other]))
+        return np.where((one < 0) | (other < 0), np.nan, share)
 
     def of_heads(self, heads: slice) -> HeadRules:
         """Those of some heads of every layer."""

@@ -22,7 +22,7 @@ from headscope.page.tabulate import Cell, Column, Rows, Table, points, share
 LEAST_SAID = 0.01  # ours: share of a rule that is named
 LEAST_FACTOR = 1.5  # ours: of a key token that is named
 LEAST_ROLE = 0.1  # ours: of what a head gathers, for a role
-NEVER_ABSENT = 0.95  # ours: of queries; a rule that applies to as many has no trigger
+SAME_TRIGGER = 0.5  # ours: of the queries of the rarer of two rules, from which on it is one
 TABLE_ROWS = 20
 # Rules whose keys have names of their own where the tokenizer has such tokens.
 SPECIAL = {"the first token": "cls", "the opening token": "cls", "the separators": "sep"}
@@ -34,7 +34,7 @@ class RuleOfHead:
 
     kind     as of `claims.attention_rule.KINDS`
     share    with the ends of its interval
-    applies  to which share of queries
+    place    among the rules of the head, as they were chosen; -1 of the rest
     rests    whether it is where the head looks that no rule tells where
     """
 
@@ -42,7 +42,7 @@ class RuleOfHead:
     kind: str
     weight: float
     share: tuple[float, float, float]
-    applies: float
+    place: int
     rests: bool = False
 
 
@@ -54,21 +54,20 @@ def rules_of(run: Reading, layer: int, head: int) -> list[RuleOfHead]:
     rest = int(data["rest"].values[layer, head])
     if rest < 0:
         return []
-    applies = data["applies"].values
     made = [
         RuleOfHead(
             names[number],
             kinds[number],
             float(data["weight"].values[layer, head, slot]),
             at(shares, slot),
-            float(applies[number]),
+            slot,
         )
         for slot, number in enumerate(data["rule"].values[layer, head].tolist())
         if number >= 0
     ]
     last = len(shares.value) - 1
     made.append(
-        RuleOfHead(_called(run, RESTS[rest]), REST, np.nan, at(shares, last), 1.0, rests=True)
+        RuleOfHead(_called(run, RESTS[rest]), REST, np.nan, at(shares, last), -1, rests=True)
     )
     return sorted(made, key=lambda rule: -np.nan_to_num(rule.share[0]))
 
@@ -88,14 +87,17 @@ def _called(run: Reading, name: str) -> str:
     return token_names(run.tree).get(SPECIAL.get(name, "")) or name
 
 
-def roles(rules: list[RuleOfHead]) -> list[RuleOfHead]:
-    """Rules with different triggers that each explain at least a tenth of what is gathered.
+def roles(run: Reading, layer: int, head: int) -> list[RuleOfHead]:
+    """Rules with different triggers that each explain at least a tenth of what a head gathers.
 
-    Of rules without a trigger only the largest counts.
+    Of rules that mostly apply to the same queries only the one that explains most counts.
     """
-    there = [rule for rule in rules if not rule.rests and rule.share[0] >= LEAST_ROLE]
-    always = [rule for rule in there if rule.applies >= NEVER_ABSENT][:1]
-    return [rule for rule in there if rule.applies < NEVER_ABSENT or rule in always]
+    overlap, several = run.data["trigger_overlap"].values[layer, head], list[RuleOfHead]()
+    for rule in rules_of(run, layer, head):
+        apart = all(overlap[rule.place, other.place] < SAME_TRIGGER for other in several)
+        if not rule.rests and rule.share[0] >= LEAST_ROLE and apart:
+            several.append(rule)
+    return several
 
 
 def sentence(run: Reading, layer: int, head: int) -> str:
@@ -116,7 +118,7 @@ def _lines(run: Reading, layer: int, head: int) -> Iterator[str]:
     yield f"of what it gathers {said}"
     whole, beyond = (at(run(key), layer, head) for key in ("gathering.rules", "beyond"))
     yield f"explained: {percent(*whole)}; by content, beyond position and rest: {percent(*beyond)}"
-    if len(several := roles(rules_of(run, layer, head))) > 1:
+    if len(several := roles(run, layer, head)) > 1:
         yield f"{len(several)} roles: {'; '.join(rule.name for rule in several)}"
     if keys := _keys(run, layer, head):
         yield f"more than its rules say goes to {', '.join(keys)}"
@@ -165,7 +167,7 @@ def _data(run: Reading, layer: int, head: int) -> dict[str, Any]:
         {"rule": one.name, "kind": one.kind, "weight": one.weight, **named_ends(one.share)}
         for one in rules_of(run, layer, head)
     ]
-    several = [rule.name for rule in roles(rules_of(run, layer, head))]
+    several = [rule.name for rule in roles(run, layer, head)]
     return {"rules": rules, "roles": several} if rules else {}
 
 
