@@ -34,7 +34,7 @@ from headscope.experiments.replay.result import replay_result
 from headscope.experiments.replay.rule_file import OwnRules, digest_of_rules
 from headscope.experiments.replay.scored_model import ScoredModel
 from headscope.experiments.replay.scores import LossScore, Score, VectorScore
-from headscope.experiments.replay.settings import REST, RULES, YOURS, ReplaySettings
+from headscope.experiments.replay.settings import REST, RULES, SHARES, YOURS, ReplaySettings
 from headscope.model.linears import linears
 from headscope.model.variants import check
 from headscope.run.execution import Execution
@@ -186,7 +186,7 @@ class ReplayRun:
             return chosen_set(self.heads, (shape.layers, shape.heads))
         settings = self.settings
         return sets_by_share(
-            self.chosen.share, settings.shares, draws=settings.draws, seed=settings.seed
+            self.chosen.share, settings.shares or SHARES, draws=settings.draws, seed=settings.seed
         )
 
     @property

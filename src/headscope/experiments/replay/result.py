@@ -18,6 +18,7 @@ from headscope.core.intervals import POSITIVE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.experiments.replay.head_sets import CHOSEN, EXPLAINED, RANDOM, HeadSet, replaced_in
 from headscope.experiments.replay.scores import MASKED, POOLED, TOKENS, VECTORS, Score, apart
+from headscope.experiments.replay.settings import RULES
 
 CELL = ("replacement", "order", "share")
 LEAST = -1.0  # of a relative change of the perplexity
@@ -46,10 +47,14 @@ def replay_result(
     weight = score.weights()
     orders, shares = _axes(sets)
     scores = in_cells(np.asarray(numbers["score"], np.float64), sets, orders, shares)
+    beyond = _beyond_rules(scores[..., 0], replacements, kept, weight)
     if score.kind == VECTORS:
         variables = _of_vectors(numbers, scores, units, kept)
     else:
         variables = _of_losses(numbers, scores, kept, weight, score.kind)
+    if beyond is not None:
+        words = "loss with heads replaced, less that with their rules in place"
+        variables["beyond_rules"] = Variable(beyond, CELL, words, "1", OURS)
     numbered = replaced_in(sets, shape)  # [set, layer, head]
     hidden = {
         "replaced": (numbered, ("set", "layer", "head"), "whether a head is replaced"),
@@ -160,6 +165,18 @@ def _of_vectors(
             ),
         }
     return variables
+
+
+def _beyond_rules(
+    scores: Float64, replacements: Sequence[str], kept: Float64, weight: Float64
+) -> Estimate | None:
+    """[replacement, order, share] the first measure less that of rules, paired by input; None
+    without rules.
+    """
+    if RULES not in replacements:
+        return None
+    more = (scores - scores[:, [list(replacements).index(RULES)]]) * weight[:, None, None, None]
+    return estimate(means_over(kept, more, weight))
 
 
 def _positive(draws: Float64) -> Estimate:

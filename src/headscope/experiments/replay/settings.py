@@ -18,6 +18,7 @@ RULES, YOURS, REST, MEAN_MAP, EVEN, ANOTHER = REPLACEMENTS = (
     "even",
     "another_head",
 )
+SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
 USUAL = tuple(name for name in REPLACEMENTS if name != YOURS)
 
 
@@ -29,11 +30,6 @@ def shares_named(text: str) -> tuple[float, ...]:
         raise InputError(f"--shares is {text!r}; wanted percentages, say 10,25,50") from None
 
 
-def heads_named(text: str) -> tuple[Head, ...]:
-    """`L3H9,L5H2` as ((2, 8), (4, 1)); InputError for what is no head."""
-    return tuple(map(head_named, text.split(",")))
-
-
 class ReplaySettings(Intervals, Lengths, heading="What is replayed"):
     """Settings of a replay."""
 
@@ -41,16 +37,14 @@ class ReplaySettings(Intervals, Lengths, heading="What is replayed"):
         "Replace these heads alone, as one set, say L3H9,L5H2; by default shares of all heads, or "
         "the heads that --rules names.",
         (),
-        reads=heads_named,
+        reads=comma_separated,
         metavar="HEADS",
         python='Each (layer, head) from 0, by the model\'s own numbers of layers, or a name: "L3H9".',
     )
-    shares: tuple[float, ...] = option(
-        "Percentages of the heads that are replaced together.",
-        (0.1, 0.25, 0.5, 0.75, 1.0),
+    shares: tuple[float, ...] | None = option(
+        "Percentages of the heads that are replaced together; by default 10,25,50,75,100.",
         reads=shares_named,
         metavar="A,B,…",
-        shown=False,
         python="In Python shares, 0.1 for 10 %.",
     )
     replacements: tuple[str, ...] = option(
@@ -75,9 +69,10 @@ class ReplaySettings(Intervals, Lengths, heading="What is replayed"):
     def __post_init__(self) -> None:
         """Raise InputError for shares, replacements or heads that cannot be."""
         super().__post_init__()
-        if not self.shares or not all(0 < share <= 1 for share in self.shares):
+        shares = SHARES if self.shares is None else tuple(sorted(set(self.shares)))
+        if not shares or not all(0 < share <= 1 for share in shares):
             raise InputError(
-                f"shares are {', '.join(f'{100 * share:g} %' for share in self.shares) or 'none'}; "
+                f"shares are {', '.join(f'{100 * share:g} %' for share in shares) or 'none'}; "
                 "wanted some above 0 %, up to 100 %"
             )
         for name in self.replacements:
@@ -85,5 +80,5 @@ class ReplaySettings(Intervals, Lengths, heading="What is replayed"):
                 raise unknown("replacement", name, USUAL)
         if not self.replacements:
             raise InputError(f"found no replacement; wanted some of {', '.join(USUAL)}")
-        object.__setattr__(self, "shares", tuple(sorted(set(self.shares))))
+        object.__setattr__(self, "shares", shares)
         object.__setattr__(self, "heads", tuple(map(head_named, self.heads)))

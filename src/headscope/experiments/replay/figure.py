@@ -1,0 +1,134 @@
+"""Draws what the output loses as more heads are replaced."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullLocator, SymmetricalLogLocator
+
+from headscope.claims.reading import Reading
+from headscope.core.intervals import Estimate
+from headscope.core.results import Floats
+from headscope.draw.marks import faint_grid, legend_of, share_tick
+from headscope.draw.panel import Panel
+from headscope.draw.style import DASHES, color
+from headscope.experiments.replay import terms
+
+LOOKS = {
+    "rules": ("blue", "o"),
+    "your_rules": ("purple", "D"),
+    "rest": ("green", "v"),
+    "mean_map": ("orange", "s"),
+    "even": ("grey", "^"),
+    "another_head": ("vermillion", "P"),
+}
+STRAIGHT = 0.1  # below such a change the axis is not logarithmic
+SOLID = {"explained": 0, "chosen": 0, "random": 1}
+ROOM = 1.3  # of the axis above the highest mark
+COLUMNS = 3
+
+
+def panels(run: Reading) -> list[Panel]:
+    """One panel: the curves; of two measures of vectors, one each."""
+    if terms.of_loss(run.data):
+        return [_panel(run, "change", "Rise of the perplexity")]
+    return [
+        _panel(run, "change", "Distance of the tokens’ vectors"),
+        _panel(run, "pooled_change", "Distance of the pooled vector"),
+    ]
+
+
+def caption(run: Reading) -> str:
+    """How to read the curves."""
+    replay = run.data
+    if terms.of_loss(replay):
+        what = (
+            f"By how much the perplexity rises ({replay.attrs['score']}; whole model "
+            f"{run.text('{baseline}')} nats) "
+        )
+    else:
+        what = (
+            "How far the output vectors move: 1 − cosine with those of the whole model, as a share "
+            "of that between two inputs (100 %: as far apart as two texts), for each token (a) and "
+            "for the mean of an input’s vectors (b), "
+        )
+    drawn = int(replay.attrs["draws"])
+    dashed = f" Dashed: the mean of {drawn} random orders." if drawn else ""
+    return (
+        f"{what}when the attention of a share of all heads is replaced, those first whose rules "
+        f"explain most of what they gather. Rules and order were chosen on other documents.{dashed} "
+        f"Below {100 * STRAIGHT:g} % the axis is linear, above logarithmic. Bands: 95 % intervals, "
+        f"paired, over {replay.attrs['units']} documents ({replay.attrs['inputs']} inputs)."
+    )
+
+
+def _panel(run: Reading, variable: str, title: str) -> Panel:
+    return Panel(title, partial(_curves, run, variable), height=0.86, legend=COLUMNS)
+
+
+def _curves(run: Reading, variable: str, axes: Axes) -> None:
+    replay = run.data
+    shares = replay["share"].values.astype(float)
+    names = [str(name) for name in replay["replacement"].values]
+    top = STRAIGHT
+    for name in names:
+        for order in map(str, replay["order"].values):
+            parts = run(variable, replacement=name, order=order)  # [share]
+            _curve(axes, shares, parts, name, order)
+            top = max(top, float(np.nanmax(parts.value[np.isfinite(parts.value)], initial=0.0)))
+    axes.axhline(0, color=color("ink"), lw=0.6)
+    axes.set_yscale("symlog", linthresh=STRAIGHT, linscale=0.6)
+    axes.set_ylim(-0.02, top * ROOM)
+    axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=STRAIGHT))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(percent_tick))
+    axes.set_xlim(0, 1.03)
+    axes.xaxis.set_major_formatter(FuncFormatter(share_tick))
+    axes.set_xlabel("heads replaced")
+    axes.set_ylabel("rise of the perplexity" if terms.of_loss(replay) else "of two inputs’ distance")
+    faint_grid(axes)
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=color(LOOKS[name][0]),
+            marker=LOOKS[name][1],
+            ms=4,
+            mew=0,
+            label=terms.replacement_name(name).removeprefix("their "),
+        )
+        for name in names
+    ]
+    legend_of(axes, handles, columns=COLUMNS)
+
+
+def _curve(axes: Axes, shares: Floats, parts: Estimate, name: str, order: str) -> None:
+    hue, mark = LOOKS[name]
+    there = np.isfinite(parts.value)
+    if order != "random" and np.isfinite(parts.low).any():
+        axes.fill_between(
+            shares[there], parts.low[there], parts.high[there], color=color(hue), alpha=0.15, lw=0
+        )
+    axes.plot(
+        shares[there],
+        parts.value[there],
+        ls=DASHES[SOLID[order]],
+        color=color(hue),
+        marker=mark,
+        ms=3.4 if order != "random" else 2.4,
+        mew=0,
+        lw=1.3 if order != "random" else 0.9,
+        zorder=4 if name == "rules" else 3,
+    )
+
+
+def percent_tick(share: float, _: object) -> str:
+    """How the axis writes a change: `10 %`, `1,000 %`, `10⁶ %`."""
+    percent = 100 * share
+    if abs(percent) >= 1e5:
+        power = "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(round(np.log10(percent))))
+        return f"10{power} %"
+    return f"{percent:,.0f} %"
