@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO
 
 import numpy as np
@@ -15,8 +15,8 @@ import xarray as xr
 from headscope.analyses.explained.measure import Explained
 from headscope.analyses.explained.prediction import HeadRules
 from headscope.core.accumulators import Float64, generator, ratio
-from headscope.core.progress import phase
-from headscope.core.results import with_token_names
+from headscope.core.progress import Advance, phase, unheard
+from headscope.core.results import with_token_names, without_draws
 from headscope.corpus import Corpus
 from headscope.corpus.contents import label
 from headscope.corpus.document import Example
@@ -158,7 +158,9 @@ class Chosen:
         return cls(tree["explained"].to_dataset(), state["rest"], state["profile"])
 
 
-def scope_of_inputs(model: Model, examples: Sequence[Example], *, replicates: int, seed: int) -> Scope:
+def scope_of_inputs(
+    model: Model, examples: Sequence[Example], *, replicates: int, seed: int
+) -> Scope:
     """What `explained` knows of the inputs that choose."""
     shape, documents = model.shape, list(dict.fromkeys(one.document for one in examples))
     counts = Counter(label(e, at) for e in examples for at in range(len(e.words or ())))
@@ -199,11 +201,11 @@ def choose_stand_ins(
         analysis = read_sample("explained", model, job, examples, advance)
         profile = profile_of(model, [one.leading(LEADING) for one in examples], advance)
     assert isinstance(analysis, Explained)
-    explained = with_token_names(analysis.result(), model.tokens)
-    return Chosen(explained, analysis.heads["rest"].rest, profile)
+    explained = without_draws(with_token_names(analysis.result(), model.tokens))
+    return Chosen(explained, analysis.heads["rest"].rest.astype(np.float64), profile)
 
 
-def profile_of(model: Model, examples: Sequence[Example], advance=lambda count: None) -> Float64:
+def profile_of(model: Model, examples: Sequence[Example], advance: Advance = unheard) -> Float64:
     """[layer, head, key − query + n − 1] mean attention by relative position, over all pairs."""
     shape, n = model.shape, max(map(len, examples))
     sums = np.zeros((shape.layers, shape.heads, 2 * n - 1))
@@ -232,4 +234,4 @@ def by_lag(maps: Float64, n: int) -> Float64:
     wide = np.zeros((heads, tokens, 2 * n - 1))
     for query in range(tokens):
         wide[:, query, n - 1 - query : n - 1 - query + tokens] = maps[:, query]
-    return wide.sum(1)
+    return np.asarray(wide.sum(1))

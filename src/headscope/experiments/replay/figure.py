@@ -25,9 +25,18 @@ LOOKS = {
     "even": ("grey", "^"),
     "another_head": ("vermillion", "P"),
 }
+SHORT = {
+    "rules": "rules",
+    "your_rules": "your rules",
+    "rest": "rest alone",
+    "mean_map": "mean map",
+    "even": "even",
+    "another_head": "another head’s",
+}
 STRAIGHT = 0.1  # below such a change the axis is not logarithmic
 SOLID = {"explained": 0, "chosen": 0, "random": 1}
-ROOM = 1.3  # of the axis above the highest mark
+EVEN_AXIS = 1.5  # of a change: up to it the axis is linear
+ROOM = 1.15  # of the axis above the highest mark
 COLUMNS = 3
 
 
@@ -55,14 +64,20 @@ def caption(run: Reading) -> str:
             "of that between two inputs (100 %: as far apart as two texts), for each token (a) and "
             "for the mean of an input’s vectors (b), "
         )
+    axis = f"Below {100 * STRAIGHT:g} % the axis is linear, above logarithmic. "
+    axis *= most(run, "change") > EVEN_AXIS
     drawn = int(replay.attrs["draws"])
-    dashed = f" Dashed: the mean of {drawn} random orders." if drawn else ""
+    dashed = f" Dashed: {_orders(drawn)}." if drawn else ""
     return (
         f"{what}when the attention of a share of all heads is replaced, those first whose rules "
-        f"explain most of what they gather. Rules and order were chosen on other documents.{dashed} "
-        f"Below {100 * STRAIGHT:g} % the axis is linear, above logarithmic. Bands: 95 % intervals, "
+        f"explain most of what they gather. Rules and order are those of other documents.{dashed} "
+        f"{axis}Bands: 95 % intervals, "
         f"paired, over {replay.attrs['units']} documents ({replay.attrs['inputs']} inputs)."
     )
+
+
+def _orders(drawn: int) -> str:
+    return "a random order" if drawn == 1 else f"the mean of {drawn} random orders"
 
 
 def _panel(run: Reading, variable: str, title: str) -> Panel:
@@ -73,22 +88,25 @@ def _curves(run: Reading, variable: str, axes: Axes) -> None:
     replay = run.data
     shares = replay["share"].values.astype(float)
     names = [str(name) for name in replay["replacement"].values]
-    top = STRAIGHT
+    top, least = most(run, variable), 0.0
     for name in names:
         for order in map(str, replay["order"].values):
             parts = run(variable, replacement=name, order=order)  # [share]
             _curve(axes, shares, parts, name, order)
-            top = max(top, float(np.nanmax(parts.value[np.isfinite(parts.value)], initial=0.0)))
+            least = min(least, float(np.nanmin(parts.value, initial=0.0)))
     axes.axhline(0, color=color("ink"), lw=0.6)
-    axes.set_yscale("symlog", linthresh=STRAIGHT, linscale=0.6)
-    axes.set_ylim(-0.02, top * ROOM)
-    axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=STRAIGHT))
-    axes.yaxis.set_minor_locator(NullLocator())
+    if top > EVEN_AXIS:
+        axes.set_yscale("symlog", linthresh=STRAIGHT, linscale=0.6)
+        axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=STRAIGHT))
+        axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_ylim(min(-0.02 * top, least * 1.1) if top <= EVEN_AXIS else -0.02, top * ROOM)
     axes.yaxis.set_major_formatter(FuncFormatter(percent_tick))
     axes.set_xlim(0, 1.03)
     axes.xaxis.set_major_formatter(FuncFormatter(share_tick))
     axes.set_xlabel("heads replaced")
-    axes.set_ylabel("rise of the perplexity" if terms.of_loss(replay) else "of two inputs’ distance")
+    axes.set_ylabel(
+        "rise of the perplexity" if terms.of_loss(replay) else "share of two inputs’ distance"
+    )
     faint_grid(axes)
     handles = [
         Line2D(
@@ -98,11 +116,17 @@ def _curves(run: Reading, variable: str, axes: Axes) -> None:
             marker=LOOKS[name][1],
             ms=4,
             mew=0,
-            label=terms.replacement_name(name).removeprefix("their "),
+            label=SHORT.get(name, name),
         )
         for name in names
     ]
     legend_of(axes, handles, columns=COLUMNS)
+
+
+def most(run: Reading, variable: str) -> float:
+    """The largest change that is drawn."""
+    values = run(variable).value
+    return max(STRAIGHT, float(values[np.isfinite(values)].max(initial=0.0)))
 
 
 def _curve(axes: Axes, shares: Floats, parts: Estimate, name: str, order: str) -> None:

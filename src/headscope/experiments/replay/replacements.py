@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from headscope.analyses.explained.prediction import HeadRules, RuleMaps
-from headscope.claims.attention_rule import AttentionRule
+from headscope.claims.attention_rule import AttentionRule, RuleInput
 from headscope.core.accumulators import Float64
 from headscope.corpus.document import Example
 from headscope.experiments.replay.settings import ANOTHER, EVEN, MEAN_MAP, REST, RULES, YOURS
@@ -87,10 +87,13 @@ class StandIns:
 
     def maps(self, example: Example) -> RuleMaps:
         """The rows of all rules in an input; InputError for a bad one."""
+        return RuleMaps.of(self.rules, self.read(example))
+
+    def read(self, example: Example) -> RuleInput:
+        """An input as rules see it."""
         model = self.model
         names, causal = model.tokenizer.convert_ids_to_tokens, model.shape.stack == "decoder"
-        read = rule_input(example, model.vocabulary, names, causal=causal, frequent=self.frequent)
-        return RuleMaps.of(self.rules, read)
+        return rule_input(example, model.vocabulary, names, causal=causal, frequent=self.frequent)
 
 
 @dataclass
@@ -129,7 +132,9 @@ class BatchStandIns:
         same = even(seen, torch.float32)
         if name == EVEN:
             return same.expand(call.attention.shape)
-        rows = self._padded([self._of(name, call.layer, at) for at in range(len(self.batch.examples))])
+        rows = self._padded(
+            [self._of(name, call.layer, at) for at in range(len(self.batch.examples))]
+        )
         rows = rows.to(seen.device) * seen
         total = rows.sum(-1, keepdim=True)
         return torch.where(total > 0, rows / total.clamp_min(1e-30), same)

@@ -15,8 +15,9 @@ import xarray as xr
 from headscope.analyses.explained.prediction import RESTS, HeadRules
 from headscope.analyses.explained.rules import rules_of_run
 from headscope.claims.attention_rule import AttentionRule
-from headscope.core.head_names import Head
+from headscope.core.head_names import Head, head_named
 from headscope.core.progress import begin
+from headscope.core.whole_file import sha256_of
 from headscope.corpus import Corpus
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
@@ -46,6 +47,7 @@ from headscope.run.shard_files import State, joined
 from headscope.run.store import Run
 
 PART_TOKENS = 1024  # of the inputs whose numbers are kept together, so that a run can go on
+HASHED = 3  # inputs, whose rows say which rules a user wrote in Python
 READ = 20  # ours: times as many inputs are read as are wanted, and of these some are drawn
 
 
@@ -65,8 +67,8 @@ def replay_run(
         examples, choosing=settings.choosing, trying=settings.inputs, seed=settings.seed
     )
     shape = model.shape
-    named = list(settings.heads or own)
-    places = [(shape.names.place(layer), head) for layer, head in [*named, *own]]  # type: ignore[misc]
+    named = [*map(head_named, settings.heads or own)]
+    places = [(shape.names.place(layer), head) for layer, head in (*named, *own)]
     check([frozenset(places)], shape.names, layers=shape.layers, heads=shape.heads)
     work = ReplayRun(
         scored,
@@ -77,6 +79,7 @@ def replay_run(
         dict(zip(places[len(named) :], own.values(), strict=True)),
         Meter(len(halves.trying), execution.progress),
     )
+    _ = work.rules  # names are looked up before anything is written
     request = ExperimentRequest(
         "explain",
         model,
@@ -172,11 +175,12 @@ class ReplayRun:
     @property
     def digest_of_own(self) -> str:
         """Of the user's rules, and of the rows that those give which are no names."""
-        code = [rule for one in self.own.values() for rule in one.rules if not isinstance(rule, str)]
-        nothing = np.zeros(0)
-        maps = StandIns(self.scored.model, self.rules if not code else [*self.rules], {}, nothing, ())
-        rows = [maps.maps(one).rows[-len(code) :] for one in self.halves.trying[:3] if code]
-        return digest_of_rules(self.own) + "".join(f"{hash_of(one)}" for one in rows)
+        own = [rule for one in self.own.values() for rule in one.rules if not isinstance(rule, str)]
+        if not own:
+            return digest_of_rules(self.own)
+        made = StandIns(self.scored.model, own, {}, np.zeros(0), ())
+        rows = (rule.checked(made.read(one)) for one in self.halves.trying[:HASHED] for rule in own)
+        return digest_of_rules(self.own) + sha256_of(one.tobytes() for one in rows)
 
     @cached_property
     def sets(self) -> list[HeadSet]:
@@ -197,7 +201,6 @@ class ReplayRun:
 
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The groups `replay` and `explained`."""
-        _ = self.rules
         (state,) = run.parts([0], lambda _: self._choose(run.linears), lambda number: None)
         self.chosen = Chosen.of_state(state)
         examples = self.score.examples
@@ -243,7 +246,7 @@ class ReplayRun:
         return StandIns(self.scored.model, self.rules, heads, chosen.profile, chosen.frequent)
 
     def _part(self, stand_ins: StandIns, places: Sequence[int]) -> State:
-        """`score` [input, set, replacement, measure], `whole` [input, measure], and what is kept."""
+        """`score` [input, set, replacement, measure], `whole` [input, measure], and more."""
         examples = [self.score.examples[at] for at in places]
         order: list[int] = []
         states: list[State] = []
@@ -288,10 +291,3 @@ def with_own(rules: HeadRules, own: Mapping[Head, OwnRules], names: Sequence[str
         rest[place] = RESTS.index(one.rest) if one.rest else 0
         token[place], factor[place] = -1, 1
     return HeadRules(rule, weight, rest, token, factor)
-
-
-def hash_of(rows: Any) -> str:
-    """Hex sha256 of a tensor."""
-    from headscope.core.whole_file import sha256_of
-
-    return sha256_of([rows.numpy().tobytes()])

@@ -1,13 +1,14 @@
 """Converts scores without heads' own attention into labelled results.
 
-    loss[replacement, order, share]    with heads replaced: nats, or distance from the whole model
-    change[replacement, order, share]  of the perplexity, a share; or the distance, as a share of
-                                       that of two inputs
+loss[replacement, order, share]    with heads replaced: nats, or distance from the whole model
+change[replacement, order, share]  of the perplexity, a share; or the distance, as a share of
+                                   that of two inputs
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -69,7 +70,11 @@ def replay_result(
         name: Variable(value, dims, words, "1", OURS, tidy=False)
         for name, (value, dims, words) in hidden.items()
     }
-    coords = {"replacement": list(replacements), "order": orders, "share": shares}
+    coords: dict[str, Sequence[Any]] = {
+        "replacement": list(replacements),
+        "order": orders,
+        "share": shares,
+    }
     coords["set"] = [f"{one.order} {one.draw} {one.share:.6g}" for one in sets]
     dataset = labelled(variables, coords=coords)
     for name in ("loss", "change", "pooled_loss", "pooled_change"):
@@ -127,7 +132,11 @@ def _of_losses(
             estimate(whole, sizes, bounds=POSITIVE), (), f"{name} of the whole model", "nats", OURS
         ),
         "loss": Variable(
-            estimate(losses, per, bounds=POSITIVE), CELL, f"{name} with heads replaced", "nats", OURS
+            estimate(losses, per, bounds=POSITIVE),
+            CELL,
+            f"{name} with heads replaced",
+            "nats",
+            OURS,
         ),
         "change": Variable(
             estimate(change, per, bounds=(LEAST, np.inf)),
@@ -158,10 +167,18 @@ def _of_vectors(
                 OURS,
             ),
             f"{start}loss": Variable(
-                _positive(losses), CELL, f"1 − cosine of {of} with those of the whole model", "1", OURS
+                _positive(losses),
+                CELL,
+                f"1 − cosine of {of} with those of the whole model",
+                "1",
+                OURS,
             ),
             f"{start}change": Variable(
-                _positive(change), CELL, "the same, as a share of that of two inputs", "probability", OURS
+                _positive(change),
+                CELL,
+                "the same, as a share of that of two inputs",
+                "probability",
+                OURS,
             ),
         }
     return variables

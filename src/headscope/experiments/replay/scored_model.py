@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from headscope.errors import InputError, ModelError
 from headscope.experiments.replay.scores import VECTORS
@@ -24,9 +25,10 @@ class ScoredModel:
     def body(self) -> Model:
         """The model without its language-model head."""
         own = self.model
-        if own.network.base_model is own.network:
+        body: Any = own.network.base_model
+        if body is own.network:
             return own
-        return Model(own.network.base_model, own.tokenizer, own.name, own.revision, own.sha256)
+        return Model(body, own.tokenizer, own.name, own.revision, own.sha256)
 
 
 def scored_model(

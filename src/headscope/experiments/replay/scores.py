@@ -28,18 +28,23 @@ TOKENS, POOLED = "tokens", "pooled"  # measures of vectors
 
 
 class Score(Protocol):
-    """A way to compare outputs.
+    """A way to compare outputs."""
 
-    kind      CAUSAL, MASKED or VECTORS
-    examples  the inputs, as the model is shown them
-    measures  names of the numbers of an input
-    digest    of what it asks beside the inputs
-    """
+    @property
+    def kind(self) -> str:
+        """CAUSAL, MASKED or VECTORS."""
 
-    kind: str
-    examples: Sequence[Example]
-    measures: tuple[str, ...]
-    digest: str
+    @property
+    def examples(self) -> Sequence[Example]:
+        """The inputs, as the model is shown them."""
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the numbers of an input."""
+
+    @property
+    def digest(self) -> str:
+        """Hex sha256 of what it asks beside the inputs; "" for nothing."""
 
     def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
         """What the network gives for the inputs at these places."""
@@ -83,7 +88,9 @@ class LossScore:
         with self.objective.asking(model.network, places):
             answer: Any = forward(model.network, *batch.inputs, keep=False)
         with torch.inference_mode():
-            losses = self.objective.losses(answer.logits.float(), places)
+            logits = answer.logits
+            wide = torch.promote_types(logits.dtype, torch.float32)
+            losses = self.objective.losses(logits.to(wide), places)
         bad = np.flatnonzero(~np.isfinite(to_float64(losses)))
         if len(bad):
             raise HeadscopeError(
@@ -92,11 +99,11 @@ class LossScore:
             )
         return losses
 
-    def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:  # noqa: ARG002
+    def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
         """[input, measure] the losses."""
         return to_float64(output)[:, None]
 
-    def kept(self, whole: torch.Tensor, batch: Batch) -> State:  # noqa: ARG002
+    def kept(self, whole: torch.Tensor, batch: Batch) -> State:
         """Nothing."""
         return {}
 
@@ -117,7 +124,7 @@ class VectorScore:
     measures: tuple[str, ...] = (TOKENS, POOLED)
     digest: str = ""
 
-    def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:  # noqa: ARG002
+    def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
         """[input, token, dim] vectors."""
         answer: Any = forward(model.network, *batch.inputs, keep=False)
         vectors: torch.Tensor = answer[0]

@@ -102,9 +102,10 @@ def _random_finding(run: Reading) -> str:
     place = _quarter(run)
     if _shares(run)[place] == 1:
         return ""
+    drawn = int(run.data.attrs["draws"])
     change = terms.change_text(*_change(run, OURS_OF_RULES, "random", place))
     return (
-        f"With as many heads drawn at random ({run.data.attrs['draws']} draws) replaced by their "
+        f"With as many heads drawn at random ({drawn} draw{'s' * (drawn > 1)}) replaced by their "
         f"rules, {_moves(run)} {change}."
     )
 

@@ -39,7 +39,7 @@ class ReplaySettings(Intervals, Lengths, heading="What is replayed"):
         (),
         reads=comma_separated,
         metavar="HEADS",
-        python='Each (layer, head) from 0, by the model\'s own numbers of layers, or a name: "L3H9".',
+        python="Each (layer, head) from 0, by the model's own numbers of layers, or a name.",
     )
     shares: tuple[float, ...] | None = option(
         "Percentages of the heads that are replaced together; by default 10,25,50,75,100.",
@@ -55,11 +55,12 @@ class ReplaySettings(Intervals, Lengths, heading="What is replayed"):
         shown=False,
     )
     score: Literal["loss", "vectors"] | None = option(
-        "What of the output is compared; by default the loss of a language model, else the "
-        "vectors."
+        "What of the output is compared; by default the loss of a language model, else the vectors."
     )
     inputs: int = option("Inputs at most that the replacements are tried on.", 48, least=6)
-    choosing: int = option("Inputs at most that choose the rules, and order the heads.", 96, least=6)
+    choosing: int = option(
+        "Inputs at most that choose the rules, and order the heads.", 96, least=6
+    )
     draws: int = option("Random orders of the heads, beside that by rules.", 3, least=0)
     limit: int | None = option("Read only the first N documents.", least=1)
     batch_tokens: int = option(

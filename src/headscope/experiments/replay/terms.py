@@ -21,8 +21,8 @@ TERMS = {
     ),
     "perplexity": Term(
         "perplexity",
-        "The exponential of the mean loss per predicted token: among how many equally likely tokens "
-        "the model is as unsure.",
+        "The exponential of the mean loss per predicted token: among how many equally likely "
+        "tokens the model is as unsure.",
         OURS,
     ),
     "mean_map": Term(
