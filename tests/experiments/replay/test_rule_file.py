@@ -57,7 +57,7 @@ HOSTILE = {
     "a list": (head("[]"), "wanted rules, as in"),
     "a typo": (head('{"rule": []}'), "no entry called 'rule'; did you mean 'rules'"),
     "rules are text": (head('{"rules": "the previous token"}'), "wanted a list of at most 20"),
-    "many": (head('{"rules": [%s]}' % ", ".join([RULE % 0.01] * 21)), "a list of at most 20"),
+    "many": (head('{"rules": [' + ", ".join([RULE % 0.01] * 21) + "]}"), "a list of at most 20"),
     "a rule is text": (head('{"rules": ["the previous token"]}'), 'wanted {"rule"'),
     "a rule is code": (head('{"rules": [{"rule": {"__import__": "os"}}]}'), "wanted the name"),
     "rest": (head('{"rest": ["x"]}'), "wanted the name of one"),
@@ -67,7 +67,7 @@ HOSTILE = {
     "true": (head('{"rules": [%s]}' % (RULE % "true")), "a weight is True"),
     "text": (head('{"rules": [%s]}' % (RULE % '"1"')), "a weight is '1'"),
     "large": (head('{"rules": [%s]}' % (RULE % ("9" * 5000))), "is no JSON"),
-    "sum": (head('{"rules": [%s, %s]}' % (RULE % 0.6, RULE % 0.6)), "the weights sum to 1.2"),
+    "sum": (head('{"rules": [' + ", ".join([RULE % 0.6] * 2) + "]}"), "the weights sum to 1.2"),
 }
 
 

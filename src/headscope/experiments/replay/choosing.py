@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO
 
 import numpy as np
@@ -13,9 +14,10 @@ import torch
 import xarray as xr
 
 from headscope.analyses.explained.measure import Explained
-from headscope.analyses.explained.prediction import HeadRules
+from headscope.analyses.explained.prediction import TINY, HeadRules
+from headscope.claims.attention_rule import AttentionRule
 from headscope.core.accumulators import Float64, generator, ratio
-from headscope.core.progress import Advance, phase, unheard
+from headscope.core.progress import Advance, phase
 from headscope.core.results import with_token_names, without_draws
 from headscope.corpus import Corpus
 from headscope.corpus.contents import label
@@ -23,6 +25,10 @@ from headscope.corpus.document import Example
 from headscope.corpus.equal_documents import unit_names
 from headscope.corpus.packing import batches
 from headscope.errors import CorpusError
+from headscope.experiments.replay.replacements import BatchStandIns, StandIns
+from headscope.experiments.replay.settings import RULES
+from headscope.model.attention import visible
+from headscope.model.batch import Batch, to_float64
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, evaluating, forward
@@ -99,11 +105,13 @@ class Chosen:
     explained  the results of the question `explained` there
     rest       [layer, head] number of the rest of a head without rules
     profile    [layer, head, key − query + n − 1] mean attention by relative position
+    error      [layer, head] how far what it adds is off by its rules
     """
 
     explained: xr.Dataset
     rest: Float64
     profile: Float64
+    error: Float64
 
     @property
     def rules(self) -> HeadRules:
@@ -125,37 +133,40 @@ class Chosen:
         )
 
     @property
-    def names(self) -> list[str]:
-        """The names of all rules that were tried."""
-        return list(map(str, json.loads(self.explained.attrs["rules"])))
-
-    @property
     def frequent(self) -> tuple[int, ...]:
         """The ids of frequent tokens."""
         return tuple(map(int, json.loads(self.explained.attrs["frequent"])))
 
-    @property
-    def share(self) -> Float64:
-        """[layer, head] how much of what it gathers is explained; of its attention where norms
-        cannot be read.
+    def best(self, by: str) -> Float64:
+        """[layer, head] the larger, the sooner a head is replaced.
+
+        by  "output": how little it is off; "gathering", "attention": how much of these is
+            explained. Attention, where the other two cannot be read
         """
-        by = {
-            name: self.explained[name].sel(prediction="rules").values
-            for name in ("gathering", "attention")
-        }
-        return np.where(np.isfinite(by["gathering"]), by["gathering"], by["attention"])
+        attention = self.explained["attention"].sel(prediction="rules").values
+        number = attention
+        if by == "output":
+            number = -self.error
+        elif by == "gathering":
+            number = self.explained["gathering"].sel(prediction="rules").values
+        return np.asarray(number if np.isfinite(number).all() else attention)
 
     def state(self) -> State:
         """As arrays, for a file."""
         tree = xr.DataTree.from_dict({"/": xr.Dataset(), "/explained": self.explained})
         content = np.frombuffer(tree_as_netcdf(tree), np.uint8)
-        return {"explained": content, "rest": self.rest, "profile": self.profile}
+        return {
+            "explained": content,
+            "rest": self.rest,
+            "profile": self.profile,
+            "error": self.error,
+        }
 
     @classmethod
     def of_state(cls, state: State) -> Chosen:
         """From its `state`."""
         tree = tree_of_netcdf(BytesIO(state["explained"].tobytes()))
-        return cls(tree["explained"].to_dataset(), state["rest"], state["profile"])
+        return cls(tree["explained"].to_dataset(), state["rest"], state["profile"], state["error"])
 
 
 def scope_of_inputs(
@@ -181,16 +192,22 @@ def scope_of_inputs(
 
 
 def choose_stand_ins(
-    model: Model, corpus: Corpus, examples: Sequence[Example], scope: Scope, *, linears: str
+    model: Model,
+    corpus: Corpus,
+    examples: Sequence[Example],
+    scope: Scope,
+    rules: Sequence[AttentionRule],
+    *,
+    linears: str,
 ) -> Chosen:
     """Read the inputs that choose, in a few passes.
 
     model  its body: no language-model head is run
+    rules  those that every head may have
     """
-    settings = Settings(seed=scope.seed)
     job = ShardJob(
         corpus,
-        settings,
+        Settings(seed=scope.seed),
         scope,
         (),
         model.shape.stack,
@@ -199,33 +216,77 @@ def choose_stand_ins(
     )
     with phase("rules", 2 * len(examples), "inputs") as advance, evaluating(model.network):
         analysis = read_sample("explained", model, job, examples, advance)
-        profile = profile_of(model, [one.leading(LEADING) for one in examples], advance)
-    assert isinstance(analysis, Explained)
-    explained = without_draws(with_token_names(analysis.result(), model.tokens))
-    return Chosen(explained, analysis.heads["rest"].rest.astype(np.float64), profile)
+        assert isinstance(analysis, Explained)
+        explained = without_draws(with_token_names(analysis.result(), model.tokens))
+        rest = analysis.heads["rest"].rest.astype(np.float64)
+        chosen = Chosen(explained, rest, np.zeros(0), np.zeros(0))
+        made = StandIns(model, rules, {RULES: chosen.rules}, np.zeros(0), chosen.frequent)
+        looked = LookedAt(made, max(len(one.leading(LEADING)) for one in examples))
+        looked.read([one.leading(LEADING) for one in examples], advance)
+    return replace(chosen, profile=looked.profile, error=looked.error)
 
 
-def profile_of(model: Model, examples: Sequence[Example], advance: Advance = unheard) -> Float64:
-    """[layer, head, key − query + n − 1] mean attention by relative position, over all pairs."""
-    shape, n = model.shape, max(map(len, examples))
-    sums = np.zeros((shape.layers, shape.heads, 2 * n - 1))
-    pairs = np.zeros(2 * n - 1)
-    for rows in batches(examples, budget=BATCH_TOKENS):
-        some = [examples[row] for row in rows]
-        batch = model.batch(some)
+class LookedAt:
+    """What one pass over the inputs says of every head, beside its rules.
 
-        def look(view: LayerView, some: list[Example] = some) -> None:
-            for one, attention in zip(some, view.attention, strict=True):
-                own = attention[:, : len(one), : len(one)].double().cpu()
-                sums[view.index] += by_lag(own.numpy(), n)
+    made    the rules of every head
+    tokens  of the longest input
+    """
 
-        with Instrument(model.network, observers=[look], stacks=[shape.stack]):
-            forward(model.network, *batch.inputs)
-        for one in some:
-            seen = np.ones((1, len(one), len(one)))
-            pairs += by_lag(np.tril(seen) if shape.stack == "decoder" else seen, n)[0]
-        advance(len(rows))
-    return ratio(sums, pairs, absent=0.0)
+    def __init__(self, made: StandIns, tokens: int) -> None:
+        shape = made.model.shape
+        self.made, self.tokens = made, tokens
+        self.sums = np.zeros((shape.layers, shape.heads, 2 * tokens - 1))
+        self.pairs = np.zeros(2 * tokens - 1)
+        self.off = np.zeros((shape.layers, shape.heads))
+        self.queries = 0
+
+    @property
+    def profile(self) -> Float64:
+        """[layer, head, key − query + n − 1] mean attention by relative position, over pairs."""
+        return ratio(self.sums, self.pairs, absent=0.0)
+
+    @property
+    def error(self) -> Float64:
+        """[layer, head] how far what the head adds is off by its rules: mean over tokens of
+        ‖Σ (P − A) f(x)‖² / ‖x‖², x being the stream; NaN where these cannot be read.
+        """
+        return self.off / self.queries
+
+    def read(self, examples: Sequence[Example], advance: Advance) -> None:
+        """Add these inputs."""
+        model = self.made.model
+        for rows in batches(examples, budget=BATCH_TOKENS):
+            batch = model.batch([examples[row] for row in rows])
+            own = self.made.of(batch)
+            looks = [partial(self._positions, batch), partial(self._errors, batch, own)]
+            with Instrument(model.network, observers=looks, stacks=[model.shape.stack]):
+                forward(model.network, *batch.inputs)
+            for one in batch.examples:
+                seen = np.ones((1, len(one), len(one)))
+                seen = np.tril(seen) if model.shape.stack == "decoder" else seen
+                self.pairs += by_lag(seen, self.tokens)[0]
+                self.queries += len(one)
+            advance(len(rows))
+
+    def _positions(self, batch: Batch, view: LayerView) -> None:
+        for one, attention in zip(batch.examples, view.attention, strict=True):
+            own = to_float64(attention[:, : len(one), : len(one)])
+            self.sums[view.index] += by_lag(own, self.tokens)
+
+    def _errors(self, batch: Batch, own: BatchStandIns, view: LayerView) -> None:
+        if not {"values", "projection", "residual"} <= view.offers:
+            self.off[view.index] = np.nan
+            return
+        assert view.values is not None
+        assert view.residual is not None
+        rows = own.of_layer(RULES, view.index, visible(view.mask, view.attention))
+        apart = (rows.to(view.attention) - view.attention) @ view.values
+        stream = view.residual.double().square().sum(-1)  # [example, token]
+        for head, turn in enumerate(view.projection.lengths):
+            added = turn(apart[:, head].flatten(0, 1)).double().square().sum(-1)
+            share = added.view(stream.shape) / stream.clamp_min(TINY) * batch.mask
+            self.off[view.index, head] += float(share.sum())
 
 
 def by_lag(maps: Float64, n: int) -> Float64:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from headscope.analyses.explained.prediction import HeadRules, RuleMaps
+from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps
 from headscope.claims.attention_rule import AttentionRule, RuleInput
 from headscope.core.accumulators import Float64
 from headscope.corpus.document import Example
@@ -110,34 +110,33 @@ class BatchStandIns:
         self.keeps = shape.layers * shape.heads * count * tokens**2 <= KEPT
 
     def rows(self, name: str) -> Rows:
-        """The rows of one replacement, of all heads of the layer that calls.
+        """The rows of one replacement, of all heads of the layer that calls."""
+        return lambda call: self.of_layer(name, call.layer, visible(call.mask, call.attention))
+
+    def of_layer(self, name: str, layer: int, seen: torch.Tensor) -> torch.Tensor:
+        """[example, head, query, key] rows of one replacement in one layer.
 
         Keys that the layer hides get nothing, and the rest is scaled to sum to 1.
+
+        seen  [example or 1, 1, query, key] whether a query may attend to a key
         """
-        self.kept = {key: rows for key, rows in self.kept.items() if key[0] == name}
+        if any(kept != name for kept, _ in self.kept):
+            self.kept.clear()
+        if (name, layer) not in self.kept:
+            made = self._made(name, layer, seen)
+            if not self.keeps:
+                return made
+            self.kept[name, layer] = made
+        return self.kept[name, layer]
 
-        def of_layer(call: AttentionCall) -> torch.Tensor:
-            at = (name, call.layer)
-            if at in self.kept:
-                return self.kept[at]
-            rows = self._made(name, call)
-            if self.keeps:
-                self.kept[at] = rows
-            return rows
-
-        return of_layer
-
-    def _made(self, name: str, call: AttentionCall) -> torch.Tensor:
-        seen = visible(call.mask, call.attention)  # [example or 1, 1, query, key]
+    def _made(self, name: str, layer: int, seen: torch.Tensor) -> torch.Tensor:
         same = even(seen, torch.float32)
+        examples = range(len(self.batch.examples))
         if name == EVEN:
-            return same.expand(call.attention.shape)
-        rows = self._padded(
-            [self._of(name, call.layer, at) for at in range(len(self.batch.examples))]
-        )
-        rows = rows.to(seen.device) * seen
+            return same.expand(len(examples), self.made.model.shape.heads, -1, -1)
+        rows = self._padded([self._of(name, layer, at) for at in examples]).to(seen.device) * seen
         total = rows.sum(-1, keepdim=True)
-        return torch.where(total > 0, rows / total.clamp_min(1e-30), same)
+        return torch.where(total > 0, rows / total.clamp_min(TINY), same)
 
     def _of(self, name: str, layer: int, at: int) -> torch.Tensor:
         """[head, query, key] of one input."""

@@ -174,7 +174,7 @@ class ReplayRun:
 
     @property
     def digest_of_own(self) -> str:
-        """Of the user's rules, and of the rows that those give which are no names."""
+        """Hex sha256 of the user's rules, and of what those give that are no names; "" without."""
         own = [rule for one in self.own.values() for rule in one.rules if not isinstance(rule, str)]
         if not own:
             return digest_of_rules(self.own)
@@ -190,7 +190,10 @@ class ReplayRun:
             return chosen_set(self.heads, (shape.layers, shape.heads))
         settings = self.settings
         return sets_by_share(
-            self.chosen.share, settings.shares or SHARES, draws=settings.draws, seed=settings.seed
+            self.chosen.best(settings.order),
+            settings.shares or SHARES,
+            draws=settings.draws,
+            seed=settings.seed,
         )
 
     @property
@@ -223,9 +226,10 @@ class ReplayRun:
             self.sets,
             self.replacements,
             shape=(shape.layers, shape.heads),
-            explained=self.chosen.share,
+            best=self.chosen.best(settings.order),
             replicates=settings.replicates,
         )
+        replayed = replayed.assign_attrs(ordered_by=settings.order)
         return {"replay": replayed, "explained": self.chosen.explained}
 
     def _units(self) -> list[str]:
@@ -237,7 +241,9 @@ class ReplayRun:
 
     def _choose(self, kind: str) -> State:
         body, examples = self.scored.body, self.halves.choosing
-        return choose_stand_ins(body, self.corpus, examples, self.scope, linears=kind).state()
+        rules = rules_of_run(self.scope)
+        made = choose_stand_ins(body, self.corpus, examples, self.scope, rules, linears=kind)
+        return made.state()
 
     def _stand_ins(self) -> StandIns:
         chosen = self.chosen

@@ -34,7 +34,7 @@ def replay_result(
     replacements: Sequence[str],
     *,
     shape: tuple[int, int],
-    explained: Float64,
+    best: Float64,
     replicates: int,
 ) -> xr.Dataset:
     """The group `replay`.
@@ -42,7 +42,7 @@ def replay_result(
     numbers    "score" [input, set, replacement, measure], "whole" [input, measure], and for
                vectors "kept_tokens", "kept_pooled" [input, dim]
     units      [input] name of its document
-    explained  [layer, head] by which heads are ordered
+    best       [layer, head] by which heads are ordered, the largest first
     """
     kept = left_out(units, replicates=replicates)  # [input, replicate + 1]
     weight = score.weights()
@@ -59,7 +59,7 @@ def replay_result(
     numbered = replaced_in(sets, shape)  # [set, layer, head]
     hidden = {
         "replaced": (numbered, ("set", "layer", "head"), "whether a head is replaced"),
-        "explained": (explained, ("layer", "head"), "explained share that orders the heads"),
+        "best": (best, ("layer", "head"), "what orders the heads, the largest first"),
         "drawn": (
             _drawn(numbers, weight),
             ("set", "replacement"),
@@ -70,11 +70,7 @@ def replay_result(
         name: Variable(value, dims, words, "1", OURS, tidy=False)
         for name, (value, dims, words) in hidden.items()
     }
-    coords: dict[str, Sequence[Any]] = {
-        "replacement": list(replacements),
-        "order": orders,
-        "share": shares,
-    }
+    coords: dict[str, Sequence[Any]] = dict(zip(CELL, (replacements, orders, shares), strict=True))
     coords["set"] = [f"{one.order} {one.draw} {one.share:.6g}" for one in sets]
     dataset = labelled(variables, coords=coords)
     for name in ("loss", "change", "pooled_loss", "pooled_change"):

@@ -70,7 +70,7 @@ class LossScore:
 
     @classmethod
     def of(cls, model: Model, kind: str, examples: Sequence[Example], *, seed: int) -> LossScore:
-        """Of these inputs; raises CorpusError where nothing can be predicted in them."""
+        """The loss of these inputs; CorpusError where nothing can be predicted in them."""
         asks = (
             objectives.masked(model, examples, seed=seed)
             if kind == MASKED
@@ -80,7 +80,7 @@ class LossScore:
 
     @property
     def digest(self) -> str:
-        """Of the tokens to predict."""
+        """Hex sha256 of the tokens to predict."""
         return self.objective.digest
 
     def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:

@@ -54,6 +54,11 @@ class ReplaySettings(Intervals, Lengths, heading="What is replayed"):
         metavar="A,B,…",
         shown=False,
     )
+    order: Literal["output", "gathering", "attention"] = option(
+        "Which heads come first: those whose rules leave what they add to the stream least wrong, "
+        "explain most of what they gather, or of their attention.",
+        "output",
+    )
     score: Literal["loss", "vectors"] | None = option(
         "What of the output is compared; by default the loss of a language model, else the vectors."
     )
