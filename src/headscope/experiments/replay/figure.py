@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullLocator, SymmetricalLogLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, SymmetricalLogLocator
 
 from headscope.claims.reading import Reading
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats
+from headscope.core.results import Floats, at
 from headscope.draw.marks import faint_grid, legend_of, share_tick
 from headscope.draw.panel import Panel
 from headscope.draw.style import DASHES, color
@@ -64,15 +64,21 @@ def caption(run: Reading) -> str:
             "of that between two inputs (100 %: as far apart as two texts), for each token (a) and "
             "for the mean of an input’s vectors (b), "
         )
+    over = (
+        f"95 % intervals, paired, over {replay.attrs['units']} documents "
+        f"({replay.attrs['inputs']} inputs)."
+    )
+    if "chosen" in replay["order"].values:
+        heads = terms.some_heads(terms.heads_in(replay, run.names, 0))
+        return f"{what}when the attention of {heads} is replaced. Whiskers: {over}"
     axis = f"Below {100 * STRAIGHT:g} % the axis is linear, above logarithmic. "
     axis *= most(run, "change") > EVEN_AXIS
     drawn = int(replay.attrs["draws"])
     dashed = f" Dashed: {_orders(drawn)}." if drawn else ""
     return (
-        f"{what}when the attention of a share of all heads is replaced, those first whose rules "
-        f"explain most of what they gather. Rules and order are those of other documents.{dashed} "
-        f"{axis}Bands: 95 % intervals, "
-        f"paired, over {replay.attrs['units']} documents ({replay.attrs['inputs']} inputs)."
+        f"{what}when the attention of a share of all heads is replaced, first "
+        f"{terms.order_name(replay, 'explained')}. Rules and order are those of other "
+        f"documents.{dashed} {axis}Bands: {over}"
     )
 
 
@@ -81,6 +87,8 @@ def _orders(drawn: int) -> str:
 
 
 def _panel(run: Reading, variable: str, title: str) -> Panel:
+    if "chosen" in run.data["order"].values:
+        return Panel(title, partial(_of_one_set, run, variable), height=0.5)
     return Panel(title, partial(_curves, run, variable), height=0.86, legend=COLUMNS)
 
 
@@ -104,9 +112,7 @@ def _curves(run: Reading, variable: str, axes: Axes) -> None:
     axes.set_xlim(0, 1.03)
     axes.xaxis.set_major_formatter(FuncFormatter(share_tick))
     axes.set_xlabel("heads replaced")
-    axes.set_ylabel(
-        "rise of the perplexity" if terms.of_loss(replay) else "share of two inputs’ distance"
-    )
+    axes.set_ylabel(_unit(run))
     faint_grid(axes)
     handles = [
         Line2D(
@@ -125,8 +131,31 @@ def _curves(run: Reading, variable: str, axes: Axes) -> None:
 
 def most(run: Reading, variable: str) -> float:
     """The largest change that is drawn."""
-    values = run(variable).value
-    return max(STRAIGHT, float(values[np.isfinite(values)].max(initial=0.0)))
+    values = run.data[variable].values
+    return max(STRAIGHT * 0.2, float(values[np.isfinite(values)].max(initial=0.0)))
+
+
+def _of_one_set(run: Reading, variable: str, axes: Axes) -> None:
+    names = [str(name) for name in run.data["replacement"].values]
+    for row, name in enumerate(names):
+        hue, mark = LOOKS[name]
+        value, low, high = at(run(variable, replacement=name, order="chosen"), 0)
+        axes.hlines(row, low, high, color=color(hue), lw=1)
+        axes.plot(value, row, mark, color=color(hue), ms=4, mew=0)
+    if most(run, variable) > EVEN_AXIS:
+        axes.set_xscale("symlog", linthresh=STRAIGHT, linscale=0.6)
+        axes.xaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=STRAIGHT))
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(FuncFormatter(percent_tick))
+    axes.axvline(0, color=color("ink"), lw=0.6)
+    axes.set_yticks(range(len(names)), [SHORT.get(name, name) for name in names])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlabel(_unit(run))
+
+
+def _unit(run: Reading) -> str:
+    return "rise of the perplexity" if terms.of_loss(run.data) else "share of two inputs’ distance"
 
 
 def _curve(axes: Axes, shares: Floats, parts: Estimate, name: str, order: str) -> None:
@@ -152,6 +181,8 @@ def _curve(axes: Axes, shares: Floats, parts: Estimate, name: str, order: str) -
 def percent_tick(share: float, _: object) -> str:
     """How the axis writes a change: `10 %`, `1,000 %`, `10⁶ %`."""
     percent = 100 * share
+    if abs(percent) < 10:
+        return f"{percent:.2g} %"
     if abs(percent) >= 1e5:
         power = "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(round(np.log10(percent))))
         return f"10{power} %"

@@ -24,7 +24,8 @@ def findings(run: Reading) -> list[str]:
     """The rise with a quarter of the heads replaced, beside other replacements; how far it can go;
     and whether the rules are what does it.
     """
-    return [_main_finding(run), _all_finding(run), _random_finding(run), _better_finding(run)]
+    parts = _main_finding, _yours_finding, _all_finding, _random_finding, _better_finding
+    return [part(run) for part in parts]
 
 
 def _names(run: Reading) -> list[str]:
@@ -56,7 +57,7 @@ def _who(run: Reading, place: int) -> str:
     share = _shares(run)[place]
     if share == 1:
         return "all heads"
-    return f"{terms.share_text(share)} of its heads ({terms.ORDERS[order]})"
+    return f"{terms.share_text(share)} of its heads ({terms.order_name(run.data, order)})"
 
 
 def _moves(run: Reading) -> str:
@@ -72,6 +73,21 @@ def _main_finding(run: Reading) -> str:
     return (
         f"With the attention of {_who(run, place)} replaced by {terms.replacement_name(first)}, "
         f"{_moves(run)} {changes[first]}{after}" + (f"; {beside}." if beside else ".")
+    )
+
+
+def _yours_finding(run: Reading) -> str:
+    """Whether the user's rules lose more or less than ours."""
+    if not {YOURS, OURS_OF_RULES} <= set(_names(run)):
+        return ""
+    parts = at(run("beyond_rules", replacement=YOURS, order=_first_order(run)), _quarter(run))
+    verdict = above(*parts)
+    if verdict.holds:
+        return "Your rules lose surely more than those that were chosen here."
+    if verdict.fails and parts[2] < 0:
+        return "Your rules lose surely less than those that were chosen here."
+    return (
+        "Whether your rules lose more than those that were chosen here, these inputs cannot tell."
     )
 
 
@@ -139,7 +155,7 @@ def table(run: Reading) -> Table | None:
             ]
             for name in names
         ]
-        groups.append(Rows(rows, capital(terms.ORDERS[order])))
+        groups.append(Rows(rows, capital(terms.order_name(run.data, order))))
     unit = "% of heads"
     columns = [Column("Replaced by"), *(Column(f"{100 * share:.3g}", unit) for share in shares)]
     if terms.of_loss(replay):

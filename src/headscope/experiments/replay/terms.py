@@ -9,7 +9,7 @@ import xarray as xr
 
 from headscope.claims.terms import OURS, Term
 from headscope.core.head_names import HeadNames
-from headscope.core.wording import fixed
+from headscope.core.wording import decimals, fixed
 
 TERMS = {
     "replay": Term(
@@ -49,10 +49,11 @@ NAMES = {
     "even": "even attention",
     "another_head": "the rules of another head",
 }
-ORDERS = {
-    "explained": "those explained best",
-    "random": "drawn at random",
-    "chosen": "those that were named",
+ORDERS = {"random": "drawn at random", "chosen": "those that were named"}
+FIRST = {
+    "output": "those whose output rules change least",
+    "gathering": "those explained best in what they gather",
+    "attention": "those whose attention is explained best",
 }
 LARGE = 1e5  # per cent, beyond which nobody reads the number
 NAMED = 4  # heads that a sentence names
@@ -61,6 +62,11 @@ NAMED = 4  # heads that a sentence names
 def replacement_name(name: str) -> str:
     """A replacement in running text."""
     return NAMES.get(name, name.replace("_", " "))
+
+
+def order_name(replay: xr.Dataset, order: str) -> str:
+    """Which heads come first in an order, in running text."""
+    return ORDERS.get(order) or FIRST[str(replay.attrs["ordered_by"])]
 
 
 def of_loss(replay: xr.Dataset) -> bool:
@@ -79,7 +85,8 @@ def change_text(value: float, low: float, high: float, *, signed: bool = False) 
     if not math.isfinite(ends[0]):
         return "beyond measure"
     plus = "+" if signed and value > 0 else ""
-    digits = 1 if abs(ends[0]) < 10 else 0
+    size = abs(ends[0])
+    digits = decimals(2 if size < 1 else 1, *ends) if size < 10 else 0
     text = f"{plus}{_large(ends[0], digits)} %"
     if not math.isfinite(low):
         return text
