@@ -10,12 +10,14 @@ import transformers as T
 import headscope as hs
 from experiments.circuits.decoders import decoder
 from experiments.replay.made import FEW, STOCK, exact, texts
+from headscope.analyses.explained.prediction import RESTS, HeadRules
 from headscope.claims.attention_rule import TOKEN, AttentionRule
 from headscope.errors import CorpusError, InputError, ModelError, RunStopped
 from headscope.experiments.replay import replaying
-from headscope.experiments.replay.choosing import by_lag, halves_of
+from headscope.experiments.replay.choosing import halves_of
 from headscope.experiments.replay.head_sets import sets_by_share
-from headscope.experiments.replay.replacements import by_position, replacing
+from headscope.experiments.replay.looked_at import LookedAt, by_lag
+from headscope.experiments.replay.replacements import StandIns, by_position, replacing
 from headscope.experiments.replay.replay import replay
 from headscope.experiments.replay.scored_model import scored_model
 from headscope.model.model import forward
@@ -301,3 +303,67 @@ _SMALL = {
     "num_attention_heads": 1,
     "intermediate_size": 8,
 }
+
+
+# --- which heads come first -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Llama", "Gemma3"])
+def test_a_head_is_off_by_what_its_rules_change_of_what_it_adds(name):
+    model = exact(name).model
+    scored = scored_model(exact(name), None, Loading())
+    examples, _ = replaying.read_inputs(
+        scored, hs.corpus_of(texts(2)), replaying.ReplaySettings(**FEW)
+    )
+    rules = [*PLAIN, AttentionRule("the previous token", "position", previous)]
+    shape = (LAYERS, HEADS)
+    own = HeadRules(
+        np.full((*shape, 1), len(PLAIN)),
+        np.full((*shape, 1), 0.75),
+        np.zeros(shape, np.int64),
+        np.zeros((*shape, 0), np.int64),
+        np.zeros((*shape, 0)),
+    )
+    looked = LookedAt(StandIns(scored.body, rules, {"rules": own}, np.zeros(0), ()), 20)
+    looked.read(examples, lambda count: None)
+    np.testing.assert_allclose(looked.error[PLACE], off_by_hand(model, examples), rtol=1e-5)
+
+
+PLAIN = [
+    AttentionRule(rest, "rest", lambda read, place=place: read.even(np.arange(len(read)) == place))
+    for place, rest in enumerate(RESTS)
+]
+
+
+def previous(read):
+    return read.even(read.offset == -1)
+
+
+def off_by_hand(model, examples):
+    """The mean over tokens of ‖what one head adds otherwise‖² / ‖stream‖²."""
+    network, (layer, head), shares = model.network, PLACE, []
+    block = network.model.layers[layer]
+    attention, kept = block.self_attn, {}
+    hooks = [
+        block.register_forward_pre_hook(lambda _, args: kept.update(stream=args[0][0])),
+        attention.v_proj.register_forward_hook(lambda _, args, out: kept.update(value=out[0])),
+        attention.o_proj.register_forward_hook(lambda _, args, out: kept.update(out=out[0])),
+        block.post_attention_layernorm.register_forward_hook(
+            lambda _, args, out: kept.update(normed=out[0])
+        ),
+    ]
+    heads_of_a_key = network.config.num_attention_heads // network.config.num_key_value_heads
+    dim, key_head = attention.head_dim, head // heads_of_a_key
+    for example in examples:
+        ids = torch.from_numpy(example.input_ids)[None]
+        with torch.no_grad():
+            maps = network(ids, output_attentions=True).attentions[layer][0, head]
+        apart = (rows_by_hand(len(example)) - maps) @ kept["value"][:, key_head * dim :][:, :dim]
+        added = apart @ attention.o_proj.weight[:, head * dim : (head + 1) * dim].T
+        share = added.square().sum(-1) / kept["stream"].square().sum(-1)
+        if "Gemma" in type(block).__name__:
+            share = share * kept["normed"].square().sum(-1) / kept["out"].square().sum(-1)
+        shares += share.tolist()
+    for hook in hooks:
+        hook.remove()
+    return np.mean(shares)

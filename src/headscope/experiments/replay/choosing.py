@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from io import BytesIO
 
 import numpy as np
@@ -14,28 +13,24 @@ import torch
 import xarray as xr
 
 from headscope.analyses.explained.measure import Explained
-from headscope.analyses.explained.prediction import TINY, HeadRules
+from headscope.analyses.explained.prediction import HeadRules
 from headscope.claims.attention_rule import AttentionRule
-from headscope.core.accumulators import Float64, generator, ratio
-from headscope.core.progress import Advance, phase
+from headscope.core.accumulators import Float64, generator
+from headscope.core.progress import phase
 from headscope.core.results import with_token_names, without_draws
 from headscope.corpus import Corpus
 from headscope.corpus.contents import label
 from headscope.corpus.document import Example
 from headscope.corpus.equal_documents import unit_names
-from headscope.corpus.packing import batches
 from headscope.errors import CorpusError
-from headscope.experiments.replay.replacements import BatchStandIns, StandIns
+from headscope.experiments.replay.looked_at import LookedAt
+from headscope.experiments.replay.replacements import StandIns
 from headscope.experiments.replay.settings import RULES
-from headscope.model.attention import visible
-from headscope.model.batch import Batch, to_float64
-from headscope.model.instrument import Instrument
-from headscope.model.layer import LayerView
-from headscope.model.model import Model, evaluating, forward
+from headscope.model.model import Model, evaluating
 from headscope.run.analysis import LEADING, Scope
 from headscope.run.compute import ShardJob
 from headscope.run.netcdf import tree_as_netcdf, tree_of_netcdf
-from headscope.run.sampled_analyses import BATCH_TOKENS, read_sample
+from headscope.run.sampled_analyses import read_sample
 from headscope.run.settings import Settings
 from headscope.run.shard_files import State
 
@@ -224,75 +219,3 @@ def choose_stand_ins(
         looked = LookedAt(made, max(len(one.leading(LEADING)) for one in examples))
         looked.read([one.leading(LEADING) for one in examples], advance)
     return replace(chosen, profile=looked.profile, error=looked.error)
-
-
-class LookedAt:
-    """What one pass over the inputs says of every head, beside its rules.
-
-    made    the rules of every head
-    tokens  of the longest input
-    """
-
-    def __init__(self, made: StandIns, tokens: int) -> None:
-        shape = made.model.shape
-        self.made, self.tokens = made, tokens
-        self.sums = np.zeros((shape.layers, shape.heads, 2 * tokens - 1))
-        self.pairs = np.zeros(2 * tokens - 1)
-        self.off = np.zeros((shape.layers, shape.heads))
-        self.queries = 0
-
-    @property
-    def profile(self) -> Float64:
-        """[layer, head, key − query + n − 1] mean attention by relative position, over pairs."""
-        return ratio(self.sums, self.pairs, absent=0.0)
-
-    @property
-    def error(self) -> Float64:
-        """[layer, head] how far what the head adds is off by its rules: mean over tokens of
-        ‖Σ (P − A) f(x)‖² / ‖x‖², x being the stream; NaN where these cannot be read.
-        """
-        return self.off / self.queries
-
-    def read(self, examples: Sequence[Example], advance: Advance) -> None:
-        """Add these inputs."""
-        model = self.made.model
-        for rows in batches(examples, budget=BATCH_TOKENS):
-            batch = model.batch([examples[row] for row in rows])
-            own = self.made.of(batch)
-            looks = [partial(self._positions, batch), partial(self._errors, batch, own)]
-            with Instrument(model.network, observers=looks, stacks=[model.shape.stack]):
-                forward(model.network, *batch.inputs)
-            for one in batch.examples:
-                seen = np.ones((1, len(one), len(one)))
-                seen = np.tril(seen) if model.shape.stack == "decoder" else seen
-                self.pairs += by_lag(seen, self.tokens)[0]
-                self.queries += len(one)
-            advance(len(rows))
-
-    def _positions(self, batch: Batch, view: LayerView) -> None:
-        for one, attention in zip(batch.examples, view.attention, strict=True):
-            own = to_float64(attention[:, : len(one), : len(one)])
-            self.sums[view.index] += by_lag(own, self.tokens)
-
-    def _errors(self, batch: Batch, own: BatchStandIns, view: LayerView) -> None:
-        if not {"values", "projection", "residual"} <= view.offers:
-            self.off[view.index] = np.nan
-            return
-        assert view.values is not None
-        assert view.residual is not None
-        rows = own.of_layer(RULES, view.index, visible(view.mask, view.attention))
-        apart = (rows.to(view.attention) - view.attention) @ view.values
-        stream = view.residual.double().square().sum(-1)  # [example, token]
-        for head, turn in enumerate(view.projection.lengths):
-            added = turn(apart[:, head].flatten(0, 1)).double().square().sum(-1)
-            share = added.view(stream.shape) / stream.clamp_min(TINY) * batch.mask
-            self.off[view.index, head] += float(share.sum())
-
-
-def by_lag(maps: Float64, n: int) -> Float64:
-    """[head, key − query + n − 1] the sums of maps [head, query, key] over their diagonals."""
-    heads, tokens, _ = maps.shape
-    wide = np.zeros((heads, tokens, 2 * n - 1))
-    for query in range(tokens):
-        wide[:, query, n - 1 - query : n - 1 - query + tokens] = maps[:, query]
-    return np.asarray(wide.sum(1))
