@@ -20,6 +20,7 @@ from headscope.experiments.replay.looked_at import LookedAt, by_lag
 from headscope.experiments.replay.replacements import StandIns, by_position, replacing
 from headscope.experiments.replay.replay import replay
 from headscope.experiments.replay.scored_model import scored_model
+from headscope.experiments.replay.settings import REPLACEMENTS
 from headscope.model.model import forward
 from headscope.run.execution import Execution
 from headscope.run.store import open_run
@@ -162,6 +163,38 @@ def test_a_mean_map_is_the_mean_by_relative_position():
     assert rows.shape == (3, 8, 8)
     assert rows[1, 5, 2] == sums[1, 2] / pairs[2]
     assert rows[1, 7, 1] == 0
+
+
+def test_every_row_sums_to_1_over_what_is_seen_and_another_head_is_the_next_of_the_layer():
+    model = exact().model
+    scored = scored_model(exact(), None, Loading())
+    examples, _ = replaying.read_inputs(
+        scored, hs.corpus_of(texts(2)), replaying.ReplaySettings(**FEW)
+    )
+    shape = (LAYERS, HEADS)
+    each = np.tile(np.arange(HEADS), (LAYERS, 1))  # the rest of a head is its own number
+    own = HeadRules(
+        np.full((*shape, 1), -1),
+        np.zeros((*shape, 1)),
+        each,
+        np.zeros((*shape, 0), np.int64),
+        np.zeros((*shape, 0)),
+    )
+    profile = np.zeros((*shape, 3))
+    profile[..., 0], profile[..., 1], profile[..., 2] = 3, 1, 9
+    made = StandIns(model, PLAIN, {"rules": own}, profile, ())
+    batch = model.batch(examples)
+    tokens = batch.input_ids.shape[1]
+    seen = torch.ones(tokens, tokens, dtype=torch.bool).tril() & batch.mask[:, None, None]
+    rows = {name: made.of(batch).of_layer(name, 1, seen) for name in REPLACEMENTS[3:]}
+    rows["rules"] = made.of(batch).of_layer("rules", 1, seen)
+    for one in rows.values():
+        assert one.shape == (2, HEADS, tokens, tokens)
+        torch.testing.assert_close(one.sum(-1), torch.ones(2, HEADS, tokens))
+        assert not (one * ~seen).any()
+    assert torch.equal(rows["another_head"], rows["rules"].roll(-1, 1))
+    assert not torch.equal(rows["another_head"], rows["rules"])
+    assert rows["mean_map"][0, 0, 5, 3:7].tolist() == [0, 0.75, 0.25, 0]
 
 
 def test_sets_grow_with_the_share_and_all_heads_are_one_set():

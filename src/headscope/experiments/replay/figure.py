@@ -161,13 +161,15 @@ def _unit(run: Reading) -> str:
 def _curve(axes: Axes, shares: Floats, parts: Estimate, name: str, order: str) -> None:
     hue, mark = LOOKS[name]
     there = np.isfinite(parts.value)
-    if order != "random" and np.isfinite(parts.low).any():
-        axes.fill_between(
-            shares[there], parts.low[there], parts.high[there], color=color(hue), alpha=0.15, lw=0
-        )
+    x = np.concatenate([[0.0], shares[there]])  # no heads, no change
+    y, low, high = (
+        np.concatenate([[0.0], end[there]]) for end in (parts.value, parts.low, parts.high)
+    )
+    if order != "random" and np.isfinite(low[1:]).any():
+        axes.fill_between(x, low, high, color=color(hue), alpha=0.15, lw=0)
     axes.plot(
-        shares[there],
-        parts.value[there],
+        x,
+        y,
         ls=DASHES[SOLID[order]],
         color=color(hue),
         marker=mark,
