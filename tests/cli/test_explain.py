@@ -13,7 +13,10 @@ def test_a_page_says_how_much_rules_lose(headscope, tiny_place, tmp_path):
     done = headscope(*EXPLAIN, "-o", "run", "--shares", "25,100", "--draws", "1")
     assert done.code == 0, done.err
     assert "tried on 6 inputs" in done.out
-    assert "of its heads (those whose output rules change least) replaced by their rules, the output" in done.out
+    assert (
+        "of its heads (those whose output rules change least) replaced by their rules, the output"
+        in done.out
+    )
     page = (tmp_path / "run/report.html").read_text("utf-8")
     assert "Can rules stand in for heads?" in page
     assert (tmp_path / "run/tables/replay_curves.csv").is_file()

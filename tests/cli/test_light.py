@@ -99,7 +99,8 @@ zoo no/such/model demo --demo | patterns apply no/such/model --demo
 patterns train --labels missing
 reproduce clark2019 --data text=missing.txt | reproduce clark2019 --substitutes missing
 atlas demo --demo --max-length 513 | compare demo demo --demo --max-length 513
-explain demo --demo --max-length 513 | explain demo --demo --shares 0 | explain demo --demo --rules missing.json
+explain demo --demo --max-length 513 | explain demo --demo --shares 0
+explain demo --demo --rules missing.json
 importance demo --demo --max-length 513 | importance demo --demo --max-length 0
 """
 
