@@ -9,6 +9,7 @@ import transformers as T
 
 import headscope as hs
 from experiments.circuits.decoders import decoder
+from experiments.importance.made import language_model
 from experiments.replay.made import FEW, STOCK, exact, texts
 from headscope.analyses.explained.prediction import RESTS, HeadRules
 from headscope.claims.attention_rule import TOKEN, AttentionRule
@@ -21,6 +22,7 @@ from headscope.experiments.replay.replacements import StandIns, by_position, rep
 from headscope.experiments.replay.replay import replay
 from headscope.experiments.replay.scored_model import scored_model
 from headscope.experiments.replay.settings import REPLACEMENTS
+from headscope.model.language_model import LanguageModel, load_language_model, masked
 from headscope.model.model import forward
 from headscope.run.execution import Execution
 from headscope.run.store import open_run
@@ -244,6 +246,42 @@ def test_vectors_of_an_encoder_are_compared_with_those_of_two_inputs(tiny_place)
         assert 0 < float(replayed[f"{start}baseline"]) < 2
     assert run["replay"].attrs["units"] == 6
     assert "explained" in run
+
+
+def test_a_masked_language_model_loses_on_masked_tokens(tmp_path):
+    place = language_model(tmp_path / "masked")
+    corpus = [f"the cat {'a b ' * (n % 4)}the cat b ." for n in range(12)]
+    ask = {"corpus": corpus, "shares": (1.0,), "draws": 0, "execution": STOCK, **FEW}
+    replayed = replay(place, replacements=("even",), **ask)["replay"]
+    assert replayed.attrs["kind"] == "masked"
+    assert replayed.attrs["score"] == "masked-language-model loss"
+    losses = replayed["loss"].isel(order=0, share=0).sel(replacement="even")
+    assert float(losses) != float(replayed["baseline"])
+    model = load_language_model(place).model
+    asked = masked(model, _tried(model, corpus), seed=0)
+    whole = [
+        float(torch.nn.functional.cross_entropy(logits, right, reduction="sum"))
+        for logits, right in _answers(model, asked)
+    ]
+    count = sum(len(places) for places in asked.objective.asked)
+    assert float(replayed["baseline"]) == pytest.approx(sum(whole) / count, rel=1e-5)
+
+
+def _tried(model, corpus):
+    scored = scored_model(LanguageModel(model, "masked"), None, Loading())
+    examples, _ = replaying.read_inputs(
+        scored, hs.corpus_of(corpus), replaying.ReplaySettings(**FEW)
+    )
+    return halves_of(examples, choosing=6, trying=6, seed=0).trying
+
+
+def _answers(model, asked):
+    for example, places, right in zip(
+        asked.examples, asked.objective.asked, asked.objective.right, strict=True
+    ):
+        ids = torch.from_numpy(example.input_ids)[None]
+        with torch.no_grad():
+            yield model.network(ids).logits[0, places], torch.from_numpy(right)
 
 
 # --- a run goes on, and refuses ---------------------------------------------------------------

@@ -170,7 +170,7 @@ def table(run: Reading) -> Table | None:
         )
     caption = (
         f"{what}. 95 % intervals, over {replay.attrs['units']} documents. Losses, and which heads "
-        "were replaced: tables/replay."
+        "were replaced: tables/replay_curves and replay_heads."
     )
     return Table("Replaced heads", columns, groups, caption, inline=False)
 
