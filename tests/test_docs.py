@@ -48,6 +48,7 @@ QUICKLY = {
         "--no-report",
     ],
     "importance": ["--replicates", "3", "--no-report"],
+    "explain": ["--inputs", "6", "--choosing", "6", "--replicates", "3", "--no-report"],
     "reproduce": ["--limit", "2", "--no-report"],  # a page of the paper, none of its runs
     "probe": ["--replicates", "3", "--structural-epochs", "1", "--no-report"],
 }
@@ -480,6 +481,22 @@ def test_the_python_of_the_importance_page_runs(desk: Path) -> None:
     for block in blocks(ROOT / "docs/importance.md", "python"):
         exec(compile(block, "importance.md", "exec"), names)
     assert names["run"]["importance"].sizes["variant"] == 6  # type: ignore[index]
+
+
+def test_the_python_of_the_explain_page_runs(desk: Path) -> None:
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/explain.md", "python"):
+        exec(compile(block, "explain.md", "exec"), names)
+    assert "your_rules" in names["run"]["replay"]["replacement"]  # type: ignore[index]
+
+
+def test_every_option_of_explain_is_in_its_page() -> None:
+    text = (ROOT / "docs/explain.md").read_text("utf-8")
+    own = {"heads", "rules", "shares", "replacements", "order", "score", "inputs", "choosing"}
+    own |= {"draws", "seed", "shard"}
+    options = [p for p in group.get_command(None, "explain").params if p.name in own]  # type: ignore[arg-type, union-attr]
+    assert len(options) == len(own)
+    assert not [p.opts[0] for p in options if p.opts[0] not in text]
 
 
 def test_the_python_of_the_circuits_page_runs(desk: Path) -> None:

@@ -48,6 +48,7 @@ for name, words, more in (
     ("circuits", ("m",), {"length": 1}),
     ("finetune", ("m", "rte", "o"), {"data": "missing"}),
     ("importance", ("m",), {"ablation": "missing"}),
+    ("replay", ("m",), {"corpus": "text", "rules": "missing"}),
     ("probe", ("m", "a", "b"), {"probes": ("gaze",)}),
     ("prune", ("m", "rte", "o"), {"orders": ("random",)}),
     ("reproduce", ("clark2019", "o"), {"data": {"text": "missing"}}),
@@ -64,7 +65,16 @@ def test_experiments_refuse_a_wrong_request_before_torch_is_imported():
         [sys.executable, "-c", WRONG], env=environment(), capture_output=True, text=True, check=True
     )
     names = ["atlas", "atlas", "compare", "view", "zoo"]
-    names += ["ablate", "circuits", "finetune", "importance", "probe", "prune", "reproduce"]
+    names += [
+        "ablate",
+        "circuits",
+        "finetune",
+        "importance",
+        "replay",
+        "probe",
+        "prune",
+        "reproduce",
+    ]
     assert done.stdout.splitlines() == names
 
 

@@ -77,6 +77,7 @@ _WHERE = {
     "probe": "headscope.experiments.probes.probe",
     "prune": "headscope.experiments.ablation.prune",
     "register": "headscope.run.analysis",
+    "replay": "headscope.experiments.replay.replay",
     "reproduce": "headscope.papers.reproduce",
     "run_figure": "headscope.draw.figures",
     "run_summary": "headscope.report.run_facts",

@@ -99,6 +99,8 @@ zoo no/such/model demo --demo | patterns apply no/such/model --demo
 patterns train --labels missing
 reproduce clark2019 --data text=missing.txt | reproduce clark2019 --substitutes missing
 atlas demo --demo --max-length 513 | compare demo demo --demo --max-length 513
+explain demo --demo --max-length 513 | explain demo --demo --shares 0
+explain demo --demo --rules missing.json
 importance demo --demo --max-length 513 | importance demo --demo --max-length 0
 """
 
@@ -106,7 +108,17 @@ importance demo --demo --max-length 513 | importance demo --demo --max-length 0
 def test_what_is_wrong_is_refused_and_analyses_are_listed_before_torch_is_imported(tmp_path):
     heavy = ["torch", "transformers", "numba", "sklearn", "matplotlib", "scipy"]
     lines = [line.split() for line in WRONG.replace("\n", "|").split("|") if line.strip()]
-    places = {"atlas", "zoo", "compare", "reproduce", "ablate", "prune", "importance", "finetune"}
+    places = {
+        "atlas",
+        "zoo",
+        "compare",
+        "reproduce",
+        "ablate",
+        "prune",
+        "importance",
+        "finetune",
+        "explain",
+    }
     lines = [[*line, *(["-o", "out"] if line[0] in places else [])] for line in lines]
     imported = imported_by(lines, heavy, tmp_path, ends=2)
     assert len(imported) == len(lines)

@@ -33,6 +33,7 @@ WRITING = {
     "compare": ("model", "other", *TEXT, "--analyses", "entropy", *SMALL),
     "ablate": ("model", *TASK, *SMALL),
     "importance": ("model", *TASK, *SMALL),
+    "explain": ("model", "--demo", "--limit", 3, "--score", "vectors", "--inputs", 6, *SMALL),
     "prune": ("model", *TASK, *SMALL),
     "finetune": ("other", *TASK),
     "probe": (

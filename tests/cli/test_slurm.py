@@ -62,6 +62,7 @@ def test_a_share_stands_before_two_dashes(telling):
         ["zoo", "a", "b", "--text", "t.txt"],
         ["ablate", "a", "--task", "rte"],
         ["importance", "a", "--text", "t.txt"],
+        ["explain", "a", "--text", "t.txt"],
         ["probe", "a", "--train", "t", "--test", "t"],
     ],
 )

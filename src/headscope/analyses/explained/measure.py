@@ -120,10 +120,10 @@ class Explained(SampledAnalysis, question=QUESTION):
         """Add to the sums that choose, or to what is explained."""
         if layer.index == 0:
             self._maps = [self._maps_of(example) for example in batch.examples]
-        norms = layer.value_norm.cpu() if self._norms else None
+        norms = layer.value_norm.float().cpu() if self._norms else None
         for row, (example, maps) in enumerate(zip(batch.examples, self._maps, strict=True)):
             n = len(example)
-            attention = layer.attention[row, :, :n, :n].cpu()  # [head, query, key]
+            attention = layer.attention[row, :, :n, :n].float().cpu()  # [head, query, key]
             own = None if norms is None else gathered(attention, norms[row, :, :n])
             if self._scoring:
                 self._score(layer.index, attention, maps, example, batch.groups[[row]])

@@ -1,0 +1,222 @@
+"""Choose what stands in for heads, on documents that do not try it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+
+import numpy as np
+import torch
+import xarray as xr
+
+from headscope.analyses.explained.measure import Explained
+from headscope.analyses.explained.prediction import HeadRules
+from headscope.claims.attention_rule import AttentionRule
+from headscope.core.accumulators import Float64, generator
+from headscope.core.progress import phase
+from headscope.core.results import with_token_names, without_draws
+from headscope.corpus import Corpus
+from headscope.corpus.contents import label
+from headscope.corpus.document import Example
+from headscope.corpus.equal_documents import unit_names
+from headscope.errors import CorpusError
+from headscope.experiments.replay.looked_at import LookedAt
+from headscope.experiments.replay.replacements import StandIns
+from headscope.experiments.replay.settings import RULES
+from headscope.model.model import Model, evaluating
+from headscope.run.analysis import LEADING, Scope
+from headscope.run.compute import ShardJob
+from headscope.run.netcdf import tree_as_netcdf, tree_of_netcdf
+from headscope.run.sampled_analyses import read_sample
+from headscope.run.settings import Settings
+from headscope.run.shard_files import State
+
+FEWEST = 12  # ours: documents, or inputs, of which six choose and six try
+
+
+@dataclass(frozen=True)
+class Halves:
+    """The inputs that choose, and those that try, of other documents each.
+
+    units  name of the document of each input that tries
+    """
+
+    choosing: list[Example]
+    trying: list[Example]
+    units: list[str]
+
+    @property
+    def all(self) -> list[Example]:
+        """All inputs, in an order that decides the numbers."""
+        return [*self.choosing, *self.trying]
+
+
+def halves_of(examples: Sequence[Example], *, choosing: int, trying: int, seed: int) -> Halves:
+    """Deal documents to two halves and draw inputs of each; of few documents, inputs are dealt.
+
+    raises  CorpusError for fewer than FEWEST inputs
+    """
+    units = unit_names(examples, {})
+    if len(set(units)) < FEWEST:
+        units = [f"{one.document}\x1f{one.id}" for one in examples]
+    if len(set(units)) < FEWEST:
+        raise CorpusError(
+            f"found {len(set(units))} inputs; wanted at least {FEWEST}: one half chooses the rules "
+            "of the heads, the other tries them"
+        )
+    order = sorted(set(units), key=lambda unit: generator(seed, "replay", unit).random())
+    half = {unit: at % 2 for at, unit in enumerate(order)}
+    drawn: list[list[int]] = []
+    for number, most in ((0, choosing), (1, trying)):
+        there = [at for at, unit in enumerate(units) if half[unit] == number]
+        rank = generator(seed, "inputs", str(number)).permutation(len(there))
+        drawn.append(_spread(there, units, rank)[:most])
+    first, second = (sorted(some) for some in drawn)
+    return Halves(
+        [examples[at] for at in first],
+        [examples[at] for at in second],
+        [units[at] for at in second],
+    )
+
+
+def _spread(places: list[int], units: Sequence[str], rank: np.ndarray) -> list[int]:
+    """The places in random order, one of each unit before a second of any."""
+    met = Counter[str]()
+    turns = []
+    for at in rank.tolist():
+        unit = units[places[at]]
+        turns.append((met[unit], places[at]))
+        met[unit] += 1
+    return [place for _, place in sorted(turns, key=lambda turn: turn[0])]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What one half of the documents says of every head.
+
+    explained  the results of the question `explained` there
+    rest       [layer, head] number of the rest of a head without rules
+    profile    [layer, head, key − query + n − 1] mean attention by relative position
+    error      [layer, head] how far what it adds is off by its rules
+    """
+
+    explained: xr.Dataset
+    rest: Float64
+    profile: Float64
+    error: Float64
+
+    @property
+    def rules(self) -> HeadRules:
+        """The rules of every head."""
+        names = ("rule", "weight", "rest", "key_token_id", "key_factor")
+        of_attention = self.explained.sel(explains="attention")
+        return HeadRules(*(of_attention[name].values for name in names))
+
+    @property
+    def rest_alone(self) -> HeadRules:
+        """Its rest, and no rules."""
+        rules = self.rules
+        none = np.zeros((*self.rest.shape, 0))
+        return HeadRules(
+            np.full_like(rules.rule, -1),
+            np.zeros_like(rules.weight),
+            self.rest.astype(np.int64),
+            none.astype(np.int64),
+            none,
+        )
+
+    @property
+    def frequent(self) -> tuple[int, ...]:
+        """The ids of frequent tokens."""
+        return tuple(map(int, json.loads(self.explained.attrs["frequent"])))
+
+    def best(self, by: str) -> Float64:
+        """[layer, head] the larger, the sooner a head is replaced.
+
+        by  "output": how little it is off; "gathering", "attention": how much of these is
+            explained. Attention, where the other two cannot be read
+        """
+        attention = self.explained["attention"].sel(prediction="rules").values
+        number = attention
+        if by == "output":
+            number = -self.error
+        elif by == "gathering":
+            number = self.explained["gathering"].sel(prediction="rules").values
+        return np.asarray(number if np.isfinite(number).all() else attention)
+
+    def state(self) -> State:
+        """As arrays, for a file."""
+        tree = xr.DataTree.from_dict({"/": xr.Dataset(), "/explained": self.explained})
+        content = np.frombuffer(tree_as_netcdf(tree), np.uint8)
+        return {
+            "explained": content,
+            "rest": self.rest,
+            "profile": self.profile,
+            "error": self.error,
+        }
+
+    @classmethod
+    def of_state(cls, state: State) -> Chosen:
+        """From its `state`."""
+        tree = tree_of_netcdf(BytesIO(state["explained"].tobytes()))
+        return cls(tree["explained"].to_dataset(), state["rest"], state["profile"], state["error"])
+
+
+def scope_of_inputs(
+    model: Model, examples: Sequence[Example], *, replicates: int, seed: int
+) -> Scope:
+    """What `explained` knows of the inputs that choose."""
+    shape, documents = model.shape, list(dict.fromkeys(one.document for one in examples))
+    counts = Counter(label(e, at) for e in examples for at in range(len(e.words or ())))
+    few = len(documents) <= replicates
+    return Scope(
+        layers=shape.layers,
+        heads=shape.heads,
+        documents=len(documents),
+        special_tokens=model.special_tokens,
+        relations=tuple(name for name, _ in counts.most_common()),
+        replicates=len(documents) if few else replicates,
+        listed={name: at for at, name in enumerate(documents)} if few else {},
+        seed=seed,
+        neurons=shape.neurons,
+        sinks=shape.sinks,
+        first_token=shape.stack == "decoder" and "cls" not in model.special_tokens,
+    )
+
+
+def choose_stand_ins(
+    model: Model,
+    corpus: Corpus,
+    examples: Sequence[Example],
+    scope: Scope,
+    rules: Sequence[AttentionRule],
+    *,
+    linears: str,
+) -> Chosen:
+    """Read the inputs that choose, in a few passes.
+
+    model  its body: no language-model head is run
+    rules  those that every head may have
+    """
+    job = ShardJob(
+        corpus,
+        Settings(seed=scope.seed),
+        scope,
+        (),
+        model.shape.stack,
+        linears=linears,
+        threads=torch.get_num_threads(),
+    )
+    with phase("rules", 2 * len(examples), "inputs") as advance, evaluating(model.network):
+        analysis = read_sample("explained", model, job, examples, advance)
+        assert isinstance(analysis, Explained)
+        explained = without_draws(with_token_names(analysis.result(), model.tokens))
+        rest = analysis.heads["rest"].rest.astype(np.float64)
+        chosen = Chosen(explained, rest, np.zeros(0), np.zeros(0))
+        made = StandIns(model, rules, {RULES: chosen.rules}, np.zeros(0), chosen.frequent)
+        looked = LookedAt(made, max(len(one.leading(LEADING)) for one in examples))
+        looked.read([one.leading(LEADING) for one in examples], advance)
+    return replace(chosen, profile=looked.profile, error=looked.error)

@@ -1,0 +1,173 @@
+"""What stands in for the attention of heads: rows over the keys, made of the input alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps
+from headscope.claims.attention_rule import AttentionRule, RuleInput
+from headscope.core.accumulators import Float64
+from headscope.corpus.document import Example
+from headscope.experiments.replay.settings import ANOTHER, EVEN, MEAN_MAP, REST, RULES, YOURS
+from headscope.model.attention import AttentionCall, visible
+from headscope.model.batch import Batch
+from headscope.model.instrument import Instrument
+from headscope.model.model import Model
+from headscope.model.rule_inputs import rule_input
+from headscope.model.variants import Head, even
+
+KEPT = 2**27  # ours: weights of the maps of a batch that are made once for all sets of heads
+Rows = Callable[[AttentionCall], torch.Tensor]  # -> [example, head, query, key]
+
+
+class Replacing:
+    """An intervention: some heads attend by other rows; values stay.
+
+    heads  layer -> heads, both from 0; whose attention is replaced now
+    rows   by what
+    """
+
+    def __init__(self) -> None:
+        self.heads: Mapping[int, list[int]] = {}
+        self.rows: Rows | None = None
+
+    def use(self, heads: frozenset[Head], rows: Rows | None) -> None:
+        """Replace the attention of these heads from now on."""
+        by_layer: dict[int, list[int]] = {}
+        for layer, head in sorted(heads):
+            by_layer.setdefault(layer, []).append(head)
+        self.heads, self.rows = by_layer, rows
+
+    def __call__(self, call: AttentionCall) -> None:
+        """Replace what is to be replaced in one layer."""
+        heads = self.heads.get(call.layer)
+        if not heads or self.rows is None:
+            return
+        attention = call.attention.clone()
+        attention[:, heads] = self.rows(call)[:, heads].to(attention)
+        call.attention = attention
+
+
+@contextmanager
+def replacing(network: PreTrainedModel) -> Iterator[Replacing]:
+    """Inside the context the attention of heads can be replaced.
+
+    raises  ModelError for a family outside transformers' registry
+    """
+    change = Replacing()
+    with torch.inference_mode(), Instrument(network, interventions=[change]):
+        yield change
+
+
+@dataclass(frozen=True)
+class StandIns:
+    """What stands in for heads, chosen on other inputs.
+
+    rules     all that any head may have
+    heads     which of them each head has, [layer, head], by replacement
+    profile   [layer, head, key − query + n − 1] mean attention by relative position
+    frequent  token ids that rules call frequent
+    """
+
+    model: Model
+    rules: Sequence[AttentionRule]
+    heads: Mapping[str, HeadRules]
+    profile: Float64
+    frequent: Sequence[int]
+
+    def of(self, batch: Batch) -> BatchStandIns:
+        """Those of the inputs of a batch."""
+        return BatchStandIns(self, batch)
+
+    def maps(self, example: Example) -> RuleMaps:
+        """The rows of all rules in an input; InputError for a bad one."""
+        return RuleMaps.of(self.rules, self.read(example))
+
+    def read(self, example: Example) -> RuleInput:
+        """An input as rules see it."""
+        model = self.model
+        names, causal = model.tokenizer.convert_ids_to_tokens, model.shape.stack == "decoder"
+        return rule_input(example, model.vocabulary, names, causal=causal, frequent=self.frequent)
+
+
+@dataclass
+class BatchStandIns:
+    """The same for one batch of inputs."""
+
+    made: StandIns
+    batch: Batch
+    kept: dict[tuple[str, int], torch.Tensor] = field(default_factory=dict)
+    maps: list[RuleMaps] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        shape, (count, tokens) = self.made.model.shape, self.batch.input_ids.shape
+        self.keeps = shape.layers * shape.heads * count * tokens**2 <= KEPT
+
+    def rows(self, name: str) -> Rows:
+        """The rows of one replacement, of all heads of the layer that calls."""
+        return lambda call: self.of_layer(name, call.layer, visible(call.mask, call.attention))
+
+    def of_layer(self, name: str, layer: int, seen: torch.Tensor) -> torch.Tensor:
+        """[example, head, query, key] rows of one replacement in one layer.
+
+        Keys that the layer hides get nothing, and the rest is scaled to sum to 1.
+
+        seen  [example or 1, 1, query, key] whether a query may attend to a key
+        """
+        if any(kept != name for kept, _ in self.kept):
+            self.kept.clear()
+        if (name, layer) not in self.kept:
+            made = self._made(name, layer, seen)
+            if not self.keeps:
+                return made
+            self.kept[name, layer] = made
+        return self.kept[name, layer]
+
+    def _made(self, name: str, layer: int, seen: torch.Tensor) -> torch.Tensor:
+        same = even(seen, torch.float32)
+        examples = range(len(self.batch.examples))
+        if name == EVEN:
+            return same.expand(len(examples), self.made.model.shape.heads, -1, -1)
+        rows = self._padded([self._of(name, layer, at) for at in examples]).to(seen.device) * seen
+        total = rows.sum(-1, keepdim=True)
+        return torch.where(total > 0, rows / total.clamp_min(TINY), same)
+
+    def _of(self, name: str, layer: int, at: int) -> torch.Tensor:
+        """[head, query, key] of one input."""
+        made, example = self.made, self.batch.examples[at]
+        if name == MEAN_MAP:
+            return torch.from_numpy(by_position(made.profile[layer], len(example))).float()
+        if not self.maps:
+            self.maps = [made.maps(one) for one in self.batch.examples]
+        heads = made.heads[name if name in (RULES, YOURS, REST) else RULES]
+        another = name == ANOTHER
+        few = another and made.model.shape.heads == 1
+        layer = (layer + few) % made.model.shape.layers
+        rows = heads.layer(layer).attention(self.maps[at], example.input_ids)
+        return rows.roll(-1, 0) if another else rows
+
+    def _padded(self, rows: list[torch.Tensor]) -> torch.Tensor:
+        tokens = self.batch.input_ids.shape[1]
+        out = torch.zeros((len(rows), rows[0].shape[0], tokens, tokens))
+        for one, own in zip(out, rows, strict=True):
+            size = own.shape[-1]
+            one[:, :size, :size] = own
+        return out
+
+
+def by_position(profile: Float64, tokens: int) -> Float64:
+    """[head, query, key] rows by relative position alone, not yet scaled.
+
+    profile  [head, key − query + n − 1]; beyond its ends there is nothing
+    """
+    n = (profile.shape[-1] + 1) // 2
+    place = np.arange(tokens)
+    lag = place[None] - place[:, None]  # [query, key]
+    known = np.abs(lag) < n
+    return np.where(known, profile[:, np.where(known, lag + n - 1, 0)], 0.0)

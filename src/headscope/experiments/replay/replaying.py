@@ -1,0 +1,299 @@
+"""Computes what heads cost a model whose attention is replaced; `replay` reads the request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope.analyses.explained.prediction import RESTS, HeadRules
+from headscope.analyses.explained.rules import rules_of_run
+from headscope.claims.attention_rule import AttentionRule
+from headscope.core.head_names import Head, head_named
+from headscope.core.progress import begin
+from headscope.core.whole_file import sha256_of
+from headscope.corpus import Corpus
+from headscope.corpus.document import Example
+from headscope.corpus.packing import batches
+from headscope.errors import InputError, unknown
+from headscope.experiments.replay.choosing import (
+    Chosen,
+    Halves,
+    choose_stand_ins,
+    halves_of,
+    scope_of_inputs,
+)
+from headscope.experiments.replay.head_sets import HeadSet, chosen_set, sets_by_share
+from headscope.experiments.replay.replacements import StandIns, replacing
+from headscope.experiments.replay.result import replay_result
+from headscope.experiments.replay.rule_file import OwnRules, digest_of_rules
+from headscope.experiments.replay.scored_model import ScoredModel
+from headscope.experiments.replay.scores import LossScore, Score, VectorScore
+from headscope.experiments.replay.settings import REST, RULES, SHARES, YOURS, ReplaySettings
+from headscope.model.linears import linears
+from headscope.model.variants import check
+from headscope.run.execution import Execution
+from headscope.run.experiment import ExperimentRequest, in_parts, run_experiment
+from headscope.run.life_cycle import Meter, RunInProgress
+from headscope.run.plan import encoder_for
+from headscope.run.settings import Settings as CorpusSettings
+from headscope.run.shard_files import State, joined
+from headscope.run.store import Run
+
+PART_TOKENS = 1024  # of the inputs whose numbers are kept together, so that a run can go on
+HASHED = 3  # inputs, whose rows say which rules a user wrote in Python
+READ = 20  # ours: times as many inputs are read as are wanted, and of these some are drawn
+
+
+def replay_run(
+    scored: ScoredModel,
+    corpus: Corpus,
+    settings: ReplaySettings,
+    own: Mapping[Head, OwnRules],
+    *,
+    output: str | Path | None = None,
+    execution: Execution | None = None,
+) -> Run:
+    """Chooses rules, puts them in the place of heads, and compares outputs: a run."""
+    execution, model = execution or Execution(), scored.model
+    examples, counts = read_inputs(scored, corpus, settings)
+    halves = halves_of(
+        examples, choosing=settings.choosing, trying=settings.inputs, seed=settings.seed
+    )
+    shape = model.shape
+    named = [*map(head_named, settings.heads or own)]
+    places = [(shape.names.place(layer), head) for layer, head in (*named, *own)]
+    check([frozenset(places)], shape.names, layers=shape.layers, heads=shape.heads)
+    work = ReplayRun(
+        scored,
+        corpus,
+        halves,
+        settings,
+        places[: len(named)],
+        dict(zip(places[len(named) :], own.values(), strict=True)),
+        Meter(len(halves.trying), execution.progress),
+    )
+    _ = work.rules  # names are looked up before anything is written
+    request = ExperimentRequest(
+        "explain",
+        model,
+        corpus=corpus.describe(),
+        examples=halves.all,
+        settings={
+            **asdict(settings),
+            "kind": scored.kind,
+            "asked": work.score.digest,
+            "trying": len(halves.trying),
+            "own_rules": work.digest_of_own,
+        },
+        seed=settings.seed,
+        replicates=settings.replicates,
+        batch_tokens=settings.batch_tokens,
+        counts=counts,
+        divided=True,
+    )
+    return run_experiment(request, work.compute, output=output, execution=execution)
+
+
+def read_inputs(
+    scored: ScoredModel, corpus: Corpus, settings: ReplaySettings
+) -> tuple[list[Example], dict[str, int]]:
+    """Inputs of the first documents, many times as many as are wanted; what was left out."""
+    reading = CorpusSettings(
+        max_length=settings.max_length,
+        long=settings.long,
+        segment_ids=settings.segment_ids,
+        seed=settings.seed,
+    )
+    encoder, examples = encoder_for(scored.model, reading), list[Example]()
+    enough = READ * (settings.inputs + settings.choosing)
+    for document in islice(corpus, settings.limit):
+        examples += [one for one in encoder.encode(document) if len(one) > 1]
+        if len(examples) >= enough:
+            break
+    return examples, {"windowed": encoder.counts.windowed, "skipped": encoder.counts.skipped}
+
+
+@dataclass
+class ReplayRun:
+    """The computation behind `replay`.
+
+    heads  places of the heads that the user chose; none: shares of all heads
+    own    place -> the rules that the user wants tried there
+    """
+
+    scored: ScoredModel
+    corpus: Corpus
+    halves: Halves
+    settings: ReplaySettings
+    heads: Sequence[Head]
+    own: Mapping[Head, OwnRules]
+    meter: Meter
+    chosen: Chosen = field(init=False)
+
+    @cached_property
+    def score(self) -> Score:
+        """What is compared, of the inputs that try."""
+        trying, kind = self.halves.trying, self.scored.kind
+        if kind == "vectors":
+            return VectorScore(trying)
+        return LossScore.of(self.scored.model, kind, trying, seed=self.settings.seed)
+
+    @cached_property
+    def scope(self) -> Any:
+        """What rules know of a run."""
+        settings = self.settings
+        return scope_of_inputs(
+            self.scored.model,
+            self.halves.choosing,
+            replicates=settings.replicates,
+            seed=settings.seed,
+        )
+
+    @cached_property
+    def rules(self) -> list[AttentionRule]:
+        """All rules, the user's last; InputError for a name that none has, or two have."""
+        rules = {rule.name: rule for rule in rules_of_run(self.scope)}
+        every = (rule for one in self.own.values() for rule in one.rules)
+        for rule in every:
+            if isinstance(rule, str):
+                if rule not in rules:
+                    raise unknown("rule", rule, rules)
+            elif rules.setdefault(rule.name, rule) is not rule:
+                raise InputError(f"two rules are called {rule.name!r}; rename yours")
+        for one in self.own.values():
+            if one.rest and one.rest not in RESTS:
+                raise unknown("rest", one.rest, RESTS)
+        return list(rules.values())
+
+    @property
+    def digest_of_own(self) -> str:
+        """Hex sha256 of the user's rules, and of what those give that are no names; "" without."""
+        own = [rule for one in self.own.values() for rule in one.rules if not isinstance(rule, str)]
+        if not own:
+            return digest_of_rules(self.own)
+        made = StandIns(self.scored.model, own, {}, np.zeros(0), ())
+        rows = (rule.checked(made.read(one)) for one in self.halves.trying[:HASHED] for rule in own)
+        return digest_of_rules(self.own) + sha256_of(one.tobytes() for one in rows)
+
+    @cached_property
+    def sets(self) -> list[HeadSet]:
+        """The sets of heads that are replaced."""
+        shape = self.scored.model.shape
+        if self.heads:
+            return chosen_set(self.heads, (shape.layers, shape.heads))
+        settings = self.settings
+        return sets_by_share(
+            self.chosen.best(settings.order),
+            settings.shares or SHARES,
+            draws=settings.draws,
+            seed=settings.seed,
+        )
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """What stands in for heads; the user's rules behind ours."""
+        names = self.settings.replacements
+        return names if not self.own else (YOURS, *names)
+
+    def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
+        """The groups `replay` and `explained`."""
+        (state,) = run.parts([0], lambda _: self._choose(run.linears), lambda number: None)
+        self.chosen = Chosen.of_state(state)
+        examples = self.score.examples
+        parts = [*in_parts(range(len(examples)), lambda at: len(examples[at]), tokens=PART_TOKENS)]
+        stand_ins = self._stand_ins()
+        with linears(self.scored.model.network, run.linears):
+            states = run.parts(
+                range(1, len(parts) + 1),
+                lambda number: self._part(stand_ins, parts[number - 1]),
+                lambda number: self.meter.advance(len(parts[number - 1])),
+                last=True,
+            )
+            numbers = joined(list(states))
+        begin("intervals")
+        shape, settings = self.scored.model.shape, self.settings
+        replayed = replay_result(
+            numbers,
+            self.score,
+            self._units(),
+            self.sets,
+            self.replacements,
+            shape=(shape.layers, shape.heads),
+            best=self.chosen.best(settings.order),
+            replicates=settings.replicates,
+        )
+        replayed = replayed.assign_attrs(ordered_by=settings.order)
+        return {"replay": replayed, "explained": self.chosen.explained}
+
+    def _units(self) -> list[str]:
+        unit = {
+            (one.document, one.id): name
+            for one, name in zip(self.halves.trying, self.halves.units, strict=True)
+        }
+        return [unit[one.document, one.id] for one in self.score.examples]
+
+    def _choose(self, kind: str) -> State:
+        body, examples = self.scored.body, self.halves.choosing
+        rules = rules_of_run(self.scope)
+        made = choose_stand_ins(body, self.corpus, examples, self.scope, rules, linears=kind)
+        return made.state()
+
+    def _stand_ins(self) -> StandIns:
+        chosen = self.chosen
+        heads = {RULES: chosen.rules, REST: chosen.rest_alone}
+        heads[YOURS] = with_own(chosen.rules, self.own, [rule.name for rule in self.rules])
+        return StandIns(self.scored.model, self.rules, heads, chosen.profile, chosen.frequent)
+
+    def _part(self, stand_ins: StandIns, places: Sequence[int]) -> State:
+        """`score` [input, set, replacement, measure], `whole` [input, measure], and more."""
+        examples = [self.score.examples[at] for at in places]
+        order: list[int] = []
+        states: list[State] = []
+        for rows in batches(examples, budget=self.settings.batch_tokens):
+            states.append(self._batch(stand_ins, [places[row] for row in rows]))
+            order += rows
+        back = np.argsort(order)
+        return {name: values[back] for name, values in joined(states).items()}
+
+    def _batch(self, stand_ins: StandIns, places: Sequence[int]) -> State:
+        model, score = self.scored.model, self.score
+        batch = model.batch([score.examples[at] for at in places])
+        own = stand_ins.of(batch)
+        size = (len(places), len(self.sets), len(self.replacements), len(score.measures))
+        scores = np.empty(size)
+        with replacing(model.network) as change:
+            whole = score.output(model, batch, places)
+            for column, name in enumerate(self.replacements):
+                rows = own.rows(name)
+                for at, one in enumerate(self.sets):
+                    change.use(one.heads, rows)
+                    output = score.output(model, batch, places)
+                    scores[:, at, column] = score.numbers(output, whole, batch)
+        kept = {f"kept_{name}": values for name, values in score.kept(whole, batch).items()}
+        return {"score": scores, "whole": score.numbers(whole, whole, batch), **kept}
+
+
+def with_own(rules: HeadRules, own: Mapping[Head, OwnRules], names: Sequence[str]) -> HeadRules:
+    """The rules of all heads, with the user's in place of ours where there are some.
+
+    names  of all rules
+    """
+    slots = max([rules.rule.shape[-1], *(len(one.rules) for one in own.values())])
+    more = ((0, 0), (0, 0), (0, slots - rules.rule.shape[-1]))
+    rule = np.pad(rules.rule, more, constant_values=-1)
+    weight, rest = np.pad(rules.weight, more), rules.rest.copy()
+    token, factor = rules.key_token.copy(), rules.key_factor.copy()
+    for place, one in own.items():
+        rule[place], weight[place] = -1, 0
+        rule[place][: len(one.rules)] = [names.index(name) for name in one.names]
+        weight[place][: len(one.rules)] = one.weights
+        rest[place] = RESTS.index(one.rest) if one.rest else 0
+        token[place], factor[place] = -1, 1
+    return HeadRules(rule, weight, rest, token, factor)

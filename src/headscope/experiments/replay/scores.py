@@ -1,0 +1,167 @@
+"""What of a model's output is compared: the loss of a language model, or the vectors of an encoder.
+
+A score gives one number per input and measure, and may keep of the whole model what tells how far
+apart two inputs are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch.nn.functional import normalize
+
+from headscope.core.accumulators import Float64
+from headscope.corpus.document import Example
+from headscope.errors import HeadscopeError
+from headscope.model import language_model as objectives
+from headscope.model.batch import Batch, to_float64
+from headscope.model.language_model import TokenLoss
+from headscope.model.model import Model, forward
+from headscope.run.shard_files import State
+
+CAUSAL, MASKED, VECTORS = "causal", "masked", "vectors"
+TOKENS, POOLED = "tokens", "pooled"  # measures of vectors
+
+
+class Score(Protocol):
+    """A way to compare outputs."""
+
+    @property
+    def kind(self) -> str:
+        """CAUSAL, MASKED or VECTORS."""
+
+    @property
+    def examples(self) -> Sequence[Example]:
+        """The inputs, as the model is shown them."""
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the numbers of an input."""
+
+    @property
+    def digest(self) -> str:
+        """Hex sha256 of what it asks beside the inputs; "" for nothing."""
+
+    def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
+        """What the network gives for the inputs at these places."""
+
+    def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
+        """[input, measure] of an output, beside that of the whole model."""
+
+    def kept(self, whole: torch.Tensor, batch: Batch) -> State:
+        """[input, …] of the whole model, from which inputs are compared; {} for none."""
+
+    def weights(self) -> Float64:
+        """[input] how much each counts in a mean: its predicted tokens, or 1."""
+
+
+@dataclass(frozen=True)
+class LossScore:
+    """The loss of a language model: nats per predicted token, mean over those of an input."""
+
+    kind: str
+    examples: Sequence[Example]
+    objective: TokenLoss
+    measures: tuple[str, ...] = ("loss",)
+
+    @classmethod
+    def of(cls, model: Model, kind: str, examples: Sequence[Example], *, seed: int) -> LossScore:
+        """The loss of these inputs; CorpusError where nothing can be predicted in them."""
+        asks = (
+            objectives.masked(model, examples, seed=seed)
+            if kind == MASKED
+            else objectives.causal(examples)
+        )
+        return cls(kind, asks.examples, asks.objective)
+
+    @property
+    def digest(self) -> str:
+        """Hex sha256 of the tokens to predict."""
+        return self.objective.digest
+
+    def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
+        """[input] losses; HeadscopeError for one that is not finite."""
+        with self.objective.asking(model.network, places):
+            answer: Any = forward(model.network, *batch.inputs, keep=False)
+        with torch.inference_mode():
+            logits = answer.logits
+            wide = torch.promote_types(logits.dtype, torch.float32)
+            losses = self.objective.losses(logits.to(wide), places)
+        bad = np.flatnonzero(~np.isfinite(to_float64(losses)))
+        if len(bad):
+            raise HeadscopeError(
+                f"the loss of {self.examples[places[bad[0]]].id!r} is not finite; wanted a number: "
+                "the dtype may be too narrow: try --dtype float32"
+            )
+        return losses
+
+    def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
+        """[input, measure] the losses."""
+        return to_float64(output)[:, None]
+
+    def kept(self, whole: torch.Tensor, batch: Batch) -> State:
+        """Nothing."""
+        return {}
+
+    def weights(self) -> Float64:
+        """[input] predicted tokens."""
+        return np.array([len(places) for places in self.objective.asked], np.float64)
+
+
+@dataclass(frozen=True)
+class VectorScore:
+    """1 − cosine of the output vectors with those of the whole model.
+
+    tokens  mean over the tokens of an input; pooled: of the mean vector of its tokens
+    """
+
+    examples: Sequence[Example]
+    kind: str = VECTORS
+    measures: tuple[str, ...] = (TOKENS, POOLED)
+    digest: str = ""
+
+    def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
+        """[input, token, dim] vectors."""
+        answer: Any = forward(model.network, *batch.inputs, keep=False)
+        vectors: torch.Tensor = answer[0]
+        return vectors.double()
+
+    def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
+        """[input, measure] 1 − cosine."""
+        of_tokens = 1 - (normalize(output, dim=-1) * normalize(whole, dim=-1)).sum(-1)
+        pooled = 1 - (_pooled(output, batch) * _pooled(whole, batch)).sum(-1)
+        return to_float64(torch.stack([_mean(of_tokens[..., None], batch)[:, 0], pooled], -1))
+
+    def kept(self, whole: torch.Tensor, batch: Batch) -> State:
+        """[input, dim] the mean of the tokens' directions, and the direction of their mean."""
+        directions = _mean(normalize(whole, dim=-1), batch)
+        return {TOKENS: to_float64(directions), POOLED: to_float64(_pooled(whole, batch))}
+
+    def weights(self) -> Float64:
+        """[input] 1."""
+        return np.ones(len(self.examples))
+
+
+def _mean(values: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """[input, dim] the mean over the tokens of each input."""
+    mask = batch.mask[..., None].to(values)
+    return (values * mask).sum(1) / mask.sum(1)
+
+
+def _pooled(vectors: torch.Tensor, batch: Batch) -> torch.Tensor:
+    return normalize(_mean(vectors, batch), dim=-1)
+
+
+def apart(kept: Float64, units: Sequence[str]) -> Float64:
+    """[input] how far an input is from those of other documents: mean 1 − cosine.
+
+    kept  [input, dim] directions, or means of such
+    """
+    names = np.array(units)
+    other = names[:, None] != names[None]
+    distance = np.where(other, 1 - kept @ kept.T, 0.0)
+    return np.asarray(distance.sum(1) / np.maximum(other.sum(1), 1))

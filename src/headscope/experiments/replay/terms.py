@@ -1,0 +1,112 @@
+"""Terms and wording of the results on replayed heads."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import xarray as xr
+
+from headscope.claims.terms import OURS, Term
+from headscope.core.head_names import HeadNames
+from headscope.core.wording import decimals, fixed
+
+TERMS = {
+    "replay": Term(
+        "replay",
+        "The model runs with the attention of some heads replaced by rows that are made of the "
+        "input alone, say by the rules that predict where these heads look; what they take from "
+        "tokens (their values) stays their own.",
+        OURS,
+    ),
+    "perplexity": Term(
+        "perplexity",
+        "The exponential of the mean loss per predicted token: among how many equally likely "
+        "tokens the model is as unsure.",
+        OURS,
+    ),
+    "mean_map": Term(
+        "mean map by relative position",
+        "A head’s mean attention by how far the key lies from the query, over other documents; in "
+        "each row scaled to sum to 1 over the tokens that the query may attend to.",
+        OURS,
+    ),
+    "even": Term(
+        "even attention",
+        "The same share to every token that the query may attend to.",
+        OURS,
+    ),
+}
+LABELS = {
+    ("change", "rules"): "change of the output, heads replaced by their rules",
+    "change": "change of the output, heads replaced: {choice}",
+}
+NAMES = {
+    "rules": "their rules",
+    "your_rules": "your rules",
+    "rest": "their rest alone",
+    "mean_map": "their mean map by position",
+    "even": "even attention",
+    "another_head": "the rules of another head",
+}
+ORDERS = {"random": "drawn at random", "chosen": "those that were named"}
+FIRST = {
+    "output": "those whose output rules change least",
+    "gathering": "those explained best in what they gather",
+    "attention": "those whose attention is explained best",
+}
+LARGE = 1e5  # per cent, beyond which nobody reads the number
+NAMED = 4  # heads that a sentence names
+
+
+def replacement_name(name: str) -> str:
+    """A replacement in running text."""
+    return NAMES.get(name, name.replace("_", " "))
+
+
+def order_name(replay: xr.Dataset, order: str) -> str:
+    """Which heads come first in an order, in running text."""
+    return ORDERS.get(order) or FIRST[str(replay.attrs["ordered_by"])]
+
+
+def of_loss(replay: xr.Dataset) -> bool:
+    """Whether losses were compared, and not vectors."""
+    return str(replay.attrs["kind"]) != "vectors"
+
+
+def share_text(share: float) -> str:
+    """A share of heads: `25 %`."""
+    return f"{100 * share:.3g} %"
+
+
+def change_text(value: float, low: float, high: float, *, signed: bool = False) -> str:
+    """A relative change in percent with its interval: `9 % [7, 12]`, `2,900 % [2,100, 4,000]`."""
+    ends = [100 * one for one in (value, low, high)]
+    if not math.isfinite(ends[0]):
+        return "beyond measure"
+    plus = "+" if signed and value > 0 else ""
+    size = abs(ends[0])
+    digits = decimals(2 if size < 1 else 1, *ends) if size < 10 else 0
+    text = f"{plus}{_large(ends[0], digits)} %"
+    if not math.isfinite(low):
+        return text
+    return f"{text} [{', '.join(_large(end, digits) for end in ends[1:])}]"
+
+
+def _large(percent: float, digits: int) -> str:
+    if not math.isfinite(percent) or percent >= LARGE:
+        return f"above {LARGE:,.0f}"
+    return f"{percent:,.0f}" if percent >= 1000 else fixed(percent, digits)
+
+
+def heads_in(replay: xr.Dataset, names: HeadNames, row: int) -> list[str]:
+    """The names of the heads of a set."""
+    there = replay["replaced"].isel(set=row).transpose("layer", "head").values > 0
+    return [names.head(int(layer), int(head)) for layer, head in np.argwhere(there)]
+
+
+def some_heads(names: list[str]) -> str:
+    """`L3·H9 and L5·H2`; of many the first."""
+    if len(names) > NAMED:
+        return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
