@@ -151,7 +151,7 @@ def rows_of(rules: Sequence[AttentionRule], read: RuleInput) -> Rows:
         ),
         (
             ((total > ROUNDING) & (np.abs(total - 1) > ROUNDING)).any(-1),
-            "a row whose sum is neither 1 nor 0",
+            f"a row of sum {_off(total):.4g}",
             "1, or 0 where the rule does not apply",
         ),
     )
@@ -159,6 +159,12 @@ def rows_of(rules: Sequence[AttentionRule], read: RuleInput) -> Rows:
         if wrong.any():
             raise _fault(rules[int(wrong.argmax())], what, wanted)
     return every
+
+
+def _off(total: Rows) -> float:
+    """The sum that is farthest from both 0 and 1."""
+    off = np.minimum(np.abs(total), np.abs(total - 1))
+    return float(total.flat[np.nan_to_num(off).argmax()])
 
 
 def _fault(rule: AttentionRule, what: str, wanted: str) -> InputError:

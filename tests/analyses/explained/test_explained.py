@@ -114,7 +114,7 @@ def test_rules_of_tokens_find_what_they_are_named_after() -> None:
         (lambda read: np.ones(3), "3 numbers for an input of 9 tokens"),
         (lambda read: np.full((SIZE, SIZE), np.nan), "no number"),
         (lambda read: -np.eye(SIZE), "negative"),
-        (lambda read: 0.5 * np.eye(SIZE), "neither 1 nor 0"),
+        (lambda read: 0.5 * np.eye(SIZE), "a row of sum 0.5"),
         (lambda read: np.eye(SIZE, k=1), "cannot see"),
     ],
 )

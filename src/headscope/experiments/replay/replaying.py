@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.explained.prediction import RESTS, HeadRules
-from headscope.analyses.explained.rules import rules_of_run
-from headscope.claims.attention_rule import AttentionRule
+from headscope.analyses.explained.prediction import HeadRules
+from headscope.analyses.explained.rules import RESTS, rules_of_run
+from headscope.claims.attention_rule import AttentionRule, rows_of
 from headscope.core.head_names import Head, head_named
 from headscope.core.progress import begin
 from headscope.core.whole_file import sha256_of
@@ -179,7 +179,7 @@ class ReplayRun:
         if not own:
             return digest_of_rules(self.own)
         made = StandIns(self.scored.model, own, {}, np.zeros(0), ())
-        rows = (rule.checked(made.read(one)) for one in self.halves.trying[:HASHED] for rule in own)
+        rows = (rows_of(own, made.read(one)) for one in self.halves.trying[:HASHED])
         return digest_of_rules(self.own) + sha256_of(one.tobytes() for one in rows)
 
     @cached_property
