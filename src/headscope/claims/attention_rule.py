@@ -123,21 +123,23 @@ class AttentionRule:
     rows: Callable[[RuleInput], npt.ArrayLike]
 
 
-def rows_of(rules: Sequence[AttentionRule], read: RuleInput) -> Rows:
+def rows_of(rules: Sequence[AttentionRule], read: RuleInput) -> npt.NDArray[np.float32]:
     """[rule, query, key] the rows of all rules in one input.
 
     raises  InputError for rows of another shape, that are no shares, or on hidden keys
     """
     size = len(read)
-    made = [np.asarray(rule.rows(read), np.float64) for rule in rules]
-    for rule, rows in zip(rules, made, strict=True):
+    every = np.empty((len(rules), size, size), np.float32)
+    for at, rule in enumerate(rules):
+        rows = np.asarray(rule.rows(read), np.float64)
         if rows.shape != (size, size):
             shape = " × ".join(map(str, rows.shape))
             raise _fault(
                 rule, f"{shape} numbers for an input of {size} tokens", "[query, key] of it"
             )
-    every = np.stack(made)
+        every[at] = rows
     total = every.sum(-1)  # [rule, query]
+    hidden = every[:, ~read.visible] if read.causal else every[:, :0, 0]
     faults = (
         (
             ~(np.isfinite(total).all(-1) & (every >= 0).all((-1, -2))),
@@ -145,7 +147,7 @@ def rows_of(rules: Sequence[AttentionRule], read: RuleInput) -> Rows:
             "shares from 0 to 1",
         ),
         (
-            (every * ~read.visible > 0).any((-1, -2)),
+            (hidden > 0).any(-1),
             "weight on a token that the query cannot see",
             "weight on visible ones alone",
         ),
@@ -161,7 +163,7 @@ def rows_of(rules: Sequence[AttentionRule], read: RuleInput) -> Rows:
     return every
 
 
-def _off(total: Rows) -> float:
+def _off(total: npt.NDArray[np.float32]) -> float:
     """The sum that is farthest from both 0 and 1."""
     off = np.minimum(np.abs(total), np.abs(total - 1))
     return float(total.flat[np.nan_to_num(off).argmax()])

@@ -12,6 +12,7 @@ import xarray as xr
 from headscope.claims.control import controls
 from headscope.claims.head_labels import all_claims, head_labels
 from headscope.claims.question import Question, in_run, questions
+from headscope.claims.reading import Reading
 from headscope.claims.verdict import Verdict, known, not_asked
 from headscope.core.intervals import FEWEST
 from headscope.core.results import counted, derived, documents
@@ -42,7 +43,13 @@ def headline(tree: xr.DataTree) -> str:
     if verdict.fails:
         return f"This looks like an untrained model: by {asked_words(tree)}, {words}."
     beside = f" Whether it is trained, this cannot tell: {verdict.needs}." if not labelled else ""
-    return f"By {asked_words(tree)}, {words}.{beside}"
+    return " ".join([f"By {asked_words(tree)}, {words}.{beside}", *_leads(tree)])
+
+
+def _leads(tree: xr.DataTree) -> list[str]:
+    """What questions say beside the number of labels (`Question.lead`)."""
+    leads = [Reading(tree, one).said(one.part("lead", "")) for one in in_run(tree)]
+    return [said for said in leads if said]
 
 
 @derived

@@ -91,6 +91,7 @@ class Question:
     places    Reading -> [unit, axis] where heads lie on the map of heads, or None
     tables    Reading -> further tables by file name, beside the tidy one of its group; a table
               with a note is one in the layout of a paper
+    lead      a sentence on all heads for the first words of a page; "" where nothing tells
     findings  sentences with numbers for the head of a page: templates, or Reading -> one or several
     pages     (Reading, folder) -> pages written beside the report: their file names and titles
     card      what it adds to the card of a head, a `claims.card_part.CardPart`
@@ -131,6 +132,7 @@ class Question:
     remarks: Any = None
     places: Any = None
     tables: Any = None
+    lead: Any = None
     findings: Any = None
     pages: Any = None
     card: Any = None

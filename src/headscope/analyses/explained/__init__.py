@@ -37,7 +37,7 @@ QUESTION = Question(
             "rest, tells of learning.",
         ),
     ),
-    findings=("sentences:finding",),
+    lead="sentences:finding",
     card="sentences:CARD",
     shown={
         "table": ("gathering.rules", "attention.rules", "beyond"),

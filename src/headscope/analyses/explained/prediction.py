@@ -37,8 +37,8 @@ class RuleMaps:
         lost = rests.sum(-1) < 0.5
         rests[lost] = 0.0
         rests[..., 0] += lost
-        maps = torch.from_numpy(rows.astype(np.float32))
-        return cls(maps, (maps.sum(-1) > 0.5).float(), torch.from_numpy(rests.astype(np.float32)))
+        maps = torch.from_numpy(rows)
+        return cls(maps, (maps.sum(-1) > 0.5).float(), torch.from_numpy(rests))
 
 
 @dataclass(frozen=True)
