@@ -111,11 +111,12 @@ def speeds(folder: Path, texts: int, **shape: Any) -> dict[str, float]:
     from headscope.run import chosen_analyses, corpus_run
     from headscope.run.compute import Computer, ShardJob, threads_of
     from headscope.run.plan import make_plan
+    from headscope.run.sampled_analyses import streamed
 
     write_text(folder / "texts.txt", texts)
     corpus, settings = TextCorpus(folder / "texts.txt"), Settings(shard_tokens=4096)
     model = load(bert(**shape), tokenizer=AutoTokenizer.from_pretrained(demo_place()))
-    names = chosen_analyses.possible_analyses(model, settings)
+    names = streamed(chosen_analyses.possible_analyses(model, settings))
     with threads_of(1):
         plan = make_plan(model, corpus, settings)
         kept = chosen_analyses.annotated_analyses(names, plan, settings)

@@ -37,7 +37,10 @@ OTHER_OPTIONS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("name", known_analyses())
+STREAMED = [name for name, kind in known_analyses().items() if not kind.sampled]
+
+
+@pytest.mark.parametrize("name", STREAMED)
 def test_every_registered_analysis_keeps_the_contract(name: str) -> None:
     check_analysis(known_analyses()[name])
 
@@ -70,7 +73,12 @@ def test_analyses_keep_the_contract_with_other_options(name: str, options: dict[
     check_analysis(known_analyses()[name], **options)
 
 
-@pytest.mark.parametrize("name", known_analyses())
+def test_an_analysis_that_reads_a_sample_in_passes_has_no_such_contract() -> None:
+    with pytest.raises(InputError, match="explained reads a sample in several passes"):
+        check_analysis(known_analyses()["explained"])
+
+
+@pytest.mark.parametrize("name", STREAMED)
 def test_analyses_work_in_bfloat16_as_well_as_it_can(name: str) -> None:
     """Three digits are all that the model itself keeps; counts and ranks are left out."""
     bench = Bench(known_analyses()[name], {})

@@ -429,6 +429,7 @@ def test_analyses_without_their_annotations_are_left_out(tiny):
         "distance",
         "norms",
         "sinks",
+        "explained",
         "mixing",
         "flow",
         "divergence",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, InputError
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
 from headscope.run.analysis import NEEDS, Analysis
@@ -42,11 +42,17 @@ def check_analysis(kind: type[Analysis], **options: Any) -> PassedChecks:
     kind     an analysis class; it need not be registered
     options  its keyword options
     returns  the checks that it has passed
-    raises   AssertionError, with a sentence that says what failed
+    raises   AssertionError, with a sentence that says what failed; InputError for one that reads a
+             sample in passes, which has no sums to merge
 
     The contract is what the functions of CHECKS say. Batch size, order, padding and shards may
     change a result by 1e-5 at most (absolute plus relative).
     """
+    if kind.sampled:
+        raise InputError(
+            f"{kind.name} reads a sample in several passes; wanted one that sees all inputs "
+            "and adds to sums: the contract is of these"
+        )
     bench = Bench(kind, options)
     for check in CHECKS:
         check(bench)
