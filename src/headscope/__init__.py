@@ -60,6 +60,7 @@ _WHERE = {
     "demo_corpus": "headscope.corpus",
     "direct_logits": "headscope.experiments.circuits.direct_logits",
     "finetune": "headscope.experiments.finetune.finetune",
+    "explain": "headscope.analyses.explained.rules_as_data",
     "export_site": "headscope.report.site",
     "find_heads": "headscope.heads.head_frame",
     "flow": "headscope.analyses.flow.measure_one_text",

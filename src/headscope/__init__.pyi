@@ -1,5 +1,6 @@
 """The public names for type checkers; each is imported when it is first used (`__init__.py`)."""
 
+from headscope.analyses.explained.rules_as_data import explain as explain
 from headscope.analyses.flow.measure_one_text import flow as flow
 from headscope.claims.claim import Claim as Claim
 from headscope.claims.plan import ClaimPlan as ClaimPlan

@@ -13,11 +13,13 @@ import torch
 from scipy.optimize import nnls
 
 import headscope as hs
+from headscope.analyses.explained import QUESTION
 from headscope.analyses.explained.fitting import Products, choose
 from headscope.analyses.explained.measure import divided, shares_of_rules
 from headscope.analyses.explained.prediction import HeadRules, RuleMaps, gathered
 from headscope.analyses.explained.rule_sums import RuleSums
 from headscope.analyses.explained.rules import RESTS, rules_of_run
+from headscope.analyses.explained.rules_as_data import tables
 from headscope.analyses.explained.sentences import roles, rules_of, sentence
 from headscope.claims.attention_rule import (
     POSITION,
@@ -31,6 +33,7 @@ from headscope.claims.reading import Reading
 from headscope.core.accumulators import Float64
 from headscope.corpus.document import Example
 from headscope.errors import InputError
+from headscope.experiments.replay.rule_file import read_rules
 from headscope.run.analysis import Scope
 from headscope.wired import Head, annotated_corpus, wire
 from headscope.wired.catalogue import RESTS as PLACES
@@ -278,6 +281,22 @@ def test_means_parts_and_differences_agree() -> None:
         prediction="position_and_rest"
     )
     np.testing.assert_allclose(explained["beyond"], difference, atol=1e-6)
+
+
+def test_rules_are_written_as_replay_reads_them() -> None:
+    run = wired_run()
+    one = hs.explain(run.tree, "L1H1")["heads"]["L1H1"]
+    assert one["rules"][0]["rule"] == "the previous token"
+    assert set(hs.explain(run.tree)["heads"]) == {"L1H1", "L1H2", "L1H3", "L1H4"}
+    assert [own.names for own in read_rules(hs.explain(run.tree)).values()][1][0] == (
+        "the next token"
+    )
+    with pytest.raises(InputError, match="wanted one of 1 × 4"):
+        hs.explain(run.tree, (3, 0))
+    table = tables(Reading(run.tree, QUESTION))["rules_of_heads"]
+    shares = table.groupby(["layer", "head"])["share"].sum()
+    explained = run["explained"]["gathering"].sel(prediction="rules").values.ravel()
+    np.testing.assert_allclose(shares, explained, atol=1e-6)
 
 
 def test_too_few_inputs_explain_nothing_and_say_so() -> None:

@@ -39,6 +39,7 @@ QUESTION = Question(
     ),
     lead="sentences:finding",
     card="sentences:CARD",
+    tables="rules_as_data:tables",
     shown={
         "table": ("gathering.rules", "attention.rules", "beyond"),
         "overview": ("gathering.rules", "beyond"),

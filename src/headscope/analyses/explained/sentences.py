@@ -236,18 +236,3 @@ def table(run: Reading) -> Table | None:
         "the surest first. Shares are of what a head gathers."
     )
     return Table("Rules of heads", columns, [Rows(rows)], caption) if rows else None
-
-
-def explanation(run: Reading, layer: int, head: int) -> dict[str, Any]:
-    """The rules that predict the attention of a head, as plain data for a file."""
-    data = run.data.sel(explains="attention")
-    rest, names = int(data["rest"].values[layer, head]), json.loads(run.data.attrs["rules"])
-    places = zip(
-        data["rule"].values[layer, head].tolist(),
-        data["weight"].values[layer, head].tolist(),
-        strict=True,
-    )
-    return {
-        "rest": RESTS[rest] if rest >= 0 else "",
-        "rules": [{"rule": names[at], "weight": weight} for at, weight in places if at >= 0],
-    }
