@@ -34,7 +34,7 @@ from headscope.experiments.replay.replacements import StandIns, replacing
 from headscope.experiments.replay.result import replay_result
 from headscope.experiments.replay.rule_file import OwnRules, digest_of_rules
 from headscope.experiments.replay.scored_model import ScoredModel
-from headscope.experiments.replay.scores import LossScore, Score, VectorScore
+from headscope.experiments.replay.scores import LossScore, OutputScore, VectorScore
 from headscope.experiments.replay.settings import REST, RULES, SHARES, YOURS, ReplaySettings
 from headscope.model.linears import linears
 from headscope.model.variants import check
@@ -138,7 +138,7 @@ class ReplayRun:
     chosen: Chosen = field(init=False)
 
     @cached_property
-    def score(self) -> Score:
+    def score(self) -> OutputScore:
         """What is compared, of the inputs that try."""
         trying, kind = self.halves.trying, self.scored.kind
         if kind == "vectors":

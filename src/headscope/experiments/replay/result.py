@@ -18,7 +18,7 @@ from headscope.core.accumulators import Array, Float64, left_out, means_over
 from headscope.core.intervals import POSITIVE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.experiments.replay.head_sets import CHOSEN, EXPLAINED, RANDOM, HeadSet, replaced_in
-from headscope.experiments.replay.scores import MASKED, POOLED, TOKENS, VECTORS, Score, apart
+from headscope.experiments.replay.scores import MASKED, POOLED, TOKENS, VECTORS, OutputScore, apart
 from headscope.experiments.replay.settings import RULES
 
 CELL = ("replacement", "order", "share")
@@ -28,7 +28,7 @@ LOSSES = {"causal": "causal language-model loss", MASKED: "masked-language-model
 
 def replay_result(
     numbers: Mapping[str, Array],
-    score: Score,
+    score: OutputScore,
     units: Sequence[str],
     sets: Sequence[HeadSet],
     replacements: Sequence[str],

@@ -27,7 +27,7 @@ CAUSAL, MASKED, VECTORS = "causal", "masked", "vectors"
 TOKENS, POOLED = "tokens", "pooled"  # measures of vectors
 
 
-class Score(Protocol):
+class OutputScore(Protocol):
     """A way to compare outputs."""
 
     @property
