@@ -17,7 +17,7 @@ from headscope.errors import CorpusError, InputError, ModelError, RunStopped
 from headscope.experiments.replay import replaying
 from headscope.experiments.replay.choosing import halves_of
 from headscope.experiments.replay.head_sets import sets_by_share
-from headscope.experiments.replay.looked_at import LookedAt, by_lag
+from headscope.experiments.replay.looked_at import LookedAt
 from headscope.experiments.replay.replacements import StandIns, by_position, replacing
 from headscope.experiments.replay.replay import replay
 from headscope.experiments.replay.scored_model import scored_model
@@ -160,7 +160,6 @@ def test_a_mean_map_is_the_mean_by_relative_position():
             for key in range(each.shape[1]):
                 sums[:, key - query + 5] += each[:, query, key]
                 pairs[key - query + 5] += 1
-    np.testing.assert_allclose(sum(by_lag(each, 6) for each in maps), sums)
     rows = by_position(sums / pairs, 8)
     assert rows.shape == (3, 8, 8)
     assert rows[1, 5, 2] == sums[1, 2] / pairs[2]
@@ -398,6 +397,24 @@ def test_a_head_is_off_by_what_its_rules_change_of_what_it_adds(name):
     looked = LookedAt(StandIns(scored.body, rules, {"rules": own}, np.zeros(0), ()), 20)
     looked.read(examples, lambda count: None)
     np.testing.assert_allclose(looked.error[PLACE], off_by_hand(model, examples), rtol=1e-5)
+    np.testing.assert_allclose(looked.profile, profile_by_hand(scored.body, examples), atol=1e-6)
+
+
+def profile_by_hand(model, examples):
+    """[layer, head, key − query + 19] the mean attention of all pairs, one after the other."""
+    sums, pairs = np.zeros((model.shape.layers, model.shape.heads, 39)), np.zeros(39)
+    for example in examples:
+        maps = []
+        with torch.no_grad(), hs.Instrument(model.network, observers=[maps.append]):
+            model.network(input_ids=torch.from_numpy(example.input_ids)[None])
+        for query in range(len(example)):
+            for key in range(query + 1):
+                pairs[key - query + 19] += 1
+                for view in maps:
+                    sums[view.index, :, key - query + 19] += view.attention[
+                        0, :, query, key
+                    ].numpy()
+    return sums / np.maximum(pairs, 1)
 
 
 PLAIN = [

@@ -42,8 +42,8 @@ FREQUENT = 64  # ours: the most frequent tokens of the inputs that choose
 CHOOSE, STOP, SCORE = range(3)
 DEALT = (CHOOSE, SCORE, STOP, CHOOSE, SCORE)  # documents in turn
 FEWEST = 6  # documents; of fewer, inputs are dealt
-# What predicts: all rules, those of position and rest, the rest alone, the rules of another head.
 EXPLAINS = ("attention", "gathering")
+# What predicts: all rules, those of position and rest, the rest alone, the rules of another head.
 BY = ("rules", "position_and_rest", "rest", "another_head")
 
 

@@ -58,14 +58,13 @@ class LookedAt:
 
     def read(self, examples: Sequence[Example], advance: Advance) -> None:
         """Add these inputs."""
-        model = self.made.model
+        model, lag = self.made.model, np.arange(1 - self.tokens, self.tokens)
+        there = lag <= 0 if model.shape.stack == "decoder" else np.ones(len(lag), bool)
         for rows in batches(examples, budget=BATCH_TOKENS):
             batch = model.batch([examples[row] for row in rows])
             self._read(batch)
             for one in batch.examples:
-                seen = np.ones((1, len(one), len(one)))
-                seen = np.tril(seen) if model.shape.stack == "decoder" else seen
-                self.pairs += by_lag(seen, self.tokens)[0]
+                self.pairs += np.maximum(len(one) - np.abs(lag), 0) * there
                 self.queries += len(one)
             advance(len(rows))
 
@@ -89,9 +88,11 @@ class LookedAt:
             self.off[layer] += one.error(batch)
 
     def _positions(self, batch: Batch, view: LayerView) -> None:
-        for one, attention in zip(batch.examples, view.attention, strict=True):
-            own = to_float64(attention[:, : len(one), : len(one)])
-            self.sums[view.index] += by_lag(own, self.tokens)
+        own = to_float64(view.lags(batch).by_lag.sum((0, 1)))  # [head, lag]
+        more = (own.shape[-1] + 1) // 2 - self.tokens  # padding, and what shorter inputs lack
+        beyond, lacking = max(more, 0), max(-more, 0)
+        own = own[:, beyond : own.shape[-1] - beyond]
+        self.sums[view.index, :, lacking : self.sums.shape[-1] - lacking] += own
 
 
 @dataclass
@@ -157,12 +158,3 @@ def _hear(added: list[Added], _module: nn.Module, args: Any, output: Any) -> Non
     changed = first.data_ptr() == place != output.data_ptr()  # dropout changes nothing here
     if changed and output.shape == last.output.shape:
         last.added = output
-
-
-def by_lag(maps: Float64, n: int) -> Float64:
-    """[head, key − query + n − 1] the sums of maps [head, query, key] over their diagonals."""
-    heads, tokens, _ = maps.shape
-    wide = np.zeros((heads, tokens, 2 * n - 1))
-    for query in range(tokens):
-        wide[:, query, n - 1 - query : n - 1 - query + tokens] = maps[:, query]
-    return np.asarray(wide.sum(1))
