@@ -43,7 +43,8 @@ def headline(tree: xr.DataTree) -> str:
     if verdict.fails:
         return f"This looks like an untrained model: by {asked_words(tree)}, {words}."
     beside = f" Whether it is trained, this cannot tell: {verdict.needs}." if not labelled else ""
-    return " ".join([f"By {asked_words(tree)}, {words}.{beside}", *_leads(tree)])
+    leads = _leads(tree) if labelled else []  # of a network like any other, nothing more
+    return " ".join([f"By {asked_words(tree)}, {words}.{beside}", *leads])
 
 
 def _leads(tree: xr.DataTree) -> list[str]:

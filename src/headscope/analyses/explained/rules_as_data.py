@@ -21,7 +21,8 @@ from headscope.errors import InputError
 def explain(tree: xr.DataTree, head: str | Head | None = None) -> dict[str, Any]:
     """The rules that predict the attention of a head, or of all: what `hs.replay(rules=…)` takes.
 
-    Key tokens, which are of this run's texts, are left out.
+    Key tokens, which are of this run's texts, are left out; a weight above 1 is written as 1, which
+    is what it comes to.
 
     tree     the results of a run of `atlas` with the analysis `explained`, `run.tree`
     head     as `L4H10`, or (layer, head) from 0; None: all heads

@@ -183,20 +183,21 @@ def finding(run: Reading) -> str:
         "{all_gathering:%} of what its heads gather" if norms else "{all_attention:%} of attention"
     )
     said = f"Readable rules explain {template}, mean over heads, on inputs that chose none of them"
-    words = run.words(said)
-    of_control = [
-        float(dataset["all_beyond"])
-        for network in controls(run.tree)
-        if (dataset := group(network, run.question.name)) is not None
-    ]
-    low = float(run("all_beyond").low) if norms else np.nan
-    if not low > max(of_control, default=0.0):
+    usual = _of_control(run, "all_gathering" if norms else "all_attention")
+    beside = f" (of networks without training: up to {percent(usual)})" if usual > 0 else ""
+    words, content = f"{run.words(said)}{beside}", _of_control(run, "all_beyond")
+    if not norms or not float(run("all_beyond").low) > max(content, 0.0):
         return f"{words}."
     more = run.words("; {all_beyond:%} is explained by content, beyond position and rest")
-    least = (
-        f" (networks without training: at most {percent(max(of_control))})" if of_control else ""
-    )
+    least = f" (at most {percent(content)})" if np.isfinite(content) else ""
     return f"{words}{more}{least}."
+
+
+def _of_control(run: Reading, name: str) -> float:
+    """The largest of a number among networks without training; −∞ where none has it."""
+    datasets = [group(network, run.question.name) for network in controls(run.tree)]
+    values = [float(dataset[name]) for dataset in datasets if dataset is not None]
+    return max(filter(np.isfinite, values), default=-np.inf)
 
 
 def caption(run: Reading) -> str:
