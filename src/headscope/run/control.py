@@ -42,6 +42,7 @@ from headscope.errors import InputError, ModelError
 from headscope.model.linears import used_weight
 from headscope.model.model import Model, evaluating, load
 from headscope.model.placement import place_alike, plain, spread
+from headscope.run.analysis import Analysis
 from headscope.run.compute import Computer, ShardJob
 from headscope.run.manifest import dtype_of
 from headscope.run.readings import MOST_SAMPLED
@@ -159,7 +160,7 @@ def control_results(
     step = 1 if whole else STEP
     every = [example for sample in samples for example in sample[::step]]
     cheap = [example for sample in samples for at, example in enumerate(sample) if at % step]
-    for name, names in control.asked(job.names).items():
+    for name, wanted in control.asked([*job.names, *more]).items():
         model, few = control.networks[name](), name in control.pairs and not whole
         own = {
             "model": name,
@@ -172,14 +173,14 @@ def control_results(
         }
         yield f"{CONTROL}/{name}", xr.Dataset(attrs={**own, **counts})
         with evaluating(model.network):
-            computer = Computer(model, replace(job, names=names))
-            for analysis in computer.read(every, () if few else cheap, advance):
+            read = list[Analysis]()
+            if names := tuple(one for one in wanted if one not in more):
+                computer = Computer(model, replace(job, names=names))
+                read += computer.read(every, () if few else cheap, advance)
+            read += [read_sample(o, model, job, few_of(examples)) for o in wanted if o in more]
+            for analysis in read:
                 result = with_token_names(analysis.result(), model.tokens)
                 yield f"{CONTROL}/{name}/{analysis.name}", result if whole else _numbers(result)
-            for analysis_name in more if name not in control.pairs else ():
-                again = read_sample(analysis_name, model, job, few_of(examples))
-                result = with_token_names(again.result(), model.tokens)
-                yield f"{CONTROL}/{name}/{analysis_name}", result if whole else _numbers(result)
 
 
 def _numbers(result: xr.Dataset) -> xr.Dataset:

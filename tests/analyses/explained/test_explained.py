@@ -299,6 +299,18 @@ def test_rules_are_written_as_replay_reads_them() -> None:
     np.testing.assert_allclose(shares, explained, atol=1e-6)
 
 
+def test_asked_alone_it_is_held_against_networks_without_training() -> None:
+    network = wire("bert", [known_heads()], seed=1)
+    model = hs.load(network.network, tokenizer=network.tokenizer)
+    run = hs.atlas(model, annotated_corpus(12, seed=2), analyses=["explained"], control="random")
+    networks = run.tree["control"].children
+    assert {name for name, one in networks.items() if "explained" in one.children} >= {
+        "untrained",
+        "shuffled",
+    }
+    assert "rotated" not in networks  # of pairs of heads alone
+
+
 def test_too_few_inputs_explain_nothing_and_say_so() -> None:
     network = wire("bert", [known_heads()], seed=1)
     model = hs.load(network.network, tokenizer=network.tokenizer)
