@@ -83,6 +83,7 @@ _WHERE = {
     "run_figure": "headscope.draw.figures",
     "run_summary": "headscope.report.run_facts",
     "switch_off": "headscope.experiments.circuits.switched_off",
+    "trial": "headscope.experiments.trial.trial",
     "view": "headscope.views.view",
     "view_arrays": "headscope.views.view_arrays",
     "view_prompts": "headscope.experiments.circuits.prompt_page",

@@ -42,6 +42,7 @@ from headscope.experiments.finetune.finetune import finetune as finetune
 from headscope.experiments.importance.importance import importance as importance
 from headscope.experiments.probes.probe import probe as probe
 from headscope.experiments.replay.replay import replay as replay
+from headscope.experiments.trial.trial import trial as trial
 from headscope.heads.head_frame import find_heads as find_heads
 from headscope.heads.head_frame import head_frame as head_frame
 from headscope.model.batch import Batch as Batch

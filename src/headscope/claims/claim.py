@@ -50,6 +50,8 @@ class Claim:  # noqa: PLW1641  (dataclass makes the hash)
     control    largest value of such a claim about a head of the run's control, see
                `head_labels.all_claims`; NaN without any
     surprise   of a label, in bits; see the module
+    verdict    of a label that was tried: `confirmed`, `not confirmed` or `untestable`; else ""
+    sign       of that verdict
     where      of a label, the lengths of the inputs that it is of: `up to 32 tokens`; "" for all
     """
 
@@ -73,6 +75,8 @@ class Claim:  # noqa: PLW1641  (dataclass makes the hash)
     control: float = math.nan
     surprise: float = math.nan
     where: str = ""
+    verdict: str = ""
+    sign: str = ""
 
     def __eq__(self, other: object) -> bool:
         """Absent numbers are alike, as they were before Python 3.13."""
@@ -121,6 +125,7 @@ class Claim:  # noqa: PLW1641  (dataclass makes the hash)
             "n": self.n,
             "analysis": self.analysis,
             "where": self.where,
+            "verdict": self.verdict,
         }
 
     @property
@@ -128,7 +133,13 @@ class Claim:  # noqa: PLW1641  (dataclass makes the hash)
         """For where there is little room: `previous token 87 %`, `sink on [SEP] 80 %`."""
         name, where = self.brief or self.name.removeprefix("attention "), self.where
         words = f"{name} {percent(self.value)}" if self.counted else name
-        return f"{words}, {where}" if where else words
+        words = f"{words}, {where}" if where else words
+        return f"{words} {self.sign}" if self.sign else words
+
+    def tried(self, verdict: str, sign: str, words: str) -> "Claim":
+        """The same with the verdict of its trial; `words` are those in a sentence."""
+        label, sentence = f"{self.label} {sign} {verdict}", f"{self.sentence}; {words}"
+        return replace(self, label=label, sentence=sentence, verdict=verdict, sign=sign)
 
     def only(self, where: str) -> "Claim":
         """The same, said of inputs of some lengths alone."""

@@ -20,7 +20,7 @@ from headscope.claims.control import controls, is_fresh
 from headscope.claims.length_bands import bands, place_of, where_it_holds
 from headscope.claims.plan import LabelRule
 from headscope.claims.question import questions, rules_of
-from headscope.claims.reading import claims_of
+from headscope.claims.reading import claims_of, parts_of
 from headscope.core.accumulators import Bools
 from headscope.core.results import derived, shape
 from headscope.core.wording import percent
@@ -121,8 +121,12 @@ def head_labels(tree: xr.DataTree) -> dict[tuple[int, int], HeadLabels]:
     rarity = {kind: math.log2(layers * heads / number) for kind, number in having.items()}
     where = where_labels_hold(tree, [label for one in chosen.values() for label in one.labels])
 
+    verdicts = {place: words for part in parts_of(tree, "trials") for place, words in part.items()}
+
     def whole(claim: Claim) -> Claim:
         named = claim.only(where[claim]) if where[claim] else claim
+        verdict = verdicts.get((claim.layer, claim.head, claim.kind, claim.name))
+        named = named.tried(*verdict) if verdict else named
         return replace(named, surprise=rarity[claim.kind] + claim.departure)
 
     return {

@@ -17,6 +17,7 @@ Reading = Any  # a `claims.reading.Reading`
 Words = str | Callable[[Reading], str]
 NOT_RUN = "Not part of this run."
 Choice = Mapping[str, Any]
+CHANGES, COPIES, NOTHING = "changes", "copies", "nothing"  # what a label expects of its trial
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +138,10 @@ class LabelRule:
     last      given only where no other label is, as it says least of a head
     words     whether it says what a head knows of words
     variable  the variable of its question that the claim rests on
+    predicts  name of the attention rule that says which tokens such a head looks at, or a function
+              of the claim that gives it; "" where no tokens are said
+    expects   what is said to change with its attention there: CHANGES, the output; COPIES, how
+              likely the tokens there are; NOTHING, as it only rests there
     """
 
     title: str
@@ -148,6 +153,8 @@ class LabelRule:
     last: bool = False
     words: bool = False
     variable: str = ""
+    predicts: str | Callable[[Any], str] = ""
+    expects: str = CHANGES
 
     def passes(self, claim: Any) -> bool:
         """Whether a claim is a label by its number alone, whatever other labels say.
@@ -155,6 +162,10 @@ class LabelRule:
         A number without an interval is none: nobody knows how far it may be off.
         """
         return bool(claim.low > self.least)
+
+    def predicted_by(self, claim: Any) -> str:
+        """The name of the attention rule behind a claim; "" for none."""
+        return self.predicts if isinstance(self.predicts, str) else self.predicts(claim)
 
     def in_words(self) -> str:
         """The rule in one line: `attention to [CLS] above 0.6 (Clark et al. 2019, §6)`."""

@@ -91,6 +91,8 @@ class Question:
     places    Reading -> [unit, axis] where heads lie on the map of heads, or None
     tables    Reading -> further tables by file name, beside the tidy one of its group; a table
               with a note is one in the layout of a paper
+    trials    what its labels' trials came to: Reading -> (layer, head, kind, name) of a label ->
+              the verdict, its sign, and its words in a sentence
     lead      a sentence on all heads for the first words of a page; "" where nothing tells
     findings  sentences with numbers for the head of a page: templates, or Reading -> one or several
     pages     (Reading, folder) -> pages written beside the report: their file names and titles
@@ -129,6 +131,7 @@ class Question:
     claims: Any = None
     rules: Any = None
     predicts: Any = None
+    trials: Any = None
     remarks: Any = None
     places: Any = None
     tables: Any = None

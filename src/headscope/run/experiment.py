@@ -19,7 +19,7 @@ import torch
 import xarray as xr
 
 from headscope.claims.control import CONTROL
-from headscope.claims.length_bands import band_of, shortest_first
+from headscope.claims.length_bands import BANDS, band_of, shortest_first
 from headscope.core.accumulators import REPLICATES
 from headscope.core.results import without_draws
 from headscope.core.whole_file import sha256_of
@@ -73,6 +73,7 @@ class ExperimentRequest:
     notes: Sequence[str] = ()
 
 
+BESIDE = (CONTROL, BANDS)  # groups that are no analysis
 T = TypeVar("T")
 Compute = Callable[[RunInProgress], Mapping[str, xr.Dataset]]
 
@@ -105,7 +106,7 @@ def run_experiment(
             return finished
         try:
             results = compute(run)
-            names = sorted(name for name in results if not name.startswith(CONTROL))
+            names = sorted(name for name in results if "/" not in name and name not in BESIDE)
             run.manifest["analyses"] = names
             if not execution.keep_draws:
                 results = {name: without_draws(result) for name, result in results.items()}

@@ -32,6 +32,7 @@ RULES = {
             cells="kinds",
         )
         + f"; {LEAST_MENTIONS} mentions or more; it attends to antecedents more than those do",
+        predicts="earlier mentions of the same entity",
     ),
 }
 

@@ -15,10 +15,24 @@ from headscope.claims.claim import Claim
 from headscope.claims.head_metrics import HeadMetric
 from headscope.claims.plan import LabelRule
 from headscope.claims.reading import Reading
-from headscope.claims.relation_names import LEAST_WORDS, arrow, frequent_relations
+from headscope.claims.relation_names import (
+    FROM_DEPENDENT,
+    LEAST_WORDS,
+    arrow,
+    frequent_relations,
+)
 from headscope.claims.terms import CLARK, OURS
 from headscope.core.results import at, derived, estimate, group, printable, shape
 from headscope.core.wording import percent
+
+
+def _rule_of(claim: Claim) -> str:
+    """The relation itself, by its arrow; of all words together, their syntactic heads."""
+    if claim.about != GENERAL:
+        return claim.name
+    upward = claim.name == arrow(GENERAL, FROM_DEPENDENT)
+    return "the syntactic head" if upward else "the dependents"
+
 
 RULES = {
     "dependency": LabelRule(
@@ -34,6 +48,7 @@ RULES = {
         )
         + f"; {LEAST_WORDS} words or more; it attends to the word more than words beside do; of "
         "all words together it finds more than half",
+        predicts=_rule_of,
     ),
 }
 NAME = "dependency"

@@ -170,6 +170,7 @@ QUESTION = Question(
                 source=f"{OURS}, as for a position",
                 unless=PLAIN,
                 variable="nearby",
+                predicts="the tokens within three",
             ),
             share="nearby",
             label="nearby tokens {share:%}",

@@ -13,6 +13,10 @@ def _at(offset: int, read: RuleInput) -> Rows:
     return read.even(read.offset == offset)
 
 
+def _within_three(read: RuleInput) -> Rows:
+    return read.even(np.abs(read.offset) <= 3)
+
+
 def _fading(share: float, side: int, read: RuleInput) -> Rows:
     there = read.offset * side >= 0 if side else np.ones_like(read.visible)
     return read.weighted(np.where(there, share ** np.abs(read.offset), 0.0))
@@ -26,8 +30,9 @@ def _rules() -> list[AttentionRule]:
         for side, name in sides.items():
             words_of = f"the {tokens} or so tokens {name}"
             rules.append(AttentionRule(words_of, POSITION, partial(_fading, share, side)))
+    nearby = AttentionRule("the tokens within three", POSITION, _within_three)
     everywhere = AttentionRule("all tokens evenly", POSITION, lambda read: read.even(read.visible))
-    return [*rules, everywhere]
+    return [*rules, nearby, everywhere]
 
 
 RULES = tuple(_rules())

@@ -132,6 +132,7 @@ PAIRS_QUESTION = Question(
         },
     ),
     labels={"attention": "attention, {choice}"},
+    predicts="rules:PAIR_RULES",
     claims="claims:pair_claims",
     rules="claims:PAIR_RULES",
 )

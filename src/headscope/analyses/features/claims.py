@@ -5,6 +5,7 @@ is the larger the more words there are to choose from; a claim rests on all that
 weighted norm has no ceiling, so that an effect would be on no common scale: no claims by it.
 """
 
+from headscope.analyses.features.rules import FEATURES, PAIR_NAMES
 from headscope.analyses.language.specific import SPECIFIC, specific_heads
 from headscope.claims.claim import Claim
 from headscope.claims.dictionary import name
@@ -31,6 +32,7 @@ FEATURE_RULES = {
             cells="kinds",
         )
         + OVER,
+        predicts=lambda claim: FEATURES[claim.about],
     ),
 }
 PAIR_RULES = {
@@ -46,6 +48,7 @@ PAIR_RULES = {
             cells="pairs",
         )
         + OVER,
+        predicts=lambda claim: PAIR_NAMES[claim.about],
     ),
 }
 

@@ -11,6 +11,7 @@ from headscope.core.wording import percent
 BESIDE = ("distribution", "score_quantile", "chance", "p_value")  # they go with a score
 WORDS = {"": "frame element → target", "_reversed": "target → frame element"}
 LEAST_SENTENCES = 25  # ours
+LOOKS = {"": "the word that evokes its frame", "_reversed": "the elements of its frame"}
 RULES = {
     "frames": LabelRule(
         "frames",
@@ -22,6 +23,7 @@ RULES = {
             rivals="chance, and what words beside the one give to the other", cells="directions"
         )
         + f"; {LEAST_SENTENCES} sentences or more",
+        predicts=lambda claim: next(LOOKS[end] for end in WORDS if WORDS[end] == claim.name),
     ),
 }
 

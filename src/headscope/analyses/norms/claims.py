@@ -24,7 +24,7 @@ from headscope.claims.head_attention import (
     ordinary_attention,
     special_name,
 )
-from headscope.claims.plan import LabelRule
+from headscope.claims.plan import NOTHING, LabelRule
 from headscope.claims.reading import Reading
 from headscope.claims.terms import KOBAYASHI20, OURS
 from headscope.core.intervals import Estimate
@@ -36,6 +36,12 @@ SINK_NORM = 0.5  # ours: of what all other tokens contribute
 SINK_VALUE = 0.1  # ours: of the length of other tokens’ vectors
 LEAST_SHARE = 1 / 3  # ours: of the attention; less is no resting place worth a sentence
 
+LOOKS = {
+    "cls": "the opening token",
+    "sep": "the separators",
+    "special": "all special tokens",
+    "first": "the first token",
+}
 RULES = {
     "sink": LabelRule(
         "attention sink",
@@ -47,6 +53,8 @@ RULES = {
         "stops and commas add, upper end against lower end, or each has a value vector less than "
         f"{SINK_VALUE:g} as long as theirs; both together only where either has {SHARED_PART:g} "
         "of the attention to them, and then neither alone",
+        predicts=lambda claim: LOOKS[claim.about],
+        expects=NOTHING,
     ),
 }
 

@@ -39,6 +39,29 @@ WORDS = {  # kind of words -> what a label calls it, the goal in a sentence, the
     "other_segment": ("other sentence", "words of the other sentence", POSITION),
     "same_token": ("same word elsewhere", "the same word elsewhere", 0.25),
 }
+LOOKS = {  # what a label says -> the rule that predicts the same
+    "self": "the token itself",
+    "previous": "the previous token",
+    "next": "the next token",
+    "first": "the first token",
+    "cls": "the opening token",
+    "sep": "the separators",
+    "punctuation": "full stops and commas",
+    "own_segment": "the own sentence",
+    "other_segment": "the other sentence",
+    "same_token": "the same token elsewhere",
+}
+
+
+def _of_the_rest(claim: Claim) -> str:
+    """Where the rest goes, by the name of the claim."""
+    return next(LOOKS[one] for one in REST if claim.name == _rest_name(one))
+
+
+def _rest_name(target: str) -> str:
+    return f"of the rest, {TARGETS[target].name}"
+
+
 RULES = {
     kind: LabelRule(
         target.name,
@@ -47,6 +70,7 @@ RULES = {
         source=target.source,
         asks=ASKS.get(kind, ""),
         unless=("sink",) if kind in SPECIALS else (),
+        predicts=LOOKS[kind],
     )
     for kind, target in TARGETS.items()
 }
@@ -57,6 +81,7 @@ RULES["special"] = LabelRule(
     source=f"{OURS}, as for each",
     asks=f"either has {SHARED_PART:g} of it",
     unless=("cls", "sep", "sink"),
+    predicts="all special tokens",
 )
 RULES["rest"] = LabelRule(
     "where the rest goes",
@@ -65,6 +90,7 @@ RULES["rest"] = LabelRule(
     least=POSITION,
     source=OURS,
     variable="rest_attention",
+    predicts=_of_the_rest,
     asks=f"the first token has more than {POSITION:g} of the attention, and leaves {LEAST_REST:g} "
     "or more",
 )
@@ -77,6 +103,7 @@ RULES |= {
         asks=f"lower end above uniform attention by {ABOVE:g} of what that leaves"
         + f"; evenness above {EVEN:g}" * (kind == "own_segment"),
         variable="word_attention",
+        predicts=LOOKS[kind],
     )
     for kind, (title, goal, least) in WORDS.items()
 }
@@ -137,7 +164,7 @@ def _of_rest(run: Reading, target: str) -> list[Claim]:
     if not np.isfinite(share.value).any():  # inputs of one token leave nothing
         return []
     reference = max(float(np.nanmean(share.value)), uniform_share(run.tree))
-    name, goal = f"of the rest, {TARGETS[target].name}", TARGETS[target].goal
+    name, goal = _rest_name(target), TARGETS[target].goal
 
     def say(layer: int, head: int) -> tuple[str, str]:
         words = percent(*at(share, layer, head))

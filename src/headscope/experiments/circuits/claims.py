@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.claims.plan import ClaimPlan, LabelRule
+from headscope.claims.plan import CHANGES, COPIES, ClaimPlan, LabelRule
 from headscope.claims.reading import Reading
 from headscope.claims.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WANG, WU, XIAO25, ZHANG, Term
 from headscope.core.accumulators import Bools
@@ -39,6 +39,11 @@ SCORES = {  # kind -> its label, what is compared, what it is compared with, whe
         WANG,
     ),
 }
+LOOKS = {  # the rules of attention behind them
+    "induction": "the token after the same one before",
+    "previous_token": "the previous token",
+    "duplicate_token": "the same token before",
+}
 RULES = {
     kind: LabelRule(
         name,
@@ -47,6 +52,8 @@ RULES = {
         source=f"{source}; the threshold is {OURS}’s",
         asks=f"surely above attention to {against}, for all heads and scores at once",
         variable=kind,
+        predicts=LOOKS[kind],
+        expects=COPIES if kind == "induction" else CHANGES,
     )
     for kind, (name, number, against, _, source) in SCORES.items()
 }

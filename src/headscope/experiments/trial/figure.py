@@ -1,0 +1,77 @@
+"""Draws what labels change where they apply, against what they are compared with."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
+
+from headscope.claims.plan import CHANGES
+from headscope.claims.reading import Reading
+from headscope.core.results import estimate
+from headscope.draw.marks import faint_grid, legend_of, share_tick
+from headscope.draw.panel import Panel
+from headscope.draw.style import color
+from headscope.experiments.trial.verdicts import (
+    CONFIRMED,
+    NOT_CONFIRMED,
+    TriedLabel,
+    tried_labels,
+    weakest,
+)
+
+LOOKS = {CONFIRMED: ("blue", "o"), NOT_CONFIRMED: ("vermillion", "x")}
+ROOM = 1.08
+
+
+def panels(run: Reading) -> list[Panel]:
+    """One panel: each label's effect, and the largest of what it is compared with."""
+    title = "Effect of each label, and elsewhere"
+    return [Panel(title, partial(_draw, run), height=0.9)] if _shown(run) else []
+
+
+def _shown(run: Reading) -> list[tuple[int, TriedLabel]]:
+    """Labels of single heads that say that what is taken matters, with their rows."""
+    changes = run.data["expects"].values == CHANGES
+    return [
+        (row, one)
+        for row, one in enumerate(tried_labels(run.data))
+        if one.alone and one.outcome in LOOKS and changes[row]
+    ]
+
+
+def caption(run: Reading) -> str:
+    """How to read it."""
+    return (
+        "Each mark is a label of a head: how far the output moves where its rule applies, when the "
+        "head’s weight there is moved away, as a share of the distance of two tokens’ output "
+        "vectors; against the largest such change by other queries, at other tokens or in other "
+        "heads of the layer. Above the line the label matters more there than elsewhere; "
+        "confirmed: surely so, for all labels at once."
+    )
+
+
+def _draw(run: Reading, axes: Axes) -> None:
+    effect, beyond = estimate(run.data, "effect"), estimate(run.data, "beyond")
+    top = 0.0
+    for row, one in _shown(run):
+        hue, mark = LOOKS[one.outcome]
+        value = float(effect.value[row])
+        elsewhere = value - weakest(beyond, row)
+        top = max(top, value, elsewhere)
+        axes.plot(elsewhere, value, mark, color=color(hue), ms=4, mew=0 if mark == "o" else 1)
+    axes.plot([0, top * ROOM], [0, top * ROOM], color=color("ink"), lw=0.6)
+    axes.set_xlim(0, top * ROOM)
+    axes.set_ylim(0, top * ROOM)
+    axes.set_xlabel("largest effect elsewhere")
+    axes.set_ylabel("effect where it applies")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(share_tick))
+    faint_grid(axes)
+    handles = [
+        Line2D([], [], ls="", color=color(hue), marker=mark, ms=4, label=name)
+        for name, (hue, mark) in LOOKS.items()
+    ]
+    legend_of(axes, handles, columns=2)

@@ -1,0 +1,185 @@
+"""A trial of a run's labels, as a run of its own: that run, and what was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope.analyses.explained.rules import RESTS, rules_of_run
+from headscope.claims.attention_rule import AttentionRule
+from headscope.core.accumulators import Ints
+from headscope.core.head_names import Head, head_named
+from headscope.core.results import group, own_layers
+from headscope.corpus import Corpus
+from headscope.errors import CorpusError, InputError, ModelError, unknown
+from headscope.experiments.replay.choosing import scope_of_inputs
+from headscope.experiments.replay.rule_file import OwnRules, digest_of_rules
+from headscope.experiments.replay.scored_model import ScoredModel, scored_model
+from headscope.experiments.replay.scores import CAUSAL, VECTORS
+from headscope.experiments.trial.hypotheses import Hypothesis, hypotheses_of
+from headscope.experiments.trial.settings import TrialSettings
+from headscope.experiments.trial.trying import TrialRun, read_pool
+from headscope.model.variants import check
+from headscope.run.execution import Execution
+from headscope.run.experiment import ExperimentRequest, run_experiment
+from headscope.run.life_cycle import Meter, RunInProgress
+from headscope.run.store import Run
+from headscope.tasks.task_request import Loading
+
+EVEN = RESTS.index("all tokens evenly")
+
+
+def try_labels(
+    run: Run,
+    model: Any,
+    corpus: Corpus,
+    settings: TrialSettings,
+    own: Mapping[Head, OwnRules],
+    loading: Loading,
+    *,
+    output: str | Path | None = None,
+    execution: Execution | None = None,
+) -> Run:
+    """Tries every label of a run, and the user's own rules: the run again, with `trial`.
+
+    raises  InputError where there is nothing to try; ModelError for another model than the run's
+    """
+    execution = execution or Execution()
+    hypotheses = hypotheses_of(run.tree)
+    if not hypotheses and not own:
+        raise InputError(
+            f"found no label in {run.path or 'the run'}; wanted some head with one, or --rules"
+        )
+    scored = _scored(run, model, loading)
+    shape = scored.model.shape
+    cell = (shape.layers, shape.heads)
+    wanted = {(shape.names.place(layer), head) for layer, head in map(head_named, settings.heads)}
+    places = {(shape.names.place(layer), head): one for (layer, head), one in own.items()}
+    check([frozenset(wanted), frozenset(places)], shape.names, layers=cell[0], heads=cell[1])
+    examples, counts = read_pool(scored, corpus, settings)
+    if not examples:
+        raise CorpusError("found no input of two tokens or more; wanted text")
+    scope = scope_of_inputs(
+        scored.model, examples, replicates=settings.replicates, seed=settings.seed
+    )
+    rules = rules_of_run(scope)
+    mine, more = _own_hypotheses(places, rules)
+    chosen = [*_of_heads(hypotheses, wanted), *mine]
+    work = TrialRun(
+        scored,
+        examples,
+        chosen,
+        [*rules, *more],
+        rests_of(run.tree, cell),
+        settings,
+        Meter(0, execution.progress),
+    )
+    manifest = run.manifest
+    request = ExperimentRequest(
+        "trial",
+        scored.model,
+        corpus=manifest["corpus"],
+        examples=examples,
+        settings={
+            **asdict(settings),
+            "kind": scored.kind,
+            "labels_of": manifest.get("results_sha256") or manifest["fingerprint"],
+            "own_rules": digest_of_rules(own),
+        },
+        seed=settings.seed,
+        replicates=settings.replicates,
+        batch_tokens=settings.batch_tokens,
+        counts=manifest["counts"],
+        divided=True,
+        notes=manifest.get("notes", ()),
+    )
+    read = f"{corpus.describe()['kind']}"
+
+    def compute(progress: RunInProgress) -> dict[str, xr.Dataset]:
+        tried = work.compute(progress)
+        about = {"read": read, "same_inputs": int(_same(run, corpus)), **counts}
+        return {**groups_of(run.tree), "trial": tried.assign_attrs(about)}
+
+    return run_experiment(request, compute, output=output, execution=execution)
+
+
+def _of_heads(hypotheses: list[Hypothesis], wanted: set[Head]) -> list[Hypothesis]:
+    """Those of single heads that are wanted; all where none is named."""
+    if not wanted:
+        return hypotheses
+    chosen = [one for one in hypotheses if len(one.heads) == 1 and wanted.issuperset(one.heads)]
+    if not chosen:
+        raise InputError("found no label of the heads that --heads names; wanted one that has some")
+    return chosen
+
+
+def _own_hypotheses(
+    own: Mapping[Head, OwnRules], rules: list[AttentionRule]
+) -> tuple[list[Hypothesis], list[AttentionRule]]:
+    """The user's rules as hypotheses, and those that are new."""
+    names, more = {rule.name for rule in rules}, dict[str, AttentionRule]()
+    made = list[Hypothesis]()
+    for place, one in own.items():
+        for rule in one.rules:
+            if isinstance(rule, str):
+                if rule not in names:
+                    raise unknown("rule", rule, sorted(names))
+            elif rule.name in names or more.setdefault(rule.name, rule) is not rule:
+                raise InputError(f"two rules are called {rule.name!r}; rename yours")
+        made += [Hypothesis(name, "", name, (place,)) for name in one.names]
+    return made, list(more.values())
+
+
+def _scored(run: Run, model: Any, loading: Loading) -> ScoredModel:
+    """The run's model, with its head if it is a decoder's."""
+    try:
+        scored = scored_model(model, None, loading)
+    except InputError:  # a classifier: its body is compared
+        scored = scored_model(model, VECTORS, loading)
+    if scored.kind != CAUSAL:
+        scored = replace(scored, model=scored.body, kind=VECTORS)
+    of, now = run.manifest["model"], scored.model
+    if of["sha256"] != now.sha256:
+        raise ModelError(
+            f"{now.name!r} has other weights than the run's model {of['name']!r} "
+            f"(sha256 {str(now.sha256)[:12]}, wanted {str(of['sha256'])[:12]}); name the run's own "
+            "with --model"
+        )
+    return scored
+
+
+def rests_of(tree: xr.DataTree, cell: tuple[int, int]) -> Ints:
+    """[layer, head] number of the rest of each head; evenly where the run has not chosen one."""
+    explained = group(tree, "explained")
+    if explained is None or "rest" not in explained:
+        return np.full(cell, EVEN)
+    return explained["rest"].sel(explains="attention").transpose("layer", "head").values.astype(int)
+
+
+def groups_of(tree: xr.DataTree) -> dict[str, xr.Dataset]:
+    """All groups of a run by path, with places of layers as before it was finished."""
+    groups = {
+        node.path.strip("/"): node.to_dataset(inherit=False)
+        for node in tree.subtree
+        if node is not tree
+    }
+    numbers = [int(one) for one in str(tree.attrs.get("layer_numbers", "")).split()]
+    if not numbers:
+        return groups
+    place = np.zeros(max(numbers) + 1, np.int64)
+    place[numbers] = np.arange(len(numbers))
+    return {path: own_layers(one, place.tolist()) for path, one in groups.items()}
+
+
+def _same(run: Run, corpus: Corpus) -> bool:
+    """Whether the labels were chosen on files of this corpus."""
+    files = [
+        {file.get("sha256") for file in one.get("files") or [] if file.get("sha256")}
+        for one in (run.manifest["corpus"], corpus.describe())
+    ]
+    return bool(files[0] & files[1])

@@ -1,0 +1,173 @@
+"""Converts what moved attention changes into labelled results.
+
+effect[hypothesis]            change where the rule applies
+beyond[hypothesis, against]   that less the change that it is compared with, paired by input
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+
+from headscope.claims.plan import COPIES, NOTHING
+from headscope.claims.terms import OURS
+from headscope.core.accumulators import Array, Float64, left_out, means_over, ratio
+from headscope.core.intervals import FEWEST, Estimate, estimate
+from headscope.core.results import Variable, labelled
+from headscope.experiments.trial.hypotheses import Hypothesis
+from headscope.experiments.trial.outputs import COPIED, DISTANCE, LOSS, MEASURES
+from headscope.experiments.trial.settings import LEAST
+
+OTHER_HEADS, WHOLE = "other_heads", "whole"
+HALF = 0.5  # ours: of what the same weight would take from other tokens, at most so much by a rest
+ALIKE = 1e-6  # of shares and effects: what draws differ by through rounding
+ONE, EACH = ("hypothesis",), ("hypothesis", "against")
+
+
+def trial_result(
+    hypotheses: Sequence[Hypothesis],
+    why: Sequence[str],
+    numbers: Mapping[str, Array],
+    units: Sequence[str],
+    columns: Sequence[str],
+    *,
+    replicates: int,
+    direct: bool,
+) -> xr.Dataset:
+    """The group `trial`.
+
+    numbers  "hypothesis", "input" [n]; "change" [n, column, side, measure], "direct"
+             [n, side, measure], "scale" [n]; {} where nothing was tried
+    units    [input] name of its document
+    columns  what a change is compared with, WHOLE last
+    """
+    made = [
+        _of_one(one, number, numbers, units, replicates=replicates)
+        if not reason
+        else _nothing(len(columns))
+        for number, (one, reason) in enumerate(zip(hypotheses, why, strict=True))
+    ]
+    words = {
+        "effect": "change of the output where its rule applies",
+        "share": "the same, as a share of what all that the head looks at changes there",
+        "beyond": "change where its rule applies, less that of what it is compared with",
+        "loss": "rise of the loss of the next token where its rule applies",
+        "direct": "change by what the head writes straight to the output",
+        "direct_loss": "rise of that loss by the same",
+        "repaired": "change by the same, less that of the output",
+    }
+    units_of = {"share": "probability", "loss": "nats", "direct_loss": "nats"}
+    variables = {
+        name: Variable(
+            _stacked([one[name] for one in made]),
+            EACH if name == "beyond" else ONE,
+            text,
+            units_of.get(name, "1"),
+            OURS,
+        )
+        for name, text in words.items()
+    }
+    for name in ("inputs", "documents"):
+        value = np.array([float(one[name].value) for one in made])
+        variables[name] = Variable(
+            value, ONE, f"{name} on which it was tried", "1", OURS, tidy=False
+        )
+    coords = {"hypothesis": range(len(hypotheses)), "against": list(columns[:-1])}
+    dataset = labelled(variables, coords=coords)
+    texts = {
+        "name": [one.name for one in hypotheses],
+        "kind": [one.kind for one in hypotheses],
+        "rule": [one.rule for one in hypotheses],
+        "why": list(why),
+        "heads": [" ".join(f"{layer},{head}" for layer, head in one.heads) for one in hypotheses],
+        "expects": [one.expects for one in hypotheses],
+    }
+    dataset = dataset.assign_coords(
+        {name: ("hypothesis", np.array(values, object)) for name, values in texts.items()}
+    )
+    return dataset.assign_attrs(direct=int(direct))
+
+
+Parts = dict[str, Estimate]
+
+
+def _of_one(
+    one: Hypothesis,
+    number: int,
+    numbers: Mapping[str, Array],
+    units: Sequence[str],
+    *,
+    replicates: int,
+) -> Parts:
+    rows = np.flatnonzero(numbers["hypothesis"] == number)
+    inputs = numbers["input"][rows]
+    kept = left_out([units[at] for at in inputs], replicates=replicates)
+    measure = MEASURES.index(COPIED if one.expects == COPIES else DISTANCE)
+    scale = 1.0 if one.expects == COPIES else float(numbers["scale"][rows].mean())
+    change = numbers["change"][rows]  # [row, column, side, measure]
+    own, other = change[:, :, 0, measure] / scale, change[:, :, 1, measure] / scale
+    if one.expects == NOTHING:
+        other[:, :-1] *= HALF
+    both = numbers["direct"][rows]  # [row, side, measure]
+    straight = both[:, :, measure] / scale
+    return {
+        "effect": _mean(kept, straight[:, 0]),
+        "share": _ratio(kept, own[:, -1], other[:, -1]),
+        "beyond": _each([_mean(kept, own[:, at] - other[:, at]) for at in range(own.shape[1] - 1)]),
+        "loss": _mean(kept, both[:, 0, MEASURES.index(LOSS)]),
+        "direct": _mean(kept, straight[:, 1]),
+        "direct_loss": _mean(kept, both[:, 1, MEASURES.index(LOSS)]),
+        "repaired": _mean(kept, straight[:, 1] - straight[:, 0]),
+        "inputs": _exactly(len(rows)),
+        "documents": _exactly(len({units[at] for at in inputs})),
+    }
+
+
+def _nothing(columns: int) -> Parts:
+    none = _exactly(np.nan)
+    names = ("effect", "share", "loss", "direct", "direct_loss", "repaired")
+    return dict.fromkeys(names, none) | {
+        "beyond": _each([none] * (columns - 1)),
+        "inputs": _exactly(0),
+        "documents": _exactly(0),
+    }
+
+
+def _mean(kept: Float64, values: Float64) -> Estimate:
+    """The mean over the inputs that have a value; NaN of fewer than LEAST, or less than half."""
+    weight = np.isfinite(values).astype(np.float64)
+    if weight.sum() < max(LEAST, len(values) / 2):
+        return _exactly(np.nan)
+    draws = means_over(kept, np.where(weight > 0, values, 0.0), weight)
+    return _estimated(draws, (kept * weight[:, None]).sum(0))
+
+
+def _estimated(draws: Float64, sizes: Float64) -> Estimate:
+    """With an interval; one number in all documents, as of a head that writes nothing, is exact."""
+    one = estimate(draws[:, None], sizes[:, None]).map(np.squeeze)
+    if np.isnan(one.low) and len(draws) > FEWEST and np.ptp(draws) <= ALIKE:
+        return Estimate(one.value, one.value, one.value)
+    return one
+
+
+def _ratio(kept: Float64, part: Float64, whole: Float64) -> Estimate:
+    """Sum of the one over that of the other, of inputs that have both."""
+    there = np.isfinite(part) & np.isfinite(whole)
+    sums = [kept.T @ np.where(there, side, 0.0) for side in (part, whole)]
+    return _estimated(ratio(*sums, absent=0.0), (kept * there[:, None]).sum(0))
+
+
+def _each(some: Sequence[Estimate]) -> Estimate:
+    return _stacked(some)
+
+
+def _stacked(some: Sequence[Estimate]) -> Estimate:
+    return Estimate(
+        *(np.array([getattr(one, end) for one in some]) for end in ("value", "low", "high"))
+    )
+
+
+def _exactly(value: float) -> Estimate:
+    return Estimate(*(np.array(float(value)) for _ in range(3)))

@@ -1,0 +1,144 @@
+"""What the page says of labels that were tried: sentences, a table, files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from headscope.claims.reading import Reading
+from headscope.core.results import LIMITS, estimate
+from headscope.core.wording import capital, percent
+from headscope.experiments.trial.verdicts import (
+    CONFIRMED,
+    NOT_CONFIRMED,
+    TriedLabel,
+    lead,
+    tried_labels,
+)
+from headscope.page.tabulate import Cell, Column, Rows, Table
+
+SHOWN = 60  # rows of the table; the file has all
+UNITS = "of the distance of two tokens’ output vectors"
+
+
+def findings(run: Reading) -> list[str]:
+    """Sentences on the labels that were tried."""
+    said = [lead(run), _together(run), _repaired(run)]
+    if run.data.attrs.get("same_inputs"):
+        said.append("They were tried on files that the labels were chosen on.")
+    return [one for one in said if one]
+
+
+def _together(run: Reading) -> str:
+    """Of labels whose heads hide each other: confirmed together, and by none alone."""
+    tried = tried_labels(run.data)
+    alone = {one.name for one in tried if one.alone and one.outcome == CONFIRMED}
+    hidden = [
+        one for one in tried if not one.alone and one.outcome == CONFIRMED and one.name not in alone
+    ]
+    if not hidden:
+        return ""
+    names = "; ".join(f"{one.name} ({len(one.heads)} heads)" for one in hidden[:3])
+    return f"Confirmed of all heads together and of none alone: {names}."
+
+
+def _repaired(run: Reading) -> str:
+    """What later layers make good of what confirmed labels write straight to the output."""
+    if not run.data.attrs.get("direct"):
+        return ""
+    tried = tried_labels(run.data)
+    own = [at for at, one in enumerate(tried) if one.alone and one.outcome == CONFIRMED]
+    parts = estimate(run.data, "repaired")
+    sure = [at for at in own if parts.low[at] > 0]
+    if not own:
+        return ""
+    return (
+        f"Of {len(own)} confirmed labels, later layers surely make good a part of what {len(sure)} "
+        "lose straight to the output."
+    )
+
+
+def table(run: Reading) -> Table | None:
+    """Each label of a single head that was tried, the largest effect first."""
+    tried = [one for one in tried_labels(run.data) if one.outcome in (CONFIRMED, NOT_CONFIRMED)]
+    if not tried:
+        return None
+    tried.sort(key=lambda one: (one.outcome != CONFIRMED, -one.effect[0]))
+    columns = [
+        Column("Label"), Column("Head"), Column("Effect", "%"),
+        Column("Of the head’s", "%"), Column("Verdict"),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(capital(one.name)),
+            Cell(_who(one, run)),
+            Cell(*_shown(one.effect)),
+            Cell(*_shown(one.share)),
+            Cell(one.outcome, _why(one)),
+        ]
+        for one in tried[:SHOWN]
+    ]
+    caption = (
+        f"Effect: {UNITS}, where the rule of the label applies. Of the head’s: as a share of what "
+        "all that the head looks at changes there. All labels: tables/trial_labels."
+    )
+    return Table("Labels tried", columns, [Rows(rows)], caption, inline=False)
+
+
+def _who(one: TriedLabel, run: Reading) -> str:
+    if len(one.heads) == 1:
+        return run.names.head(*one.heads[0])
+    return f"{len(one.heads)} heads together"
+
+
+def _shown(ends: tuple[float, float, float]) -> tuple[str, str]:
+    if not math.isfinite(ends[0]):
+        return "", ""
+    text, _, interval = percent(*ends).partition(" % ")
+    return text, interval
+
+
+def _why(one: TriedLabel) -> str:
+    if one.outcome == CONFIRMED or not math.isfinite(one.most):
+        return one.why
+    return f"{one.why}; at most {percent(max(one.most, 0.0))} beyond"
+
+
+def tables(run: Reading) -> dict[str, pd.DataFrame]:
+    """`trial_labels`: a row per label that was tried, or could not be.
+
+    name, kind, rule, heads (as papers count), verdict, why, effect, share and loss with their
+    ends, most (the largest effect beyond what it is compared with), inputs, documents
+    """
+    return {"trial_labels": pd.DataFrame(list(_rows(run)))}
+
+
+def _rows(run: Reading) -> Iterator[dict[str, object]]:
+    data = run.data
+    numbers = ("effect", "share", "loss", "direct", "direct_loss", "repaired")
+    parts = {name: estimate(data, name) for name in numbers}
+    beyond = estimate(data, "beyond")
+    for at, one in enumerate(tried_labels(data)):
+        row: dict[str, object] = {
+            "label": one.name,
+            "kind": one.kind,
+            "rule": str(data["rule"].values[at]),
+            "heads": " ".join(run.names.head(*place) for place in one.heads),
+            "verdict": one.outcome,
+            "why": one.why,
+            "most": one.most,
+        }
+        for name, part in parts.items():
+            row |= {name + end: float(getattr(part, which)[at]) for end, which in ALL}
+        for n, name in enumerate(map(str, data["against"].values)):
+            row |= {
+                f"beyond_{name}{end}": float(getattr(beyond, which)[at, n]) for end, which in ALL
+            }
+        row |= {name: int(np.nan_to_num(data[name].values[at])) for name in ("inputs", "documents")}
+        yield row
+
+
+ALL = (("", "value"), (LIMITS[0], "low"), (LIMITS[1], "high"))

@@ -1,0 +1,274 @@
+"""Computes what happens where labels say that it matters; `trial` reads the request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+
+import numpy as np
+import torch
+import xarray as xr
+
+from headscope.analyses.explained.rules import RESTS
+from headscope.claims.attention_rule import AttentionRule, RuleInput, rows_of
+from headscope.claims.plan import NOTHING
+from headscope.core.accumulators import Float64, Ints, finite_mean, generator
+from headscope.core.head_names import Head
+from headscope.core.progress import begin
+from headscope.corpus import Corpus
+from headscope.corpus.document import Example
+from headscope.corpus.equal_documents import unit_names
+from headscope.experiments.replay.scored_model import ScoredModel
+from headscope.experiments.trial.hypotheses import NO_RULE, Hypothesis, with_label
+from headscope.experiments.trial.moving import Move, Moving
+from headscope.experiments.trial.outputs import MEASURES, Changes, Outputs
+from headscope.experiments.trial.queries import (
+    COMPARED,
+    OTHER_KEYS,
+    THERE,
+    Queries,
+    queries_of,
+    triggered,
+)
+from headscope.experiments.trial.result import OTHER_HEADS, WHOLE, trial_result
+from headscope.experiments.trial.settings import LEAST, TrialSettings
+from headscope.model.linears import linears
+from headscope.model.model import evaluating
+from headscope.model.rule_inputs import rule_input
+from headscope.run.analysis import LEADING
+from headscope.run.experiment import in_parts
+from headscope.run.life_cycle import Meter, RunInProgress
+from headscope.run.plan import encoder_for
+from headscope.run.settings import Settings as CorpusSettings
+from headscope.run.shard_files import State, joined
+
+POOL = 400  # ours: inputs among which those are looked for where a rule applies
+PART_TOKENS = 1024  # of the inputs whose numbers are kept together, so that a run can go on
+COLUMNS = (*COMPARED, OTHER_HEADS, WHOLE)
+
+
+def read_pool(
+    scored: ScoredModel, corpus: Corpus, settings: TrialSettings
+) -> tuple[list[Example], dict[str, int]]:
+    """Inputs of the first documents, their first LEADING tokens; what was left out."""
+    reading = CorpusSettings(
+        max_length=settings.max_length,
+        long=settings.long,
+        segment_ids=settings.segment_ids,
+        seed=settings.seed,
+    )
+    encoder, examples = encoder_for(scored.model, reading), list[Example]()
+    for document in islice(corpus, settings.limit):
+        examples += [one.leading(LEADING) for one in encoder.encode(document) if len(one) > 1]
+        if len(examples) >= POOL:
+            break
+    counts = {"windowed": encoder.counts.windowed, "skipped": encoder.counts.skipped}
+    return examples[:POOL], counts
+
+
+@dataclass
+class TrialRun:
+    """The computation behind `trial`.
+
+    rests  [layer, head] number of the rest of each head, of RESTS
+    rules  those that a run of this model and corpus has
+    """
+
+    scored: ScoredModel
+    examples: Sequence[Example]
+    hypotheses: Sequence[Hypothesis]
+    rules: Sequence[AttentionRule]
+    rests: Ints
+    settings: TrialSettings
+    meter: Meter = field(default_factory=lambda: Meter(0))
+
+    def __post_init__(self) -> None:
+        known = {rule.name: rule for rule in self.rules}
+        self.by_name = {one.rule: known[one.rule] for one in self.hypotheses if one.rule in known}
+        self.same = with_label(self.hypotheses)
+
+    @cached_property
+    def places(self) -> list[list[int]]:
+        """[hypothesis] the inputs on which it is tried, at most as many as are wanted."""
+        units = unit_names(self.examples, {})
+        triggers = self._triggers()
+        made = []
+        for one in self.hypotheses:
+            there = triggers.get(one.rule, []) if not one.why else []
+            rank = generator(self.settings.seed, "trial", one.rule).permutation(len(there))
+            met, turns = Counter[str](), list[tuple[int, int]]()
+            for at in rank.tolist():  # one of each document before a second of any
+                unit = units[there[at]]
+                turns.append((met[unit], there[at]))
+                met[unit] += 1
+            drawn = [at for _, at in sorted(turns, key=lambda turn: turn[0])]
+            made.append(sorted(drawn[: self.settings.inputs]))
+        return made
+
+    def _triggers(self) -> dict[str, list[int]]:
+        """Rule -> inputs in which it can be tried."""
+        begin("places")
+        triggers: dict[str, list[int]] = {name: [] for name in self.by_name}
+        for at, example in enumerate(self.examples):
+            read = self._read(example)
+            names = list(self.by_name)
+            rows = rows_of([self.by_name[name] for name in names], read)
+            for name, own in zip(names, rows, strict=True):
+                if triggered(own, read).any():
+                    triggers[name].append(at)
+        return triggers
+
+    def why(self) -> list[str]:
+        """[hypothesis] why it cannot be tried; "" where it can."""
+        reasons = []
+        for one, places in zip(self.hypotheses, self.places, strict=True):
+            if one.why:
+                reasons.append(one.why)
+            elif one.rule not in self.by_name:
+                reasons.append(NO_RULE)
+            elif len(places) < LEAST:
+                few = f"found {len(places)} inputs where its rule applies; wanted {LEAST}"
+                reasons.append(few)
+            else:
+                reasons.append("")
+        return reasons
+
+    def compute(self, run: RunInProgress) -> xr.Dataset:
+        """The group `trial`."""
+        why = self.why()
+        tried = [at for at, reason in enumerate(why) if not reason]
+        of_input = self._of_inputs(tried)
+        inputs = sorted(of_input)
+        parts = [*in_parts(inputs, lambda at: len(self.examples[at]), tokens=PART_TOKENS)]
+        self.meter = Meter(len(inputs), self.meter.progress)
+        with linears(self.scored.model.network, run.linears):
+            states = run.parts(
+                range(len(parts)),
+                lambda number: self._part(parts[number], of_input),
+                lambda number: self.meter.advance(len(parts[number])),
+                last=True,
+            )
+            numbers = joined(list(states)) if parts else {}
+        begin("intervals")
+        return trial_result(
+            self.hypotheses,
+            why,
+            numbers,
+            unit_names(self.examples, {}),
+            COLUMNS,
+            replicates=self.settings.replicates,
+            direct=self.outputs.direct,
+        )
+
+    def _of_inputs(self, tried: Sequence[int]) -> dict[int, list[int]]:
+        """Input -> the hypotheses that are tried on it."""
+        of_input: dict[int, list[int]] = {}
+        for number in tried:
+            for at in self.places[number]:
+                of_input.setdefault(at, []).append(number)
+        return of_input
+
+    @cached_property
+    def outputs(self) -> Outputs:
+        """What the model gives."""
+        shortest = min(self.examples, key=len)
+        with evaluating(self.scored.model.network):
+            return Outputs(self.scored, self.scored.model.batch([shortest, shortest]))
+
+    def _read(self, example: Example) -> RuleInput:
+        model = self.scored.model
+        names, causal = model.tokenizer.convert_ids_to_tokens, model.shape.stack == "decoder"
+        return rule_input(example, model.vocabulary, names, causal=causal)
+
+    def _part(self, places: Sequence[int], of_input: Mapping[int, Sequence[int]]) -> State:
+        """`hypothesis`, `input` [n]; `change` [n, column, side, measure], side 0 where the rule
+        applies, of the queries that have the comparison; `direct` [n, side, measure], side 0 the
+        total; `scale` [n].
+        """
+        rows = [row for at in places for row in self._of_input(at, of_input[at])]
+        names = ("hypothesis", "input", "change", "direct", "scale")
+        return {name: np.array([row[at] for row in rows]) for at, name in enumerate(names)}
+
+    def _of_input(self, at: int, numbers: Sequence[int]) -> Iterator[tuple[object, ...]]:
+        example = self.examples[at]
+        read = self._read(example)
+        rests = rows_of([self._rest(name) for name in RESTS], read)
+        moving = Moving(self.rests, torch.from_numpy(rests))
+        names = sorted({self.hypotheses[number].rule for number in numbers})
+        rows = dict(zip(names, rows_of([self.by_name[name] for name in names], read), strict=True))
+        jobs = [
+            self._job(number, at, rows[self.hypotheses[number].rule], read) for number in numbers
+        ]
+        moves = [(number, *one) for number, job in zip(numbers, jobs, strict=True) for one in job]
+        room = max(1, self.settings.batch_tokens // len(example) - 1)
+        changes = dict[tuple[int, str], tuple[Queries, Changes]]()
+        for start in range(0, len(moves), room):
+            some = moves[start : start + room]
+            moving.use([move for *_, move in some])
+            batch = self.scored.model.batch([example] * (len(some) + 1))
+            made = self.outputs.changes(batch, moving, [queries for _, _, queries, _ in some])
+            for (number, name, queries, _), change in zip(some, made, strict=True):
+                changes[number, name] = queries, change
+        for number in numbers:
+            own = {name: both for (of, name), both in changes.items() if of == number}
+            yield number, at, *_compared(own), own[THERE][1].scale
+
+    def _rest(self, name: str) -> AttentionRule:
+        return next(rule for rule in self.rules if rule.name == name)
+
+    def _job(
+        self, number: int, at: int, rows: Float64, read: RuleInput
+    ) -> Iterator[tuple[str, Queries, Move]]:
+        """The moves of one hypothesis in one input, by name."""
+        one, seed = self.hypotheses[number], self.settings.seed
+        rng = generator(seed, "queries", one.rule, str(at))
+        some = queries_of(rows, read, rng)
+        there = some[THERE]
+        if one.expects == NOTHING:
+            yield from _resting(one.heads, there, some.get(OTHER_KEYS))
+            return
+        for name, queries in some.items():
+            yield name, queries, Move(one.heads, queries.queries, queries.keys)
+        yield WHOLE, there, Move(one.heads, there.queries, there.keys, whole=True)
+        others = self._others(one, rng)
+        if others:
+            yield OTHER_HEADS, there, Move(others, there.queries, there.keys)
+
+    def _others(self, one: Hypothesis, rng: np.random.Generator) -> tuple[Head, ...]:
+        """For each head another one of its layer that is not said to do the same, if there are."""
+        taken = set(self.same[one.rule])
+        others = list[Head]()
+        for layer, _ in one.heads:
+            free = [h for h in range(self.rests.shape[1]) if (layer, h) not in taken]
+            if not free:
+                return ()
+            others.append((layer, int(rng.choice(free))))
+            taken.add(others[-1])
+        return tuple(others)
+
+
+def _resting(
+    heads: tuple[Head, ...], there: Queries, beside: Queries | None
+) -> Iterator[tuple[str, Queries, Move]]:
+    """The moves of a label that says that a head takes nothing from where it rests: that weight
+    goes nowhere, all weight goes nowhere, and that weight goes to other keys.
+    """
+    yield THERE, there, Move(heads, there.queries, there.keys, drop=True)
+    yield WHOLE, there, Move(heads, there.queries, there.keys, whole=True, drop=True)
+    if beside is not None:
+        own = there.keys[beside.of]
+        yield OTHER_KEYS, beside, Move(heads, beside.queries, own, to=beside.keys)
+
+
+def _compared(some: Mapping[str, tuple[Queries, Changes]]) -> tuple[Float64, Float64]:
+    """[column, side, measure] and [side, measure], means over queries."""
+    there = some[THERE][1]
+    change = np.full((len(COLUMNS), 2, len(MEASURES)), np.nan)
+    for column, name in enumerate(COLUMNS):
+        if name in some:
+            queries, other = some[name]
+            change[column] = finite_mean(there.total[:, queries.of]), finite_mean(other.total)
+    return change, np.stack([finite_mean(there.total), finite_mean(there.direct)])

@@ -1,0 +1,162 @@
+"""The verdict on each label that was tried: confirmed, not confirmed, or untestable."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from headscope.claims.plan import NOTHING
+from headscope.claims.reading import Reading
+from headscope.claims.verdict import Outcome
+from headscope.core.intervals import Estimate, stretch
+from headscope.core.results import at, estimate
+from headscope.core.wording import percent
+
+CONFIRMED, NOT_CONFIRMED, UNTESTABLE = "confirmed", "not confirmed", "untestable"
+SIGNS = {
+    CONFIRMED: Outcome.HOLDS.sign,
+    NOT_CONFIRMED: Outcome.FAILS.sign,
+    UNTESTABLE: Outcome.NOT_ASKED.sign,
+}
+LEAST_SHARE = 0.1  # ours: of what the head changes there, at least so much by what its label says
+AGAINST = {
+    "same_keys": "the same tokens by other queries",
+    "same_offset": "tokens as far away from other queries",
+    "other_keys": "tokens beside them",
+    "other_heads": "other heads of the layer",
+}
+NO_LESS = "not surely below half of what the same weight would change on other tokens"
+NO_COMPARISON = "nothing that it can be compared with is in enough inputs"
+NO_INTERVAL = "its inputs are of too few documents for an interval"
+Ends = tuple[float, float, float]  # a value with its interval
+
+
+@dataclass(frozen=True)
+class TriedLabel:
+    """What was found of one label.
+
+    heads    (layer, head) places, from 0; several are tried together
+    kind     of the label; "" of a rule of the user's
+    outcome  CONFIRMED, NOT_CONFIRMED or UNTESTABLE
+    why      of one that is not confirmed or untestable
+    most     of one that is not confirmed, the largest effect that these inputs leave possible,
+             beyond what it is not above
+    effect   change of the output where its rule applies; share: of what the head changes there
+    """
+
+    name: str
+    kind: str
+    heads: tuple[tuple[int, int], ...]
+    outcome: str
+    why: str = ""
+    most: float = math.nan
+    effect: Ends = (math.nan,) * 3
+    share: Ends = (math.nan,) * 3
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is a label of one head."""
+        return len(self.heads) == 1 and bool(self.kind)
+
+
+def tried_labels(trial: xr.Dataset) -> list[TriedLabel]:
+    """What was found of each hypothesis, in their order.
+
+    Intervals are longer, to hold for all labels that were tried at once (Bonferroni); of what a
+    label is compared with, all must be beaten, so that they need no correction.
+    """
+    tried = (trial["why"].values == "").sum()
+    far = stretch(max(int(tried), 1))
+    parts = {name: estimate(trial, name) for name in ("effect", "share", "beyond")}
+    against = [str(name) for name in trial["against"].values]
+    made = []
+    for row in range(trial.sizes["hypothesis"]):
+        words = {name: str(trial[name].values[row]) for name in ("name", "kind", "why", "expects")}
+        beyond = {name: _longer(parts["beyond"], far, row, n) for n, name in enumerate(against)}
+        effect, share = at(parts["effect"], row), at(parts["share"], row)
+        outcome, why, most = UNTESTABLE, words["why"], math.nan
+        if not why and words["expects"] == NOTHING:
+            outcome, why, most = _rests(beyond["other_keys"], effect)
+        elif not why:
+            outcome, why, most = _matters(beyond, _longer(parts["share"], far, row), effect)
+        heads = tuple(heads_of(trial, row))
+        made.append(
+            TriedLabel(words["name"], words["kind"], heads, outcome, why, most, effect, share)
+        )
+    return made
+
+
+def heads_of(trial: xr.Dataset, row: int) -> Iterator[tuple[int, int]]:
+    """The heads of a hypothesis, (layer, head) from 0."""
+    for place in str(trial["heads"].values[row]).split():
+        layer, head = place.split(",")
+        yield int(layer), int(head)
+
+
+def _longer(parts: Estimate, far: float, *place: int) -> Ends:
+    value, low, high = at(parts, *place)
+    return value, value - far * (value - low), value + far * (high - value)
+
+
+def _matters(beyond: dict[str, Ends], share: Ends, effect: Ends) -> tuple[str, str, float]:
+    """Outcome, why and most of a label that says that what the head takes there matters."""
+    known = {name: one for name, one in beyond.items() if math.isfinite(one[0])}
+    if not known:
+        return UNTESTABLE, NO_COMPARISON, math.nan
+    if not all(math.isfinite(one[1]) for one in known.values()):
+        return UNTESTABLE, NO_INTERVAL, math.nan
+    nearest = min(known, key=lambda name: known[name][1])
+    _, low, high = known[nearest]
+    if low <= 0:
+        return NOT_CONFIRMED, f"not above {AGAINST[nearest]}", high
+    if not share[1] > LEAST_SHARE:
+        why = f"not surely {percent(LEAST_SHARE)} of what the head changes there"
+        return NOT_CONFIRMED, why, effect[2]
+    return CONFIRMED, "", math.nan
+
+
+def _rests(less: Ends, effect: Ends) -> tuple[str, str, float]:
+    """The same of a label that says that the head takes next to nothing there."""
+    if not math.isfinite(less[2]):
+        return UNTESTABLE, NO_COMPARISON, math.nan
+    return (CONFIRMED, "", math.nan) if less[2] < 0 else (NOT_CONFIRMED, NO_LESS, effect[2])
+
+
+def outcomes(run: Reading) -> dict[tuple[int, int, str, str], tuple[str, str, str]]:
+    """(layer, head, kind, name) of each label -> the verdict on it, its sign, and in a sentence."""
+    words = {CONFIRMED: "confirmed by trial", NOT_CONFIRMED: "not confirmed by trial"}
+    return {
+        (*one.heads[0], one.kind, one.name): (
+            one.outcome,
+            SIGNS[one.outcome],
+            words.get(one.outcome, one.outcome),
+        )
+        for one in tried_labels(run.data)
+        if one.alone
+    }
+
+
+def counts(run: Reading) -> Counter[str]:
+    """How many labels of single heads have each outcome."""
+    return Counter(one.outcome for one in tried_labels(run.data) if one.alone)
+
+
+def lead(run: Reading) -> str:
+    """How many labels were tried, and with what outcome: `37 of 54 labels were tried: …`."""
+    outcome = counts(run)
+    every = outcome.total()
+    tried = every - outcome[UNTESTABLE]
+    if not tried:
+        return f"None of {every} labels could be tried." if every else ""
+    rest = f", {outcome[NOT_CONFIRMED]} not" if outcome[NOT_CONFIRMED] else ""
+    return f"{tried} of {every} labels were tried: {outcome[CONFIRMED] or 'none'} confirmed{rest}."
+
+
+def weakest(beyond: Estimate, row: int) -> float:
+    """The smallest difference of a hypothesis to what it is compared with."""
+    return float(np.nanmin(beyond.value[row]))

@@ -1,0 +1,132 @@
+"""Are labels of heads confirmed that are wired to do it, and those of heads that only look so not?"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.analyses.explained.rules import RESTS, rules_of_run
+from headscope.claims.plan import CHANGES, COPIES, NOTHING
+from headscope.experiments.replay.choosing import scope_of_inputs
+from headscope.experiments.replay.scored_model import ScoredModel
+from headscope.experiments.trial.hypotheses import Hypothesis
+from headscope.experiments.trial.settings import TrialSettings
+from headscope.experiments.trial.trying import TrialRun, read_pool
+from headscope.experiments.trial.verdicts import (
+    CONFIRMED,
+    NOT_CONFIRMED,
+    UNTESTABLE,
+    TriedLabel,
+    tried_labels,
+)
+from headscope.model.model import evaluating
+from headscope.run.life_cycle import RunInProgress
+from headscope.wired import annotated_corpus, wire
+from headscope.wired.decks import deck
+
+SUBJECT = "subject → verb"
+SHARP = 10.0
+IN_MEMORY = {"fingerprint": "", "linears": "stock", "shards": 0}
+
+
+@cache
+def known(family: str) -> dict[str, hs.wired.Head]:  # type: ignore[name-defined]
+    inputs = "circuits" if family.endswith(" circuits") else "sentences"
+    return {head.name: head for head in deck(family.split()[0], inputs, SHARP)}
+
+
+def tried(family: str, *labels: tuple[str, str, str]) -> list[TriedLabel]:
+    """Verdicts on labels of one layer of heads: the name of each head, a rule, what it expects."""
+    names = list(dict.fromkeys(name for name, *_ in labels))
+    heads = [known(family)[name] for name in names]
+    speaks = family.endswith("circuits")
+    rows = [heads, heads] if any(head.late for head in heads) else [heads]
+    made = wire(family.split()[0], rows, seed=1, speaks=speaks)
+    model = hs.load(made.network, tokenizer=made.tokenizer)
+    scored, settings = ScoredModel(model, "causal" if speaks else "vectors"), TrialSettings()
+    examples, _ = read_pool(scored, annotated_corpus(30, each=2), settings)
+    rules = rules_of_run(scope_of_inputs(model, examples, replicates=200, seed=0))
+    last = len(rows) - 1
+    hypotheses = [
+        Hypothesis(rule, "x", rule, ((last, names.index(name)),), expects)
+        for name, rule, expects in labels
+    ]
+    rests = np.full((len(rows), len(heads)), RESTS.index("all tokens evenly"))
+    trial = TrialRun(scored, examples, hypotheses, rules, rests, settings)
+    with evaluating(model.network):
+        return tried_labels(trial.compute(RunInProgress(None, IN_MEMORY)))
+
+
+@pytest.fixture(scope="module")
+def of_encoder() -> dict[tuple[str, str], TriedLabel]:
+    labels = [
+        ("previous token", "the previous token", CHANGES),
+        ("nsubj dependent_to_head", SUBJECT, CHANGES),
+        ("to noun", "all nouns", CHANGES),
+        ("same entity", "earlier mentions of the same entity", CHANGES),
+        ("main verb from everywhere", SUBJECT, CHANGES),
+        ("hashed pairs", SUBJECT, CHANGES),
+        ("previous token", "noun → its determiner", CHANGES),
+        ("previous token, stops rest", "the previous token", CHANGES),  # takes nothing
+        ("rests on sep", "the separators", NOTHING),
+        ("reads sep", "the separators", NOTHING),
+        ("reads sep", "the separators", CHANGES),
+        ("reads sep", "no such rule", CHANGES),
+    ]
+    return {
+        label[:2] + label[2:]: one
+        for label, one in zip(labels, tried("bert", *labels), strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("head", "rule", "expects"),
+    [
+        ("previous token", "the previous token", CHANGES),
+        ("nsubj dependent_to_head", SUBJECT, CHANGES),
+        ("to noun", "all nouns", CHANGES),
+        ("same entity", "earlier mentions of the same entity", CHANGES),
+        ("rests on sep", "the separators", NOTHING),
+        ("reads sep", "the separators", CHANGES),
+    ],
+)
+def test_what_a_head_is_wired_to_do_is_confirmed(of_encoder, head, rule, expects) -> None:
+    one = of_encoder[head, rule, expects]
+    assert one.outcome == CONFIRMED, one
+
+
+@pytest.mark.parametrize(
+    ("head", "rule", "expects", "why"),
+    [
+        ("main verb from everywhere", SUBJECT, CHANGES, "the same tokens by other queries"),
+        ("hashed pairs", SUBJECT, CHANGES, ""),
+        ("previous token", "noun → its determiner", CHANGES, ""),
+        ("previous token, stops rest", "the previous token", CHANGES, ""),
+        ("reads sep", "the separators", NOTHING, "half of what the same weight would change"),
+    ],
+)
+def test_what_only_looks_like_it_is_not(of_encoder, head, rule, expects, why) -> None:
+    one = of_encoder[head, rule, expects]
+    assert one.outcome == NOT_CONFIRMED
+    assert why in one.why
+
+
+def test_a_rule_that_never_applies_cannot_be_tried(of_encoder) -> None:
+    one = of_encoder["reads sep", "no such rule", CHANGES]
+    assert one.outcome == UNTESTABLE
+    assert one.why == "no rule predicts what it says"
+
+
+def test_of_a_decoder_it_is_tried_what_is_copied() -> None:
+    labels = [
+        ("induction, copied", "the token after the same one before", COPIES),
+        ("at rest, with what little is left copied", "the token after the same one before", COPIES),
+        ("previous token, nothing taken", "the previous token", CHANGES),
+        ("previous token, noted", "the previous token", CHANGES),
+    ]
+    outcomes = [one.outcome for one in tried("gpt2 circuits", *labels)]
+    assert outcomes[1:3] == [NOT_CONFIRMED] * 2
+    assert outcomes[3] == CONFIRMED
