@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from benchmarks.truth import Plan, plans, share, wired
 from tqdm import tqdm
 
 import headscope as hs
+from benchmarks.truth import Plan, plans, share, wired
 from headscope.analyses.explained.rules import RESTS, rules_of_run
 from headscope.claims.attention_rule import AttentionRule, rows_of
 from headscope.claims.claim import Claim
@@ -35,7 +35,7 @@ from headscope.model.instrument import Instrument
 from headscope.model.model import Model, evaluating, forward
 from headscope.run.life_cycle import RunInProgress
 from headscope.wired import Wired, annotated_corpus, long_corpus, pair_corpus
-from headscope.wired.heads import Head, Said
+from headscope.wired.heads import Head
 
 CLAIMS = {  # kind -> what a claim of the kind may be about
     "dependency": ("nsubj", "obj", "det", "amod", "advmod", "obl", "conj", "case"),
@@ -102,7 +102,10 @@ def best_suited(
         applies = rows.sum(-1) > 0.5
         count += applies.sum(-1)
         maps: list[np.ndarray[Any, Any]] = []
-        look = lambda view: maps.append(view.attention[0].double().numpy())  # noqa: E731
+
+        def look(view: Any, maps: list[Any] = maps) -> None:
+            maps.append(view.attention[0].double().numpy())
+
         with (
             evaluating(model.network),
             Instrument(model.network, observers=[look], stacks=[shape.stack]),
@@ -147,9 +150,10 @@ def read(plan: Plan) -> Iterator[tuple[str, str, str, str, str]]:
                     truths.append((head.name, "decoy" if idle else "true"))
             names = {rule for _, rule, _ in true} | also_of(head)
             for kind, some in decoys_of(head):
-                some = [(r, e) for r, e in some if r in known and r not in names]
-                if some:
-                    rule, expects = max(some, key=lambda one: suited[number[one[0]], layer, at])
+                may = [(r, e) for r, e in some if r in known and r not in names]
+                if may:
+                    shares = [suited[number[one], layer, at] for one, _ in may]
+                    rule, expects = may[int(np.argmax(shares))]
                     hypotheses.append(Hypothesis(rule, kind, rule, ((layer, at),), expects))
                     truths.append((head.name, "decoy"))
     trial = TrialRun(scored, examples, hypotheses, rules, rests, settings)

@@ -24,7 +24,7 @@ def trial_command(options: _TrialOptions) -> None:
     """Try the labels of RUN on a corpus: is what they say a cause of the output?
 
     The attention of each labelled head is moved from where its label says that it looks. What the
-    output loses there is held against the same by other queries, tokens and heads. The result is
+    output loses there is compared with the same by other queries, tokens and heads. The result is
     the run again, with a verdict beside each label.
 
     \b
@@ -60,9 +60,9 @@ def _lines(run: Run) -> Iterator[str]:
 def _summary(run: Run) -> dict[str, Any]:
     from headscope.claims.question import named
     from headscope.claims.reading import Reading
-    from headscope.experiments.trial.verdicts import OUTCOMES, counts
+    from headscope.experiments.trial.verdicts import SIGNS, counts
 
     question = named("trial")
     assert question is not None
-    found = counts(Reading(run.tree, question))
-    return {"verdicts": {outcome: found[outcome] for outcome in OUTCOMES}}
+    number = counts(Reading(run.tree, question))
+    return {"verdicts": {outcome: number[outcome] for outcome in SIGNS}}

@@ -1,4 +1,4 @@
-"""Are labels of heads confirmed that are wired to do it, and those of heads that only look so not?"""
+"""Are labels of heads confirmed that are wired to do it, and of those that only look so not?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from headscope.experiments.trial.verdicts import (
 )
 from headscope.model.model import evaluating
 from headscope.run.life_cycle import RunInProgress
-from headscope.wired import annotated_corpus, wire
+from headscope.wired import Head, annotated_corpus, wire
 from headscope.wired.decks import deck
 
 SUBJECT = "subject → verb"
@@ -33,18 +33,19 @@ IN_MEMORY = {"fingerprint": "", "linears": "stock", "shards": 0}
 
 
 @cache
-def known(family: str) -> dict[str, hs.wired.Head]:  # type: ignore[name-defined]
-    inputs = "circuits" if family.endswith(" circuits") else "sentences"
-    return {head.name: head for head in deck(family.split()[0], inputs, SHARP)}
+def known(family: str) -> dict[str, Head]:
+    name, _, inputs = family.partition(" ")
+    return {head.name: head for head in deck(name, inputs or "sentences", SHARP)}
 
 
 def tried(family: str, *labels: tuple[str, str, str]) -> list[TriedLabel]:
     """Verdicts on labels of one layer of heads: the name of each head, a rule, what it expects."""
     names = list(dict.fromkeys(name for name, *_ in labels))
     heads = [known(family)[name] for name in names]
-    speaks = family.endswith("circuits")
+    kind, _, inputs = family.partition(" ")
+    speaks = inputs == "circuits"
     rows = [heads, heads] if any(head.late for head in heads) else [heads]
-    made = wire(family.split()[0], rows, seed=1, speaks=speaks)
+    made = wire(kind, rows, seed=1, speaks=speaks)
     model = hs.load(made.network, tokenizer=made.tokenizer)
     scored, settings = ScoredModel(model, "causal" if speaks else "vectors"), TrialSettings()
     examples, _ = read_pool(scored, annotated_corpus(30, each=2), settings)

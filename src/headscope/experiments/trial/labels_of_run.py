@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from headscope.core.accumulators import Ints
 from headscope.core.head_names import Head, head_named
 from headscope.core.results import group, own_layers
 from headscope.corpus import Corpus
+from headscope.corpus.document import Example
 from headscope.errors import CorpusError, InputError, ModelError, unknown
 from headscope.experiments.replay.choosing import scope_of_inputs
 from headscope.experiments.replay.rule_file import OwnRules, digest_of_rules
@@ -39,9 +40,9 @@ def try_labels(
     model: Any,
     corpus: Corpus,
     settings: TrialSettings,
+    *,
     own: Mapping[Head, OwnRules],
     loading: Loading,
-    *,
     output: str | Path | None = None,
     execution: Execution | None = None,
 ) -> Run:
@@ -50,35 +51,16 @@ def try_labels(
     raises  InputError where there is nothing to try; ModelError for another model than the run's
     """
     execution = execution or Execution()
-    hypotheses = hypotheses_of(run.tree)
-    if not hypotheses and not own:
+    if not (labels := hypotheses_of(run.tree)) and not own:
         raise InputError(
             f"found no label in {run.path or 'the run'}; wanted some head with one, or --rules"
         )
     scored = _scored(run, model, loading)
-    shape = scored.model.shape
-    cell = (shape.layers, shape.heads)
-    wanted = {(shape.names.place(layer), head) for layer, head in map(head_named, settings.heads)}
-    places = {(shape.names.place(layer), head): one for (layer, head), one in own.items()}
-    check([frozenset(wanted), frozenset(places)], shape.names, layers=cell[0], heads=cell[1])
     examples, counts = read_pool(scored, corpus, settings)
     if not examples:
         raise CorpusError("found no input of two tokens or more; wanted text")
-    scope = scope_of_inputs(
-        scored.model, examples, replicates=settings.replicates, seed=settings.seed
-    )
-    rules = rules_of_run(scope)
-    mine, more = _own_hypotheses(places, rules)
-    chosen = [*_of_heads(hypotheses, wanted), *mine]
-    work = TrialRun(
-        scored,
-        examples,
-        chosen,
-        [*rules, *more],
-        rests_of(run.tree, cell),
-        settings,
-        Meter(0, execution.progress),
-    )
+    work = _work(scored, examples, settings, labels, own, run.tree)
+    work.meter = Meter(0, execution.progress)
     manifest = run.manifest
     request = ExperimentRequest(
         "trial",
@@ -98,17 +80,37 @@ def try_labels(
         divided=True,
         notes=manifest.get("notes", ()),
     )
-    read = f"{corpus.describe()['kind']}"
 
     def compute(progress: RunInProgress) -> dict[str, xr.Dataset]:
-        tried = work.compute(progress)
-        about = {"read": read, "same_inputs": int(_same(run, corpus)), **counts}
-        return {**groups_of(run.tree), "trial": tried.assign_attrs(about)}
+        read = {"read": corpus.describe()["kind"], "same_inputs": int(_same(run, corpus)), **counts}
+        return {**groups_of(run.tree), "trial": work.compute(progress).assign_attrs(read)}
 
     return run_experiment(request, compute, output=output, execution=execution)
 
 
-def _of_heads(hypotheses: list[Hypothesis], wanted: set[Head]) -> list[Hypothesis]:
+def _work(  # noqa: PLR0917
+    scored: ScoredModel,
+    examples: Sequence[Example],
+    settings: TrialSettings,
+    labels: Sequence[Hypothesis],
+    own: Mapping[Head, OwnRules],
+    tree: xr.DataTree,
+) -> TrialRun:
+    """The trial of the labels that are wanted, and of the user's rules."""
+    shape = scored.model.shape
+    cell = (shape.layers, shape.heads)
+    wanted = {(shape.names.place(layer), head) for layer, head in map(head_named, settings.heads)}
+    places = {(shape.names.place(layer), head): one for (layer, head), one in own.items()}
+    check([frozenset(wanted), frozenset(places)], shape.names, layers=cell[0], heads=cell[1])
+    seed = settings.seed
+    scope = scope_of_inputs(scored.model, examples, replicates=settings.replicates, seed=seed)
+    rules = rules_of_run(scope)
+    mine, more = _own_hypotheses(places, rules)
+    chosen = [*_of_heads(labels, wanted), *mine]
+    return TrialRun(scored, examples, chosen, [*rules, *more], rests_of(tree, cell), settings)
+
+
+def _of_heads(hypotheses: Sequence[Hypothesis], wanted: set[Head]) -> Sequence[Hypothesis]:
     """Those of single heads that are wanted; all where none is named."""
     if not wanted:
         return hypotheses

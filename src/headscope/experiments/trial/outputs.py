@@ -46,8 +46,8 @@ class Changes:
 class Outputs:
     """Runs one input with several moves, and compares outputs with that of the whole model.
 
-    direct  whether what heads write straight to the output can be told from the rest: a decoder's
-            heads add to a stream that a last norm reads
+    direct  whether it is known what heads write straight to the output: a decoder's heads add to a
+            stream that a last norm reads
     """
 
     def __init__(self, scored: ScoredModel, probe: Batch) -> None:
@@ -68,10 +68,10 @@ class Outputs:
 
         batch  the input, once as it is and once for each move
         """
-        passed, ids = _Pass(self, moving), batch.examples[0].input_ids
-        asked = [(row, one.queries) for row, one in enumerate(some, 1)]
-        vectors, logits = passed.run(batch, asked)
-        whole, scale = vectors[0], _apart(vectors[0, : len(ids)])
+        passed = _Pass(self, moving, [one.queries for one in some])
+        ids, logits = batch.examples[0].input_ids, passed.run(batch)
+        vectors, whole = passed.vectors, passed.vectors[0]
+        scale = _apart(whole[: len(ids)])
         sizes = [size for one in some for size in [len(one)] * 3]
         of_rows = iter(() if logits is None else torch.split(logits, sizes))
         made = list[Changes]()
@@ -95,77 +95,67 @@ class Outputs:
         with _listening_outside(self) as seen:
             plain = _adds_plainly(self, probe)
             hidden = _hidden(self, probe)
-        found = [m for m, _, output in seen if _alike(output, hidden)]
-        return found[-1] if found and plain else None
+        last = [m for m, _, output in seen if _alike(output, hidden)]
+        return last[-1] if last and plain else None
 
 
 class _Pass:
-    """One pass over copies of an input."""
+    """One pass over copies of an input, a move in each but the first.
 
-    def __init__(self, of: Outputs, moving: Moving | None) -> None:
-        self.of, self.moving = of, moving
+    places  [move] the queries of each
+    """
+
+    def __init__(self, of: Outputs, moving: Moving, places: Sequence[Ints]) -> None:
+        self.of, self.moving, self.places = of, moving, places
         self.written = dict[int, torch.Tensor]()  # row -> [query, model] by changed heads
         self.direct = dict[int, torch.Tensor]()  # row -> [query, dim] output vectors
+        self.vectors = torch.zeros(0)  # [row, token, dim]
+        self._stream = torch.zeros(0)  # what the last norm reads
 
-    def run(
-        self, batch: Batch, asked: Sequence[tuple[int, Ints]]
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """[row, token, dim] vectors; of next tokens [asked place, vocabulary] logits: of each move
-        those of the whole model, with the move, and with what is written straight to the output.
+    def run(self, batch: Batch) -> torch.Tensor | None:
+        """Fill `vectors` and `direct`; of next tokens [place, vocabulary] logits: of each move those
+        of the whole model, with the move, and with what is written straight to the output.
         """
         of, network = self.of, self.of.model.network
-        kept, stream = list[torch.Tensor](), list[torch.Tensor]()
         with ExitStack() as stack:
             if of.norm is not None:
-                hook = of.norm.register_forward_pre_hook(lambda _, args: stream.append(args[0]))
-                stack.callback(hook.remove)
+                stack.callback(of.norm.register_forward_pre_hook(self._hear).remove)
             if of.head is not None:
-
-                def choose(_module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
-                    kept.append(args[0])
-                    self._straight(asked, stream)
-                    return (self._asked(args[0], asked), *args[1:])
-
-                stack.callback(of.head.register_forward_pre_hook(choose).remove)
-            if self.moving is not None:
-                observers = [self._observe] if of.norm is not None else []
-                instrument = Instrument(
-                    network,
-                    interventions=[self.moving],
-                    observers=observers,
-                    stacks=[of.model.shape.stack] if observers else None,
-                )
-                stack.enter_context(instrument)
+                stack.callback(of.head.register_forward_pre_hook(self._choose).remove)
+            observers = [] if of.norm is None else [self._observe]
+            stacks = None if of.norm is None else [of.model.shape.stack]
+            stack.enter_context(
+                Instrument(network, interventions=[self.moving], observers=observers, stacks=stacks)
+            )
             answer: Any = forward(network, *batch.inputs, keep=False)
+        if of.head is None:
             with torch.inference_mode():
-                if of.head is None:
-                    kept.append(answer[0])
-                    self._straight(asked, stream)
-        logits = answer.logits.float() if of.head is not None and asked else None
-        return kept[-1].double(), logits
+                self._keep(answer[0])
+            return None
+        logits: torch.Tensor = answer.logits.float()
+        return logits
 
-    def _asked(self, hidden: torch.Tensor, asked: Sequence[tuple[int, Ints]]) -> torch.Tensor:
-        if not asked:
-            return hidden[:1, :1].flatten(0, 1)
-        parts = []
-        for row, queries in asked:
+    def _hear(self, _module: nn.Module, args: tuple[Any, ...]) -> None:
+        self._stream = args[0]
+
+    def _choose(self, _module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Have the language-model head compute the wanted places alone."""
+        hidden, parts = args[0], list[torch.Tensor]()
+        self._keep(hidden)
+        for row, queries in enumerate(self.places, 1):
             after = hidden[row, queries]
-            direct = self.direct.get(row, after.double()).to(hidden)
-            parts += [hidden[0, queries], after, direct]
-        return torch.cat(parts)
+            parts += [hidden[0, queries], after, self.direct.get(row, after).to(after)]
+        return (torch.cat(parts), *args[1:])
 
-    def _straight(self, asked: Sequence[tuple[int, Ints]], stream: list[torch.Tensor]) -> None:
-        """The output vectors if nothing later reads what the changed heads write."""
-        norm = self.of.norm
-        if norm is None or not stream:
-            return
-        for row, queries in asked:
-            if row in self.written:
-                moved = stream[-1][0, queries].double() + self.written[row]
-                self.direct[row] = norm.forward(moved.to(stream[-1])).double()
+    def _keep(self, vectors: torch.Tensor) -> None:
+        """Keep the output vectors, and those if nothing later reads what changed heads write."""
+        self.vectors = vectors.double()
+        for row, own in self.written.items():
+            assert self.of.norm is not None
+            stream = self._stream[0, self.places[row - 1]].double() + own
+            self.direct[row] = self.of.norm.forward(stream.to(self._stream)).double()
 
     def _observe(self, view: LayerView) -> None:
-        assert self.moving is not None
         for (row, head), change in self.moving.changes.get(view.index, {}).items():
             assert view.values is not None
             mixed = change.to(view.values) @ view.values[row, head]  # [query, dim]

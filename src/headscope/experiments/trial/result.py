@@ -26,6 +26,18 @@ ALIKE = 1e-6  # of shares and effects: what draws differ by through rounding
 ONE, EACH = ("hypothesis",), ("hypothesis", "against")
 
 
+WORDS = {
+    "effect": "change of the output where its rule applies",
+    "share": "the same, as a share of what all that the head looks at changes there",
+    "beyond": "change where its rule applies, less that of what it is compared with",
+    "loss": "rise of the loss of the next token where its rule applies",
+    "direct": "change by what the head writes straight to the output",
+    "direct_loss": "rise of that loss by the same",
+    "repaired": "change by the same, less that of the output",
+}
+UNITS = {"share": "probability", "loss": "nats", "direct_loss": "nats"}
+
+
 def trial_result(
     hypotheses: Sequence[Hypothesis],
     why: Sequence[str],
@@ -49,25 +61,15 @@ def trial_result(
         else _nothing(len(columns))
         for number, (one, reason) in enumerate(zip(hypotheses, why, strict=True))
     ]
-    words = {
-        "effect": "change of the output where its rule applies",
-        "share": "the same, as a share of what all that the head looks at changes there",
-        "beyond": "change where its rule applies, less that of what it is compared with",
-        "loss": "rise of the loss of the next token where its rule applies",
-        "direct": "change by what the head writes straight to the output",
-        "direct_loss": "rise of that loss by the same",
-        "repaired": "change by the same, less that of the output",
-    }
-    units_of = {"share": "probability", "loss": "nats", "direct_loss": "nats"}
     variables = {
         name: Variable(
             _stacked([one[name] for one in made]),
             EACH if name == "beyond" else ONE,
             text,
-            units_of.get(name, "1"),
+            UNITS.get(name, "1"),
             OURS,
         )
-        for name, text in words.items()
+        for name, text in WORDS.items()
     }
     for name in ("inputs", "documents"):
         value = np.array([float(one[name].value) for one in made])
@@ -115,7 +117,9 @@ def _of_one(
     return {
         "effect": _mean(kept, straight[:, 0]),
         "share": _ratio(kept, own[:, -1], other[:, -1]),
-        "beyond": _each([_mean(kept, own[:, at] - other[:, at]) for at in range(own.shape[1] - 1)]),
+        "beyond": _stacked(
+            [_mean(kept, own[:, at] - other[:, at]) for at in range(own.shape[1] - 1)]
+        ),
         "loss": _mean(kept, both[:, 0, MEASURES.index(LOSS)]),
         "direct": _mean(kept, straight[:, 1]),
         "direct_loss": _mean(kept, both[:, 1, MEASURES.index(LOSS)]),
@@ -129,7 +133,7 @@ def _nothing(columns: int) -> Parts:
     none = _exactly(np.nan)
     names = ("effect", "share", "loss", "direct", "direct_loss", "repaired")
     return dict.fromkeys(names, none) | {
-        "beyond": _each([none] * (columns - 1)),
+        "beyond": _stacked([none] * (columns - 1)),
         "inputs": _exactly(0),
         "documents": _exactly(0),
     }
@@ -157,10 +161,6 @@ def _ratio(kept: Float64, part: Float64, whole: Float64) -> Estimate:
     there = np.isfinite(part) & np.isfinite(whole)
     sums = [kept.T @ np.where(there, side, 0.0) for side in (part, whole)]
     return _estimated(ratio(*sums, absent=0.0), (kept * there[:, None]).sum(0))
-
-
-def _each(some: Sequence[Estimate]) -> Estimate:
-    return _stacked(some)
 
 
 def _stacked(some: Sequence[Estimate]) -> Estimate:

@@ -33,7 +33,7 @@ def findings(run: Reading) -> list[str]:
 
 
 def _together(run: Reading) -> str:
-    """Of labels whose heads hide each other: confirmed together, and by none alone."""
+    """Labels that are confirmed of all their heads together, and of none alone."""
     tried = tried_labels(run.data)
     alone = {one.name for one in tried if one.alone and one.outcome == CONFIRMED}
     hidden = [
@@ -67,10 +67,8 @@ def table(run: Reading) -> Table | None:
     if not tried:
         return None
     tried.sort(key=lambda one: (one.outcome != CONFIRMED, -one.effect[0]))
-    columns = [
-        Column("Label"), Column("Head"), Column("Effect", "%"),
-        Column("Of the head’s", "%"), Column("Verdict"),
-    ]  # fmt: skip
+    names = (("Label", ""), ("Head", ""), ("Effect", "%"), ("Of the head’s", "%"), ("Verdict", ""))
+    columns = [Column(*name) for name in names]
     rows = [
         [
             Cell(capital(one.name)),

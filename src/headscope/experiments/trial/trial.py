@@ -84,8 +84,8 @@ def trial(request: TrialRequest) -> Run:
         model,
         corpus,
         settings,
-        own,
-        Loading.of(request),
+        own=own,
+        loading=Loading.of(request),
         output=request.output,
         execution=request.execution,
     )
