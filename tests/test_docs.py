@@ -490,6 +490,13 @@ def test_the_python_of_the_explain_page_runs(desk: Path) -> None:
     assert "your_rules" in names["run"]["replay"]["replacement"]  # type: ignore[index]
 
 
+def test_the_python_of_the_trial_page_runs(desk: Path) -> None:
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/trial.md", "python"):
+        exec(compile(block, "trial.md", "exec"), names)
+    assert "the next token" in names["run"]["trial"]["rule"].values  # type: ignore[index]
+
+
 def test_every_option_of_explain_is_in_its_page() -> None:
     text = (ROOT / "docs/explain.md").read_text("utf-8")
     own = {"heads", "rules", "shares", "replacements", "order", "score", "inputs", "choosing"}

@@ -19,6 +19,7 @@ from headscope.experiments.finetune.settings import TrainingSchedule
 from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.experiments.probes.settings import ProbeSettings
 from headscope.experiments.replay.settings import ReplaySettings
+from headscope.experiments.trial.settings import TrialSettings
 from headscope.run.settings import CorpusSettings
 from headscope.tasks.task_request import Loading, TaskRequest
 
@@ -71,6 +72,7 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
         (hs.probe, [ProbeSettings, Loading]),
         (hs.circuits, [CircuitSettings, Loading]),
         (hs.replay, [ReplaySettings, Loading]),
+        (hs.trial, [TrialSettings, Loading]),
     ],
 )
 def test_every_option_is_in_signature_types_and_help(function, kinds) -> None:

@@ -47,8 +47,9 @@ def tried(family: str, *labels: tuple[str, str, str]) -> list[TriedLabel]:
     rows = [heads, heads] if any(head.late for head in heads) else [heads]
     made = wire(kind, rows, seed=1, speaks=speaks)
     model = hs.load(made.network, tokenizer=made.tokenizer)
-    scored, settings = ScoredModel(model, "causal" if speaks else "vectors"), TrialSettings()
-    examples, _ = read_pool(scored, annotated_corpus(30, each=2), settings)
+    scored = ScoredModel(model, "causal" if speaks else "vectors")
+    settings = TrialSettings(inputs=14)
+    examples, _ = read_pool(scored, annotated_corpus(16, each=2), settings)
     rules = rules_of_run(scope_of_inputs(model, examples, replicates=200, seed=0))
     last = len(rows) - 1
     hypotheses = [
@@ -131,3 +132,9 @@ def test_of_a_decoder_it_is_tried_what_is_copied() -> None:
     outcomes = [one.outcome for one in tried("gpt2 circuits", *labels)]
     assert outcomes[1:3] == [NOT_CONFIRMED] * 2
     assert outcomes[3] == CONFIRMED
+
+
+def test_what_a_head_carries_can_come_from_another_input_with_the_same_token(of_encoder) -> None:
+    assert of_encoder["previous token", "the previous token", CHANGES].transfers
+    assert not of_encoder["previous token, stops rest", "the previous token", CHANGES].transfers
+    assert of_encoder["to noun", "all nouns", CHANGES].transfers is None  # many tokens

@@ -26,6 +26,7 @@ class Move:
     to       [query, key] to which it goes, evenly; None: to where the head rests
     whole    all weight of the queries is moved, not that on the keys alone
     drop     it goes nowhere: rows sum to less than 1
+    instead  [head][query, dim] what the heads gather instead, whatever their attention
     """
 
     heads: tuple[Head, ...]
@@ -34,6 +35,7 @@ class Move:
     to: Bools | None = None
     whole: bool = False
     drop: bool = False
+    instead: Sequence[torch.Tensor] = ()
 
 
 class Moving:
@@ -58,18 +60,32 @@ class Moving:
             (row, head, move)
             for row, move in enumerate(self.moves, 1)
             for layer, head in move.heads
+            if layer == call.layer and not move.instead
+        ]
+        if there:
+            attention, seen = call.attention.clone(), visible(call.mask, call.attention)
+            changes = self.changes.setdefault(call.layer, {})
+            for row, head, move in there:
+                before = attention[row, head, move.queries].double()  # [query, key]
+                after = self._moved(call.layer, head, move, before, seen[row % len(seen), 0])
+                attention[row, head, move.queries] = after.to(attention)
+                changes[row, head] = after - before
+            call.attention = attention
+        self._put(call)
+
+    def _put(self, call: AttentionCall) -> None:
+        """Put in what heads gather instead."""
+        there = [
+            (row, head, move.queries, mixture)
+            for row, move in enumerate(self.moves, 1)
+            for (layer, head), mixture in zip(move.heads, move.instead, strict=False)
             if layer == call.layer
         ]
-        if not there:
-            return
-        attention, seen = call.attention.clone(), visible(call.mask, call.attention)
-        changes = self.changes.setdefault(call.layer, {})
-        for row, head, move in there:
-            before = attention[row, head, move.queries].double()  # [query, key]
-            after = self._moved(call.layer, head, move, before, seen[row % len(seen), 0])
-            attention[row, head, move.queries] = after.to(attention)
-            changes[row, head] = after - before
-        call.attention = attention
+        if there:
+            mixed = call.mix()  # [example, head, query, dim]
+            for row, head, queries, mixture in there:
+                mixed[row, head, queries] = mixture.to(mixed)
+            call.mixed = mixed
 
     def _moved(
         self, layer: int, head: int, move: Move, before: torch.Tensor, seen: torch.Tensor

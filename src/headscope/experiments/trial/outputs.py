@@ -113,8 +113,8 @@ class _Pass:
         self._stream = torch.zeros(0)  # what the last norm reads
 
     def run(self, batch: Batch) -> torch.Tensor | None:
-        """Fill `vectors` and `direct`; of next tokens [place, vocabulary] logits: of each move those
-        of the whole model, with the move, and with what is written straight to the output.
+        """Fill `vectors` and `direct`; of next tokens [place, vocabulary] logits: of each move
+        those of the whole model, with the move, and with what is written straight to the output.
         """
         of, network = self.of, self.of.model.network
         with ExitStack() as stack:
@@ -132,8 +132,8 @@ class _Pass:
             with torch.inference_mode():
                 self._keep(answer[0])
             return None
-        logits: torch.Tensor = answer.logits.float()
-        return logits
+        logits: torch.Tensor = answer.logits
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
     def _hear(self, _module: nn.Module, args: tuple[Any, ...]) -> None:
         self._stream = args[0]

@@ -16,11 +16,14 @@ from headscope.claims.terms import OURS
 from headscope.core.accumulators import Array, Float64, left_out, means_over, ratio
 from headscope.core.intervals import FEWEST, Estimate, estimate
 from headscope.core.results import Variable, labelled
+from headscope.experiments.trial.donors import OTHER_TOKEN, SAME_TOKEN
 from headscope.experiments.trial.hypotheses import Hypothesis
 from headscope.experiments.trial.outputs import COPIED, DISTANCE, LOSS, MEASURES
+from headscope.experiments.trial.queries import COMPARED
 from headscope.experiments.trial.settings import LEAST
 
 OTHER_HEADS, WHOLE = "other_heads", "whole"
+AGAINST = (*COMPARED, OTHER_HEADS)
 HALF = 0.5  # ours: of what the same weight would take from other tokens, at most so much by a rest
 ALIKE = 1e-6  # of shares and effects: what draws differ by through rounding
 ONE, EACH = ("hypothesis",), ("hypothesis", "against")
@@ -34,6 +37,8 @@ WORDS = {
     "direct": "change by what the head writes straight to the output",
     "direct_loss": "rise of that loss by the same",
     "repaired": "change by the same, less that of the output",
+    "transfer": "change by what the head gathers in another input, where its rule leads to another "
+    "token, less that where it leads to the same one",
 }
 UNITS = {"share": "probability", "loss": "nats", "direct_loss": "nats"}
 
@@ -53,12 +58,13 @@ def trial_result(
     numbers  "hypothesis", "input" [n]; "change" [n, column, side, measure], "direct"
              [n, side, measure], "scale" [n]; {} where nothing was tried
     units    [input] name of its document
-    columns  what a change is compared with, WHOLE last
+    columns  names of the moves, without that where the rule applies
     """
+    none, zero = _exactly(np.nan), dict.fromkeys(("inputs", "documents"), _exactly(0))
     made = [
-        _of_one(one, number, numbers, units, replicates=replicates)
+        _of_one(one, number, numbers, units, columns, replicates=replicates)
         if not reason
-        else _nothing(len(columns))
+        else dict.fromkeys(WORDS, none) | {"beyond": _stacked([none] * len(AGAINST)), **zero}
         for number, (one, reason) in enumerate(zip(hypotheses, why, strict=True))
     ]
     variables = {
@@ -76,7 +82,7 @@ def trial_result(
         variables[name] = Variable(
             value, ONE, f"{name} on which it was tried", "1", OURS, tidy=False
         )
-    coords = {"hypothesis": range(len(hypotheses)), "against": list(columns[:-1])}
+    coords = {"hypothesis": range(len(hypotheses)), "against": list(AGAINST)}
     dataset = labelled(variables, coords=coords)
     texts = {
         "name": [one.name for one in hypotheses],
@@ -100,6 +106,7 @@ def _of_one(
     number: int,
     numbers: Mapping[str, Array],
     units: Sequence[str],
+    columns: Sequence[str],
     *,
     replicates: int,
 ) -> Parts:
@@ -109,17 +116,18 @@ def _of_one(
     measure = MEASURES.index(COPIED if one.expects == COPIES else DISTANCE)
     scale = 1.0 if one.expects == COPIES else float(numbers["scale"][rows].mean())
     change = numbers["change"][rows]  # [row, column, side, measure]
-    own, other = change[:, :, 0, measure] / scale, change[:, :, 1, measure] / scale
-    if one.expects == NOTHING:
-        other[:, :-1] *= HALF
+    own, other = (
+        {name: change[:, at, side, measure] / scale for at, name in enumerate(columns)}
+        for side in (0, 1)
+    )
+    most = HALF if one.expects == NOTHING else 1.0
     both = numbers["direct"][rows]  # [row, side, measure]
     straight = both[:, :, measure] / scale
     return {
         "effect": _mean(kept, straight[:, 0]),
-        "share": _ratio(kept, own[:, -1], other[:, -1]),
-        "beyond": _stacked(
-            [_mean(kept, own[:, at] - other[:, at]) for at in range(own.shape[1] - 1)]
-        ),
+        "share": _ratio(kept, own[WHOLE], other[WHOLE]),
+        "beyond": _stacked([_mean(kept, own[name] - most * other[name]) for name in AGAINST]),
+        "transfer": _mean(kept, other[OTHER_TOKEN] - other[SAME_TOKEN], least=0.0),
         "loss": _mean(kept, both[:, 0, MEASURES.index(LOSS)]),
         "direct": _mean(kept, straight[:, 1]),
         "direct_loss": _mean(kept, both[:, 1, MEASURES.index(LOSS)]),
@@ -129,20 +137,12 @@ def _of_one(
     }
 
 
-def _nothing(columns: int) -> Parts:
-    none = _exactly(np.nan)
-    names = ("effect", "share", "loss", "direct", "direct_loss", "repaired")
-    return dict.fromkeys(names, none) | {
-        "beyond": _stacked([none] * (columns - 1)),
-        "inputs": _exactly(0),
-        "documents": _exactly(0),
-    }
-
-
-def _mean(kept: Float64, values: Float64) -> Estimate:
-    """The mean over the inputs that have a value; NaN of fewer than LEAST, or less than half."""
+def _mean(kept: Float64, values: Float64, *, least: float = 0.5) -> Estimate:
+    """The mean over the inputs that have a value; NaN where fewer than LEAST have one, or a smaller
+    share of them than `least`.
+    """
     weight = np.isfinite(values).astype(np.float64)
-    if weight.sum() < max(LEAST, len(values) / 2):
+    if weight.sum() < max(LEAST, least * len(values)):
         return _exactly(np.nan)
     draws = means_over(kept, np.where(weight > 0, values, 0.0), weight)
     return _estimated(draws, (kept * weight[:, None]).sum(0))

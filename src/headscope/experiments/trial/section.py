@@ -26,7 +26,7 @@ UNITS = "of the distance of two tokens’ output vectors"
 
 def findings(run: Reading) -> list[str]:
     """Sentences on the labels that were tried."""
-    said = [lead(run), _together(run), _repaired(run)]
+    said = [lead(run), _together(run), _transfers(run), _repaired(run)]
     if run.data.attrs.get("same_inputs"):
         said.append("They were tried on files that the labels were chosen on.")
     return [one for one in said if one]
@@ -43,6 +43,20 @@ def _together(run: Reading) -> str:
         return ""
     names = "; ".join(f"{one.name} ({len(one.heads)} heads)" for one in hidden[:3])
     return f"Confirmed of all heads together and of none alone: {names}."
+
+
+def _transfers(run: Reading) -> str:
+    """Of how many confirmed labels another input with the same token can stand in."""
+    tried = [one for one in tried_labels(run.data) if one.alone and one.outcome == CONFIRMED]
+    seen = [one for one in tried if one.transfers is not None]
+    if not seen:
+        return ""
+    some = sum(bool(one.transfers) for one in seen)
+    return (
+        f"Of {len(seen)} confirmed labels that lead to one token, {some or 'none'} surely carry "
+        "it: what the head gathers in another input where it is the same token changes the output "
+        "less than where it is another one."
+    )
 
 
 def _repaired(run: Reading) -> str:
@@ -116,7 +130,7 @@ def tables(run: Reading) -> dict[str, pd.DataFrame]:
 
 def _rows(run: Reading) -> Iterator[dict[str, object]]:
     data = run.data
-    numbers = ("effect", "share", "loss", "direct", "direct_loss", "repaired")
+    numbers = ("effect", "share", "loss", "direct", "direct_loss", "repaired", "transfer")
     parts = {name: estimate(data, name) for name in numbers}
     beyond = estimate(data, "beyond")
     for at, one in enumerate(tried_labels(data)):

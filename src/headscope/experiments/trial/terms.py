@@ -26,4 +26,5 @@ LABELS = {
     "direct": "straight to the output",
     "direct_loss": "rise of the loss, straight",
     "repaired": "repaired by later layers",
+    "transfer": "changed by another token, beyond the same",
 }

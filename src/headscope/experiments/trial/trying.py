@@ -22,18 +22,18 @@ from headscope.corpus import Corpus
 from headscope.corpus.document import Example
 from headscope.corpus.equal_documents import unit_names
 from headscope.experiments.replay.scored_model import ScoredModel
+from headscope.experiments.trial.donors import OTHER_TOKEN, SAME_TOKEN, Donors
 from headscope.experiments.trial.hypotheses import NO_RULE, Hypothesis, with_label
 from headscope.experiments.trial.moving import Move, Moving
 from headscope.experiments.trial.outputs import MEASURES, Changes, Outputs
 from headscope.experiments.trial.queries import (
-    COMPARED,
     OTHER_KEYS,
     THERE,
     Queries,
     queries_of,
     triggered,
 )
-from headscope.experiments.trial.result import OTHER_HEADS, WHOLE, trial_result
+from headscope.experiments.trial.result import AGAINST, OTHER_HEADS, WHOLE, trial_result
 from headscope.experiments.trial.settings import LEAST, TrialSettings
 from headscope.model.linears import linears
 from headscope.model.model import evaluating
@@ -47,7 +47,7 @@ from headscope.run.shard_files import State, joined
 
 POOL = 400  # ours: inputs among which those are looked for where a rule applies
 PART_TOKENS = 1024  # of the inputs whose numbers are kept together, so that a run can go on
-COLUMNS = (*COMPARED, OTHER_HEADS, WHOLE)
+COLUMNS = (*AGAINST, SAME_TOKEN, OTHER_TOKEN, WHOLE)
 
 
 def read_pool(
@@ -89,11 +89,13 @@ class TrialRun:
         known = {rule.name: rule for rule in self.rules}
         self.by_name = {one.rule: known[one.rule] for one in self.hypotheses if one.rule in known}
         self.same = with_label(self.hypotheses)
+        self.units = unit_names(self.examples, {})
+        self.donors = Donors(self.scored.model, self.examples, self.units)
+        self.gives = "values" in self.scored.model.allows
 
     @cached_property
     def places(self) -> list[list[int]]:
         """[hypothesis] the inputs on which it is tried, at most as many as are wanted."""
-        units = unit_names(self.examples, {})
         triggers = self._triggers()
         made = []
         for one in self.hypotheses:
@@ -101,7 +103,7 @@ class TrialRun:
             rank = generator(self.settings.seed, "trial", one.rule).permutation(len(there))
             met, turns = Counter[str](), list[tuple[int, int]]()
             for at in rank.tolist():  # one of each document before a second of any
-                unit = units[there[at]]
+                unit = self.units[there[at]]
                 turns.append((met[unit], there[at]))
                 met[unit] += 1
             drawn = [at for _, at in sorted(turns, key=lambda turn: turn[0])]
@@ -116,9 +118,14 @@ class TrialRun:
             read = self._read(example)
             names = list(self.by_name)
             rows = rows_of([self.by_name[name] for name in names], read)
-            for name, own in zip(names, rows, strict=True):
-                if triggered(own, read).any():
-                    triggers[name].append(at)
+            there = {
+                name: own
+                for name, own in zip(names, rows, strict=True)
+                if triggered(own, read).any()
+            }
+            for name in there:
+                triggers[name].append(at)
+            self.donors.note(at, there)
         return triggers
 
     def why(self) -> list[str]:
@@ -157,7 +164,7 @@ class TrialRun:
             self.hypotheses,
             why,
             numbers,
-            unit_names(self.examples, {}),
+            self.units,
             COLUMNS,
             replicates=self.settings.replicates,
             direct=self.outputs.direct,
@@ -236,6 +243,11 @@ class TrialRun:
         others = self._others(one, rng)
         if others:
             yield OTHER_HEADS, there, Move(others, there.queries, there.keys)
+        if self.gives and (picked := self.donors.pick(one.rule, at, there, rng)):
+            where, sites = picked
+            for name, site in sites.items():
+                gathered = self.donors.gathered(site, one.heads)
+                yield name, where, Move(one.heads, where.queries, where.keys, instead=gathered)
 
     def _others(self, one: Hypothesis, rng: np.random.Generator) -> tuple[Head, ...]:
         """For each head another one of its layer that is not said to do the same, if there are."""

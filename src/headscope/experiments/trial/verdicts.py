@@ -47,6 +47,8 @@ class TriedLabel:
     most     of one that is not confirmed, the largest effect that these inputs leave possible,
              beyond what it is not above
     effect   change of the output where its rule applies; share: of what the head changes there
+    transfers  whether what the head gathers where its rule leads to the same token can stand in
+             better than where it leads to another one; None where that was not seen
     """
 
     name: str
@@ -57,6 +59,7 @@ class TriedLabel:
     most: float = math.nan
     effect: Ends = (math.nan,) * 3
     share: Ends = (math.nan,) * 3
+    transfers: bool | None = None
 
     @property
     def alone(self) -> bool:
@@ -72,7 +75,7 @@ def tried_labels(trial: xr.Dataset) -> list[TriedLabel]:
     """
     tried = (trial["why"].values == "").sum()
     far = stretch(max(int(tried), 1))
-    parts = {name: estimate(trial, name) for name in ("effect", "share", "beyond")}
+    parts = {name: estimate(trial, name) for name in ("effect", "share", "beyond", "transfer")}
     against = [str(name) for name in trial["against"].values]
     made = []
     for row in range(trial.sizes["hypothesis"]):
@@ -84,10 +87,10 @@ def tried_labels(trial: xr.Dataset) -> list[TriedLabel]:
             outcome, why, most = _rests(beyond["other_keys"], effect)
         elif not why:
             outcome, why, most = _matters(beyond, _longer(parts["share"], far, row), effect)
-        heads = tuple(heads_of(trial, row))
-        made.append(
-            TriedLabel(words["name"], words["kind"], heads, outcome, why, most, effect, share)
-        )
+        heads, low = tuple(heads_of(trial, row)), _longer(parts["transfer"], far, row)[1]
+        transfers = low > 0 if math.isfinite(low) else None
+        name, kind = words["name"], words["kind"]
+        made.append(TriedLabel(name, kind, heads, outcome, why, most, effect, share, transfers))
     return made
 
 
