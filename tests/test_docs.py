@@ -48,6 +48,7 @@ QUICKLY = {
         "--no-report",
     ],
     "importance": ["--replicates", "3", "--no-report"],
+    "trial": ["--inputs", "8", "--replicates", "3", "--no-report"],
     "explain": ["--inputs", "6", "--choosing", "6", "--replicates", "3", "--no-report"],
     "reproduce": ["--limit", "2", "--no-report"],  # a page of the paper, none of its runs
     "probe": ["--replicates", "3", "--structural-epochs", "1", "--no-report"],

@@ -101,6 +101,7 @@ reproduce clark2019 --data text=missing.txt | reproduce clark2019 --substitutes 
 atlas demo --demo --max-length 513 | compare demo demo --demo --max-length 513
 explain demo --demo --max-length 513 | explain demo --demo --shares 0
 explain demo --demo --rules missing.json
+trial missing --demo | trial demo --demo --inputs 3
 importance demo --demo --max-length 513 | importance demo --demo --max-length 0
 """
 
@@ -118,6 +119,7 @@ def test_what_is_wrong_is_refused_and_analyses_are_listed_before_torch_is_import
         "importance",
         "finetune",
         "explain",
+        "trial",
     }
     lines = [[*line, *(["-o", "out"] if line[0] in places else [])] for line in lines]
     imported = imported_by(lines, heavy, tmp_path, ends=2)

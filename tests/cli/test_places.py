@@ -4,6 +4,7 @@ read what cannot be written?
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -34,6 +35,7 @@ WRITING = {
     "ablate": ("model", *TASK, *SMALL),
     "importance": ("model", *TASK, *SMALL),
     "explain": ("model", "--demo", "--limit", 3, "--score", "vectors", "--inputs", 6, *SMALL),
+    "trial": ("finished", *TEXT, "--rules", "mine.json", *SMALL),
     "prune": ("model", *TASK, *SMALL),
     "finetune": ("other", *TASK),
     "probe": (
@@ -84,6 +86,10 @@ def made(tmp_path_factory) -> Path:
     for seed, name in enumerate("ab"):
         treebank(folder / f"{name}.conllu", 12, seed=seed)
     (folder / "text.txt").write_text("The cat a b . The cats.\n\nA cat. a b , b the cat a b.\n")
+    texts, output = hs.corpus_of(folder / "text.txt"), folder / "finished"
+    hs.atlas(folder / "other", texts, analyses=["entropy"], control="none", output=output)
+    mine = {"heads": {"0.0": {"rules": [{"rule": "the previous token"}]}}}
+    (folder / "mine.json").write_text(json.dumps(mine), "utf-8")
     session = Session.create(folder / "session", make_drawn(10))
     for number in range(10):
         session.label("a", number, NAMES[number % 5])

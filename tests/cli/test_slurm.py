@@ -63,6 +63,7 @@ def test_a_share_stands_before_two_dashes(telling):
         ["ablate", "a", "--task", "rte"],
         ["importance", "a", "--text", "t.txt"],
         ["explain", "a", "--text", "t.txt"],
+        ["trial", "a", "--text", "t.txt"],
         ["probe", "a", "--train", "t", "--test", "t"],
     ],
 )

@@ -30,6 +30,7 @@ COMMANDS = {
     "ablate": "Switch heads off: which does a task need?",
     "importance": "Gradients: how much a loss depends on each head.",
     "circuits": "What heads of a decoder do on made inputs.",
+    "trial": "Try a run’s labels: is what they say a cause?",
     "explain": "Replay heads by rules: how much of them do rules do?",
     "prune": "Remove heads that a task can do without.",
     "compare": "What fine-tuning changes in the heads of a model.",

@@ -35,7 +35,8 @@ PLAN = "plan-"  # how the folder of what they have planned begins
 BEAT, SILENCE = 10.0, 120.0  # seconds; attributes of files are cached for 60 s by NFS
 ROOM = 4096  # bytes of a record: rewritten in place, it needs no room on a disk that is full
 MOST = 100_000  # processes of one run
-DIVIDED = ("atlas", "zoo", "ablate", "importance", "explain", "probe")  # whose runs they can fill
+# Whose runs they can fill.
+DIVIDED = ("atlas", "zoo", "ablate", "importance", "explain", "trial", "probe")
 LONGEST = 1000  # characters of an error in it
 ENDED = ("done", "failed", "refused", "stopped")  # states of a process that computes no more
 # Of what kind is what is read of a record.
