@@ -239,8 +239,8 @@ def _adds_plainly(of: Outputs, probe: Batch) -> bool:
         if stream is None and view.given is not None:
             inputs = (*view.given.args, view.given.kwargs.get("hidden_states"))
             stream = next((one for one in inputs if isinstance(one, torch.Tensor)), None)
-        output = view.output
-        sums.append(torch.zeros(0) if stream is None or output is None else stream + output)
+        known = stream is not None and {"values", "projection"} <= view.offers
+        sums.append(stream + view.output if known else torch.zeros(0))  # type: ignore[operator]
         plain.append(False)
 
     def hear(_module: nn.Module, args: Any) -> None:
