@@ -15,6 +15,8 @@ import pytest
 from click.testing import CliRunner
 from h5py import h5d, h5p, h5s, h5t
 
+import headscope as hs
+from experiments.probes.made import treebank
 from headscope.cli.main import group
 from headscope.core.whole_file import write_whole
 from headscope.errors import HeadscopeError, RunFolderError
@@ -190,6 +192,23 @@ def test_results_alone_are_told_so_by_all_who_read_them(run):
         done = CliRunner().invoke(group, words, standalone_mode=False)
         assert done.exception is None
         assert "nothing says what these results were computed from" in done.stderr
+
+
+def _view(tiny, run):
+    hs.view(tiny, "the cat", atlas=run)
+
+
+def _probe(tiny, run):
+    trees = [treebank(run.parent / f"{seed}.conllu", 9, seed=seed) for seed in (0, 1)]
+    hs.probe(tiny, train=trees[0], test=trees[1], atlas=run)
+
+
+@pytest.mark.parametrize("ask", [_view, _probe])
+def test_labels_that_results_cannot_give_are_told_to_be_their_fault(run, tiny, ask):
+    """Both commands ended in an internal error."""
+    resealed(run, lambda file: file.__delitem__("surface/attention"))
+    with pytest.raises(RunFolderError, match=r"cannot be shown \(.*not such as headscope writes"):
+        ask(tiny, run)
 
 
 # --- the folder -----------------------------------------------------------------------------------
