@@ -246,10 +246,11 @@ def manifest_kinds(one: Stranger) -> None:
 
 
 def arrays(file: h5py.File, kinds: str) -> list[h5py.Dataset]:
-    """All arrays of these kinds of numpy, but for axes without labels."""
+    """All arrays of these kinds of numpy, but for axes without labels, which store nothing."""
     every = list[h5py.Dataset]()
     file.visititems(lambda _, each: every.append(each) if hasattr(each, "dtype") else None)
-    return [each for each in every if each.dtype.kind in kinds and each.size and each.id.get_offset()]
+    of_kind = (each for each in every if each.dtype.kind in kinds and each.size)
+    return [each for each in of_kind if each.id.get_offset()]
 
 
 def result_texts(one: Stranger) -> None:

@@ -36,14 +36,6 @@ LONGEST = 60.0  # seconds of one folder; a sound one takes two
 VIEWS = 2  # of the texts of a run that are looked at
 MEGABYTES = 400  # that one folder may take beyond all before it
 SIGNS = "/%.\\:;,=&?#()[]{}'\"<>@!$*+~|^`"  # that an address is sent with, as they are
-TOKEN = "a-token-of-the-trial"
-LOADING = {
-    "device": "cpu",
-    "device_map": None,
-    "dtype": "float32",
-    "revision": None,
-    "trust_remote_code": False,
-}
 # What could act: scripts by their content, handlers, and addresses.
 ACTIVE = """() => [...document.querySelectorAll("*")].flatMap(one => [
   ...[...one.attributes].filter(a => a.name.startsWith("on")).map(a => `${a.name}=${a.value}`),
@@ -166,6 +158,7 @@ def served(browser: Any, run: Path, addresses: tuple[str, ...] | list[str]) -> S
     from headscope.errors import HeadscopeError
     from headscope.serve.app import live_app
     from headscope.serve.server import LiveServer, bound
+    from serve.conftest import LOADING, TOKEN
 
     with without_pictures():
         try:

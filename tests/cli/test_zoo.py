@@ -19,6 +19,7 @@ def zoo(headscope, tmp_path):
     checkpoint(tmp_path / "one", num_hidden_layers=3)
     checkpoint(tmp_path / "two", seed=1)
     (tmp_path / "text.txt").write_text("The cat a b . The cats.\n\nA cat. a b , b the cat a b.\n")
+
     def run(*args, linears="stock"):
         return headscope("zoo", *args, "-o", "out", *SMALL, "--linears", linears)
 

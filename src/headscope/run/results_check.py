@@ -14,8 +14,8 @@ import numpy as np
 import xarray as xr
 from h5py import h5a, h5d, h5g, h5l, h5o, h5t
 
-# Attributes that are counts. Then what a file may hold: of an axis without labels nothing is stored,
-# and texts may share a place, so that arrays may take ROOM bytes, and PACKED for each of the file.
+# Attributes that are counts. Then what a file may hold: an axis without labels stores nothing, and
+# texts may share a place, so that arrays may take ROOM bytes, and PACKED for each byte of the file.
 COUNTED = ("layers", "heads", "documents", "examples", "tokens", "skipped", "windowed")
 OBJECTS, DEPTH, TEXTS, ROOM, PACKED = 100_000, 12, 64, 1 << 28, 64
 GROUPS = 2_000  # a run of all analyses has 150; each takes time to open
