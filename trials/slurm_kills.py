@@ -161,8 +161,8 @@ def attempt(bench: Bench, draws: random.Random, wanted: dict[str, bytes]) -> tup
     fresh(bench)
     for file in bench.desk.glob("slurm-*.out"):
         file.unlink()
-    words = ("slurm", *RUN, "--tasks", str(len(NODES)), "--partition", "low", "--cpus", "1", "--submit")
-    done = forked(Scenario("slurm", words).work(bench.desk), bench.desk / "streams")
+    how = ("--tasks", str(len(NODES)), "--partition", "low", "--cpus", "1", "--submit")
+    done = forked(Scenario("slurm", ("slurm", *RUN, *how)).work(bench.desk), bench.desk / "streams")
     if done.code:
         return "unclear error", f"not submitted: {done.code}, {done.err}", 0
     told, hits = [], 0

@@ -121,10 +121,9 @@ def names(one: Stranger) -> None:
 def linked_files(one: Stranger) -> None:
     """Links, and hard links, to files outside."""
     link = one.draws.choice([os.symlink, os.link])
-    for folder in ("tables", "figures", "views"):
-        (one.run / folder).mkdir(exist_ok=True)
     addresses = ("tables/secret.csv", "figures/secret.svg", "views/01.html", "report.html", "x.csv")
     for name in addresses:
+        (one.run / name).parent.mkdir(exist_ok=True)
         (one.run / name).unlink(missing_ok=True)
         link(one.outside / "secret.csv", one.run / name)
     one.addresses += addresses
@@ -183,12 +182,12 @@ def lists(one: Stranger) -> None:
     outside = str(one.outside / "secret.csv")
     one.addresses += ["../outside/secret.csv", outside, outside.lstrip("/"), "a\0b", "x" * 5000]
     some = [*one.addresses, "..", ".", "", "/", "atlas.nc/x", one.hostile()]
-    if one.draws.random() < 0.5:
+    if sealed := one.draws.random() < 0.5:
         one.listed(*some)
     else:
         (one.run / ".written").write_bytes("\n".join(some).encode("utf-8", "replace"))
     one.addresses = [name.replace("\0", "%00") for name in one.addresses]
-    one.what = "sealed or not"
+    one.what = f"sealed: {sealed}"
 
 
 def addresses(one: Stranger) -> None:
@@ -305,7 +304,7 @@ def dimensions(one: Stranger) -> None:
             if way == "renamed":
                 file.move(name, f"{name}_{one.hostile().replace('/', '').replace(chr(0), '')[:20]}")
                 continue
-            dims = [array.dims[at].values() for at in range(array.ndim)]
+            dims = [axis.values() for axis in array.dims]
             del file[name]
             if way == "gone":
                 continue
@@ -348,8 +347,7 @@ def bombs(one: Stranger) -> None:
 
         def change(file: h5py.File) -> None:
             array = one.draws.choice([each for each in arrays(file, "f") if each.ndim == 2])
-            name, scales = array.name, [axis.values()[0] for axis in array.dims]
-            shape = array.shape
+            name, shape, scales = array.name, array.shape, [axis[0] for axis in array.dims]
             del file[name]
             made = file.create_dataset(name, shape, "f8", chunks=shape, compression="gzip")
             made.id.write_direct_chunk((0,) * len(shape), packed)
@@ -396,24 +394,7 @@ def foreign_shards(one: Stranger) -> None:
     one.what = "shards and records"
 
 
-KINDS: dict[str, Callable[[Stranger], None]] = {
-    kind.__name__.replace("_", " "): kind
-    for kind in (
-        pages,
-        names,
-        linked_files,
-        linked_folders,
-        linked_results,
-        no_files,
-        lists,
-        addresses,
-        manifest_texts,
-        manifest_kinds,
-        result_texts,
-        numbers,
-        dimensions,
-        objects,
-        bombs,
-        foreign_shards,
-    )
-}
+FILES = pages, names, linked_files, linked_folders, linked_results, no_files, lists, addresses
+MANIFEST = manifest_texts, manifest_kinds
+RESULTS = result_texts, numbers, dimensions, objects, bombs, foreign_shards
+KINDS = {one.__name__.replace("_", " "): one for one in (*FILES, *MANIFEST, *RESULTS)}
