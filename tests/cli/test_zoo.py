@@ -10,7 +10,7 @@ import pytest
 from cli.conftest import refused
 from tasks.made import checkpoint
 
-SMALL = ("--analyses", "surface,entropy", "--replicates", 20, "--linears", "stock", "--no-report")
+SMALL = ("--analyses", "surface,entropy", "--replicates", 20, "--no-report")
 
 
 @pytest.fixture
@@ -19,7 +19,11 @@ def zoo(headscope, tmp_path):
     checkpoint(tmp_path / "one", num_hidden_layers=3)
     checkpoint(tmp_path / "two", seed=1)
     (tmp_path / "text.txt").write_text("The cat a b . The cats.\n\nA cat. a b , b the cat a b.\n")
-    return lambda *args: headscope("zoo", *args, "-o", "out", *SMALL)
+
+    def run(*args, linears="stock"):
+        return headscope("zoo", *args, "-o", "out", *SMALL, "--linears", linears)
+
+    return run
 
 
 def test_it_says_what_holds_and_ends_with_1_where_a_model_failed(zoo, tmp_path):
@@ -40,8 +44,20 @@ def test_it_says_what_holds_and_ends_with_1_where_a_model_failed(zoo, tmp_path):
     assert again.out.endswith("report: out/report.html\n")
 
 
+def test_a_run_that_was_begun_with_other_linear_maps_says_that_it_stays_so(zoo):
+    words = ("one", "--text", "text.txt")
+    assert "note: the run" not in zoo(*words).out
+    for more in ((), ("--shard", "1/1")):
+        done = zoo(*words, *more, linears="onednn")
+        assert "\none: note: the run was begun with --linears stock, and stays so" in done.out
+    told = json.loads(zoo(*words, "--json", linears="onednn").out)
+    assert "stays so" in told["notes"]["one"][0]
+
+
 def test_what_cannot_be_is_refused_before_a_model_is_loaded(zoo, tmp_path):
     refused(zoo("one", "./one", "--text", "text.txt"), "2 times; name each once")
+    itself = "is one of the models and their control"
+    refused(zoo("two", "./one", "--text", "text.txt", "--control", "one"), itself)
     refused(zoo("one", "two"), "no corpus; give one or more of --text")
     refused(zoo("./none", "--text", "text.txt"), "cannot load './none': no folder here")
     refused(zoo("one", "./none", "--text", "text.txt"), "cannot load './none': no folder here")

@@ -211,8 +211,11 @@ def test_a_config_cannot_name_weights_elsewhere(copied: Path) -> None:
         load(copied)
 
 
-def test_an_adapter_is_refused(copied: Path) -> None:
+def test_an_adapter_is_refused_and_told_from_one_beside_whole_weights(copied: Path) -> None:
     (copied / "adapter_config.json").write_text("{}")
+    with pytest.raises(ModelError, match=r"holds whole weights and beside them an adapter .* move"):
+        load(copied)
+    (copied / "model.safetensors").rename(copied / "adapter_model.safetensors")
     with pytest.raises(ModelError, match=r"holds only an adapter .* merge the adapter"):
         load(copied)
 

@@ -127,6 +127,17 @@ def test_the_same_command_opens_what_is_finished(done, desk):
     assert all(each.is_file() for each in built)  # what was deleted is built again
 
 
+def test_what_makes_a_run_doubtful_is_told(done, desk, tmp_path):
+    """Every other command told it: here it stood in the manifests of the runs alone."""
+    assert "notes" not in done
+    (tmp_path / "twice.txt").write_text(TEXT)
+    more = ("--data", f"text={tmp_path / 'twice.txt'}")
+    result = run(desk, *more, out="twice")
+    assert result.output.count("note: ") == 1
+    assert "2 files hold the same, which is read 2 times" in result.output
+    assert "2 files hold" in json.loads((desk / "twice/lines.json").read_text())["notes"][0]
+
+
 def test_a_folder_of_another_model_or_limit_is_not_touched(done, desk):
     refused = run(desk, "--limit", "1")
     assert refused.exit_code != 0

@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import shutil
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,8 @@ import pytest
 from click.testing import CliRunner
 from h5py import h5d, h5p, h5s, h5t
 
+import headscope as hs
+from experiments.probes.made import treebank
 from headscope.cli.main import group
 from headscope.core.whole_file import write_whole
 from headscope.errors import HeadscopeError, RunFolderError
@@ -81,6 +84,12 @@ def _plug_in(file: h5py.File) -> None:
     h5d.create(file["entropy"].id, b"packed", h5t.NATIVE_DOUBLE, h5s.create_simple((2,)), made)
 
 
+def _bomb(file: h5py.File) -> None:
+    """Megabytes where eight bytes are said to be: HDF5 unpacked a gigabyte of 1.3 MB."""
+    made = file.create_dataset("entropy/bomb", (1,), "f8", chunks=(1,), compression="gzip")
+    made.id.write_direct_chunk((0,), zlib.compress(bytes(1 << 24), 1))
+
+
 def _circle(file: h5py.File) -> None:
     file["entropy/again"] = file["/"]
 
@@ -99,7 +108,8 @@ def _shared_texts(file: h5py.File) -> None:
 HOSTILE = {
     "external storage": (_external, "lie in another file"),
     "virtual dataset": (_virtual, "lie in another file"),
-    "filter of a plug-in": (_plug_in, "filter of a plug-in"),
+    "filter of a plug-in": (_plug_in, "cut into pieces or packed"),
+    "bomb": (_bomb, "cut into pieces or packed"),
     "circle": (_circle, "in the file more than once"),
     "hard link": (
         lambda file: file.__setitem__("surface/twice", file["entropy/entropy"]),
@@ -115,7 +125,7 @@ HOSTILE = {
     ),
     "endless zeros": (
         lambda file: file.create_dataset("entropy/long", (1 << 40,), "f8", chunks=(1 << 20,)),
-        "is larger than a file of",
+        "cut into pieces or packed",
     ),
     "nothing stored": (
         lambda file: file.create_dataset("entropy/long", (1 << 40,), "f8"),
@@ -190,6 +200,23 @@ def test_results_alone_are_told_so_by_all_who_read_them(run):
         done = CliRunner().invoke(group, words, standalone_mode=False)
         assert done.exception is None
         assert "nothing says what these results were computed from" in done.stderr
+
+
+def _view(tiny, run):
+    hs.view(tiny, "the cat", atlas=run)
+
+
+def _probe(tiny, run):
+    trees = [treebank(run.parent / f"{seed}.conllu", 9, seed=seed) for seed in (0, 1)]
+    hs.probe(tiny, train=trees[0], test=trees[1], atlas=run)
+
+
+@pytest.mark.parametrize("ask", [_view, _probe])
+def test_labels_that_results_cannot_give_are_told_to_be_their_fault(run, tiny, ask):
+    """Both commands ended in an internal error."""
+    resealed(run, lambda file: file.__delitem__("surface/attention"))
+    with pytest.raises(RunFolderError, match=r"cannot be shown \(.*not such as headscope writes"):
+        ask(tiny, run)
 
 
 # --- the folder -----------------------------------------------------------------------------------

@@ -68,6 +68,7 @@ def _lines(outcome: PaperOutcome) -> Iterator[str]:
     yield f"\n{len(outcome.claims)} lines{own}: {counts}{failed}"
     for reason in dict.fromkeys(outcome.absent.values()):
         yield f"  {' '.join(reason.split())}"
+    yield from (f"note: {note}" for note in outcome.notes)
     if outcome.limit:
         yield f"limited to {outcome.limit} documents or examples of each part"
     if any(run.path is not None and not run.has_report for run in outcome.runs.values()):

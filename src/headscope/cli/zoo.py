@@ -62,7 +62,9 @@ def zoo_command(options: _ZooOptions) -> None:
         done.report()
     page = str(done.path / "report.html")
     runs = {label: str(run.path) for label, run in done.runs.items()}
+    notes = {label: list(run.notes) for label, run in done.runs.items() if run.notes}
     summary = {"zoo": str(done.path), "report": page, "runs": runs}
+    summary |= {"notes": notes} if notes else {}
     from headscope.papers.zoo.outcome import as_json
 
     tell(_lines(done), summary | as_json(done) if options.as_json else None)
@@ -84,6 +86,7 @@ def _lines(zoo: Zoo) -> Iterator[str]:
         )
         if "long" in run.manifest:
             yield f"{label}: {run.manifest['long']}"
+        yield from (f"{label}: note: {note}" for note in run.notes)
     yield from (f"- {sentence}" for sentence in zoo.headlines)
     yield f"claims: {zoo.path}/claims.csv"
     yield f"report: {zoo.path}/report.html"

@@ -59,16 +59,24 @@ def refuse_place(name: str) -> None:
     elif not (folder / "config.json").is_file():
         raise ModelError(f"{name!r} has no config.json; wanted the folder of a saved model")
     elif (folder / ADAPTER).exists():
-        raise ModelError(
-            f"{name!r} holds only an adapter ({ADAPTER}); wanted a whole "
-            "model: merge the adapter (merge_and_unload in peft) and save the result"
-        )
+        raise ModelError(f"{name!r} {_adapter(folder)}")
     elif not any(folder.glob("*.safetensors")):
         other = sorted(p.name for p in folder.iterdir() if p.suffix in _PICKLES)
         raise ModelError(
             f"{name!r} has no *.safetensors (found {', '.join(other) or 'no weights'}); pickled "
             "weights can run code and are refused: save the model again with safetensors"
         )
+
+
+def _adapter(folder: Path) -> str:
+    """What a folder with an adapter holds, and what to do; libraries differ in what they apply."""
+    merge = "merge the adapter (merge_and_unload in peft) and save the result"
+    if all(file.name.startswith("adapter_") for file in folder.glob("*.safetensors")):
+        return f"holds only an adapter ({ADAPTER}); wanted a whole model: {merge}"
+    return (
+        f"holds whole weights and beside them an adapter ({ADAPTER}); wanted one model: {merge} in "
+        f"another folder, or move {ADAPTER} away to read the weights without it"
+    )
 
 
 def _converted(file: Path) -> str:

@@ -67,6 +67,11 @@ class PaperOutcome:
         """The claims that a fault kept from being asked."""
         return [outcome for outcome in self.claims if outcome.failed]
 
+    @property
+    def notes(self) -> list[str]:
+        """What makes the numbers of its runs doubtful, each once."""
+        return list(dict.fromkeys(note for run in self.runs.values() for note in run.notes))
+
     def of_group(self, group: str) -> list[ClaimOutcome]:
         """The outcomes of the claims of a group, by its id."""
         return [outcome for outcome in self.claims if outcome.group == group]

@@ -265,6 +265,7 @@ def summary(paper: PaperOutcome) -> dict[str, Any]:
         "limit": paper.limit,
         "data": list(paper.data),
         "counts": paper.counts,
+        **({"notes": paper.notes} if paper.notes else {}),
         "report": str(paper.folder / "report.html"),
         "lines": [claim_engine.claim_record(outcome) for outcome in paper.claims],
     }

@@ -12,10 +12,10 @@ from typing import BinaryIO
 import h5py
 import numpy as np
 import xarray as xr
-from h5py import h5a, h5d, h5g, h5l, h5o, h5t, h5z
+from h5py import h5a, h5d, h5g, h5l, h5o, h5t
 
-# Attributes that are counts. Then what a file may hold: pictures of maps are packed, mostly zeros,
-# so an unpacked array may take ROOM bytes, and PACKED for each byte of the file.
+# Attributes that are counts. Then what a file may hold: an axis without labels stores nothing, and
+# texts may share a place, so that arrays may take ROOM bytes, and PACKED for each byte of the file.
 COUNTED = ("layers", "heads", "documents", "examples", "tokens", "skipped", "windowed")
 OBJECTS, DEPTH, TEXTS, ROOM, PACKED = 100_000, 12, 64, 1 << 28, 64
 GROUPS = 2_000  # a run of all analyses has 150; each takes time to open
@@ -23,7 +23,6 @@ HEAP = (
     b"GCOL\1\0\0\0"  # begins a block of texts: then its size, and texts after headers of HEAD bytes
 )
 HEAD, PIECE = 16, 1 << 24
-_FILTERS = {h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32}  # HDF5's own
 _NUMBERS = {h5t.INTEGER, h5t.FLOAT, h5t.STRING, h5t.ENUM}
 _OF_DIMENSIONS = {b"DIMENSION_LIST", b"REFERENCE_LIST"}  # attributes that tell what lies along what
 
@@ -114,24 +113,19 @@ def _places(content: BinaryIO, sign: bytes) -> Iterator[int]:
 def _checked_size(array: h5d.DatasetID, where: str, content: BinaryIO, size: int) -> int:
     """The bytes of an array in memory; ValueError for one whose values lie elsewhere."""
     made, kind = array.get_create_plist(), array.get_type()
-    filters = {made.get_filter(at)[0] for at in range(made.get_nfilters())}
     layout = made.get_layout()
     if made.get_external_count() or layout not in (h5d.CONTIGUOUS, h5d.CHUNKED):
         raise ValueError(f"the values of {where} lie in another file, or nowhere")
-    if filters - _FILTERS:
-        raise ValueError(f"{where} needs a filter of a plug-in")
+    if layout == h5d.CHUNKED:  # HDF5 unpacks a piece to whatever size its content has
+        raise ValueError(f"{where} is cut into pieces or packed, as no results are")
     texts = kind.get_class() == h5t.STRING and kind.is_variable_str()
-    if kind.get_class() not in _NUMBERS or (texts and filters):
+    if kind.get_class() not in _NUMBERS:
         raise ValueError(f"{where} holds neither numbers nor texts")
     count = math.prod(array.shape)
     if not count:
         return 0
     of_one: int = 16 if texts else kind.get_size()  # of a text, its length and where it lies
     stored: int = count * of_one
-    if layout == h5d.CHUNKED:
-        if math.prod(made.get_chunk()) > count or texts:
-            raise ValueError(f"{where} is cut into pieces larger than itself")
-        return stored
     if array.get_storage_size() not in (stored, 0):  # of an axis without labels nothing is stored
         raise ValueError(f"{where} is not as long as its dimensions say")
     return _length_of_texts(array, content, stored) if texts else stored

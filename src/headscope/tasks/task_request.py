@@ -182,11 +182,11 @@ def train_and_dev(
             "with "
             "train.tsv and dev.tsv, or --train FILE --dev FILE"
         )
-    return learned, replace(scored, notes=(*scored.notes, *_overlap_note(learned, scored)))
+    return learned, replace(scored, notes=(*scored.notes, *overlap_note(learned, scored)))
 
 
-def _overlap_note(learned: TaskData, scored: TaskData) -> tuple[str, ...]:
-    """The note of how many of the examples that are scored were learned from."""
+def overlap_note(learned: TaskData, scored: TaskData) -> tuple[str, ...]:
+    """The note of how many scored examples were learned from, or chosen by; none for none."""
     known = {(row.text_a, row.text_b) for row in learned.rows}
     shared, count = sum((row.text_a, row.text_b) in known for row in scored.rows), len(scored)
     if not shared:

@@ -262,6 +262,19 @@ def test_a_folder_that_is_not_ours_is_left_alone(mood, tmp_path):
     refuse_strangers(tmp_path / "new", checkpoint=mood)
 
 
+def test_examples_that_choose_heads_and_are_scored_are_told(asked, run):
+    """Of train and dev only the same file was noticed, here and nowhere else."""
+    assert run.notes == ()
+    shared = replace(asked.scoring, rows=asked.choosing.rows[:3] + asked.scoring.rows, source="dev")
+    settings = replace(FEW, orders=("alone",))
+    plan = replace(asked, scoring=shared, settings=settings)
+    plan = replace(plan, choosing=replace(asked.choosing, source="train"))
+    told = prune_curves(plan, execution=STOCK)
+    assert told.notes == ("3 of 43 examples of dev are in train, too",)
+    same = replace(plan, choosing=shared)  # said in other words
+    assert prune_curves(same, execution=STOCK).notes == ()
+
+
 def test_what_cannot_be_is_refused():
     for wrong in (
         {"orders": ()},

@@ -33,6 +33,7 @@ from headscope.run.store import Run
 from headscope.tasks.predict import EncodedTask, encode
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
+from headscope.tasks.task_request import overlap_note
 
 POINTS = 24  # ours: of a curve
 ALONE, GREEDY = "look at each head alone", "look again, greedily"
@@ -75,6 +76,11 @@ class Pruning:
             counted[GREEDY] = removal_curves.greedy_variants(heads, self.step) * len(self.choosing)
         points = len(removal_curves.counts(heads, self.step, also=self.settings.remove))
         return counted | {f"score {name}": points * len(self.scoring) for name in self.names}
+
+    @property
+    def same_examples(self) -> bool:
+        """Whether heads are chosen by the very examples that are scored."""
+        return self.choosing.rows_sha256 == self.scoring.rows_sha256
 
     @property
     def step(self) -> int:
@@ -125,6 +131,7 @@ def prune_curves(
         replicates=settings.replicates,
         cut=scoring.cut,
         batch_tokens=settings.batch_tokens,
+        notes=() if plan.same_examples else overlap_note(plan.choosing, plan.scoring),
     )
     execution = execution or Execution()
     meter = Meter(sum(plan.passes.values()), execution.progress)
@@ -187,7 +194,7 @@ class _PruningRun:
         pruning.attrs |= {
             "chosen_by": plan.choosing.source,
             "chosen_by_examples": len(plan.choosing),
-            "same_examples": int(plan.choosing.rows_sha256 == plan.scoring.rows_sha256),
+            "same_examples": int(plan.same_examples),
         }
         return {"pruning": pruning}
 

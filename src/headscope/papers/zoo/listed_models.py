@@ -56,6 +56,17 @@ def listed_models(models: Sequence[str | Path | Model]) -> list[ListedModel]:
     return listed
 
 
+def refuse_control(listed: Sequence[ListedModel], control: str | Path | None) -> None:
+    """Raises InputError where the control is one of the models, which would be held to itself."""
+    place = _place(str(control))
+    for entry in listed:
+        if isinstance(entry.given, str) and _place(entry.given) == place:
+            raise InputError(
+                f"{entry.given!r} is one of the models and their control, and no model is compared "
+                "with itself; leave it out of the models, or give another control, say random"
+            )
+
+
 def folder_name(model: str, *, alone: bool = True) -> str:
     """A name that any file system takes; with a hash where it alone would not tell models apart."""
     title = title_name(model)

@@ -251,12 +251,12 @@ def _together(
     begin: Callable[[str], None],
 ) -> tuple[dict[str, Run], dict[str, HeadscopeError]]:
     """As `_each`, of several processes; WrittenElsewhereError but in the last one."""
-    quietly = replace(job, reports=False)
+    quietly, said = replace(job, reports=False), dict[str, tuple[str, ...]]()
 
     def make(number: int) -> State:
         begin(listed[number].label)
         try:
-            _one(listed[number], quietly, {})
+            said[listed[number].label] = _one(listed[number], quietly, {}).said
         except RunStopped:
             raise
         except Exception as error:
@@ -273,6 +273,7 @@ def _together(
             failed[entry.label] = HeadscopeError(state["error"].tobytes().decode())
             continue
         run = open_run(job.folder / MODELS / entry.folder)
+        run = replace(run, said=said.get(entry.label, ()))
         if same := _same(run.manifest["model"]["sha256"], runs):
             failed[entry.label] = same
         else:

@@ -66,10 +66,11 @@ def zoo(request: ZooRequest) -> Zoo:
     Raises InputError and its kinds before any model is loaded, or if none could be read; RunStopped
     on Ctrl-C.
     """
-    from headscope.papers.zoo.listed_models import MODELS, listed_models
+    from headscope.papers.zoo.listed_models import MODELS, listed_models, refuse_control
     from headscope.run.store import RunFolder
 
     listed = listed_models(request.models)
+    refuse_control(listed, request.control)
     folder = RunFolder(request.output, parts=MODELS)
     folder.check()
     corpus = checked_corpus(request, request.corpus)
