@@ -19,6 +19,7 @@ import torch
 import xarray as xr
 
 from headscope.analyses.explained import QUESTION
+from headscope.analyses.explained.drawn_queries import DrawnQueries
 from headscope.analyses.explained.fitting import MOST_RULES, Choice
 from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps, gathered
 from headscope.analyses.explained.rule_sums import GROUPS, RuleSums, chosen
@@ -64,14 +65,18 @@ class Explained(SampledAnalysis, question=QUESTION):
         self.of_gathering: dict[str, HeadRules] = {}
         self.frequent: tuple[int, ...] = ()
         self.counts = dict.fromkeys(("chosen_on", "scored_on"), 0)
-        self.unexplained = Unexplained(*cell, [])
+        self._shows([])
+
+    def _shows(self, scored: Sequence[Example]) -> None:
+        self.unexplained = Unexplained(*self.cell, scored)
+        self.drawn = DrawnQueries(*self.cell, MOST_RULES, scored, seed=self.scope.seed)
 
     def passes(self, model: Model, examples: Sequence[Example]) -> Iterator[Sequence[Example]]:
         """The inputs that choose, then those that score."""
         names, causal = model.tokenizer.convert_ids_to_tokens, model.shape.stack == "decoder"
         part, units = divided(examples, seed=self.scope.seed)
         of = [[one for one, at in zip(examples, part, strict=True) if at == p] for p in range(3)]
-        self.unexplained = Unexplained(*self.cell, of[SCORE])
+        self._shows(of[SCORE])
         self._scoring = False
         if not all(of):
             return
@@ -129,6 +134,8 @@ class Explained(SampledAnalysis, question=QUESTION):
                 self._score(layer.index, attention, maps, example, batch.groups[[row]])
                 if own is not None:
                     self._score_gathering(layer.index, own, maps, example, batch.groups[[row]])
+                if not self.scope.control:
+                    self._draw(layer.index, attention if own is None else own, maps, example)
                 continue
             part, group = self._place[key_of(example)]
             if layer.index == 0:
@@ -136,6 +143,10 @@ class Explained(SampledAnalysis, question=QUESTION):
             both = attention if own is None else torch.cat([attention, own])
             self._sums[part].add_attention(maps, both, layer.index, group)
             self._received.add(layer.index, example.input_ids, both.sum(1))
+
+    def _draw(self, index: int, rows: torch.Tensor, maps: RuleMaps, example: Example) -> None:
+        heads = self.of_gathering or self.heads
+        self.drawn.add(index, heads["rules"].layer(index), rows, maps, example)
 
     def _score(
         self, index: int, attention: torch.Tensor, maps: RuleMaps, example: Example, group: Ints
@@ -287,7 +298,7 @@ class Explained(SampledAnalysis, question=QUESTION):
         applies = ratio(self.applied.total, self.queries.total[..., None])
         said = "share of queries that the rule applies to"
         made["applies"] = Variable(applies, ("rule_number",), said, "1", OURS, tidy=False)
-        return made | self.unexplained.variables()
+        return made | self.unexplained.variables() | self.drawn.variables()
 
 
 def predictions(
