@@ -194,6 +194,7 @@ class Explained(SampledAnalysis, question=QUESTION):
             rules=json.dumps(names),
             rule_kinds=json.dumps([rule.kind for rule in self.rules]),
             frequent=json.dumps(self.frequent),
+            relations=json.dumps(self.scope.relations),
             **self.counts,
         )
 

@@ -98,7 +98,7 @@ class Chosen:
     """What one half of the documents says of every head.
 
     explained  the results of the question `explained` there
-    rest       [layer, head] number of the rest of a head without rules
+    rest       [layer, head] number of the rest of a head without rules; from an atlas, of its rules
     profile    [layer, head, key − query + n − 1] mean attention by relative position
     error      [layer, head] how far what it adds is off by its rules
     """
@@ -194,12 +194,14 @@ def choose_stand_ins(
     scope: Scope,
     rules: Sequence[AttentionRule],
     *,
+    explained: xr.Dataset | None,
     linears: str,
 ) -> Chosen:
     """Read the inputs that choose, in a few passes.
 
-    model  its body: no language-model head is run
-    rules  those that every head may have
+    model      its body: no language-model head is run
+    rules      those that every head may have
+    explained  which of them each has, from an atlas; None: the inputs choose them
     """
     job = ShardJob(
         corpus,
@@ -210,11 +212,15 @@ def choose_stand_ins(
         linears=linears,
         threads=torch.get_num_threads(),
     )
-    with phase("rules", 2 * len(examples), "inputs") as advance, evaluating(model.network):
-        analysis = read_sample("explained", model, job, examples, advance)
-        assert isinstance(analysis, Explained)
-        explained = without_draws(with_token_names(analysis.result(), model.tokens))
-        rest = analysis.heads["rest"].rest.astype(np.float64)
+    passes = 2 if explained is None else 1
+    with phase("rules", passes * len(examples), "inputs") as advance, evaluating(model.network):
+        if explained is None:
+            analysis = read_sample("explained", model, job, examples, advance)
+            assert isinstance(analysis, Explained)
+            explained = without_draws(with_token_names(analysis.result(), model.tokens))
+            rest = analysis.heads["rest"].rest.astype(np.float64)
+        else:
+            rest = explained["rest"].sel(explains="attention").values.astype(np.float64)
         chosen = Chosen(explained, rest, np.zeros(0), np.zeros(0))
         made = StandIns(model, rules, {RULES: chosen.rules}, np.zeros(0), chosen.frequent)
         looked = LookedAt(made, max(len(one.leading(LEADING)) for one in examples))

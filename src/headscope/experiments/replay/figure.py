@@ -77,8 +77,8 @@ def caption(run: Reading) -> str:
     dashed = f" Dashed: {_orders(drawn)}." if drawn else ""
     return (
         f"{what}when the attention of a share of all heads is replaced, first "
-        f"{terms.order_name(replay, 'explained')}. Rules and order are those of other "
-        f"documents.{dashed} {axis}Bands: {over}"
+        f"{terms.order_name(replay, 'explained')}. {terms.rules_from(replay)}{dashed} {axis}Bands: "
+        f"{over}"
     )
 
 

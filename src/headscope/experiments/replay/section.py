@@ -24,7 +24,14 @@ def findings(run: Reading) -> list[str]:
     """The rise with a quarter of the heads replaced, beside other replacements; how far it can go;
     and whether the rules are what does it.
     """
-    parts = _main_finding, _yours_finding, _all_finding, _random_finding, _better_finding
+    parts = (
+        _main_finding,
+        _yours_finding,
+        _all_finding,
+        _random_finding,
+        _better_finding,
+        _source_finding,
+    )
     return [part(run) for part in parts]
 
 
@@ -141,6 +148,17 @@ def _better_finding(run: Reading) -> str:
     said = f"Surely more than rules cost: {', '.join(more)}." if more else ""
     not_said = f"Not told from rules, or better: {', '.join(unsure)}." if unsure else ""
     return " ".join(filter(None, [said, not_said]))
+
+
+def _source_finding(run: Reading) -> str:
+    """That rules are those of an atlas, and whether inputs that try them may have chosen them."""
+    if str(run.data.attrs.get("rules_of")) != "atlas":
+        return ""
+    chosen_on = str(run.data.attrs["chosen_on_tried"])
+    if chosen_on == "no":
+        return "The rules are those of an atlas that read other files."
+    doubt = " ".join(terms.atlas_notes(chosen_on))
+    return f"The rules are those of an atlas; {doubt}."
 
 
 def table(run: Reading) -> Table | None:

@@ -74,6 +74,24 @@ def of_loss(replay: xr.Dataset) -> bool:
     return str(replay.attrs["kind"]) != "vectors"
 
 
+def atlas_notes(chosen_on: str) -> list[str]:
+    """What is doubtful where the rules are those of an atlas, see `AtlasRules.chosen_on`."""
+    words = {
+        "possible": "the atlas read the same texts: inputs that try the rules here may have chosen "
+        "them there, and rules may look better than on other texts",
+        "unknown": "whether inputs that try the rules here chose them in the atlas is not known",
+    }
+    return [words[chosen_on]] if chosen_on in words else []
+
+
+def rules_from(replay: xr.Dataset) -> str:
+    """Where rules and order come from, in a sentence."""
+    if str(replay.attrs.get("rules_of")) != "atlas":
+        return "Rules and order are those of other documents."
+    other = " of other files" * (str(replay.attrs["chosen_on_tried"]) == "no")
+    return f"Rules are those of an atlas{other}, the order is that of other documents."
+
+
 def share_text(share: float) -> str:
     """A share of heads: `25 %`."""
     return f"{100 * share:.3g} %"
