@@ -33,8 +33,8 @@ class ReplayRequest(ReplaySettings, Loading, kw_only=False):
     """Which model reads what, and which heads are replaced by what."""
 
     model: LanguageModel | Model | Run | str | Path = argument(
-        "A decoder, a masked language model or an encoder: a folder, a hub id, or `demo`. Or a "
-        "finished run of atlas: its model, and the rules that it chose.",
+        "A decoder, a masked language model, a classifier of texts or an encoder: a folder, a hub "
+        "id, or `demo`. Or a finished run of atlas: its model, and the rules that it chose.",
         reads=model_or_run,
     )
     corpus: CorpusLike = required(

@@ -36,7 +36,14 @@ from headscope.experiments.replay.replacements import StandIns, replacing
 from headscope.experiments.replay.result import replay_result
 from headscope.experiments.replay.rule_file import OwnRules, digest_of_rules
 from headscope.experiments.replay.scored_model import ScoredModel
-from headscope.experiments.replay.scores import LossScore, OutputScore, VectorScore
+from headscope.experiments.replay.scores import (
+    ANSWERS,
+    VECTORS,
+    AnswerScore,
+    LossScore,
+    OutputScore,
+    VectorScore,
+)
 from headscope.experiments.replay.settings import REST, RULES, SHARES, YOURS, ReplaySettings
 from headscope.model.linears import linears
 from headscope.model.variants import check
@@ -152,8 +159,8 @@ class ReplayRun:
     def score(self) -> OutputScore:
         """What is compared, of the inputs that try."""
         trying, kind = self.halves.trying, self.scored.kind
-        if kind == "vectors":
-            return VectorScore(trying)
+        if kind in (ANSWERS, VECTORS):
+            return AnswerScore(trying) if kind == ANSWERS else VectorScore(trying)
         return LossScore.of(self.scored.model, kind, trying, seed=self.settings.seed)
 
     @cached_property

@@ -68,13 +68,13 @@ def _who(run: Reading, place: int) -> str:
 
 
 def _moves(run: Reading) -> str:
-    return "the perplexity rises by" if terms.of_loss(run.data) else "the output vectors move by"
+    return terms.compared(run.data).moves
 
 
 def _main_finding(run: Reading) -> str:
     names, place, order = _names(run), _quarter(run), _first_order(run)
     first, *others = names
-    after = "" if terms.of_loss(run.data) else " of the distance between two inputs"
+    after = terms.compared(run.data).after
     changes = {name: terms.change_text(*_change(run, name, order, place)) for name in names}
     beside = "; ".join(f"by {terms.replacement_name(name)}, by {changes[name]}" for name in others)
     return (
@@ -176,16 +176,8 @@ def table(run: Reading) -> Table | None:
         groups.append(Rows(rows, capital(terms.order_name(run.data, order))))
     unit = "% of heads"
     columns = [Column("Replaced by"), *(Column(f"{100 * share:.3g}", unit) for share in shares)]
-    if terms.of_loss(replay):
-        what = (
-            f"Change of the perplexity in per cent; of the whole model it is "
-            f"{number(float(np.exp(float(replay['baseline']))))}"
-        )
-    else:
-        what = (
-            "Distance of the tokens’ vectors from those of the whole model, in per cent of that of "
-            "two inputs"
-        )
+    perplexity = number(float(np.exp(float(replay["baseline"])))) if terms.of_loss(replay) else ""
+    what = terms.compared(replay).cells.format(perplexity=perplexity)
     caption = (
         f"{what}. 95 % intervals, over {replay.attrs['units']} documents. Losses, and which heads "
         "were replaced: tables/replay_curves and replay_heads."
