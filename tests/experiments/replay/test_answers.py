@@ -101,6 +101,15 @@ def test_answers_diverge_as_by_hand_as_a_share_of_two_inputs(
     assert replayed["change_ci_low"] < replayed["change"] < replayed["change_ci_high"]
 
 
+def test_of_one_head_its_rules_are_spoken_of(classifier: Path) -> None:
+    ask: Any = {"corpus": texts(), "execution": STOCK, "replacements": ("rules", "rest"), **FEW}
+    one = " ".join(run_findings(replay(classifier, heads=("L2H1",), **ask).tree))
+    assert "attention of L2·H1 replaced by its rules, the answers" in one
+    assert "by its rest alone" in one
+    two = " ".join(run_findings(replay(classifier, heads=("L2H1", "L1H1"), **ask).tree))
+    assert "attention of L1·H1 and L2·H1 replaced by their rules, the answers" in two
+
+
 def test_what_is_said_speaks_of_answers(tried: hs.Run, tmp_path: Path) -> None:
     found = " ".join(run_findings(tried.tree))
     assert "the answers diverge by" in found

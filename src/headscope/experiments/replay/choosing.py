@@ -21,7 +21,7 @@ from headscope.core.results import with_token_names, without_draws
 from headscope.corpus import Corpus
 from headscope.corpus.contents import label
 from headscope.corpus.document import Example
-from headscope.corpus.equal_documents import unit_names
+from headscope.corpus.equal_documents import dealt
 from headscope.errors import CorpusError
 from headscope.experiments.replay.looked_at import LookedAt
 from headscope.experiments.replay.replacements import StandIns
@@ -59,19 +59,15 @@ def halves_of(examples: Sequence[Example], *, choosing: int, trying: int, seed: 
 
     raises  CorpusError for fewer than FEWEST inputs
     """
-    units = unit_names(examples, {})
-    if len(set(units)) < FEWEST:
-        units = [f"{one.document}\x1f{one.id}" for one in examples]
+    part, units = dealt(examples, (0, 1), seed=seed, purpose="replay", fewest=FEWEST)
     if len(set(units)) < FEWEST:
         raise CorpusError(
             f"found {len(set(units))} inputs; wanted at least {FEWEST}: one half chooses the rules "
             "of the heads, the other tries them"
         )
-    order = sorted(set(units), key=lambda unit: generator(seed, "replay", unit).random())
-    half = {unit: at % 2 for at, unit in enumerate(order)}
     drawn: list[list[int]] = []
     for number, most in ((0, choosing), (1, trying)):
-        there = [at for at, unit in enumerate(units) if half[unit] == number]
+        there = [at for at, half in enumerate(part) if half == number]
         rank = generator(seed, "inputs", str(number)).permutation(len(there))
         drawn.append(_spread(there, units, rank)[:most])
     first, second = (sorted(some) for some in drawn)

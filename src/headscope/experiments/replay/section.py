@@ -67,6 +67,10 @@ def _who(run: Reading, place: int) -> str:
     return f"{terms.share_text(share)} of its heads ({terms.order_name(run.data, order)})"
 
 
+def _called(run: Reading, name: str) -> str:
+    return terms.replacement_name(name, run.data)
+
+
 def _moves(run: Reading) -> str:
     return terms.compared(run.data).moves
 
@@ -76,9 +80,9 @@ def _main_finding(run: Reading) -> str:
     first, *others = names
     after = terms.compared(run.data).after
     changes = {name: terms.change_text(*_change(run, name, order, place)) for name in names}
-    beside = "; ".join(f"by {terms.replacement_name(name)}, by {changes[name]}" for name in others)
+    beside = "; ".join(f"by {_called(run, name)}, by {changes[name]}" for name in others)
     return (
-        f"With the attention of {_who(run, place)} replaced by {terms.replacement_name(first)}, "
+        f"With the attention of {_who(run, place)} replaced by {_called(run, first)}, "
         f"{_moves(run)} {changes[first]}{after}" + (f"; {beside}." if beside else ".")
     )
 
@@ -143,8 +147,8 @@ def _better_finding(run: Reading) -> str:
         name: above(*at(run("beyond_rules", replacement=name, order=order), place))
         for name in others
     }
-    more = [terms.replacement_name(name) for name, one in verdicts.items() if one.holds]
-    unsure = [terms.replacement_name(name) for name, one in verdicts.items() if not one.holds]
+    more = [_called(run, name) for name, one in verdicts.items() if one.holds]
+    unsure = [_called(run, name) for name, one in verdicts.items() if not one.holds]
     said = f"Surely more than rules cost: {', '.join(more)}." if more else ""
     not_said = f"Not told from rules, or better: {', '.join(unsure)}." if unsure else ""
     return " ".join(filter(None, [said, not_said]))
@@ -168,7 +172,7 @@ def table(run: Reading) -> Table | None:
     for order in map(str, replay["order"].values):
         rows = [
             [
-                Cell(capital(terms.replacement_name(name))),
+                Cell(capital(_called(run, name))),
                 *(_cell(*_change(run, name, order, place)) for place in range(len(shares))),
             ]
             for name in names

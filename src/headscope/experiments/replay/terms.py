@@ -60,9 +60,11 @@ LARGE = 1e5  # per cent, beyond which nobody reads the number
 NAMED = 4  # heads that a sentence names
 
 
-def replacement_name(name: str) -> str:
-    """A replacement in running text."""
-    return NAMES.get(name, name.replace("_", " "))
+def replacement_name(name: str, replay: xr.Dataset) -> str:
+    """A replacement in running text; of a single head `its rules`."""
+    words = NAMES.get(name, name.replace("_", " "))
+    one = "chosen" in replay["order"].values and float(replay["replaced"].sum()) == 1
+    return words.replace("their ", "its ") if one else words
 
 
 def order_name(replay: xr.Dataset, order: str) -> str:
