@@ -255,3 +255,5 @@ def test_the_card_in_the_browser_shows_every_context(
     assert section.locator("mark").all_text_contents() == [one["query"] for one in wanted]
     cells = section.locator("tbody td:nth-child(2)").all_text_contents()
     assert cells == [one["before"] + one["query"] + one["after"] for one in wanted]
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -158,11 +158,12 @@ def _source_finding(run: Reading) -> str:
     """That rules are those of an atlas, and whether inputs that try them may have chosen them."""
     if str(run.data.attrs.get("rules_of")) != "atlas":
         return ""
-    chosen_on = str(run.data.attrs["chosen_on_tried"])
-    if chosen_on == "no":
-        return "The rules are those of an atlas that read other files."
-    doubt = " ".join(terms.atlas_notes(chosen_on))
-    return f"The rules are those of an atlas; {doubt}."
+    ends = {
+        "possible": " that read the same texts",
+        "no": " that read other files",
+        "unknown": "; whether it read the same texts is not known",
+    }
+    return f"The rules are those of an atlas{ends[str(run.data.attrs['chosen_on_tried'])]}."
 
 
 def table(run: Reading) -> Table | None:
