@@ -11,6 +11,7 @@ import torch
 import xarray as xr
 
 import headscope as hs
+from accessible import faults
 from headscope.analyses.explained import QUESTION
 from headscope.analyses.explained.contexts import Contexts, spaced
 from headscope.analyses.explained.drawn_queries import (
@@ -241,7 +242,7 @@ def test_tokens_are_joined_to_text(tokens: list[str], special: list[int], text: 
 
 
 def test_the_card_in_the_browser_shows_every_context(
-    watched: Any, tmp_path_factory: pytest.TempPathFactory
+    watched: Any, axe: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = hs.write_report(wired_run(), tmp_path_factory.mktemp("contexts") / "report.html")
     page = watched(path.as_uri() + "#L1H2", width=1280, offline=True)
@@ -257,3 +258,4 @@ def test_the_card_in_the_browser_shows_every_context(
     assert cells == [one["before"] + one["query"] + one["after"] for one in wanted]
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert faults(page, axe, part=".card .rules") == []

@@ -76,6 +76,19 @@ def test_a_head_moves_the_output_as_its_rules_written_out_do(atlas: Path) -> Non
     )
 
 
+def test_rest_alone_is_the_rest_of_its_rules(atlas: Path) -> None:
+    run = open_run(atlas)
+    (one,) = hs.explain(run.tree, "L2H3")["heads"].values()
+    alone = {"heads": {"L2H3": {"rest": one["rest"]}}}
+    both = replay(atlas, corpus=hs.demo_corpus(), rules=alone, **DEMO)
+    moved = both["replay"]["loss"].sel(order="chosen").isel(share=0)
+    assert float(moved.sel(replacement="rest")) == pytest.approx(
+        float(moved.sel(replacement="your_rules")), rel=1e-9
+    )
+    rules = float(moved.sel(replacement="rules"))
+    assert rules != pytest.approx(float(moved.sel(replacement="rest")), rel=1e-3)
+
+
 def test_relations_are_those_of_the_trees_of_the_atlas(atlas: Path, tmp_path: Path) -> None:
     """Texts without trees try the rules all the same: where there is no tree, heads rest."""
     (tmp_path / "plain.txt").write_text("the cat sat on the mat .\n\n" * 3 + words(), "utf-8")
