@@ -16,6 +16,7 @@ from benchmarks import (
     atlas,
     circuit_worker,
     circuits,
+    explanations,
     flow,
     language,
     limits,
@@ -30,7 +31,7 @@ from benchmarks.inputs import bert, fixed, treebank, twin
 from benchmarks.pipelines import EVERYTHING, Streamed, bare, bare_padded, fused_gelu
 from benchmarks.timing import Row, interleave, table
 
-from headscope import TextCorpus
+from headscope import TextCorpus, demo_corpus
 from headscope.analyses.surface.measure import TARGETS
 from headscope.model.batch import CATEGORIES
 from headscope.model.checkpoint import quietly
@@ -203,6 +204,20 @@ def test_the_pipelines_of_flow_follow_every_method(network, monkeypatch):
             found = rows[name].run()["flow"].result()
             np.testing.assert_allclose(found.share.sum("target"), 1, rtol=1e-5)
     assert flow.METHODS[0] in rows
+
+
+def test_rules_are_timed_beside_the_atlas_without_them(tiny_place):
+    """The rows differ by rules alone, and replay of an atlas chooses none."""
+    few = {"inputs": 6, "choosing": 6, "replicates": 3, "limit": 2}
+    some = ["explained", "surface"]
+    made = explanations.pipelines(str(tiny_place), demo_corpus(), analyses=some, **few)
+    rows = {row.name: row.run for row in made}
+    of_atlas = explanations.ATLAS, "… + explained"
+    without, more = (rows[name].keywords["analyses"] for name in of_atlas)
+    assert set(more) - set(without) == {"explained"}
+    replayed = rows["replay of an atlas, rules at 25 % alone"]()["replay"]
+    assert replayed.attrs["rules_of"] == "atlas"
+    assert replayed.sizes["replacement"] == replayed.sizes["share"] == 1
 
 
 # --- views --------------------------------------------------------------------------------------

@@ -133,6 +133,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "wiki.txt").write_text(
         "The cat sat. It slept.\n\nA dog barked at the cat.\n", "utf-8"
     )
+    twelve = "".join(f"The cat saw {number} dogs.\n\n" for number in range(12))
+    (folder / "articles.txt").write_text(twelve, "utf-8")
     _write_short_corpus(folder)
     (folder / "vectors.txt").write_text("the 0.1 0.2\nof 0.3 -0.1\n", "utf-8")
     (folder / "my-model").symlink_to(demo_place())
@@ -173,8 +175,8 @@ def _write_short_corpus(folder: Path) -> None:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run, for the commands that start from one."""
     path = tmp_path_factory.mktemp("finished") / "run"
-    words = ["atlas", "demo", "--demo", "-o", str(path), "--analyses", "entropy", "--no-report"]
-    words += ["--linears", "stock", *QUICK]
+    words = ["atlas", "demo", "--demo", "-o", str(path), "--analyses", "entropy,explained"]
+    words += ["--linears", "stock", "--no-report", "--control", "none", *QUICK]
     assert CliRunner().invoke(group, words).exit_code == 0
     return path
 

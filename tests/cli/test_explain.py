@@ -41,3 +41,20 @@ def test_named_heads_are_replaced_by_rules_of_a_file(headscope, tiny_place, tmp_
     assert done.code == 2
     assert "no rule called 'the previous tken'; did you mean 'the previous token'?" in done.err
     assert not (tmp_path / "other").exists()
+
+
+def test_an_atlas_in_the_place_of_a_model_brings_its_rules(headscope, tiny_place, tmp_path):
+    (tmp_path / "model").symlink_to(tiny_place)
+    told = ("--demo", "--limit", "4", "--control", "none", "--analyses", "explained", "--no-report")
+    assert headscope("atlas", "model", *told, "-o", "run").code == 0
+    done = headscope("explain", "run", *EXPLAIN[2:], "-o", "explained", "--shares", "50")
+    assert done.code == 0, done.err
+    assert "The rules are those of an atlas that read the same texts." in done.out
+    assert "note: the atlas read the same texts: inputs that try the rules here may have" in (
+        done.out + done.err
+    )
+    (tmp_path / "model").unlink()
+    done = headscope("explain", "run", *EXPLAIN[2:], "-o", "again")
+    assert done.code == 2
+    assert "run is an atlas of 'model': cannot load 'model'" in done.err
+    assert not (tmp_path / "again").exists()

@@ -24,11 +24,13 @@ def explain_command(options: _ExplainOptions) -> None:
     """Replace the attention of heads of MODEL by rules, and measure what its output loses.
 
     One half of the documents chooses the rules of every head, the other tries them, beside even
-    attention, the mean map by position, rest alone and the rules of another head.
+    attention, the mean map by position, rest alone and the rules of another head. A finished run of
+    atlas in the place of MODEL brings its model and the rules that it chose.
 
     \b
     headscope explain gpt2 --text wiki.txt --documents heading -o explained
     headscope explain demo --demo -o explained
+    headscope explain run --text articles.txt -o explained
     headscope explain gpt2 --text wiki.txt --heads L5H2,L6H10 --rules mine.json -o mine
     """
     heads_given("--heads", *options.heads)

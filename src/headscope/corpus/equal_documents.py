@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from headscope.core.accumulators import ratio
+from headscope.core.accumulators import generator, ratio
 from headscope.corpus.document import Example
 
 Hashes = npt.NDArray[np.uint64]
@@ -48,6 +48,28 @@ def unit_names(examples: Iterable[Example], listed: Mapping[str, int]) -> list[s
     return [
         first[listed[one.document]] if one.document in listed else one.document for one in examples
     ]
+
+
+def input_name(example: Example) -> str:
+    """A name of an input."""
+    return f"{example.document}\0{example.id}"
+
+
+def dealt(
+    examples: Sequence[Example], parts: Sequence[int], *, seed: int, purpose: str, fewest: int
+) -> tuple[list[int], list[str]]:
+    """The part of every input, and the unit that was dealt: documents of one content together.
+
+    parts    go to the units in turn, which stand in random order
+    purpose  words that tell this deal from others of the same seed
+    fewest   units; of fewer documents, inputs are dealt
+    """
+    units = unit_names(examples, {})
+    if len(set(units)) < fewest:
+        units = [input_name(example) for example in examples]
+    order = sorted(set(units), key=lambda unit: generator(seed, purpose, unit).random())
+    part = {unit: parts[at % len(parts)] for at, unit in enumerate(order)}
+    return [part[unit] for unit in units], units
 
 
 @dataclass

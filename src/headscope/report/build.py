@@ -114,6 +114,7 @@ SCRIPTS = (
     "table.js",
     "look.js",
     "card_maps.js",
+    "card_rules.js",
     "card.js",
 )
 Beside = Sequence[tuple[str, str]]

@@ -24,7 +24,7 @@ from headscope.page.shell import island, render_page, script_of, style_of, templ
 from headscope.report import heads
 from headscope.views.packed_arrays import packed
 
-SCRIPTS = ("page.js", "fold.js", "card_maps.js", "card.js")
+SCRIPTS = ("page.js", "fold.js", "card_maps.js", "card_rules.js", "card.js")
 LEVELS = 31  # steps: an error of the root of 1/62, finer than the shades of the ramp
 ROOM = 160_000  # characters of coded maps
 

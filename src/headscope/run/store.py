@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import headscope
+from headscope.claims.question import named
 from headscope.core.inside import (
     digest_inside,
     drop_inside,
@@ -29,13 +30,7 @@ from headscope.core.inside import (
     opened_inside,
     read_inside,
 )
-from headscope.core.whole_file import (
-    DRAFT,
-    held,
-    names_in,
-    why_unwritten,
-    write_whole,
-)
+from headscope.core.whole_file import DRAFT, held, names_in, why_unwritten, write_whole
 from headscope.errors import InputError, RunFolderError, told_as
 from headscope.run.manifest_file import (
     CHECKSUM,
@@ -263,8 +258,7 @@ class Run:
 
     def __getitem__(self, name: str) -> xr.Dataset:
         if name not in self.tree.children:
-            there = ", ".join(self)
-            raise KeyError(f"no analysis called {name!r} in this run; there are {there}")
+            raise KeyError(f"no analysis called {name!r} in this run; there are {', '.join(self)}")
         return self.tree.children[name].to_dataset(inherit=False)
 
     def __iter__(self) -> Iterator[str]:
@@ -288,6 +282,12 @@ class Run:
     def find(self, what: str) -> pd.DataFrame:
         """The heads that do something, say "direct object"; see `headscope.find_heads`."""
         return headscope.find_heads(self.tree, what)
+
+    def explain(self, head: str | tuple[int, int]) -> dict[str, Any]:
+        """The rules of a head, "L3H9" or (2, 8) from 0, and how much of it they explain."""
+        question = named("explained")
+        assert question is not None
+        return dict(question.named_part("rules_as_data:explanation")(self.tree, head))
 
     def figure(self, name: str, *, columns: int | None = None) -> Figure:
         """A figure of the report with its caption, by the name of its file: "best_heads".

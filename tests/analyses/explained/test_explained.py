@@ -15,7 +15,7 @@ from scipy.optimize import nnls
 import headscope as hs
 from headscope.analyses.explained import QUESTION
 from headscope.analyses.explained.fitting import Products, choose
-from headscope.analyses.explained.measure import divided, shares_of_rules
+from headscope.analyses.explained.measure import DEALT, FEWEST, shares_of_rules
 from headscope.analyses.explained.prediction import HeadRules, RuleMaps, gathered
 from headscope.analyses.explained.rule_sums import RuleSums
 from headscope.analyses.explained.rules import RESTS, rules_of_run
@@ -32,6 +32,7 @@ from headscope.claims.question import named
 from headscope.claims.reading import Reading
 from headscope.core.accumulators import Float64
 from headscope.corpus.document import Example
+from headscope.corpus.equal_documents import dealt
 from headscope.errors import InputError
 from headscope.experiments.replay.rule_file import read_rules
 from headscope.run.analysis import Scope
@@ -227,13 +228,14 @@ def test_equal_documents_are_of_one_part_and_all_parts_have_some() -> None:
         Example(f"{at}", f"d{at}", *[np.zeros(2, np.int64)] * 2, np.zeros(2, bool), content=name)
         for at, name in enumerate("abcdefgaabbcc")
     ]
-    part, _ = divided(examples, seed=0)
+    how: Any = {"seed": 0, "purpose": "explained", "fewest": FEWEST}
+    part, _ = dealt(examples, DEALT, **how)
     by_content: dict[str, set[int]] = {}
     for example, at in zip(examples, part, strict=True):
         by_content.setdefault(example.content, set()).add(at)
     assert all(len(parts) == 1 for parts in by_content.values())
     assert set(part) == {0, 1, 2}
-    few, _ = divided(examples[:3], seed=0)  # inputs of few documents are dealt
+    few, _ = dealt(examples[:3], DEALT, **how)  # inputs of few documents are dealt
     assert set(few) == {0, 1, 2}
 
 

@@ -361,8 +361,8 @@ def test_models_whose_attention_cannot_be_replaced_are_refused(tmp_path):
     outside = Model(FAMILIES["MPNet"].build(), words(), "mpnet", "", "")
     with pytest.raises(ModelError, match="it can be read, not replaced"):
         scored_model(outside, None, Loading())
-    T.BertForSequenceClassification(T.BertConfig(**_SMALL)).save_pretrained(tmp_path)
-    with pytest.raises(InputError, match="a classifier: answers of classifiers are not compared"):
+    T.BertForTokenClassification(T.BertConfig(**_SMALL)).save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="only answers on whole texts are compared"):
         scored_model(tmp_path, None, Loading())
 
 

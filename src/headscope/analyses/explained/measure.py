@@ -19,6 +19,7 @@ import torch
 import xarray as xr
 
 from headscope.analyses.explained import QUESTION
+from headscope.analyses.explained.drawn_queries import DrawnQueries
 from headscope.analyses.explained.fitting import MOST_RULES, Choice
 from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps, gathered
 from headscope.analyses.explained.rule_sums import GROUPS, RuleSums, chosen
@@ -27,11 +28,11 @@ from headscope.analyses.explained.token_mass import KEY_TOKENS, TokenMass, with_
 from headscope.analyses.explained.unexplained import Unexplained
 from headscope.claims.attention_rule import POSITION, REST
 from headscope.claims.terms import OURS
-from headscope.core.accumulators import Ints, Sums, generator, ratio
+from headscope.core.accumulators import Ints, Sums, ratio
 from headscope.core.intervals import DIFFERENCE, SHARE
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
-from headscope.corpus.equal_documents import unit_names
+from headscope.corpus.equal_documents import dealt, input_name
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
 from headscope.model.model import Model
@@ -64,14 +65,20 @@ class Explained(SampledAnalysis, question=QUESTION):
         self.of_gathering: dict[str, HeadRules] = {}
         self.frequent: tuple[int, ...] = ()
         self.counts = dict.fromkeys(("chosen_on", "scored_on"), 0)
-        self.unexplained = Unexplained(*cell, [])
+        self._shows([])
+
+    def _shows(self, scored: Sequence[Example]) -> None:
+        self.unexplained = Unexplained(*self.cell, scored)
+        self.drawn = DrawnQueries(*self.cell, MOST_RULES, scored, seed=self.scope.seed)
 
     def passes(self, model: Model, examples: Sequence[Example]) -> Iterator[Sequence[Example]]:
         """The inputs that choose, then those that score."""
         names, causal = model.tokenizer.convert_ids_to_tokens, model.shape.stack == "decoder"
-        part, units = divided(examples, seed=self.scope.seed)
+        part, units = dealt(
+            examples, DEALT, seed=self.scope.seed, purpose=QUESTION.name, fewest=FEWEST
+        )
         of = [[one for one, at in zip(examples, part, strict=True) if at == p] for p in range(3)]
-        self.unexplained = Unexplained(*self.cell, of[SCORE])
+        self._shows(of[SCORE])
         self._scoring = False
         if not all(of):
             return
@@ -87,7 +94,7 @@ class Explained(SampledAnalysis, question=QUESTION):
         choosing = [*of[CHOOSE], *of[STOP]]
         places = {unit: at for at, unit in enumerate(dict.fromkeys(units))}
         self._place = {
-            key_of(one): (at, places[unit] % GROUPS if at == STOP else 0)
+            input_name(one): (at, places[unit] % GROUPS if at == STOP else 0)
             for one, at, unit in zip(examples, part, units, strict=True)
         }
         self._norms = {"values", "projection"} <= model.allows
@@ -129,13 +136,19 @@ class Explained(SampledAnalysis, question=QUESTION):
                 self._score(layer.index, attention, maps, example, batch.groups[[row]])
                 if own is not None:
                     self._score_gathering(layer.index, own, maps, example, batch.groups[[row]])
+                if not self.scope.control:
+                    self._draw(layer.index, attention if own is None else own, maps, example)
                 continue
-            part, group = self._place[key_of(example)]
+            part, group = self._place[input_name(example)]
             if layer.index == 0:
                 self._sums[part].add_rules(maps, group)
             both = attention if own is None else torch.cat([attention, own])
             self._sums[part].add_attention(maps, both, layer.index, group)
             self._received.add(layer.index, example.input_ids, both.sum(1))
+
+    def _draw(self, index: int, rows: torch.Tensor, maps: RuleMaps, example: Example) -> None:
+        heads = self.of_gathering or self.heads
+        self.drawn.add(index, heads["rules"].layer(index), rows, maps, example)
 
     def _score(
         self, index: int, attention: torch.Tensor, maps: RuleMaps, example: Example, group: Ints
@@ -183,6 +196,7 @@ class Explained(SampledAnalysis, question=QUESTION):
             rules=json.dumps(names),
             rule_kinds=json.dumps([rule.kind for rule in self.rules]),
             frequent=json.dumps(self.frequent),
+            relations=json.dumps(self.scope.relations),
             **self.counts,
         )
 
@@ -287,7 +301,7 @@ class Explained(SampledAnalysis, question=QUESTION):
         applies = ratio(self.applied.total, self.queries.total[..., None])
         said = "share of queries that the rule applies to"
         made["applies"] = Variable(applies, ("rule_number",), said, "1", OURS, tidy=False)
-        return made | self.unexplained.variables()
+        return made | self.unexplained.variables() | self.drawn.variables()
 
 
 def predictions(
@@ -310,24 +324,6 @@ def shares_of_rules(
     parts = rules.parts(maps)  # [head, slot, query, key]
     share = torch.minimum(own, predicted) / parts.sum(1).clamp_min(TINY)
     return torch.einsum("hsqk,hqk->hs", parts, share)
-
-
-def divided(examples: Sequence[Example], *, seed: int) -> tuple[list[int], list[str]]:
-    """The part of every input, of CHOOSE, STOP and SCORE, and the unit that was dealt.
-
-    Documents of one content are one unit; where there are fewer than FEWEST, inputs are dealt.
-    """
-    units = unit_names(examples, {})
-    if len(set(units)) < FEWEST:
-        units = [key_of(example) for example in examples]
-    order = sorted(set(units), key=lambda unit: generator(seed, "explained", unit).random())
-    part = {unit: DEALT[at % len(DEALT)] for at, unit in enumerate(order)}
-    return [part[unit] for unit in units], units
-
-
-def key_of(example: Example) -> str:
-    """A name of an input."""
-    return f"{example.document}\0{example.id}"
 
 
 def frequent_ids(examples: Sequence[Example]) -> tuple[int, ...]:

@@ -11,10 +11,11 @@ import xarray as xr
 
 from headscope.analyses.explained import QUESTION
 from headscope.analyses.explained.rules import RESTS
-from headscope.analyses.explained.sentences import rules_of
+from headscope.analyses.explained.sentences import CARD, rules_of, sentence
+from headscope.claims.card_part import named_ends
 from headscope.claims.reading import Reading
 from headscope.core.head_names import Head, names_of
-from headscope.core.results import LIMITS, shape
+from headscope.core.results import LIMITS, at, shape
 from headscope.errors import InputError
 
 
@@ -46,6 +47,34 @@ def explain(tree: xr.DataTree, head: str | Head | None = None) -> dict[str, Any]
         "heads": {
             f"L{names.number(layer) + 1}H{at + 1}": _rules(run, layer, at) for layer, at in places
         }
+    }
+
+
+def explanation(tree: xr.DataTree, head: str | Head) -> dict[str, Any]:
+    """The rules of one head as `explain` writes them, and how much of the head they explain.
+
+    returns  head, its name; rest and rules, those of its attention, as `hs.replay(rules=…)` takes
+             them; sentence, on what it gathers; attention, gathering, iou and by_content, what is
+             explained, with the ends of its interval; gathers, the rules of what it gathers with
+             the share of each, its rest, and the contexts that show where it is used; roles
+    raises   InputError as `explain`
+    """
+    ((name, rules),) = explain(tree, head)["heads"].items()
+    run, place = Reading(tree, QUESTION), names_of(tree).read(head)
+    numbers = {
+        "attention": "attention.rules",
+        "gathering": "gathering.rules",
+        "iou": "iou",
+        "by_content": "beyond",
+    }
+    data = CARD.data(run, *place)
+    return {
+        "head": name,
+        **rules,
+        "sentence": sentence(run, *place),
+        **{name: named_ends(at(run(key), *place)) for name, key in numbers.items()},
+        "gathers": data.get("rules", []),
+        "roles": data.get("roles", []),
     }
 
 

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.analyses.explained.contexts import Contexts
 from headscope.analyses.explained.rules import RESTS
 from headscope.claims.attention_rule import REST
 from headscope.claims.card_part import CardPart, named_ends
 from headscope.claims.control import controls
 from headscope.claims.reading import Reading
-from headscope.core.results import at, group, token_names
+from headscope.core.results import at, group, shape, token_names
 from headscope.core.wording import percent
 from headscope.page.tabulate import Cell, Column, Rows, Table, points, share
 
@@ -112,7 +113,7 @@ def sentence(run: Reading, layer: int, head: int) -> str:
     return f"{', '.join(said)}; {percent(left)} is not explained"
 
 
-def _lines(run: Reading, layer: int, head: int) -> Iterator[str]:
+def _said(run: Reading, layer: int, head: int) -> Iterator[str]:
     if not run.there or not (said := sentence(run, layer, head)):
         return
     yield f"of what it gathers {said}"
@@ -123,6 +124,34 @@ def _lines(run: Reading, layer: int, head: int) -> Iterator[str]:
     if keys := _keys(run, layer, head):
         yield f"more than its rules say goes to {', '.join(keys)}"
     yield from _not_explained(run, layer, head)
+
+
+def _lines(run: Reading, layer: int, head: int) -> Iterator[str]:
+    yield from _said(run, layer, head)
+    if run.there:
+        contexts = Contexts(run)
+        for rule in _shown(run, layer, head):
+            yield from contexts.lines(layer, head, rule.place, rule.name)
+
+
+def _shown(run: Reading, layer: int, head: int) -> list[RuleOfHead]:
+    """The rules that are named, without the rest."""
+    rules = rules_of(run, layer, head)
+    return [one for one in rules if not one.rests and one.share[0] >= LEAST_SAID]
+
+
+def _page(run: Reading) -> dict[str, Any]:
+    """rules: what is said of each head, the names of its rules, and the contexts of each."""
+    if not run.there:
+        return {}
+    places = [*np.ndindex(*shape(run.tree))]
+    rules = [_shown(run, *place) for place in places]
+    slots = [(*at, [one.place for one in some]) for at, some in zip(places, rules, strict=True)]
+    said = {
+        "lines": [list(_said(run, *place)) for place in places],
+        "names": [[one.name for one in some] for some in rules],
+    }
+    return {"rules": said | Contexts(run).page(slots)}
 
 
 def _keys(run: Reading, layer: int, head: int, *, most: int = 5) -> list[str]:
@@ -163,15 +192,22 @@ def _not_explained(run: Reading, layer: int, head: int) -> Iterator[str]:
 def _data(run: Reading, layer: int, head: int) -> dict[str, Any]:
     if not run.there:
         return {}
+    contexts = Contexts(run)
     rules = [
-        {"rule": one.name, "kind": one.kind, "weight": one.weight, **named_ends(one.share)}
+        {
+            "rule": one.name,
+            "kind": one.kind,
+            "weight": one.weight,
+            **named_ends(one.share),
+            "contexts": [context.row for context in contexts.of(layer, head, one.place)],
+        }
         for one in rules_of(run, layer, head)
     ]
     several = [rule.name for rule in roles(run, layer, head)]
     return {"rules": rules, "roles": several} if rules else {}
 
 
-CARD = CardPart(place=12, title="Rules", lines=_lines, data=_data)
+CARD = CardPart(place=12, title="Rules", lines=_lines, data=_data, page=_page)
 
 
 def finding(run: Reading) -> str:

@@ -21,7 +21,7 @@ from headscope.core.results import with_token_names, without_draws
 from headscope.corpus import Corpus
 from headscope.corpus.contents import label
 from headscope.corpus.document import Example
-from headscope.corpus.equal_documents import unit_names
+from headscope.corpus.equal_documents import dealt
 from headscope.errors import CorpusError
 from headscope.experiments.replay.looked_at import LookedAt
 from headscope.experiments.replay.replacements import StandIns
@@ -59,19 +59,15 @@ def halves_of(examples: Sequence[Example], *, choosing: int, trying: int, seed: 
 
     raises  CorpusError for fewer than FEWEST inputs
     """
-    units = unit_names(examples, {})
-    if len(set(units)) < FEWEST:
-        units = [f"{one.document}\x1f{one.id}" for one in examples]
+    part, units = dealt(examples, (0, 1), seed=seed, purpose="replay", fewest=FEWEST)
     if len(set(units)) < FEWEST:
         raise CorpusError(
             f"found {len(set(units))} inputs; wanted at least {FEWEST}: one half chooses the rules "
             "of the heads, the other tries them"
         )
-    order = sorted(set(units), key=lambda unit: generator(seed, "replay", unit).random())
-    half = {unit: at % 2 for at, unit in enumerate(order)}
     drawn: list[list[int]] = []
     for number, most in ((0, choosing), (1, trying)):
-        there = [at for at, unit in enumerate(units) if half[unit] == number]
+        there = [at for at, half in enumerate(part) if half == number]
         rank = generator(seed, "inputs", str(number)).permutation(len(there))
         drawn.append(_spread(there, units, rank)[:most])
     first, second = (sorted(some) for some in drawn)
@@ -98,7 +94,7 @@ class Chosen:
     """What one half of the documents says of every head.
 
     explained  the results of the question `explained` there
-    rest       [layer, head] number of the rest of a head without rules
+    rest       [layer, head] number of the rest of a head without rules; from an atlas, of its rules
     profile    [layer, head, key − query + n − 1] mean attention by relative position
     error      [layer, head] how far what it adds is off by its rules
     """
@@ -194,12 +190,14 @@ def choose_stand_ins(
     scope: Scope,
     rules: Sequence[AttentionRule],
     *,
+    explained: xr.Dataset | None,
     linears: str,
 ) -> Chosen:
     """Read the inputs that choose, in a few passes.
 
-    model  its body: no language-model head is run
-    rules  those that every head may have
+    model      its body: no language-model head is run
+    rules      those that every head may have
+    explained  which of them each has, from an atlas; None: the inputs choose them
     """
     job = ShardJob(
         corpus,
@@ -210,11 +208,15 @@ def choose_stand_ins(
         linears=linears,
         threads=torch.get_num_threads(),
     )
-    with phase("rules", 2 * len(examples), "inputs") as advance, evaluating(model.network):
-        analysis = read_sample("explained", model, job, examples, advance)
-        assert isinstance(analysis, Explained)
-        explained = without_draws(with_token_names(analysis.result(), model.tokens))
-        rest = analysis.heads["rest"].rest.astype(np.float64)
+    passes = 2 if explained is None else 1
+    with phase("rules", passes * len(examples), "inputs") as advance, evaluating(model.network):
+        if explained is None:
+            analysis = read_sample("explained", model, job, examples, advance)
+            assert isinstance(analysis, Explained)
+            explained = without_draws(with_token_names(analysis.result(), model.tokens))
+            rest = analysis.heads["rest"].rest.astype(np.float64)
+        else:
+            rest = explained["rest"].sel(explains="attention").values.astype(np.float64)
         chosen = Chosen(explained, rest, np.zeros(0), np.zeros(0))
         made = StandIns(model, rules, {RULES: chosen.rules}, np.zeros(0), chosen.frequent)
         looked = LookedAt(made, max(len(one.leading(LEADING)) for one in examples))

@@ -42,28 +42,17 @@ COLUMNS = 3
 
 def panels(run: Reading) -> list[Panel]:
     """One panel: the curves; of two measures of vectors, one each."""
-    if terms.of_loss(run.data):
-        return [_panel(run, "change", "Rise of the perplexity")]
-    return [
-        _panel(run, "change", "Distance of the tokens’ vectors"),
-        _panel(run, "pooled_change", "Distance of the pooled vector"),
-    ]
+    own = [_panel(run, "change", terms.compared(run.data).title)]
+    pooled = "pooled_change" in run.data
+    return own + [_panel(run, "pooled_change", "Distance of the pooled vector")] * pooled
 
 
 def caption(run: Reading) -> str:
     """How to read the curves."""
     replay = run.data
-    if terms.of_loss(replay):
-        what = (
-            f"By how much the perplexity rises ({replay.attrs['score']}; whole model "
-            f"{run.text('{baseline}')} nats) "
-        )
-    else:
-        what = (
-            "How far the output vectors move: 1 − cosine with those of the whole model, as a share "
-            "of that between two inputs (100 %: as far apart as two texts), for each token (a) and "
-            "for the mean of an input’s vectors (b), "
-        )
+    what = terms.compared(replay).what.format(
+        score=replay.attrs["score"], baseline=run.text("{baseline}")
+    )
     over = (
         f"95 % intervals, paired, over {replay.attrs['units']} documents "
         f"({replay.attrs['inputs']} inputs)."
@@ -77,8 +66,8 @@ def caption(run: Reading) -> str:
     dashed = f" Dashed: {_orders(drawn)}." if drawn else ""
     return (
         f"{what}when the attention of a share of all heads is replaced, first "
-        f"{terms.order_name(replay, 'explained')}. Rules and order are those of other "
-        f"documents.{dashed} {axis}Bands: {over}"
+        f"{terms.order_name(replay, 'explained')}. {terms.rules_from(replay)}{dashed} {axis}Bands: "
+        f"{over}"
     )
 
 
@@ -155,7 +144,7 @@ def _of_one_set(run: Reading, variable: str, axes: Axes) -> None:
 
 
 def _unit(run: Reading) -> str:
-    return "rise of the perplexity" if terms.of_loss(run.data) else "share of two inputs’ distance"
+    return terms.compared(run.data).unit
 
 
 def _curve(axes: Axes, shares: Floats, parts: Estimate, name: str, order: str) -> None:

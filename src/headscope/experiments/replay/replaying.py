@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from headscope.corpus import Corpus
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import InputError, unknown
+from headscope.experiments.replay import terms
 from headscope.experiments.replay.choosing import (
     Chosen,
     Halves,
@@ -30,11 +31,19 @@ from headscope.experiments.replay.choosing import (
     scope_of_inputs,
 )
 from headscope.experiments.replay.head_sets import HeadSet, chosen_set, sets_by_share
+from headscope.experiments.replay.of_atlas import AtlasRules
 from headscope.experiments.replay.replacements import StandIns, replacing
 from headscope.experiments.replay.result import replay_result
 from headscope.experiments.replay.rule_file import OwnRules, digest_of_rules
 from headscope.experiments.replay.scored_model import ScoredModel
-from headscope.experiments.replay.scores import LossScore, OutputScore, VectorScore
+from headscope.experiments.replay.scores import (
+    ANSWERS,
+    VECTORS,
+    AnswerScore,
+    LossScore,
+    OutputScore,
+    VectorScore,
+)
 from headscope.experiments.replay.settings import REST, RULES, SHARES, YOURS, ReplaySettings
 from headscope.model.linears import linears
 from headscope.model.variants import check
@@ -57,10 +66,14 @@ def replay_run(
     settings: ReplaySettings,
     own: Mapping[Head, OwnRules],
     *,
+    atlas: AtlasRules | None = None,
     output: str | Path | None = None,
     execution: Execution | None = None,
 ) -> Run:
-    """Chooses rules, puts them in the place of heads, and compares outputs: a run."""
+    """Chooses rules, puts them in the place of heads, and compares outputs: a run.
+
+    atlas  whose rules are taken; None: they are chosen here
+    """
     execution, model = execution or Execution(), scored.model
     examples, counts = read_inputs(scored, corpus, settings)
     halves = halves_of(
@@ -78,6 +91,7 @@ def replay_run(
         places[: len(named)],
         dict(zip(places[len(named) :], own.values(), strict=True)),
         Meter(len(halves.trying), execution.progress),
+        atlas,
     )
     _ = work.rules  # names are looked up before anything is written
     request = ExperimentRequest(
@@ -91,7 +105,9 @@ def replay_run(
             "asked": work.score.digest,
             "trying": len(halves.trying),
             "own_rules": work.digest_of_own,
+            **({"atlas": atlas.digest} if atlas else {}),
         },
+        notes=terms.atlas_notes(work.chosen_on),
         seed=settings.seed,
         replicates=settings.replicates,
         batch_tokens=settings.batch_tokens,
@@ -126,6 +142,7 @@ class ReplayRun:
 
     heads  places of the heads that the user chose; none: shares of all heads
     own    place -> the rules that the user wants tried there
+    atlas  whose rules are taken; None: they are chosen here
     """
 
     scored: ScoredModel
@@ -135,31 +152,44 @@ class ReplayRun:
     heads: Sequence[Head]
     own: Mapping[Head, OwnRules]
     meter: Meter
+    atlas: AtlasRules | None = None
     chosen: Chosen = field(init=False)
 
     @cached_property
     def score(self) -> OutputScore:
         """What is compared, of the inputs that try."""
         trying, kind = self.halves.trying, self.scored.kind
-        if kind == "vectors":
-            return VectorScore(trying)
+        if kind in (ANSWERS, VECTORS):
+            return AnswerScore(trying) if kind == ANSWERS else VectorScore(trying)
         return LossScore.of(self.scored.model, kind, trying, seed=self.settings.seed)
 
     @cached_property
     def scope(self) -> Any:
         """What rules know of a run."""
         settings = self.settings
-        return scope_of_inputs(
+        scope = scope_of_inputs(
             self.scored.model,
             self.halves.choosing,
             replicates=settings.replicates,
             seed=settings.seed,
         )
+        return scope if self.atlas is None else replace(scope, relations=self.atlas.relations)
+
+    @cached_property
+    def tried(self) -> list[AttentionRule]:
+        """The rules that a head may have."""
+        rules = rules_of_run(self.scope)
+        return rules if self.atlas is None else self.atlas.rules(rules)
+
+    @cached_property
+    def chosen_on(self) -> str:
+        """Whether inputs that try may have chosen the rules: "possible", "no", "unknown"."""
+        return "no" if self.atlas is None else self.atlas.chosen_on(self.corpus.describe())
 
     @cached_property
     def rules(self) -> list[AttentionRule]:
         """All rules, the user's last; InputError for a name that none has, or two have."""
-        rules = {rule.name: rule for rule in rules_of_run(self.scope)}
+        rules = {rule.name: rule for rule in self.tried}
         every = (rule for one in self.own.values() for rule in one.rules)
         for rule in every:
             if isinstance(rule, str):
@@ -229,7 +259,11 @@ class ReplayRun:
             best=self.chosen.best(settings.order),
             replicates=settings.replicates,
         )
-        replayed = replayed.assign_attrs(ordered_by=settings.order)
+        replayed = replayed.assign_attrs(
+            ordered_by=settings.order,
+            rules_of="inputs" if self.atlas is None else "atlas",
+            chosen_on_tried=self.chosen_on,
+        )
         return {"replay": replayed, "explained": self.chosen.explained}
 
     def _units(self) -> list[str]:
@@ -241,8 +275,15 @@ class ReplayRun:
 
     def _choose(self, kind: str) -> State:
         body, examples = self.scored.body, self.halves.choosing
-        rules = rules_of_run(self.scope)
-        made = choose_stand_ins(body, self.corpus, examples, self.scope, rules, linears=kind)
+        made = choose_stand_ins(
+            body,
+            self.corpus,
+            examples,
+            self.scope,
+            self.tried,
+            explained=None if self.atlas is None else self.atlas.explained,
+            linears=kind,
+        )
         return made.state()
 
     def _stand_ins(self) -> StandIns:

@@ -18,11 +18,25 @@ from headscope.core.accumulators import Array, Float64, left_out, means_over
 from headscope.core.intervals import POSITIVE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.experiments.replay.head_sets import CHOSEN, EXPLAINED, RANDOM, HeadSet, replaced_in
-from headscope.experiments.replay.scores import MASKED, POOLED, TOKENS, VECTORS, OutputScore, apart
+from headscope.experiments.replay.scores import (
+    ANSWERS,
+    MASKED,
+    POOLED,
+    TOKENS,
+    VECTORS,
+    OutputScore,
+    apart,
+)
 from headscope.experiments.replay.settings import RULES
 
 CELL = ("replacement", "order", "share")
 LEAST = -1.0  # of a relative change of the perplexity
+# Measure -> what its variables begin with, what is measured of two outputs, and its unit.
+DISTANCES = {
+    TOKENS: ("", "1 − cosine of tokens", "1"),
+    POOLED: ("pooled_", "1 − cosine of the pooled vector", "1"),
+    ANSWERS: ("", "KL divergence of answers", "nats"),
+}
 LOSSES = {"causal": "causal language-model loss", MASKED: "masked-language-model loss"}
 
 
@@ -40,7 +54,7 @@ def replay_result(
     """The group `replay`.
 
     numbers    "score" [input, set, replacement, measure], "whole" [input, measure], and for
-               vectors "kept_tokens", "kept_pooled" [input, dim]
+               vectors "kept_tokens", "kept_pooled" [input, dim], for answers "kept_answers"
     units      [input] name of its document
     best       [layer, head] by which heads are ordered, the largest first
     """
@@ -49,10 +63,10 @@ def replay_result(
     orders, shares = _axes(sets)
     scores = in_cells(np.asarray(numbers["score"], np.float64), sets, orders, shares)
     beyond = _beyond_rules(scores[..., 0], replacements, kept, weight)
-    if score.kind == VECTORS:
-        variables = _of_vectors(numbers, scores, units, kept)
-    else:
+    if score.kind in LOSSES:
         variables = _of_losses(numbers, scores, kept, weight, score.kind)
+    else:
+        variables = _of_distances(numbers, scores, units, kept, score.measures)
     if beyond is not None:
         words = "loss with heads replaced, less that with their rules in place"
         variables["beyond_rules"] = Variable(beyond, CELL, words, "1", OURS)
@@ -78,7 +92,7 @@ def replay_result(
             dataset[name].attrs["n"] = len(set(units))
     return dataset.assign_attrs(
         kind=score.kind,
-        score=LOSSES.get(score.kind, "output vectors"),
+        score={**LOSSES, VECTORS: "output vectors", ANSWERS: "answers"}[score.kind],
         inputs=len(units),
         units=len(set(units)),
         draws=max(one.draw for one in sets),
@@ -144,30 +158,27 @@ def _of_losses(
     }
 
 
-def _of_vectors(
-    numbers: Mapping[str, Array], scores: Float64, units: Sequence[str], kept: Float64
+def _of_distances(
+    numbers: Mapping[str, Array],
+    scores: Float64,
+    units: Sequence[str],
+    kept: Float64,
+    measures: Sequence[str],
 ) -> dict[str, Variable]:
     variables: dict[str, Variable] = {}
-    words = {TOKENS: ("", "tokens"), POOLED: ("pooled_", "the pooled vector")}
-    for measure, (start, of) in words.items():
-        at = list(words).index(measure)
-        between = means_over(kept, apart(numbers[f"kept_{measure}"], units))  # [replicate + 1]
+    for at, measure in enumerate(measures):
+        start, what, unit = DISTANCES[measure]
+        apart_of = apart(measure, numbers[f"kept_{measure}"], units)
+        between = means_over(kept, apart_of)  # [replicate + 1]
         losses = means_over(kept, scores[..., at])
-        change = losses / between[:, None, None, None]
+        alike = np.where(between > 0, between, np.nan)  # all inputs: no share can be had
+        change = losses / alike[:, None, None, None]
         variables |= {
             f"{start}baseline": Variable(
-                estimate(between, bounds=POSITIVE),
-                (),
-                f"1 − cosine of {of} of two inputs",
-                "1",
-                OURS,
+                estimate(between, bounds=POSITIVE), (), f"{what} of two inputs", unit, OURS
             ),
             f"{start}loss": Variable(
-                _positive(losses),
-                CELL,
-                f"1 − cosine of {of} with those of the whole model",
-                "1",
-                OURS,
+                _positive(losses), CELL, f"{what} with those of the whole model", unit, OURS
             ),
             f"{start}change": Variable(
                 _positive(change),

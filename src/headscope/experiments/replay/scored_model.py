@@ -7,23 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import InputError, ModelError
-from headscope.experiments.replay.scores import VECTORS
+from headscope.experiments.replay import scores
+from headscope.experiments.replay.scores import ANSWERS, VECTORS
 from headscope.model.checkpoint import Checkpoint, quietly
 from headscope.model.language_model import CAUSAL, MASKED, LanguageModel, load_language_model
 from headscope.model.model import Model
+from headscope.tasks.task_model import load_for_task, task_of
 from headscope.tasks.task_request import Loading, loaded
 
 
 @dataclass(frozen=True)
 class ScoredModel:
-    """A model, and the kind of its score: "causal", "masked" or "vectors"."""
+    """A model, and the kind of its score: "causal", "masked", "answers" or "vectors"."""
 
     model: Model
     kind: str
 
     @property
     def body(self) -> Model:
-        """The model without its language-model head."""
+        """The model without its head."""
         own = self.model
         body: Any = own.network.base_model
         if body is own.network:
@@ -36,9 +38,9 @@ def scored_model(
 ) -> ScoredModel:
     """The model with its head where the score needs it.
 
-    score   "loss", "vectors", or None: the loss where it has a language-model head
-    raises  ModelError as `load`; also for a loss without such a head, for a classifier, and for a
-            model whose attention can be read only
+    score   "loss", "answers", "vectors", or None: what the head of its class gives
+    raises  ModelError as `load`; also for a loss or answers without such a head, for a model that
+            does not choose one class, and for a model whose attention can be read only
     """
     made = _scored(model, score, loading)
     _refuse_what_cannot_be_replaced(made.model)
@@ -49,43 +51,67 @@ def _scored(
     model: LanguageModel | Model | str | Path, score: str | None, loading: Loading
 ) -> ScoredModel:
     if isinstance(model, LanguageModel):
-        whole = ScoredModel(model.model, model.kind)
-        return whole if score != VECTORS else ScoredModel(whole.body, VECTORS)
+        return _loaded(model.model, model.kind, score)
     if isinstance(model, Model):
-        loaded(model, loading)
-        kind = kind_of([model.architecture])
-        if kind == VECTORS and score == "loss":
-            raise ModelError(f"{model.name!r} is loaded without a language-model head; wanted one")
-        whole = ScoredModel(model, kind)
-        return whole if score != VECTORS else ScoredModel(whole.body, VECTORS)
+        loaded(model, loading)  # refuses what only a checkpoint can be loaded with
+        return _loaded(model, VECTORS if score == VECTORS else kind_of([model.architecture]), score)
+    source = Checkpoint(
+        str(model), revision=loading.revision, trust_remote_code=loading.trust_remote_code
+    )
+    with quietly():
+        config = source.config
     if score is None:
-        path = str(model)
-        source = Checkpoint(
-            path, revision=loading.revision, trust_remote_code=loading.trust_remote_code
-        )
-        with quietly():
-            kind = kind_of(source.config.architectures or [])
-        score = VECTORS if kind == VECTORS else "loss"
+        kind = kind_of(config.architectures or [])
+        score = kind if kind in (ANSWERS, VECTORS) else "loss"
     if score == VECTORS:
         return ScoredModel(loaded(model, loading), VECTORS)
+    if score == ANSWERS:
+        _refuse_other_answers(str(model), config)
+        task = task_of(model, "classes of the checkpoint", revision=loading.revision)
+        return ScoredModel(load_for_task(model, task, **asdict(loading)).model, ANSWERS)
     language = load_language_model(model, **asdict(loading))
     return ScoredModel(language.model, language.kind)
+
+
+def _loaded(model: Model, kind: str, score: str | None) -> ScoredModel:
+    if score == VECTORS:
+        return ScoredModel(ScoredModel(model, kind).body, VECTORS)
+    lacks_loss = score == "loss" and kind not in (scores.CAUSAL, scores.MASKED)
+    if lacks_loss or (score == ANSWERS and kind != ANSWERS):
+        head = "language-model" if lacks_loss else "classification"
+        raise ModelError(f"{model.name!r} is loaded without a {head} head; wanted one")
+    if kind == ANSWERS:
+        _refuse_other_answers(model.name, model.network.config)
+    made = ScoredModel(model, kind)
+    return made if kind != VECTORS else ScoredModel(made.body, VECTORS)
 
 
 def kind_of(architectures: list[str]) -> str:
     """The kind of score, from the class that the weights were saved from.
 
-    raises  InputError for a classifier
+    raises  InputError for what classifies no whole texts
     """
     classes = " ".join(architectures)
+    if "SequenceClassification" in classes:
+        return ANSWERS
     if "Classification" in classes:
         raise InputError(
-            f"found {classes}, a classifier: answers of classifiers are not compared yet; wanted "
-            "--score vectors, which compares the output vectors of its body"
+            f"found {classes}: only answers on whole texts are compared; wanted --score vectors, "
+            "which compares the output vectors of its body"
         )
     if any(ending in classes for ending in MASKED):
-        return "masked"
-    return "causal" if any(ending in classes for ending in CAUSAL) else VECTORS
+        return scores.MASKED
+    return scores.CAUSAL if any(ending in classes for ending in CAUSAL) else VECTORS
+
+
+def _refuse_other_answers(name: str, config: Any) -> None:
+    """Raise ModelError for outputs that are no choice of one class: numbers, or several labels."""
+    kind = getattr(config, "problem_type", None)
+    if len(config.id2label) < 2 or kind in ("regression", "multi_label_classification"):
+        raise ModelError(
+            f"{name!r} answers with numbers, or several labels; wanted a model that chooses one "
+            "class, or --score vectors"
+        )
 
 
 def _refuse_what_cannot_be_replaced(model: Model) -> None:

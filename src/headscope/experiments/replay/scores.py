@@ -1,4 +1,4 @@
-"""What of a model's output is compared: the loss of a language model, or the vectors of an encoder.
+"""What of an output is compared: the loss of a language model, answers of a classifier, or vectors.
 
 A score gives one number per input and measure, and may keep of the whole model what tells how far
 apart two inputs are.
@@ -23,7 +23,7 @@ from headscope.model.language_model import TokenLoss
 from headscope.model.model import Model, forward
 from headscope.run.shard_files import State
 
-CAUSAL, MASKED, VECTORS = "causal", "masked", "vectors"
+CAUSAL, MASKED, ANSWERS, VECTORS = "causal", "masked", "answers", "vectors"
 TOKENS, POOLED = "tokens", "pooled"  # measures of vectors
 
 
@@ -32,7 +32,7 @@ class OutputScore(Protocol):
 
     @property
     def kind(self) -> str:
-        """CAUSAL, MASKED or VECTORS."""
+        """CAUSAL, MASKED, ANSWERS or VECTORS."""
 
     @property
     def examples(self) -> Sequence[Example]:
@@ -113,6 +113,35 @@ class LossScore:
 
 
 @dataclass(frozen=True)
+class AnswerScore:
+    """Divergence of a classifier's answers from those of the whole model: KL(whole ‖ replaced), in
+    nats, of the probabilities of its classes.
+    """
+
+    examples: Sequence[Example]
+    kind: str = ANSWERS
+    measures: tuple[str, ...] = (ANSWERS,)
+    digest: str = ""
+
+    def output(self, model: Model, batch: Batch, places: Sequence[int]) -> torch.Tensor:
+        """[input, class] log probabilities."""
+        answer: Any = forward(model.network, *batch.inputs, keep=False)
+        return torch.log_softmax(answer.logits.double(), -1)
+
+    def numbers(self, output: torch.Tensor, whole: torch.Tensor, batch: Batch) -> Float64:
+        """[input, measure] the divergence."""
+        return to_float64((whole.exp() * (whole - output)).sum(-1))[:, None]
+
+    def kept(self, whole: torch.Tensor, batch: Batch) -> State:
+        """[input, class] log probabilities."""
+        return {ANSWERS: to_float64(whole)}
+
+    def weights(self) -> Float64:
+        """[input] 1."""
+        return np.ones(len(self.examples))
+
+
+@dataclass(frozen=True)
 class VectorScore:
     """1 − cosine of the output vectors with those of the whole model.
 
@@ -156,12 +185,18 @@ def _pooled(vectors: torch.Tensor, batch: Batch) -> torch.Tensor:
     return normalize(_mean(vectors, batch), dim=-1)
 
 
-def apart(kept: Float64, units: Sequence[str]) -> Float64:
-    """[input] how far an input is from those of other documents: mean 1 − cosine.
+def apart(measure: str, kept: Float64, units: Sequence[str]) -> Float64:
+    """[input] how far an input is from those of other documents, mean over these.
 
-    kept  [input, dim] directions, or means of such
+    kept  [input, dim] directions, or means of such: 1 − cosine; of answers [input, class] log
+          probabilities: the divergence of the other's from its own
     """
     names = np.array(units)
     other = names[:, None] != names[None]
-    distance = np.where(other, 1 - kept @ kept.T, 0.0)
+    if measure == ANSWERS:
+        share = np.exp(kept)
+        between = (share * kept).sum(1)[:, None] - share @ kept.T  # [input, other]
+    else:
+        between = 1 - kept @ kept.T
+    distance = np.where(other, between, 0.0)
     return np.asarray(distance.sum(1) / np.maximum(other.sum(1), 1))

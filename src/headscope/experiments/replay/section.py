@@ -24,7 +24,14 @@ def findings(run: Reading) -> list[str]:
     """The rise with a quarter of the heads replaced, beside other replacements; how far it can go;
     and whether the rules are what does it.
     """
-    parts = _main_finding, _yours_finding, _all_finding, _random_finding, _better_finding
+    parts = (
+        _main_finding,
+        _yours_finding,
+        _all_finding,
+        _random_finding,
+        _better_finding,
+        _source_finding,
+    )
     return [part(run) for part in parts]
 
 
@@ -60,18 +67,22 @@ def _who(run: Reading, place: int) -> str:
     return f"{terms.share_text(share)} of its heads ({terms.order_name(run.data, order)})"
 
 
+def _called(run: Reading, name: str) -> str:
+    return terms.replacement_name(name, run.data)
+
+
 def _moves(run: Reading) -> str:
-    return "the perplexity rises by" if terms.of_loss(run.data) else "the output vectors move by"
+    return terms.compared(run.data).moves
 
 
 def _main_finding(run: Reading) -> str:
     names, place, order = _names(run), _quarter(run), _first_order(run)
     first, *others = names
-    after = "" if terms.of_loss(run.data) else " of the distance between two inputs"
+    after = terms.compared(run.data).after
     changes = {name: terms.change_text(*_change(run, name, order, place)) for name in names}
-    beside = "; ".join(f"by {terms.replacement_name(name)}, by {changes[name]}" for name in others)
+    beside = "; ".join(f"by {_called(run, name)}, by {changes[name]}" for name in others)
     return (
-        f"With the attention of {_who(run, place)} replaced by {terms.replacement_name(first)}, "
+        f"With the attention of {_who(run, place)} replaced by {_called(run, first)}, "
         f"{_moves(run)} {changes[first]}{after}" + (f"; {beside}." if beside else ".")
     )
 
@@ -136,11 +147,23 @@ def _better_finding(run: Reading) -> str:
         name: above(*at(run("beyond_rules", replacement=name, order=order), place))
         for name in others
     }
-    more = [terms.replacement_name(name) for name, one in verdicts.items() if one.holds]
-    unsure = [terms.replacement_name(name) for name, one in verdicts.items() if not one.holds]
+    more = [_called(run, name) for name, one in verdicts.items() if one.holds]
+    unsure = [_called(run, name) for name, one in verdicts.items() if not one.holds]
     said = f"Surely more than rules cost: {', '.join(more)}." if more else ""
     not_said = f"Not told from rules, or better: {', '.join(unsure)}." if unsure else ""
     return " ".join(filter(None, [said, not_said]))
+
+
+def _source_finding(run: Reading) -> str:
+    """That rules are those of an atlas, and whether inputs that try them may have chosen them."""
+    if str(run.data.attrs.get("rules_of")) != "atlas":
+        return ""
+    ends = {
+        "possible": " that read the same texts",
+        "no": " that read other files",
+        "unknown": "; whether it read the same texts is not known",
+    }
+    return f"The rules are those of an atlas{ends[str(run.data.attrs['chosen_on_tried'])]}."
 
 
 def table(run: Reading) -> Table | None:
@@ -150,7 +173,7 @@ def table(run: Reading) -> Table | None:
     for order in map(str, replay["order"].values):
         rows = [
             [
-                Cell(capital(terms.replacement_name(name))),
+                Cell(capital(_called(run, name))),
                 *(_cell(*_change(run, name, order, place)) for place in range(len(shares))),
             ]
             for name in names
@@ -158,16 +181,8 @@ def table(run: Reading) -> Table | None:
         groups.append(Rows(rows, capital(terms.order_name(run.data, order))))
     unit = "% of heads"
     columns = [Column("Replaced by"), *(Column(f"{100 * share:.3g}", unit) for share in shares)]
-    if terms.of_loss(replay):
-        what = (
-            f"Change of the perplexity in per cent; of the whole model it is "
-            f"{number(float(np.exp(float(replay['baseline']))))}"
-        )
-    else:
-        what = (
-            "Distance of the tokens’ vectors from those of the whole model, in per cent of that of "
-            "two inputs"
-        )
+    perplexity = number(float(np.exp(float(replay["baseline"])))) if terms.of_loss(replay) else ""
+    what = terms.compared(replay).cells.format(perplexity=perplexity)
     caption = (
         f"{what}. 95 % intervals, over {replay.attrs['units']} documents. Losses, and which heads "
         "were replaced: tables/replay_curves and replay_heads."

@@ -59,8 +59,9 @@ class ReplaySettings(Intervals, Lengths, heading="What is replayed"):
         "explain most of what they gather, or of their attention.",
         "output",
     )
-    score: Literal["loss", "vectors"] | None = option(
-        "What of the output is compared; by default the loss of a language model, else the vectors."
+    score: Literal["loss", "answers", "vectors"] | None = option(
+        "What of the output is compared; by default the loss of a language model, the answers of a "
+        "classifier, else the vectors."
     )
     inputs: int = option("Inputs at most that the replacements are tried on.", 48, least=6)
     choosing: int = option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
@@ -59,9 +60,11 @@ LARGE = 1e5  # per cent, beyond which nobody reads the number
 NAMED = 4  # heads that a sentence names
 
 
-def replacement_name(name: str) -> str:
-    """A replacement in running text."""
-    return NAMES.get(name, name.replace("_", " "))
+def replacement_name(name: str, replay: xr.Dataset) -> str:
+    """A replacement in running text; of a single head `its rules`."""
+    words = NAMES.get(name, name.replace("_", " "))
+    one = "chosen" in replay["order"].values and float(replay["replaced"].sum()) == 1
+    return words.replace("their ", "its ") if one else words
 
 
 def order_name(replay: xr.Dataset, order: str) -> str:
@@ -69,9 +72,83 @@ def order_name(replay: xr.Dataset, order: str) -> str:
     return ORDERS.get(order) or FIRST[str(replay.attrs["ordered_by"])]
 
 
+@dataclass(frozen=True)
+class Compared:
+    """How to speak of what is compared.
+
+    moves  what the output does, before a number; after: of what the number is a share
+    title  of a panel; unit: of its axis
+    what   in a caption, before who is replaced; cells: in that of a table
+    """
+
+    moves: str
+    after: str
+    title: str
+    unit: str
+    what: str
+    cells: str
+
+
+LOSS = Compared(
+    "the perplexity rises by",
+    "",
+    "Rise of the perplexity",
+    "rise of the perplexity",
+    "By how much the perplexity rises ({score}; whole model {baseline} nats) ",
+    "Change of the perplexity in per cent; of the whole model it is {perplexity}",
+)
+COMPARED = {
+    "vectors": Compared(
+        "the output vectors move by",
+        " of the distance between two inputs",
+        "Distance of the tokens’ vectors",
+        "share of two inputs’ distance",
+        "How far the output vectors move: 1 − cosine with those of the whole model, as a share of "
+        "that between two inputs (100 %: as far apart as two texts), for each token (a) and for "
+        "the mean of an input’s vectors (b), ",
+        "Distance of the tokens’ vectors from those of the whole model, in per cent of that of two "
+        "inputs",
+    ),
+    "answers": Compared(
+        "the answers diverge by",
+        " of the divergence between two inputs",
+        "Divergence of the answers",
+        "share of two inputs’ divergence",
+        "How far the answers move: divergence (KL) of the probabilities of the classes from those "
+        "of the whole model, as a share of that between two inputs (100 %: as far apart as the "
+        "answers to two texts; these are {baseline} nats), ",
+        "Divergence of the answers from those of the whole model, in per cent of that of two "
+        "inputs",
+    ),
+}
+
+
+def compared(replay: xr.Dataset) -> Compared:
+    """How to speak of what a replay compares."""
+    return COMPARED.get(str(replay.attrs["kind"]), LOSS)
+
+
 def of_loss(replay: xr.Dataset) -> bool:
-    """Whether losses were compared, and not vectors."""
-    return str(replay.attrs["kind"]) != "vectors"
+    """Whether losses were compared, and not vectors or answers."""
+    return compared(replay) is LOSS
+
+
+def atlas_notes(chosen_on: str) -> list[str]:
+    """What is doubtful where the rules are those of an atlas, see `AtlasRules.chosen_on`."""
+    words = {
+        "possible": "the atlas read the same texts: inputs that try the rules here may have chosen "
+        "them there, and rules may look better than on other texts",
+        "unknown": "whether inputs that try the rules here chose them in the atlas is not known",
+    }
+    return [words[chosen_on]] if chosen_on in words else []
+
+
+def rules_from(replay: xr.Dataset) -> str:
+    """Where rules and order come from, in a sentence."""
+    if str(replay.attrs.get("rules_of")) != "atlas":
+        return "Rules and order are those of other documents."
+    other = " of other files" * (str(replay.attrs["chosen_on_tried"]) == "no")
+    return f"Rules are those of an atlas{other}, the order is that of other documents."
 
 
 def share_text(share: float) -> str:

@@ -54,7 +54,7 @@ function cardParts(unit) {
   const most = data.closest[unit] ? `What stands out most, though it is no label: ${data.closest[unit]}.` : "";
   const closest = most && element("p", { class: "closest" }, most);
   const more = extras.map((extra) => extra(unit)).filter(Boolean);
-  return [walk(unit), name, what, closest, ...more, mapsPart(unit), besidePart(unit), numbersPart(unit)].filter(Boolean);
+  return [walk(unit), name, what, closest, ...more, mapsPart(unit), rulesPart(unit), besidePart(unit), numbersPart(unit)].filter(Boolean);
 }
 
 // Neighbours in the order of the layers, and the way back.
