@@ -1,6 +1,6 @@
 """Are labels confirmed that are true, and no others? Of networks whose heads are known.
 
-python -m benchmarks.label_trials [--networks N] [--seed S] [--only NAME]
+python -m benchmarks.label_trials [--networks N] [--seed S] [--only NAME] [--workers N]
 
 Wired networks are made as for `benchmarks.truth`. Tried are, of each head, the labels that are true
 of it; and for each kind of label that it only looks like, the one of them that its maps suit best.
@@ -10,12 +10,14 @@ Printed: how many of each were confirmed, with 95 % intervals (Clopper and Pears
 from __future__ import annotations
 
 import argparse
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
-import torch
 from tqdm import tqdm
 
 import headscope as hs
@@ -24,6 +26,7 @@ from headscope.analyses.explained.rules import RESTS, rules_of_run
 from headscope.claims.attention_rule import AttentionRule, rows_of
 from headscope.claims.claim import Claim
 from headscope.claims.head_labels import label_rules
+from headscope.claims.plan import COPIES, NOTHING
 from headscope.claims.relation_names import arrow
 from headscope.experiments.replay.choosing import scope_of_inputs
 from headscope.experiments.replay.scored_model import ScoredModel
@@ -35,6 +38,7 @@ from headscope.model.instrument import Instrument
 from headscope.model.model import Model, evaluating, forward
 from headscope.run.life_cycle import RunInProgress
 from headscope.wired import Wired, annotated_corpus, long_corpus, pair_corpus
+from headscope.wired.features import SPOKEN
 from headscope.wired.heads import Head
 
 CLAIMS = {  # kind -> what a claim of the kind may be about
@@ -123,7 +127,10 @@ def corpus_of(inputs: str) -> hs.MemoryCorpus:
     return pair_corpus(60, seed=7) if inputs == "pairs" else long_corpus(24, seed=7)
 
 
-def read(plan: Plan) -> Iterator[tuple[str, str, str, str, str]]:
+Row = tuple[str, str, str, str, str]
+
+
+def read(plan: Plan) -> list[Row]:
     """(network, head, true or decoy, kind and rule, verdict) of every label that was tried."""
     made: Wired = wired(plan)
     model = hs.load(made.network, tokenizer=made.tokenizer)
@@ -145,9 +152,7 @@ def read(plan: Plan) -> Iterator[tuple[str, str, str, str, str]]:
             for kind, rule, expects in true:
                 if rule:
                     hypotheses.append(Hypothesis(rule, kind, rule, ((layer, at),), expects))
-                    # A head that takes nothing looks there, and it does not matter.
-                    idle = not head.value.gain and expects != "nothing"
-                    truths.append((head.name, "decoy" if idle else "true"))
+                    truths.append((head.name, truth_of(plan, head, expects)))
             names = {rule for _, rule, _ in true} | also_of(head)
             for kind, some in decoys_of(head):
                 may = [(r, e) for r, e in some if r in known and r not in names]
@@ -160,12 +165,25 @@ def read(plan: Plan) -> Iterator[tuple[str, str, str, str, str]]:
     manifest = {"fingerprint": "", "linears": "stock", "shards": 0}
     with evaluating(model.network):
         result = trial.compute(RunInProgress(None, manifest))
+    rows = list[Row]()
     every = zip(truths, tried_labels(result), hypotheses, strict=True)
     for number, ((head, truth), one, hypothesis) in enumerate(every):
         beyond = result["beyond"].values[number].round(3).tolist()
         numbers = f"{one.effect[0]:.3f}, beyond {beyond}, share {one.share[0]:.2f}"
         said = f"{one.outcome} {one.why} ({numbers})"
-        yield plan.name, head, truth, f"{one.kind}: {hypothesis.rule}", said
+        rows.append((plan.name, head, truth, f"{one.kind}: {hypothesis.rule}", said))
+    return rows
+
+
+def truth_of(plan: Plan, head: Head, expects: str) -> str:
+    """Whether what a label that is true of the maps expects is true: a head that takes nothing
+    changes nothing, but for what noise adds, and one that writes no words makes none likelier.
+    """
+    if expects == COPIES:
+        return "true" if head.value.writes.name == SPOKEN.name and head.value.gain > 0 else "decoy"
+    if head.value.gain or expects == NOTHING:
+        return "true"
+    return "noise" if plan.noise or plan.overlap else "decoy"
 
 
 def also_of(head: Head) -> set[str]:
@@ -194,21 +212,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--networks", type=int, default=24)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="part of a name, such as `gpt2 circuits`")
+    parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"  # of each worker
     found, wrong = Counter[tuple[str, str, bool]](), Counter[str]()
     untestable = Counter[str]()
-    for plan in tqdm([p for p in plans(options.networks, options.seed) if options.only in p.name]):
-        for network, head, truth, what, verdict in read(plan):
-            kind = what.partition(":")[0]
-            if verdict.startswith(UNTESTABLE):
-                untestable[f"{truth} {kind} {verdict}"] += 1
-                continue
-            confirmed = verdict.startswith(CONFIRMED)
-            found[truth, kind, confirmed] += 1
-            if confirmed != (truth == "true"):
-                wrong[f"{truth}: {head} [{network.split(' ', 1)[1]}]: {what}: {verdict}"] += 1
+    made = [plan for plan in plans(options.networks, options.seed) if options.only in plan.name]
+    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+        for rows in tqdm(pool.map(read, made), total=len(made), unit="network"):
+            for network, head, truth, what, verdict in rows:
+                kind = what.partition(":")[0]
+                if verdict.startswith(UNTESTABLE):
+                    untestable[f"{truth} {kind}"] += 1
+                    continue
+                confirmed = verdict.startswith(CONFIRMED)
+                found[truth, kind, confirmed] += 1
+                if truth != "noise" and confirmed != (truth == "true"):
+                    wrong[f"{truth}: {head} [{network}]: {what}: {verdict}"] += 1
     for truth in ("true", "decoy"):
         kinds = sorted({kind for t, kind, _ in found if t == truth})
         print(f"\n{truth}: confirmed, %")

@@ -56,5 +56,5 @@ def test_an_atlas_in_the_place_of_a_model_brings_its_rules(headscope, tiny_place
     (tmp_path / "model").unlink()
     done = headscope("explain", "run", *EXPLAIN[2:], "-o", "again")
     assert done.code == 2
-    assert "run is an atlas of 'model': cannot load 'model'" in done.err
+    assert "run is a run of 'model': cannot load 'model'" in done.err
     assert not (tmp_path / "again").exists()

@@ -25,7 +25,7 @@ def test_a_page_says_which_labels_were_confirmed(headscope, tmp_path):
     done = headscope(*asks)
     assert done.code == 0, done.err
     assert "labels were tried: " in done.out
-    assert "They were tried on files that the labels were chosen on." in done.out
+    assert "They were tried on texts that the labels were chosen on." in done.out
     page = (tmp_path / "tried/report.html").read_text("utf-8")
     assert "by trial" in page
     assert (tmp_path / "tried/tables/trial_labels.csv").is_file()

@@ -122,7 +122,7 @@ def test_a_model_that_is_gone_or_another_is_refused(atlas: Path, tmp_path: Path)
     run = open_run(tmp_path / "place/run")
     moved = Run(run.tree, json.loads(json.dumps(run.manifest)), run.path)
     moved.manifest["model"]["name"] = str(tmp_path / "place/gone")
-    with pytest.raises(ModelError, match=r"is an atlas of '.*gone': cannot load"):
+    with pytest.raises(ModelError, match=r"is a run of '.*gone': cannot load"):
         replay(moved, corpus=hs.demo_corpus(), **DEMO)
     moved.manifest["model"]["name"] = "demo"
     with pytest.raises(InputError, match="demo has other weights now"):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from headscope.analyses.coreference.rules import EARLIER, OF_KINDS
 from headscope.analyses.language.specific import SPECIFIC, by_norm, specific_heads
 from headscope.claims.claim import Claim
 from headscope.claims.dictionary import name as term_name
@@ -32,7 +33,7 @@ RULES = {
             cells="kinds",
         )
         + f"; {LEAST_MENTIONS} mentions or more; it attends to antecedents more than those do",
-        predicts="earlier mentions of the same entity",
+        predicts=lambda claim: OF_KINDS.get(claim.about, EARLIER),
     ),
 }
 

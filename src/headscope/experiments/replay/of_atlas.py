@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from headscope.errors import InputError, ModelError
+from headscope.errors import InputError
 from headscope.model.request import model_place
-from headscope.tasks.task_request import Loading
+from headscope.run.model_of_run import ModelOfRun
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from headscope.claims.attention_rule import AttentionRule
-    from headscope.model.model import Model
     from headscope.run.store import Run
 
 EXPLAINED = "explained"
@@ -34,57 +32,21 @@ def _is_run(name: str | Path) -> bool:
 
 
 @dataclass(frozen=True)
-class AtlasRules:
-    """What an atlas says of the rules of heads.
+class AtlasRules(ModelOfRun):
+    """What an atlas says of the rules of heads, and its model.
 
     explained  its results of the question `explained`
-    manifest   of the run
-    place      its folder, or what stands for it in words
     """
 
     explained: xr.Dataset
-    manifest: Mapping[str, Any]
-    place: str
-
-    @property
-    def model(self) -> Mapping[str, Any]:
-        """The entry of the model in the manifest."""
-        entry: Mapping[str, Any] = self.manifest["model"]
-        return entry
-
-    @property
-    def digest(self) -> str:
-        """What tells its rules from those of another run."""
-        return str(self.manifest.get("results_sha256") or self.manifest["fingerprint"])
+    without: ClassVar[str] = (
+        "without that model, name another, with what hs.explain writes of the run as --rules"
+    )
 
     @property
     def relations(self) -> tuple[str, ...]:
         """Labels of the trees that its rules are of."""
         return tuple(json.loads(self.explained.attrs.get("relations", "[]")))
-
-    def loading(self, loading: Loading) -> Loading:
-        """How its model is loaded: by the same revision, unless another is wanted."""
-        return replace(loading, revision=loading.revision or self.model["revision"] or None)
-
-    @contextmanager
-    def loading_its_model(self) -> Iterator[None]:
-        """Inside the context a ModelError says whose model it is: it may be gone."""
-        try:
-            yield
-        except ModelError as error:
-            raise ModelError(
-                f"{self.place} is an atlas of {self.model['name']!r}: {error}\nwithout that model, "
-                "name another, with what hs.explain writes of the atlas as --rules"
-            ) from error
-
-    def refuse_other(self, model: Model) -> None:
-        """Raise InputError for a model whose weights are not those that the atlas read."""
-        if model.sha256 != self.model["sha256"]:
-            raise InputError(
-                f"{self.place} is an atlas of {self.model['name']}, and {model.name} has other "
-                "weights now; wanted those that the atlas read: make the atlas again, or name the "
-                "model with --revision"
-            )
 
     def rules(self, known: Sequence[AttentionRule]) -> list[AttentionRule]:
         """The rules by the numbers of the atlas; InputError for one that is not known here."""
@@ -98,25 +60,6 @@ class AtlasRules:
             )
         return [by_name[name] for name in names]
 
-    def chosen_on(self, corpus: Mapping[str, Any]) -> str:
-        """Whether inputs of this corpus may have chosen the rules: "possible", "no", "unknown".
-
-        corpus  as `Corpus.describe`
-        """
-        own, other = (_sources(one) for one in (self.manifest["corpus"], corpus))
-        if own & other:
-            return "possible"
-        return "no" if all(kind == "file" for kind, _ in own | other) and own else "unknown"
-
-
-def _sources(corpus: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """Kind and digest of what a corpus was read from; where no digest is known, its name."""
-    files = corpus.get("files") or ()
-    known = {("file", str(one["sha256"])) for one in files if "sha256" in one}
-    named = {("name", str(one.get("name"))) for one in files if "sha256" not in one}
-    memory = {("memory", str(corpus["sha256"]))} if not files and "sha256" in corpus else set()
-    return known | named | memory
-
 
 def atlas_rules(source: Run | str | Path) -> AtlasRules:
     """What a run, or a run folder, says of rules.
@@ -126,9 +69,7 @@ def atlas_rules(source: Run | str | Path) -> AtlasRules:
     from headscope.run.store import Run, open_run
 
     run = source if isinstance(source, Run) else open_run(source)
-    place = str(run.path or "the run")
-    if not run.manifest:
-        raise InputError(f"{run.unproven}; wanted a whole run folder: run atlas again")
+    of, place = ModelOfRun.of(run), str(run.path or "the run")
     if EXPLAINED not in run.tree.children:
         raise InputError(
             f"{place} has no results of explained; run atlas with it: --analyses explained"
@@ -141,7 +82,7 @@ def atlas_rules(source: Run | str | Path) -> AtlasRules:
             f"{place} chose no rules: it read too few inputs; run atlas on more, or give the model "
             "in its place"
         )
-    return AtlasRules(explained, run.manifest, place)
+    return AtlasRules(of.manifest, place, explained)
 
 
 def atlas_of(model: Any) -> AtlasRules | None:

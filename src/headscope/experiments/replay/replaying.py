@@ -184,7 +184,7 @@ class ReplayRun:
     @cached_property
     def chosen_on(self) -> str:
         """Whether inputs that try may have chosen the rules: "possible", "no", "unknown"."""
-        return "no" if self.atlas is None else self.atlas.chosen_on(self.corpus.describe())
+        return "no" if self.atlas is None else self.atlas.has_read(self.corpus.describe())
 
     @cached_property
     def rules(self) -> list[AttentionRule]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from headscope.core.head_names import Head, head_named
 from headscope.core.results import group, own_layers
 from headscope.corpus import Corpus
 from headscope.corpus.document import Example
-from headscope.errors import CorpusError, InputError, ModelError, unknown
+from headscope.errors import CorpusError, InputError, unknown
 from headscope.experiments.replay.choosing import scope_of_inputs
 from headscope.experiments.replay.rule_file import OwnRules, digest_of_rules
 from headscope.experiments.replay.scored_model import ScoredModel, scored_model
@@ -29,6 +29,7 @@ from headscope.model.variants import check
 from headscope.run.execution import Execution
 from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
+from headscope.run.model_of_run import ModelOfRun
 from headscope.run.store import Run
 from headscope.tasks.task_request import Loading
 
@@ -55,7 +56,8 @@ def try_labels(
         raise InputError(
             f"found no label in {run.path or 'the run'}; wanted some head with one, or --rules"
         )
-    scored = _scored(run, model, loading)
+    source = ModelOfRun.of(run)
+    scored = _scored(source, model, loading)
     examples, counts = read_pool(scored, corpus, settings)
     if not examples:
         raise CorpusError("found no input of two tokens or more; wanted text")
@@ -70,7 +72,7 @@ def try_labels(
         settings={
             **asdict(settings),
             "kind": scored.kind,
-            "labels_of": manifest.get("results_sha256") or manifest["fingerprint"],
+            "labels_of": source.digest,
             "own_rules": digest_of_rules(own),
         },
         seed=settings.seed,
@@ -82,7 +84,8 @@ def try_labels(
     )
 
     def compute(progress: RunInProgress) -> dict[str, xr.Dataset]:
-        read = {"read": corpus.describe()["kind"], "same_inputs": int(_same(run, corpus)), **counts}
+        tried_on = corpus.describe()
+        read = {"read": tried_on["kind"], "chosen_on_tried": source.has_read(tried_on), **counts}
         return {**groups_of(run.tree), "trial": work.compute(progress).assign_attrs(read)}
 
     return run_experiment(request, compute, output=output, execution=execution)
@@ -137,22 +140,17 @@ def _own_hypotheses(
     return made, list(more.values())
 
 
-def _scored(run: Run, model: Any, loading: Loading) -> ScoredModel:
-    """The run's model, with its head if it is a decoder's."""
-    try:
-        scored = scored_model(model, None, loading)
-    except InputError:  # a classifier: its body is compared
-        scored = scored_model(model, VECTORS, loading)
-    if scored.kind != CAUSAL:
-        scored = replace(scored, model=scored.body, kind=VECTORS)
-    of, now = run.manifest["model"], scored.model
-    if of["sha256"] != now.sha256:
-        raise ModelError(
-            f"{now.name!r} has other weights than the run's model {of['name']!r} "
-            f"(sha256 {str(now.sha256)[:12]}, wanted {str(of['sha256'])[:12]}); name the run's own "
-            "with --model"
-        )
-    return scored
+def _scored(source: ModelOfRun, model: Any, loading: Loading) -> ScoredModel:
+    """The run's model, with its language-model head if it is a decoder's."""
+    if model is None:
+        model, loading = source.model["name"], source.loading(loading)
+    with source.loading_its_model():
+        try:
+            scored = scored_model(model, None, loading)
+        except InputError:  # a classifier whose answers are not one of several classes
+            scored = scored_model(model, VECTORS, loading)
+    source.refuse_other(scored.model)
+    return scored if scored.kind == CAUSAL else ScoredModel(scored.body, VECTORS)
 
 
 def rests_of(tree: xr.DataTree, cell: tuple[int, int]) -> Ints:
@@ -176,12 +174,3 @@ def groups_of(tree: xr.DataTree) -> dict[str, xr.Dataset]:
     place = np.zeros(max(numbers) + 1, np.int64)
     place[numbers] = np.arange(len(numbers))
     return {path: own_layers(one, place.tolist()) for path, one in groups.items()}
-
-
-def _same(run: Run, corpus: Corpus) -> bool:
-    """Whether the labels were chosen on files of this corpus."""
-    files = [
-        {file.get("sha256") for file in one.get("files") or [] if file.get("sha256")}
-        for one in (run.manifest["corpus"], corpus.describe())
-    ]
-    return bool(files[0] & files[1])

@@ -75,12 +75,13 @@ def _queries(some: list[Paired], tokens: int) -> Queries:
 
 def _nearest_first(query: int, applies: Bools, read: RuleInput, taken: set[int]) -> Iterator[int]:
     """Queries to which the rule does not apply, of the same kind, the nearest first: at most NEAR
-    tokens away, and of a decoder not so much earlier that they see less than half as many keys.
+    tokens away, and of a decoder not so much earlier that they see less than three quarters as many
+    keys.
     """
     like = ~applies & (read.special == read.special[query])
     like &= np.abs(read.offset[query]) <= NEAR
     seen = read.visible.sum(-1)
-    like &= 2 * seen >= seen[query]
+    like &= 4 * seen >= 3 * seen[query]
     for other in sorted(np.flatnonzero(like).tolist(), key=lambda at: (abs(at - query), at)):
         if other not in taken:
             yield other

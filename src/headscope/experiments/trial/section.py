@@ -27,8 +27,8 @@ UNITS = "of the distance of two tokens’ output vectors"
 def findings(run: Reading) -> list[str]:
     """Sentences on the labels that were tried."""
     said = [lead(run), _together(run), _transfers(run), _repaired(run)]
-    if run.data.attrs.get("same_inputs"):
-        said.append("They were tried on files that the labels were chosen on.")
+    if run.data.attrs.get("chosen_on_tried") == "possible":
+        said.append("They were tried on texts that the labels were chosen on.")
     return [one for one in said if one]
 
 
@@ -46,7 +46,7 @@ def _together(run: Reading) -> str:
 
 
 def _transfers(run: Reading) -> str:
-    """Of how many confirmed labels another input with the same token can stand in."""
+    """How many confirmed labels are carried by another input with the same token."""
     tried = [one for one in tried_labels(run.data) if one.alone and one.outcome == CONFIRMED]
     seen = [one for one in tried if one.transfers is not None]
     if not seen:

@@ -20,7 +20,7 @@ class TrialSettings(Intervals, Lengths, heading="What is tried"):
         metavar="HEADS",
         python="Each (layer, head) from 0, by the model's own numbers of layers, or a name.",
     )
-    inputs: int = option("Inputs at most that each label is tried on.", 24, least=LEAST)
+    inputs: int = option("Inputs at most that each label is tried on.", 32, least=LEAST)
     limit: int | None = option("Read only the first N documents.", least=1)
     batch_tokens: int = option(
         "Tokens of a forward pass at most.", BATCH_TOKENS, least=1, heading="How to run"

@@ -70,10 +70,7 @@ def trial(request: TrialRequest) -> Run:
     from headscope.run.store import Run, check_run_folder, open_run
 
     check_run_folder(request.output)
-    run = source if isinstance(source, Run) else open_run(source)
-    model = request.model
-    if model is None:
-        model = str(run.manifest["model"]["name"])
+    run, model = source if isinstance(source, Run) else open_run(source), request.model
     if isinstance(model, str | Path):
         refuse_length(str(model), settings.max_length)
     corpus = corpus_of(request.corpus)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 
 import numpy as np
@@ -45,8 +45,9 @@ from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings as CorpusSettings
 from headscope.run.shard_files import State, joined
 
+OTHERS = 3  # ours: other heads of the layer, drawn for each input
 POOL = 400  # ours: inputs among which those are looked for where a rule applies
-PART_TOKENS = 1024  # of the inputs whose numbers are kept together, so that a run can go on
+PART_TOKENS = 8192  # of inputs, once for each label, whose numbers are kept together
 COLUMNS = (*AGAINST, SAME_TOKEN, OTHER_TOKEN, WHOLE)
 
 
@@ -149,7 +150,7 @@ class TrialRun:
         tried = [at for at, reason in enumerate(why) if not reason]
         of_input = self._of_inputs(tried)
         inputs = sorted(of_input)
-        parts = [*in_parts(inputs, lambda at: len(self.examples[at]), tokens=PART_TOKENS)]
+        parts = [*in_parts(inputs, partial(self._size, of_input), tokens=PART_TOKENS)]
         self.meter = Meter(len(inputs), self.meter.progress)
         with linears(self.scored.model.network, run.linears):
             states = run.parts(
@@ -169,6 +170,9 @@ class TrialRun:
             replicates=self.settings.replicates,
             direct=self.outputs.direct,
         )
+
+    def _size(self, of_input: Mapping[int, Sequence[int]], at: int) -> int:
+        return len(self.examples[at]) * len(of_input[at])
 
     def _of_inputs(self, tried: Sequence[int]) -> dict[int, list[int]]:
         """Input -> the hypotheses that are tried on it."""
@@ -240,26 +244,24 @@ class TrialRun:
         for name, queries in some.items():
             yield name, queries, Move(one.heads, queries.queries, queries.keys)
         yield WHOLE, there, Move(one.heads, there.queries, there.keys, whole=True)
-        others = self._others(one, rng)
-        if others:
-            yield OTHER_HEADS, there, Move(others, there.queries, there.keys)
+        for turn, others in enumerate(self._others(one, rng)):
+            yield f"{OTHER_HEADS} {turn}", there, Move(others, there.queries, there.keys)
         if self.gives and (picked := self.donors.pick(one.rule, at, there, rng)):
             where, sites = picked
             for name, site in sites.items():
                 gathered = self.donors.gathered(site, one.heads)
                 yield name, where, Move(one.heads, where.queries, where.keys, instead=gathered)
 
-    def _others(self, one: Hypothesis, rng: np.random.Generator) -> tuple[Head, ...]:
-        """For each head another one of its layer that is not said to do the same, if there are."""
-        taken = set(self.same[one.rule])
-        others = list[Head]()
-        for layer, _ in one.heads:
-            free = [h for h in range(self.rests.shape[1]) if (layer, h) not in taken]
-            if not free:
-                return ()
-            others.append((layer, int(rng.choice(free))))
-            taken.add(others[-1])
-        return tuple(others)
+    def _others(self, one: Hypothesis, rng: np.random.Generator) -> list[tuple[Head, ...]]:
+        """Sets of other heads, for each head one of its layer that is not said to do the same."""
+        sets: list[list[Head]] = [[] for _ in range(OTHERS)]
+        for layer in dict.fromkeys(layer for layer, _ in one.heads):
+            own = sum(at == layer for at, _ in one.heads)
+            free = [(layer, h) for h in range(self.rests.shape[1])]
+            free = [head for head in free if head not in self.same[one.rule]]
+            order = [free[at] for at in rng.permutation(len(free)).tolist()]
+            sets = [[*some, *order[at * own : (at + 1) * own]] for at, some in enumerate(sets)]
+        return [tuple(some) for some in sets if len(some) == len(one.heads)]
 
 
 def _resting(
@@ -280,7 +282,11 @@ def _compared(some: Mapping[str, tuple[Queries, Changes]]) -> tuple[Float64, Flo
     there = some[THERE][1]
     change = np.full((len(COLUMNS), 2, len(MEASURES)), np.nan)
     for column, name in enumerate(COLUMNS):
-        if name in some:
-            queries, other = some[name]
-            change[column] = finite_mean(there.total[:, queries.of]), finite_mean(other.total)
+        there_too = [both for key, both in some.items() if key.partition(" ")[0] == name]
+        for side in (0, 1) if there_too else ():
+            parts = [
+                finite_mean(other.total if side else there.total[:, queries.of])
+                for queries, other in there_too
+            ]
+            change[column, side] = np.mean(parts, 0)
     return change, np.stack([finite_mean(there.total), finite_mean(there.direct)])

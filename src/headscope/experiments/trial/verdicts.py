@@ -23,7 +23,9 @@ SIGNS = {
     NOT_CONFIRMED: Outcome.FAILS.sign,
     UNTESTABLE: Outcome.NOT_ASKED.sign,
 }
-LEAST_SHARE = 0.1  # ours: of what the head changes there, at least so much by what its label says
+# Ours: of what the head changes there, at least so much by what its label says; and of its effect,
+# at least so much beyond what it is compared with.
+LEAST_SHARE = 0.1
 AGAINST = {
     "same_keys": "the same tokens by other queries",
     "same_offset": "tokens as far away from other queries",
@@ -115,7 +117,7 @@ def _matters(beyond: dict[str, Ends], share: Ends, effect: Ends) -> tuple[str, s
         return UNTESTABLE, NO_INTERVAL, math.nan
     nearest = min(known, key=lambda name: known[name][1])
     _, low, high = known[nearest]
-    if low <= 0:
+    if low <= LEAST_SHARE * effect[0]:
         return NOT_CONFIRMED, f"not above {AGAINST[nearest]}", high
     if not share[1] > LEAST_SHARE:
         why = f"not surely {percent(LEAST_SHARE)} of what the head changes there"
