@@ -1,10 +1,11 @@
-"""What do rules of heads cost: to choose and score them in an atlas, and to try them in replay?
+"""What do rules of heads cost: in an atlas, in replay, and in a trial of labels?
 
 python -m benchmarks.explanations [--model M] [--text FILE] [--rounds N] [--threads N] [--clock cpu]
 
 Whole runs in memory, one after the other, see `benchmarks.timing`: an atlas with all other default
 analyses and no control, the same with `explained`, each also with the control; then replay as
-`headscope explain` does it by default, one share of heads alone, and with the rules of an atlas.
+`headscope explain` does it by default, one share of heads alone, and with the rules of an atlas;
+and a trial of the labels of the atlas, if it has some.
 Ratios are times of whole runs; × the atlas without rules.
 """
 
@@ -18,6 +19,8 @@ from typing import Any
 import headscope as hs
 from benchmarks.timing import Row, interleave, options, table
 from headscope.experiments.replay.replay import replay
+from headscope.experiments.trial.hypotheses import hypotheses_of
+from headscope.experiments.trial.trial import trial
 from headscope.run.compute import threads_of
 from headscope.run.execution import Execution
 from headscope.run.memory import keep_few_products, keep_freed_memory
@@ -62,6 +65,9 @@ def pipelines(
         "replay, rules at 25 % alone": tried(model, **ONE_SHARE),
         "replay of an atlas, rules at 25 % alone": tried(whole, **ONE_SHARE),
     }
+    if hypotheses_of(whole.tree):
+        asks = {"corpus": corpus, "model": model, "limit": limit, "execution": how}
+        runs["trial of the labels of an atlas"] = partial(trial, whole, **asks)
     tokens = float(whole.tree.attrs["tokens"])
     return [Row(name, run, tokens) for name, run in runs.items()]
 

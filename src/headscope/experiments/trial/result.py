@@ -25,7 +25,6 @@ from headscope.experiments.trial.settings import LEAST
 OTHER_HEADS, WHOLE = "other_heads", "whole"
 AGAINST = (*COMPARED, OTHER_HEADS)
 HALF = 0.5  # ours: of what the same weight would take from other tokens, at most so much by a rest
-ALIKE = 1e-6  # of shares and effects: what draws differ by through rounding
 ONE, EACH = ("hypothesis",), ("hypothesis", "against")
 
 
@@ -149,10 +148,13 @@ def _mean(kept: Float64, values: Float64, *, least: float = 0.5) -> Estimate:
 
 
 def _estimated(draws: Float64, sizes: Float64) -> Estimate:
-    """With an interval; one number in all documents, as of a head that writes nothing, is exact."""
+    """With an interval; where few of many documents differ from the rest at all, as of a head that
+    writes nothing, it reaches to the farthest of them.
+    """
     one = estimate(draws[:, None], sizes[:, None]).map(np.squeeze)
-    if np.isnan(one.low) and len(draws) > FEWEST and np.ptp(draws) <= ALIKE:
-        return Estimate(one.value, one.value, one.value)
+    if np.isnan(one.low) and len(draws) > FEWEST:
+        far = np.ptp(draws) * (len(draws) - 1)
+        return Estimate(one.value, one.value - far, one.value + far)
     return one
 
 
