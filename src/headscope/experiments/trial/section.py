@@ -53,9 +53,9 @@ def _transfers(run: Reading) -> str:
         return ""
     some = sum(bool(one.transfers) for one in seen)
     return (
-        f"Of {len(seen)} confirmed labels that lead to one token, {some or 'none'} surely carry "
-        "it: what the head gathers in another input where it is the same token changes the output "
-        "less than where it is another one."
+        f"Of {len(seen)} confirmed labels that lead to one token, it is surely carried by "
+        f"{some or 'none'}: what the head gathers in another input where it is the same token "
+        "changes the output less than where it is another one."
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 import xarray as xr
 
+from headscope.analyses.explained.measure import frequent_ids
 from headscope.analyses.explained.rules import RESTS
 from headscope.claims.attention_rule import AttentionRule, RuleInput, rows_of
 from headscope.claims.plan import NOTHING
@@ -192,7 +193,12 @@ class TrialRun:
     def _read(self, example: Example) -> RuleInput:
         model = self.scored.model
         names, causal = model.tokenizer.convert_ids_to_tokens, model.shape.stack == "decoder"
-        return rule_input(example, model.vocabulary, names, causal=causal)
+        frequent = self._frequent
+        return rule_input(example, model.vocabulary, names, causal=causal, frequent=frequent)
+
+    @cached_property
+    def _frequent(self) -> tuple[int, ...]:
+        return frequent_ids(self.examples)
 
     def _part(self, places: Sequence[int], of_input: Mapping[int, Sequence[int]]) -> State:
         """`hypothesis`, `input` [n]; `change` [n, column, side, measure], side 0 where the rule
