@@ -3,6 +3,7 @@
 import ast
 import bz2
 import inspect
+import json
 import re
 import shlex
 import shutil
@@ -48,7 +49,7 @@ QUICKLY = {
         "--no-report",
     ],
     "importance": ["--replicates", "3", "--no-report"],
-    "trial": ["--inputs", "8", "--replicates", "3", "--no-report"],
+    "trial": ["--inputs", "8", "--replicates", "3", "--no-report", "--rules", "mine.json"],
     "explain": ["--inputs", "6", "--choosing", "6", "--replicates", "3", "--no-report"],
     "reproduce": ["--limit", "2", "--no-report"],  # a page of the paper, none of its runs
     "probe": ["--replicates", "3", "--structural-epochs", "1", "--no-report"],
@@ -136,6 +137,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     twelve = "".join(f"The cat saw {number} dogs.\n\n" for number in range(12))
     (folder / "articles.txt").write_text(twelve, "utf-8")
     _write_short_corpus(folder)
+    mine = {"heads": {"L1H1": {"rules": [{"rule": "the previous token"}]}}}
+    (folder / "mine.json").write_text(json.dumps(mine), "utf-8")
     (folder / "vectors.txt").write_text("the 0.1 0.2\nof 0.3 -0.1\n", "utf-8")
     (folder / "my-model").symlink_to(demo_place())
     (folder / "litbank.conll").write_text(LITBANK, "utf-8")

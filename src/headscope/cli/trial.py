@@ -28,7 +28,7 @@ def trial_command(options: _TrialOptions) -> None:
     the run again, with a verdict beside each label.
 
     \b
-    headscope trial atlas-demo --demo -o tried
+    headscope trial run --demo -o tried
     headscope trial run --treebank dev.conllu -o tried
     headscope trial run --text wiki.txt --heads L3H9,L5H2 --rules mine.json -o tried
     """

@@ -116,7 +116,8 @@ def _checked_size(array: h5d.DatasetID, where: str, content: BinaryIO, size: int
     layout = made.get_layout()
     if made.get_external_count() or layout not in (h5d.CONTIGUOUS, h5d.CHUNKED):
         raise ValueError(f"the values of {where} lie in another file, or nowhere")
-    if layout == h5d.CHUNKED:  # HDF5 unpacks a piece to whatever size its content has
+    empty = not math.prod(array.shape) and not made.get_nfilters()  # xarray writes it so
+    if layout == h5d.CHUNKED and not empty:  # HDF5 unpacks a piece to any size
         raise ValueError(f"{where} is cut into pieces or packed, as no results are")
     texts = kind.get_class() == h5t.STRING and kind.is_variable_str()
     if kind.get_class() not in _NUMBERS:
