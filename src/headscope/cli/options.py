@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import click
 
-from headscope.cli.terminal_output import ProgressBar, complain, tell
+from headscope.cli.terminal_output import ProgressBar, annotate, complain, tell
 from headscope.core.head_names import options as naming
 from headscope.core.options import Options, flag, option, several
 from headscope.core.wording import precision_in_words
 from headscope.errors import CorpusError, InputError
 from headscope.run.execution import Execution, Keeping, Linears, Sharing
+from headscope.run.processes import noting_failure
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
@@ -217,6 +218,20 @@ def hold(output: Path) -> None:
     from headscope.core.whole_file import held
 
     click.get_current_context().with_resource(held(output))
+
+
+@contextmanager
+def reading_inputs(options: Any) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """Inside the context a command reads inputs of its corpus, beside a bar: its corpus and
+    execution, and notes of what annotates the corpus.
+    """
+    with (
+        noting_failure(options.output, options.shard),
+        ProgressBar(quiet=options.quiet, unit="inputs") as bar,
+    ):
+        corpus = read_corpus(options.corpus, limit=options.limit)
+        notes = annotate(corpus, quiet=options.quiet)
+        yield {"corpus": corpus, "execution": execution_of(bar, options)}, notes
 
 
 def execution_of(progress: ProgressBar | None, *options: Options) -> Execution:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from headscope.cli import options as shared
-from headscope.cli.terminal_output import ProgressBar, annotate, heads_given, size_of
+from headscope.cli.terminal_output import heads_given, size_of
 from headscope.cli.typed_command import group, run_command
 from headscope.experiments.trial.trial import TrialRequest, trial
-from headscope.run.processes import noting_failure
 
 if TYPE_CHECKING:
     from headscope.run.store import Run
@@ -33,15 +32,8 @@ def trial_command(options: _TrialOptions) -> None:
     headscope trial run --text wiki.txt --heads L3H9,L5H2 --rules mine.json -o tried
     """
     heads_given("--heads", *options.heads)
-    notes: list[str] = []
-    with (
-        noting_failure(options.output, options.shard),
-        ProgressBar(quiet=options.quiet, unit="inputs") as bar,
-    ):
-        corpus = shared.read_corpus(options.corpus, limit=options.limit)
-        notes += annotate(corpus, quiet=options.quiet)
-        how = shared.execution_of(bar, options)
-        run = trial(**vars(TrialRequest.of(options, corpus=corpus, execution=how)))
+    with shared.reading_inputs(options) as (reading, notes):
+        run = trial(**vars(TrialRequest.of(options, **reading)))
     shared.conclude(run, options, lines=[*notes, *_lines(run)], summary=_summary)
 
 

@@ -134,6 +134,14 @@ class LayerView:
         return examples, heads, queries, keys
 
     @property
+    def stream(self) -> torch.Tensor | None:
+        """[example, token, model] what the attention's output is added to; None if unknown."""
+        if self.residual is not None or self.given is None:
+            return self.residual
+        inputs = (*self.given.args, self.given.kwargs.get("hidden_states"))
+        return next((one for one in inputs if isinstance(one, torch.Tensor)), None)
+
+    @property
     def whole(self) -> bool:
         """Whether `attention` is there."""
         return True

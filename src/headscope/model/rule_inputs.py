@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from headscope.claims.attention_rule import RuleInput
 from headscope.corpus.document import Example
-from headscope.model.vocabulary import MARKERS, WORD_END, Vocabulary
+from headscope.model.vocabulary import MARKERS, WORD_END
 
-Names = Callable[[Iterable[int]], list[str]]
+if TYPE_CHECKING:
+    from headscope.model.model import Model
 
 
-def rule_input(
-    example: Example,
-    vocabulary: Vocabulary,
-    names: Names,
-    *,
-    causal: bool,
-    frequent: Collection[int] = (),
-) -> RuleInput:
-    """One input for rules.
+def rule_input(example: Example, model: Model, *, frequent: Collection[int] = ()) -> RuleInput:
+    """One input of a model for rules.
 
-    names   ids -> tokens as the vocabulary writes them, with marks of a leading space
-    causal  whether the future is hidden
     frequent  ids of the most frequent tokens
     """
-    ids = example.input_ids
-    tokens = tuple(names(ids))
+    ids, vocabulary = example.input_ids, model.vocabulary
+    tokens = tuple(model.tokenizer.convert_ids_to_tokens(ids))  # with marks of a leading space
     opening = ids == (-1 if vocabulary.cls is None else vocabulary.cls)
     if vocabulary.cls == vocabulary.sep:
         opening[1:] = False
@@ -50,7 +43,7 @@ def rule_input(
         () if word is None else example.words or (),
         () if word is None else example.mentions,
         () if word is None else example.frames,
-        causal,
+        model.shape.stack == "decoder",
     )
 
 

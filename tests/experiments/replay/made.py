@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from experiments.circuits.decoders import network, words
+from headscope.corpus import Corpus
+from headscope.experiments.replay.choosing import read_inputs
+from headscope.experiments.replay.scored_model import ScoredModel
+from headscope.experiments.replay.settings import ReplaySettings
 from headscope.model.language_model import LanguageModel
 from headscope.model.model import Model
 from headscope.run.execution import Execution
@@ -27,3 +32,8 @@ def texts(count: int = 12, *, seed: int = 0, tokens: int = 10) -> list[str]:
 def exact(name: str = "Llama") -> LanguageModel:
     """A tiny decoder in float64."""
     return LanguageModel(Model(network(name, exact=True), words(), name, "", name), "causal")
+
+
+def inputs_of(scored: ScoredModel, corpus: Corpus, settings: ReplaySettings) -> Any:
+    """All inputs of a short corpus, and what was left out."""
+    return read_inputs(scored.model, corpus, settings, enough=1000, limit=None, seed=settings.seed)

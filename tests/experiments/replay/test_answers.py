@@ -13,7 +13,7 @@ from scipy.special import softmax
 from scipy.stats import entropy
 
 import headscope as hs
-from experiments.replay.made import FEW, STOCK, exact
+from experiments.replay.made import FEW, STOCK, exact, inputs_of
 from headscope.claims.reading import run_findings
 from headscope.core.accumulators import Float64
 from headscope.corpus.document import Example
@@ -52,7 +52,7 @@ def tried(classifier: Path) -> hs.Run:
 def dealt(classifier: Path) -> tuple[ScoredModel, Halves]:
     scored = scored_model(classifier, None, Loading())
     settings = replaying.ReplaySettings(**FEW)
-    examples, _ = replaying.read_inputs(scored, hs.corpus_of(texts()), settings)
+    examples, _ = inputs_of(scored, hs.corpus_of(texts()), settings)
     return scored, halves_of(examples, choosing=6, trying=6, seed=0)
 
 

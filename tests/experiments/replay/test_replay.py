@@ -10,7 +10,7 @@ import transformers as T
 import headscope as hs
 from experiments.circuits.decoders import decoder
 from experiments.importance.made import language_model
-from experiments.replay.made import FEW, STOCK, exact, texts
+from experiments.replay.made import FEW, STOCK, exact, inputs_of, texts
 from headscope.analyses.explained.prediction import RESTS, HeadRules
 from headscope.claims.attention_rule import TOKEN, AttentionRule
 from headscope.errors import CorpusError, InputError, ModelError, RunStopped
@@ -115,7 +115,7 @@ def rows_by_hand(tokens):
 def test_the_loss_with_one_head_replaced_is_that_of_its_rows(one):
     settings = replaying.ReplaySettings(**FEW)
     scored = scored_model(exact(), None, Loading())
-    examples, _ = replaying.read_inputs(scored, hs.corpus_of(texts()), settings)
+    examples, _ = inputs_of(scored, hs.corpus_of(texts()), settings)
     halves = halves_of(examples, choosing=6, trying=6, seed=0)
     sums = [loss_by_hand(each, rows_by_hand(len(each))) for each in halves.trying]
     even = [loss_by_hand(each, _even(len(each))) for each in halves.trying]
@@ -169,9 +169,7 @@ def test_a_mean_map_is_the_mean_by_relative_position():
 def test_every_row_sums_to_1_over_what_is_seen_and_another_head_is_the_next_of_the_layer():
     model = exact().model
     scored = scored_model(exact(), None, Loading())
-    examples, _ = replaying.read_inputs(
-        scored, hs.corpus_of(texts(2)), replaying.ReplaySettings(**FEW)
-    )
+    examples, _ = inputs_of(scored, hs.corpus_of(texts(2)), replaying.ReplaySettings(**FEW))
     shape = (LAYERS, HEADS)
     each = np.tile(np.arange(HEADS), (LAYERS, 1))  # the rest of a head is its own number
     own = HeadRules(
@@ -213,9 +211,7 @@ def test_sets_grow_with_the_share_and_all_heads_are_one_set():
 def test_documents_choose_or_try_and_never_both():
     scored = scored_model(exact(), None, Loading())
     same = [*texts(20), *texts(20)]
-    examples, _ = replaying.read_inputs(
-        scored, hs.corpus_of(same), replaying.ReplaySettings(inputs=50)
-    )
+    examples, _ = inputs_of(scored, hs.corpus_of(same), replaying.ReplaySettings(inputs=50))
     halves = halves_of(examples, choosing=50, trying=50, seed=0)
     assert not {e.document for e in halves.choosing} & {e.document for e in halves.trying}
     assert len(halves.all) == 40
@@ -268,9 +264,7 @@ def test_a_masked_language_model_loses_on_masked_tokens(tmp_path):
 
 def _tried(model, corpus):
     scored = scored_model(LanguageModel(model, "masked"), None, Loading())
-    examples, _ = replaying.read_inputs(
-        scored, hs.corpus_of(corpus), replaying.ReplaySettings(**FEW)
-    )
+    examples, _ = inputs_of(scored, hs.corpus_of(corpus), replaying.ReplaySettings(**FEW))
     return halves_of(examples, choosing=6, trying=6, seed=0).trying
 
 
@@ -382,9 +376,7 @@ _SMALL = {
 def test_a_head_is_off_by_what_its_rules_change_of_what_it_adds(name):
     model = exact(name).model
     scored = scored_model(exact(name), None, Loading())
-    examples, _ = replaying.read_inputs(
-        scored, hs.corpus_of(texts(2)), replaying.ReplaySettings(**FEW)
-    )
+    examples, _ = inputs_of(scored, hs.corpus_of(texts(2)), replaying.ReplaySettings(**FEW))
     rules = [*PLAIN, AttentionRule("the previous token", "position", previous)]
     shape = (LAYERS, HEADS)
     own = HeadRules(

@@ -73,7 +73,6 @@ class Explained(SampledAnalysis, question=QUESTION):
 
     def passes(self, model: Model, examples: Sequence[Example]) -> Iterator[Sequence[Example]]:
         """The inputs that choose, then those that score."""
-        names, causal = model.tokenizer.convert_ids_to_tokens, model.shape.stack == "decoder"
         part, units = dealt(
             examples, DEALT, seed=self.scope.seed, purpose=QUESTION.name, fewest=FEWEST
         )
@@ -85,10 +84,7 @@ class Explained(SampledAnalysis, question=QUESTION):
         self.frequent = frequent_ids(of[CHOOSE])
 
         def maps_of(example: Example) -> RuleMaps:
-            read = rule_input(
-                example, model.vocabulary, names, causal=causal, frequent=self.frequent
-            )
-            return RuleMaps.of(self.rules, read)
+            return RuleMaps.of(self.rules, rule_input(example, model, frequent=self.frequent))
 
         self._maps_of = maps_of
         choosing = [*of[CHOOSE], *of[STOP]]

@@ -23,7 +23,7 @@ from headscope.core.accumulators import Ints
 from headscope.errors import ModelError
 from headscope.model.batch import Batch
 from headscope.model.language_model import LanguageModel, TokenLoss
-from headscope.model.linears import rounding, used_matrix
+from headscope.model.linears import equal_but_for_rounding, used_matrix
 from headscope.model.placement import held
 
 _LARGE = 1e3  # probes of this size make a norm's ε too small to matter
@@ -69,13 +69,13 @@ class FrozenNorm:
         probe[::2] *= -1  # about half of them: no number is near their mean
         shift = norm.forward(torch.zeros_like(inputs[0])).to(wide)
         raw = norm.forward(probe.to(inputs)).to(wide)
-        centred = _alike(norm.forward((probe + _LARGE).to(inputs)).to(wide), raw)
+        centred = equal_but_for_rounding(norm.forward((probe + _LARGE).to(inputs)).to(wide), raw)
         base = probe - probe.mean() * centred
         scale = (raw - shift) * base.square().mean().sqrt() / base  # [model] γ
         parts = scale * (inputs.to(wide) - inputs.to(wide).mean(-1, keepdim=True) * centred)
         own = answer.to(wide) - shift
         size = (own * parts).sum(-1, keepdim=True) / parts.square().sum(-1, keepdim=True)
-        there = bool(scale.isfinite().all()) and _alike(parts * size, own)
+        there = bool(scale.isfinite().all()) and equal_but_for_rounding(parts * size, own)
         return cls(scale * size, centred, shift) if there else None
 
     def back(self, direction: torch.Tensor) -> torch.Tensor:
@@ -123,7 +123,10 @@ class Readout:
     @property
     def norm(self) -> nn.Module | None:
         """The module whose output the head read, in a pass in which the head computed all rows."""
-        return next((m for m, _, out in reversed(self._seen) if _alike(out, self.inputs)), None)
+        return next(
+            (m for m, _, out in reversed(self._seen) if equal_but_for_rounding(out, self.inputs)),
+            None,
+        )
 
     def directions(
         self,
@@ -157,12 +160,12 @@ class Readout:
                 torch.stack([bias[ids].to(wide).mean() for ids in side]) for side in (right, wrong)
             )
             constant += first - second
-        if _alike(final, self.inputs):
+        if equal_but_for_rounding(final, self.inputs):
             return ahead, constant
         for module, inputs, answer in reversed(self._seen):
-            if inputs.ndim == 3 and _alike(answer[places], self.inputs):
+            if inputs.ndim == 3 and equal_but_for_rounding(answer[places], self.inputs):
                 norm = FrozenNorm.of(module, inputs[places], answer[places])
-                if norm is not None and _alike(inputs[places], final):
+                if norm is not None and equal_but_for_rounding(inputs[places], final):
                     return norm.back(ahead), constant + ahead @ norm.shift
         raise ModelError(
             f"{type(self.network).__name__} has a module between its last layer and its "
@@ -187,10 +190,3 @@ def asked_places(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
     device = batch.mask.device
     last = torch.from_numpy(batch.lengths - 1).to(device)
     return torch.arange(len(last), device=device), last
-
-
-def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are equal up to rounding."""
-    return one.shape == other.shape and bool(
-        (one - other).abs().max() <= rounding(other.dtype) * other.abs().max()
-    )

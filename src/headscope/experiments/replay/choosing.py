@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
+from itertools import islice
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ import xarray as xr
 from headscope.analyses.explained.measure import Explained
 from headscope.analyses.explained.prediction import HeadRules
 from headscope.claims.attention_rule import AttentionRule
-from headscope.core.accumulators import Float64, generator
+from headscope.core.accumulators import Float64, Ints, generator
 from headscope.core.progress import phase
 from headscope.core.results import with_token_names, without_draws
 from headscope.corpus import Corpus
@@ -29,7 +30,9 @@ from headscope.experiments.replay.settings import RULES
 from headscope.model.model import Model, evaluating
 from headscope.run.analysis import LEADING, Scope
 from headscope.run.compute import ShardJob
+from headscope.run.execution import Lengths
 from headscope.run.netcdf import tree_as_netcdf, tree_of_netcdf
+from headscope.run.plan import encoder_for
 from headscope.run.sampled_analyses import read_sample
 from headscope.run.settings import Settings
 from headscope.run.shard_files import State
@@ -54,6 +57,29 @@ class Halves:
         return [*self.choosing, *self.trying]
 
 
+def read_inputs(
+    model: Model, corpus: Corpus, lengths: Lengths, *, enough: int, limit: int | None, seed: int
+) -> tuple[list[Example], dict[str, int]]:
+    """Inputs of two tokens or more of the first documents, about as many as are enough; and how
+    many were read in windows, or left out.
+
+    lengths  how long an input may be
+    limit    documents at most
+    """
+    reading = Settings(
+        max_length=lengths.max_length,
+        long=lengths.long,
+        segment_ids=lengths.segment_ids,
+        seed=seed,
+    )
+    encoder, examples = encoder_for(model, reading), list[Example]()
+    for document in islice(corpus, limit):
+        examples += [one for one in encoder.encode(document) if len(one) > 1]
+        if len(examples) >= enough:
+            break
+    return examples, {"windowed": encoder.counts.windowed, "skipped": encoder.counts.skipped}
+
+
 def halves_of(examples: Sequence[Example], *, choosing: int, trying: int, seed: int) -> Halves:
     """Deal documents to two halves and draw inputs of each; of few documents, inputs are dealt.
 
@@ -69,7 +95,7 @@ def halves_of(examples: Sequence[Example], *, choosing: int, trying: int, seed: 
     for number, most in ((0, choosing), (1, trying)):
         there = [at for at, half in enumerate(part) if half == number]
         rank = generator(seed, "inputs", str(number)).permutation(len(there))
-        drawn.append(_spread(there, units, rank)[:most])
+        drawn.append(spread_over(there, units, rank)[:most])
     first, second = (sorted(some) for some in drawn)
     return Halves(
         [examples[at] for at in first],
@@ -78,8 +104,12 @@ def halves_of(examples: Sequence[Example], *, choosing: int, trying: int, seed: 
     )
 
 
-def _spread(places: list[int], units: Sequence[str], rank: np.ndarray) -> list[int]:
-    """The places in random order, one of each unit before a second of any."""
+def spread_over(places: Sequence[int], units: Sequence[str], rank: Ints) -> list[int]:
+    """The places in random order, one of each unit before a second of any.
+
+    units  [input] name of its document
+    rank   permutation of the places
+    """
     met = Counter[str]()
     turns = []
     for at in rank.tolist():

@@ -113,10 +113,7 @@ class Added:
     @classmethod
     def of(cls, view: LayerView, own: BatchStandIns) -> Added:
         """Those of one layer."""
-        stream = view.residual
-        if stream is None and view.given is not None:
-            inputs = (*view.given.args, view.given.kwargs.get("hidden_states"))
-            stream = next((one for one in inputs if isinstance(one, torch.Tensor)), None)
+        stream = view.stream
         if stream is None or not {"values", "projection"} <= view.offers:
             nothing = view.attention.new_zeros(0)
             return cls(None, nothing, nothing)

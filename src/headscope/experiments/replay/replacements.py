@@ -91,9 +91,7 @@ class StandIns:
 
     def read(self, example: Example) -> RuleInput:
         """An input as rules see it."""
-        model = self.model
-        names, causal = model.tokenizer.convert_ids_to_tokens, model.shape.stack == "decoder"
-        return rule_input(example, model.vocabulary, names, causal=causal, frequent=self.frequent)
+        return rule_input(example, self.model, frequent=self.frequent)
 
 
 @dataclass

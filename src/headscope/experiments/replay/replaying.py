@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from headscope.core.head_names import Head, head_named
 from headscope.core.progress import begin
 from headscope.core.whole_file import sha256_of
 from headscope.corpus import Corpus
-from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import InputError, unknown
 from headscope.experiments.replay import terms
@@ -28,6 +26,7 @@ from headscope.experiments.replay.choosing import (
     Halves,
     choose_stand_ins,
     halves_of,
+    read_inputs,
     scope_of_inputs,
 )
 from headscope.experiments.replay.head_sets import HeadSet, chosen_set, sets_by_share
@@ -50,8 +49,6 @@ from headscope.model.variants import check
 from headscope.run.execution import Execution
 from headscope.run.experiment import ExperimentRequest, in_parts, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
-from headscope.run.plan import encoder_for
-from headscope.run.settings import Settings as CorpusSettings
 from headscope.run.shard_files import State, joined
 from headscope.run.store import Run
 
@@ -75,7 +72,10 @@ def replay_run(
     atlas  whose rules are taken; None: they are chosen here
     """
     execution, model = execution or Execution(), scored.model
-    examples, counts = read_inputs(scored, corpus, settings)
+    enough = READ * (settings.inputs + settings.choosing)
+    examples, counts = read_inputs(
+        model, corpus, settings, enough=enough, limit=settings.limit, seed=settings.seed
+    )
     halves = halves_of(
         examples, choosing=settings.choosing, trying=settings.inputs, seed=settings.seed
     )
@@ -115,25 +115,6 @@ def replay_run(
         divided=True,
     )
     return run_experiment(request, work.compute, output=output, execution=execution)
-
-
-def read_inputs(
-    scored: ScoredModel, corpus: Corpus, settings: ReplaySettings
-) -> tuple[list[Example], dict[str, int]]:
-    """Inputs of the first documents, many times as many as are wanted; what was left out."""
-    reading = CorpusSettings(
-        max_length=settings.max_length,
-        long=settings.long,
-        segment_ids=settings.segment_ids,
-        seed=settings.seed,
-    )
-    encoder, examples = encoder_for(scored.model, reading), list[Example]()
-    enough = READ * (settings.inputs + settings.choosing)
-    for document in islice(corpus, settings.limit):
-        examples += [one for one in encoder.encode(document) if len(one) > 1]
-        if len(examples) >= enough:
-            break
-    return examples, {"windowed": encoder.counts.windowed, "skipped": encoder.counts.skipped}
 
 
 @dataclass

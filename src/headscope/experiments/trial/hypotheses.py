@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import xarray as xr
 
-from headscope.claims.claim import Claim
 from headscope.claims.head_labels import head_labels, label_rules
 from headscope.claims.plan import CHANGES
 from headscope.core.head_names import Head
@@ -61,11 +60,6 @@ def together(some: Sequence[Hypothesis]) -> Hypothesis:
     first = some[0]
     heads = tuple(sorted(head for one in some for head in one.heads))
     return Hypothesis(first.name, first.kind, first.rule, heads, first.expects)
-
-
-def name_of(claim: Claim) -> tuple[int, int, str, str]:
-    """What a label is found by among what was tried."""
-    return claim.layer, claim.head, claim.kind, claim.name
 
 
 def with_label(hypotheses: Sequence[Hypothesis]) -> Mapping[str, frozenset[Head]]:

@@ -28,7 +28,7 @@ from headscope.experiments.trial.trying import TrialRun, read_pool
 from headscope.model.variants import check
 from headscope.run.execution import Execution
 from headscope.run.experiment import ExperimentRequest, run_experiment
-from headscope.run.life_cycle import Meter, RunInProgress
+from headscope.run.life_cycle import RunInProgress
 from headscope.run.model_of_run import ModelOfRun
 from headscope.run.store import Run
 from headscope.tasks.task_request import Loading
@@ -62,7 +62,7 @@ def try_labels(
     if not examples:
         raise CorpusError("found no input of two tokens or more; wanted text")
     work = _work(scored, examples, settings, labels, own, run.tree)
-    work.meter = Meter(0, execution.progress)
+    work.progress = execution.progress
     manifest = run.manifest
     request = ExperimentRequest(
         "trial",

@@ -22,14 +22,14 @@ from headscope.experiments.trial.queries import Queries
 from headscope.model.batch import Batch, to_float64
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
-from headscope.model.linears import rounding
+from headscope.model.linears import equal_but_for_rounding
 from headscope.model.model import forward
 
 MEASURES = DISTANCE, LOSS, COPIED = "distance", "loss", "copied"
 
 
 @dataclass(frozen=True)
-class Changes:
+class MovedOutput:
     """How the output changes at the queries of one move, [measure, query].
 
     total   MEASURES: distance of the output vector; rise of the loss of the next token; fall of
@@ -63,18 +63,18 @@ class Outputs:
         """See the class."""
         return self.norm is not None
 
-    def changes(self, batch: Batch, moving: Moving, some: Sequence[Queries]) -> list[Changes]:
+    def changes(self, batch: Batch, moving: Moving, some: Sequence[Queries]) -> list[MovedOutput]:
         """The changes by each move that `moving` makes; `some` has the queries and keys of each.
 
         batch  the input, once as it is and once for each move
         """
-        passed = _Pass(self, moving, [one.queries for one in some])
+        passed = _MovedPass(self, moving, [one.queries for one in some])
         ids, logits = batch.examples[0].input_ids, passed.run(batch)
         vectors, whole = passed.vectors, passed.vectors[0]
         scale = _apart(whole[: len(ids)])
         sizes = [size for one in some for size in [len(one)] * 3]
         of_rows = iter(() if logits is None else torch.split(logits, sizes))
-        made = list[Changes]()
+        made = list[MovedOutput]()
         for row, one in enumerate(some, 1):
             outputs = [vectors[row, one.queries], passed.direct.get(row)]
             base, *after = (next(of_rows, None) for _ in range(3))
@@ -87,7 +87,7 @@ class Outputs:
                 )
                 for output, now in zip(outputs, after, strict=True)
             )
-            made.append(Changes(total, direct, scale))
+            made.append(MovedOutput(total, direct, scale))
         return made
 
     def _final_norm(self, probe: Batch) -> nn.Module | None:
@@ -95,11 +95,11 @@ class Outputs:
         with _listening_outside(self) as seen:
             plain = _adds_plainly(self, probe)
             hidden = _hidden(self, probe)
-        last = [m for m, _, output in seen if _alike(output, hidden)]
+        last = [m for m, _, output in seen if equal_but_for_rounding(output, hidden)]
         return last[-1] if last and plain else None
 
 
-class _Pass:
+class _MovedPass:
     """One pass over copies of an input, a move in each but the first.
 
     places  [move] the queries of each
@@ -235,16 +235,18 @@ def _adds_plainly(of: Outputs, probe: Batch) -> bool:
     sums, plain = list[torch.Tensor](), list[bool]()
 
     def look(view: LayerView) -> None:
-        stream = view.residual
-        if stream is None and view.given is not None:
-            inputs = (*view.given.args, view.given.kwargs.get("hidden_states"))
-            stream = next((one for one in inputs if isinstance(one, torch.Tensor)), None)
-        known = stream is not None and {"values", "projection"} <= view.offers
-        sums.append(stream + view.output if known else torch.zeros(0))  # type: ignore[operator]
+        known = {"values", "projection"} <= view.offers
+        there = known and view.stream is not None and view.output is not None
+        sums.append(view.stream + view.output if there else torch.zeros(0))  # type: ignore[operator]
         plain.append(False)
 
     def hear(_module: nn.Module, args: Any) -> None:
-        if sums and args and isinstance(args[0], torch.Tensor) and _alike(args[0], sums[-1]):
+        if (
+            sums
+            and args
+            and isinstance(args[0], torch.Tensor)
+            and equal_but_for_rounding(args[0], sums[-1])
+        ):
             plain[-1] = True
 
     network, stacks = of.model.network, [of.model.shape.stack]
@@ -255,10 +257,3 @@ def _adds_plainly(of: Outputs, probe: Batch) -> bool:
         stack.enter_context(instrument)
         forward(network, *probe.inputs, keep=False)
     return bool(plain) and all(plain)
-
-
-def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are equal up to rounding."""
-    return one.shape == other.shape and bool(
-        (one - other).abs().max() <= rounding(other.dtype) * other.abs().max()
-    )

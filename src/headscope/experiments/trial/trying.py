@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import islice
 
 import numpy as np
 import torch
@@ -22,11 +20,12 @@ from headscope.core.progress import begin
 from headscope.corpus import Corpus
 from headscope.corpus.document import Example
 from headscope.corpus.equal_documents import unit_names
+from headscope.experiments.replay.choosing import read_inputs, spread_over
 from headscope.experiments.replay.scored_model import ScoredModel
 from headscope.experiments.trial.donors import OTHER_TOKEN, SAME_TOKEN, Donors
 from headscope.experiments.trial.hypotheses import NO_RULE, Hypothesis, with_label
 from headscope.experiments.trial.moving import Move, Moving
-from headscope.experiments.trial.outputs import MEASURES, Changes, Outputs
+from headscope.experiments.trial.outputs import MEASURES, MovedOutput, Outputs
 from headscope.experiments.trial.queries import (
     OTHER_KEYS,
     THERE,
@@ -41,9 +40,7 @@ from headscope.model.model import evaluating
 from headscope.model.rule_inputs import rule_input
 from headscope.run.analysis import LEADING
 from headscope.run.experiment import in_parts
-from headscope.run.life_cycle import Meter, RunInProgress
-from headscope.run.plan import encoder_for
-from headscope.run.settings import Settings as CorpusSettings
+from headscope.run.life_cycle import Meter, Progress, RunInProgress
 from headscope.run.shard_files import State, joined
 
 OTHERS = 3  # ours: other heads of the layer, drawn for each input
@@ -55,20 +52,11 @@ COLUMNS = (*AGAINST, SAME_TOKEN, OTHER_TOKEN, WHOLE)
 def read_pool(
     scored: ScoredModel, corpus: Corpus, settings: TrialSettings
 ) -> tuple[list[Example], dict[str, int]]:
-    """Inputs of the first documents, their first LEADING tokens; what was left out."""
-    reading = CorpusSettings(
-        max_length=settings.max_length,
-        long=settings.long,
-        segment_ids=settings.segment_ids,
-        seed=settings.seed,
+    """POOL inputs of the first documents, their first LEADING tokens; what was left out."""
+    examples, counts = read_inputs(
+        scored.model, corpus, settings, enough=POOL, limit=settings.limit, seed=settings.seed
     )
-    encoder, examples = encoder_for(scored.model, reading), list[Example]()
-    for document in islice(corpus, settings.limit):
-        examples += [one.leading(LEADING) for one in encoder.encode(document) if len(one) > 1]
-        if len(examples) >= POOL:
-            break
-    counts = {"windowed": encoder.counts.windowed, "skipped": encoder.counts.skipped}
-    return examples[:POOL], counts
+    return [one.leading(LEADING) for one in examples[:POOL]], counts
 
 
 @dataclass
@@ -85,7 +73,7 @@ class TrialRun:
     rules: Sequence[AttentionRule]
     rests: Ints
     settings: TrialSettings
-    meter: Meter = field(default_factory=lambda: Meter(0))
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         known = {rule.name: rule for rule in self.rules}
@@ -103,12 +91,7 @@ class TrialRun:
         for one in self.hypotheses:
             there = triggers.get(one.rule, []) if not one.why else []
             rank = generator(self.settings.seed, "trial", one.rule).permutation(len(there))
-            met, turns = Counter[str](), list[tuple[int, int]]()
-            for at in rank.tolist():  # one of each document before a second of any
-                unit = self.units[there[at]]
-                turns.append((met[unit], there[at]))
-                met[unit] += 1
-            drawn = [at for _, at in sorted(turns, key=lambda turn: turn[0])]
+            drawn = spread_over(there, self.units, rank)
             made.append(sorted(drawn[: self.settings.inputs]))
         return made
 
@@ -152,12 +135,12 @@ class TrialRun:
         of_input = self._of_inputs(tried)
         inputs = sorted(of_input)
         parts = [*in_parts(inputs, partial(self._size, of_input), tokens=PART_TOKENS)]
-        self.meter = Meter(len(inputs), self.meter.progress)
+        meter = Meter(len(inputs), self.progress)
         with linears(self.scored.model.network, run.linears):
             states = run.parts(
                 range(len(parts)),
                 lambda number: self._part(parts[number], of_input),
-                lambda number: self.meter.advance(len(parts[number])),
+                lambda number: meter.advance(len(parts[number])),
                 last=True,
             )
             numbers = joined(list(states)) if parts else {}
@@ -191,10 +174,7 @@ class TrialRun:
             return Outputs(self.scored, self.scored.model.batch([shortest, shortest]))
 
     def _read(self, example: Example) -> RuleInput:
-        model = self.scored.model
-        names, causal = model.tokenizer.convert_ids_to_tokens, model.shape.stack == "decoder"
-        frequent = self._frequent
-        return rule_input(example, model.vocabulary, names, causal=causal, frequent=frequent)
+        return rule_input(example, self.scored.model, frequent=self._frequent)
 
     @cached_property
     def _frequent(self) -> tuple[int, ...]:
@@ -221,7 +201,7 @@ class TrialRun:
         ]
         moves = [(number, *one) for number, job in zip(numbers, jobs, strict=True) for one in job]
         room = max(1, self.settings.batch_tokens // len(example) - 1)
-        changes = dict[tuple[int, str], tuple[Queries, Changes]]()
+        changes = dict[tuple[int, str], tuple[Queries, MovedOutput]]()
         for start in range(0, len(moves), room):
             some = moves[start : start + room]
             moving.use([move for *_, move in some])
@@ -283,7 +263,7 @@ def _resting(
         yield OTHER_KEYS, beside, Move(heads, beside.queries, own, to=beside.keys)
 
 
-def _compared(some: Mapping[str, tuple[Queries, Changes]]) -> tuple[Float64, Float64]:
+def _compared(some: Mapping[str, tuple[Queries, MovedOutput]]) -> tuple[Float64, Float64]:
     """[column, side, measure] and [side, measure], means over queries."""
     there = some[THERE][1]
     change = np.full((len(COLUMNS), 2, len(MEASURES)), np.nan)
