@@ -118,6 +118,7 @@ def test_a_users_own_rule_is_tried_beside_the_labels(model, atlas) -> None:
     own = [one for one in tried_labels(run["trial"]) if not one.kind]
     assert [one.name for one in own] == ["the previous token", "two tokens back, of mine"]
     assert [one.outcome for one in own] == [CONFIRMED, NOT_CONFIRMED]
+    assert not any("together" in words for words in findings(reading(run)))  # it is of one head
     assert all(one.heads == ((0, 1),) for one in tried_labels(run["trial"]) if one.kind)
 
 
@@ -188,3 +189,14 @@ def test_texts_too_few_leave_labels_untestable(model, atlas) -> None:
     assert outcomes == {"untestable"}
     assert all("wanted 8" in str(why) for why in run["trial"]["why"].values)
     assert not np.isfinite(run["trial"]["effect"].values).any()
+
+
+def test_of_many_labels_repair_is_surely_said_by_longer_intervals(tried) -> None:
+    one = tried["trial"]
+    own = [row for row, it in enumerate(tried_labels(one)) if it.outcome == CONFIRMED]
+    changed = one.copy(deep=True)
+    for name, value in (("repaired", 1.0), ("repaired_ci_low", 0.01), ("repaired_ci_high", 1.99)):
+        changed[name].values[own] = value
+    assert not any(it.repaired for it in tried_labels(changed))  # 0.01 above 0 for one label alone
+    changed["repaired_ci_low"].values[own] = 0.9
+    assert all(tried_labels(changed)[row].repaired for row in own)

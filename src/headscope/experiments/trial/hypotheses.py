@@ -11,7 +11,7 @@ from headscope.claims.head_labels import head_labels, label_rules
 from headscope.claims.plan import CHANGES
 from headscope.core.head_names import Head
 
-NO_PLACE = "it describes maps, and predicts nothing of the output"
+NO_PLACE = "no attention rule is behind it"
 NO_RULE = "no rule predicts what it says"
 
 

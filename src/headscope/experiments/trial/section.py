@@ -37,7 +37,9 @@ def _together(run: Reading) -> str:
     tried = tried_labels(run.data)
     alone = {one.name for one in tried if one.alone and one.outcome == CONFIRMED}
     hidden = [
-        one for one in tried if not one.alone and one.outcome == CONFIRMED and one.name not in alone
+        one
+        for one in tried
+        if len(one.heads) > 1 and one.outcome == CONFIRMED and one.name not in alone
     ]
     if not hidden:
         return ""
@@ -53,9 +55,9 @@ def _transfers(run: Reading) -> str:
         return ""
     some = sum(bool(one.transfers) for one in seen)
     return (
-        f"Of {len(seen)} confirmed labels that lead to one token, it is surely carried by "
-        f"{some or 'none'}: what the head gathers in another input where it is the same token "
-        "changes the output less than where it is another one."
+        f"Of {len(seen)} confirmed labels that lead to one token, the head surely carries that "
+        f"token for {some or 'none'}: what it gathers in another input changes the output less "
+        "where the token is the same than where it is another one."
     )
 
 
@@ -63,15 +65,13 @@ def _repaired(run: Reading) -> str:
     """What later layers make good of what confirmed labels write straight to the output."""
     if not run.data.attrs.get("direct"):
         return ""
-    tried = tried_labels(run.data)
-    own = [at for at, one in enumerate(tried) if one.alone and one.outcome == CONFIRMED]
-    parts = estimate(run.data, "repaired")
-    sure = [at for at in own if parts.low[at] > 0]
+    own = [one for one in tried_labels(run.data) if one.alone and one.outcome == CONFIRMED]
     if not own:
         return ""
+    some = sum(one.repaired for one in own)
     return (
-        f"Of {len(own)} confirmed labels, later layers surely make good a part of what {len(sure)} "
-        "lose straight to the output."
+        f"Of {len(own)} confirmed labels, the output surely moves less than by what the head "
+        f"writes straight to it for {some or 'none'}: later layers make good the rest."
     )
 
 

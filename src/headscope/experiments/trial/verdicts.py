@@ -32,8 +32,9 @@ AGAINST = {
     "other_keys": "tokens beside them",
     "other_heads": "other heads of the layer",
 }
+NUMBERS = ("effect", "share", "beyond", "repaired", "transfer")
 NO_LESS = "not surely below half of what the same weight would change on other tokens"
-NO_COMPARISON = "nothing that it can be compared with is in enough inputs"
+NO_COMPARISON = "too few inputs have anything to compare it with"
 NO_INTERVAL = "its inputs are of too few documents for an interval"
 Ends = tuple[float, float, float]  # a value with its interval
 
@@ -49,6 +50,7 @@ class TriedLabel:
     most     of one that is not confirmed, the largest effect that these inputs leave possible,
              beyond what it is not above
     effect   change of the output where its rule applies; share: of what the head changes there
+    repaired whether the output surely moves less than by what the head writes straight to it
     transfers  whether what the head gathers where its rule leads to the same token can stand in
              better than where it leads to another one; None where that was not seen
     """
@@ -61,6 +63,7 @@ class TriedLabel:
     most: float = math.nan
     effect: Ends = (math.nan,) * 3
     share: Ends = (math.nan,) * 3
+    repaired: bool = False
     transfers: bool | None = None
 
     @property
@@ -77,7 +80,7 @@ def tried_labels(trial: xr.Dataset) -> list[TriedLabel]:
     """
     tried = (trial["why"].values == "").sum()
     far = stretch(max(int(tried), 1))
-    parts = {name: estimate(trial, name) for name in ("effect", "share", "beyond", "transfer")}
+    parts = {name: estimate(trial, name) for name in NUMBERS}
     against = [str(name) for name in trial["against"].values]
     made = []
     for row in range(trial.sizes["hypothesis"]):
@@ -89,10 +92,21 @@ def tried_labels(trial: xr.Dataset) -> list[TriedLabel]:
             outcome, why, most = _rests(beyond["other_keys"], effect)
         elif not why:
             outcome, why, most = _matters(beyond, _longer(parts["share"], far, row), effect)
-        heads, low = tuple(heads_of(trial, row)), _longer(parts["transfer"], far, row)[1]
-        transfers = low > 0 if math.isfinite(low) else None
-        name, kind = words["name"], words["kind"]
-        made.append(TriedLabel(name, kind, heads, outcome, why, most, effect, share, transfers))
+        low = {name: _longer(parts[name], far, row)[1] for name in ("repaired", "transfer")}
+        made.append(
+            TriedLabel(
+                words["name"],
+                words["kind"],
+                tuple(heads_of(trial, row)),
+                outcome,
+                why,
+                most,
+                effect,
+                share,
+                repaired=low["repaired"] > 0,
+                transfers=low["transfer"] > 0 if math.isfinite(low["transfer"]) else None,
+            )
+        )
     return made
 
 
