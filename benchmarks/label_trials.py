@@ -26,11 +26,11 @@ from headscope.analyses.explained.rules import RESTS, rules_of_run
 from headscope.claims.attention_rule import AttentionRule, rows_of
 from headscope.claims.claim import Claim
 from headscope.claims.head_labels import label_rules
-from headscope.claims.plan import COPIES, NOTHING
+from headscope.claims.plan import COPIES, NOTHING, OWN_KEYS
 from headscope.claims.relation_names import arrow
 from headscope.experiments.replay.choosing import scope_of_inputs
 from headscope.experiments.replay.scored_model import ScoredModel
-from headscope.experiments.trial.hypotheses import Hypothesis
+from headscope.experiments.trial.hypotheses import Hypothesis, own_keys
 from headscope.experiments.trial.settings import TrialSettings
 from headscope.experiments.trial.trying import TrialRun, read_pool
 from headscope.experiments.trial.verdicts import CONFIRMED, UNTESTABLE, tried_labels
@@ -148,18 +148,20 @@ def read(plan: Plan) -> list[Row]:
     hypotheses, truths = [], []
     for layer, row in enumerate(made.heads):
         for at, head in enumerate(row):
-            true = list(true_of(head))
-            for kind, rule, expects in true:
-                if rule:
-                    hypotheses.append(Hypothesis(rule, kind, rule, ((layer, at),), expects))
+            place, true = (layer, at), list(true_of(head))
+            for kind, predicted, expects in true:
+                if rule := _of_head(predicted, place):
+                    hypotheses.append(Hypothesis(rule, kind, rule, (place,), expects))
                     truths.append((head.name, truth_of(plan, head, expects)))
             names = {rule for _, rule, _ in true} | also_of(head)
             for kind, some in decoys_of(head):
                 may = [(r, e) for r, e in some if r in known and r not in names]
+                if some == [(OWN_KEYS, COPIES)] and OWN_KEYS not in names:
+                    may = [(own_keys(place), COPIES)]
                 if may:
-                    shares = [suited[number[one], layer, at] for one, _ in may]
-                    rule, expects = may[int(np.argmax(shares))]
-                    hypotheses.append(Hypothesis(rule, kind, rule, ((layer, at),), expects))
+                    shares = [suited[number[one], layer, at] for one, _ in may if one in number]
+                    rule, expects = may[int(np.argmax(shares or 0))]
+                    hypotheses.append(Hypothesis(rule, kind, rule, (place,), expects))
                     truths.append((head.name, "decoy"))
     trial = TrialRun(scored, examples, hypotheses, rules, rests, settings)
     manifest = {"fingerprint": "", "linears": "stock", "shards": 0}
@@ -173,6 +175,10 @@ def read(plan: Plan) -> list[Row]:
         said = f"{one.outcome} {one.why} ({numbers})"
         rows.append((plan.name, head, truth, f"{one.kind}: {hypothesis.rule}", said))
     return rows
+
+
+def _of_head(rule: str, head: tuple[int, int]) -> str:
+    return own_keys(head) if rule == OWN_KEYS else rule
 
 
 def truth_of(plan: Plan, head: Head, expects: str) -> str:

@@ -18,6 +18,7 @@ Words = str | Callable[[Reading], str]
 NOT_RUN = "Not part of this run."
 Choice = Mapping[str, Any]
 CHANGES, COPIES, NOTHING = "changes", "copies", "nothing"  # what a label expects of its trial
+OWN_KEYS = "what the head itself attends to most"  # in the place of a rule, where a label has none
 
 
 @dataclass(frozen=True, kw_only=True)

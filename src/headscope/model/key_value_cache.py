@@ -5,8 +5,11 @@ What transformers calls them changed with version 5.24: `cache`, before that `pa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from inspect import signature
 from typing import TYPE_CHECKING, Any
+
+from transformers import DynamicCache
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -24,3 +27,17 @@ def cache_of(output: Any) -> Any:
 def going_on(network: PreTrainedModel, cache: Any) -> dict[str, Any]:
     """The argument of a pass that goes on from there."""
     return {SINCE if SINCE in signature(network.forward).parameters else BEFORE: cache}
+
+
+def first_tokens(cache: DynamicCache, tokens: int, rows: Sequence[int]) -> DynamicCache:
+    """The keys and values of the first tokens of one input, the same in several rows.
+
+    rows  [layer] how many
+    """
+    layers: Any = cache.layers
+    return DynamicCache(
+        [
+            tuple(part[:, :, :tokens].expand(own, -1, -1, -1) for part in (one.keys, one.values))
+            for one, own in zip(layers, rows, strict=True)
+        ]
+    )

@@ -9,10 +9,10 @@ import pytest
 
 import headscope as hs
 from headscope.analyses.explained.rules import RESTS, rules_of_run
-from headscope.claims.plan import CHANGES, COPIES, NOTHING
+from headscope.claims.plan import CHANGES, COPIES, NOTHING, OWN_KEYS
 from headscope.experiments.replay.choosing import scope_of_inputs
 from headscope.experiments.replay.scored_model import ScoredModel
-from headscope.experiments.trial.hypotheses import Hypothesis
+from headscope.experiments.trial.hypotheses import Hypothesis, own_keys
 from headscope.experiments.trial.settings import TrialSettings
 from headscope.experiments.trial.trying import TrialRun, read_pool
 from headscope.experiments.trial.verdicts import (
@@ -53,8 +53,9 @@ def tried(family: str, *labels: tuple[str, str, str]) -> list[TriedLabel]:
     rules = rules_of_run(scope_of_inputs(model, examples, replicates=200, seed=0))
     last = len(rows) - 1
     hypotheses = [
-        Hypothesis(rule, "x", rule, ((last, names.index(name)),), expects)
+        Hypothesis(rule, "x", own_keys(head) if rule == OWN_KEYS else rule, (head,), expects)
         for name, rule, expects in labels
+        for head in [(last, names.index(name))]
     ]
     rests = np.full((len(rows), len(heads)), RESTS.index("all tokens evenly"))
     trial = TrialRun(scored, examples, hypotheses, rules, rests, settings)
@@ -132,6 +133,13 @@ def test_of_a_decoder_it_is_tried_what_is_copied() -> None:
     outcomes = [one.outcome for one in tried("gpt2 circuits", *labels)]
     assert outcomes[1:3] == [NOT_CONFIRMED] * 2
     assert outcomes[3] == CONFIRMED
+
+
+def test_of_a_copying_head_it_is_tried_whether_it_copies_what_it_looks_at() -> None:
+    names = ("copied", "denied", "noted", "nothing taken")
+    labels = [(f"previous token, {name}", OWN_KEYS, COPIES) for name in names]
+    outcomes = [one.outcome for one in tried("gpt2 circuits", *labels)]
+    assert outcomes == [CONFIRMED] + [NOT_CONFIRMED] * 3
 
 
 def test_what_a_head_carries_can_come_from_another_input_with_the_same_token(of_encoder) -> None:

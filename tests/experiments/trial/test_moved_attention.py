@@ -152,52 +152,60 @@ def test_weight_can_go_nowhere_or_all_of_it_go(more: dict[str, bool], total: str
 # --- what changes -----------------------------------------------------------------------------
 
 
-def test_an_effect_is_that_of_rows_made_by_hand() -> None:
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_an_effect_is_that_of_rows_made_by_hand(one_by_one: bool) -> None:
     trial = trial_of(Hypothesis("x", "", PREVIOUS, ((0, 1),)))
-    numbers, example = part(trial), trial.examples[0]
-    network, n = trial.scored.model.network, len(example)
-    batch = trial.scored.model.batch([example])
-    rng = generator(0, "queries", PREVIOUS, "0")
-    rule = trial.by_name[PREVIOUS]
-    some = queries_of(rows_of([rule], trial._read(example))[0], trial._read(example), rng)
-    network.set_attn_implementation("eager")
-    maps = (
-        network(
-            **dict(zip(("input_ids", "attention_mask"), batch.inputs, strict=False)),
-            output_attentions=True,
-        )
-        .attentions[0][:, :, :n, :n]
-        .detach()
-        .clone()
-    )
-    for at, query in enumerate(some[THERE].queries):
-        keys = torch.from_numpy(some[THERE].keys[at])
-        free = (torch.arange(n) <= query) & ~keys
-        row = maps[0, 1, query]
-        maps[0, 1, query] = row * ~keys + row[keys].sum() * free / free.sum()
-    with evaluating(network), replacing(network) as change:
-        plain = network(*batch.inputs[:1], output_hidden_states=True).hidden_states[-1][0]
-        size = batch.input_ids.shape[1]
-        rows = torch.nn.functional.pad(maps, (0, size - n, 0, size - n))
-        change.use(frozenset([(0, 1)]), lambda call: rows)
-        answer = network(*batch.inputs[:1], output_hidden_states=True)
-    at = some[THERE].queries
-    one, other = (
-        x / x.norm(dim=-1, keepdim=True) for x in (plain[at], answer.hidden_states[-1][0, at])
-    )
-    assert numbers["direct"][0, 0, 0] == pytest.approx(
-        float((one - other).norm(dim=-1).mean()), abs=1e-6
-    )
+    assert trial.outputs.one_by_one
+    trial.outputs.one_by_one = one_by_one
+    numbers, example, network = part(trial), trial.examples[0], trial.scored.model.network
+    rng, read = generator(0, "queries", PREVIOUS, "0"), trial._read(example)
+    there = queries_of(rows_of([trial.by_name[PREVIOUS]], read)[0], read, rng)[THERE]
     ids = torch.from_numpy(example.input_ids)
-    logits = answer.logits[0, :n].double()
-    losses = torch.nn.functional.cross_entropy(logits[:-1], ids[1:], reduction="none")
-    change.use(frozenset(), None)
-    whole = network(*batch.inputs[:1]).logits[0, :n].double()
-    base = torch.nn.functional.cross_entropy(whole[:-1], ids[1:], reduction="none")
-    at = [int(q) for q in at if q < n - 1]
-    assert numbers["direct"][0, 0, 1] == pytest.approx(
-        float((losses - base)[at].mean().detach()), abs=1e-6
+    network.set_attn_implementation("eager")
+    whole = network(ids[None], output_attentions=True, output_hidden_states=True)
+    distance, rise = [], []
+    sets = [[at] for at in range(len(there))] if one_by_one else [list(range(len(there)))]
+    for some in sets:
+        rows = whole.attentions[0].detach().clone()
+        for at in some:
+            query, keys = int(there.queries[at]), torch.from_numpy(there.keys[at])
+            free = (torch.arange(len(ids)) <= query) & ~keys
+            row = rows[0, 1, query]
+            rows[0, 1, query] = row * ~keys + row[keys].sum() * free / free.sum()
+        with evaluating(network), replacing(network) as change:
+            change.use(frozenset([(0, 1)]), lambda _call, rows=rows: rows)
+            answer = network(ids[None], output_hidden_states=True)
+        at = there.queries[some]
+        one, other = (
+            torch.nn.functional.normalize(made.hidden_states[-1][0, at].detach(), dim=-1)
+            for made in (whole, answer)
+        )
+        distance += (one - other).norm(dim=-1).tolist()
+        at = at[at < len(ids) - 1]
+        base, moved = (
+            torch.nn.functional.cross_entropy(
+                made.logits[0, at].double().detach(), ids[at + 1], reduction="none"
+            )
+            for made in (whole, answer)
+        )
+        rise += (moved - base).tolist()
+    assert numbers["direct"][0, 0, :2] == pytest.approx(
+        [np.mean(distance), np.mean(rise)], abs=1e-6
     )
+
+
+def test_copies_from_where_they_differ_give_what_whole_copies_give() -> None:
+    labels = [
+        Hypothesis("x", "", PREVIOUS, ((layer, head),)) for layer in (1, 0) for head in (1, 3)
+    ]
+    trial = trial_of(*labels)
+    assert trial.outputs.grows
+    trial.outputs.one_by_one = False
+    grown = part(trial)
+    trial.outputs.grows = False
+    whole = part(trial)
+    for name in grown:
+        assert grown[name] == pytest.approx(whole[name], abs=1e-12, nan_ok=True)
 
 
 def test_keys_without_weight_change_nothing() -> None:
@@ -207,7 +215,7 @@ def test_keys_without_weight_change_nothing() -> None:
         moving = Moving(np.full(CELL, EVEN), torch.zeros(4, 3, 3))
         before = torch.tensor([[0.4, 0.6, 0.0]], dtype=torch.float64)
         keys = np.array([[False, False, True]])
-        seen = torch.ones(3, 3, dtype=torch.bool)
+        seen = torch.ones(1, 3, dtype=torch.bool)
         after = moving._moved(0, 0, Move(((0, 0),), np.array([2]), keys), before, seen)
     assert after.tolist() == before.tolist()
     assert trial.why() == [""]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.claims.plan import CHANGES, COPIES, ClaimPlan, LabelRule
+from headscope.claims.plan import CHANGES, COPIES, OWN_KEYS, ClaimPlan, LabelRule
 from headscope.claims.reading import Reading
 from headscope.claims.terms import ELHAGE, GEMA, GOULD, OLSSON, OURS, WANG, WU, XIAO25, ZHANG, Term
 from headscope.core.accumulators import Bools
@@ -65,6 +65,8 @@ RULES["copying"] = LabelRule(
     source=f"{OURS}, after {OLSSON}",
     asks=f"of the attention to drawn tokens it is more than {COPIED:g}",
     variable="copied_attention",
+    predicts=OWN_KEYS,
+    expects=COPIES,
 )
 RULES["retrieval"] = LabelRule(
     "retrieval",

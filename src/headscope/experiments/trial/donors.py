@@ -73,8 +73,7 @@ class Donors:
                     name: some[int(rng.integers(len(some)))][:2]
                     for name, some in ((SAME_TOKEN, same), (OTHER_TOKEN, other))
                 }
-                one = slice(number, number + 1)
-                return Queries(there.of[one], there.queries[one], there.keys[one]), picked
+                return there.at(number), picked
         return None
 
     def _mixtures(self, at: int) -> list[torch.Tensor]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import xarray as xr
 
 from headscope.claims.head_labels import head_labels, label_rules
-from headscope.claims.plan import CHANGES
+from headscope.claims.plan import CHANGES, OWN_KEYS
 from headscope.core.head_names import Head
 
 NO_PLACE = "no attention rule is behind it"
@@ -37,11 +37,12 @@ class Hypothesis:
 
 def hypotheses_of(tree: xr.DataTree) -> list[Hypothesis]:
     """Every label of every head, and every label of several heads as one of all together."""
-    rules, by_name = label_rules(), dict[tuple[str, str], list[Hypothesis]]()
+    rules, by_name = label_rules(), dict[tuple[str, str, str], list[Hypothesis]]()
     single = list[Hypothesis]()
     for place, one in head_labels(tree).items():
         for claim in one.labels:
-            rule = rules[claim.kind].predicted_by(claim)
+            if (rule := rules[claim.kind].predicted_by(claim)) == OWN_KEYS:
+                rule = own_keys(place)
             made = Hypothesis(
                 claim.name,
                 claim.kind,
@@ -51,7 +52,7 @@ def hypotheses_of(tree: xr.DataTree) -> list[Hypothesis]:
                 "" if rule else NO_PLACE,
             )
             single.append(made)
-            by_name.setdefault((claim.kind, claim.name), []).append(made)
+            by_name.setdefault((claim.kind, claim.name, rule), []).append(made)
     return single + [together(some) for some in by_name.values() if len(some) > 1 and some[0].rule]
 
 
@@ -68,3 +69,8 @@ def with_label(hypotheses: Sequence[Hypothesis]) -> Mapping[str, frozenset[Head]
     for one in hypotheses:
         heads[one.rule] = heads.get(one.rule, frozenset()) | set(one.heads)
     return heads
+
+
+def own_keys(head: Head) -> str:
+    """The name that stands for a rule where a head's own attention says which tokens are meant."""
+    return f"{OWN_KEYS} {head}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -37,6 +37,17 @@ class Move:
     drop: bool = False
     instead: Sequence[torch.Tensor] = ()
 
+    def at(self, number: int) -> Move:
+        """The same at one of its queries."""
+        one = slice(number, number + 1)
+        return replace(
+            self,
+            queries=self.queries[one],
+            keys=self.keys[one],
+            to=None if self.to is None else self.to[one],
+            instead=[mixture[one] for mixture in self.instead],
+        )
+
 
 class Moving:
     """An intervention: row n + 1 of a batch of one input has the n-th move; row 0 has none.
@@ -48,11 +59,12 @@ class Moving:
     def __init__(self, rests: Ints, maps: torch.Tensor) -> None:
         self.rests, self.maps = rests, maps
         self.moves: Sequence[Move] = ()
+        self.first = 0
         self.changes: dict[int, dict[tuple[int, int], torch.Tensor]] = {}
 
-    def use(self, moves: Sequence[Move]) -> None:
-        """Make these moves from now on."""
-        self.moves, self.changes = moves, {}
+    def use(self, moves: Sequence[Move], first: int = 0) -> None:
+        """Make these moves from now on, in passes that run the tokens of the input from `first`."""
+        self.moves, self.first, self.changes = moves, first, {}
 
     def __call__(self, call: AttentionCall) -> None:
         """Move what is to be moved in one layer."""
@@ -66,9 +78,10 @@ class Moving:
             attention, seen = call.attention.clone(), visible(call.mask, call.attention)
             changes = self.changes.setdefault(call.layer, {})
             for row, head, move in there:
-                before = attention[row, head, move.queries].double()  # [query, key]
-                after = self._moved(call.layer, head, move, before, seen[row % len(seen), 0])
-                attention[row, head, move.queries] = after.to(attention)
+                at = move.queries - self.first
+                before = attention[row, head, at].double()  # [query, key]
+                after = self._moved(call.layer, head, move, before, seen[row % len(seen), 0, at])
+                attention[row, head, at] = after.to(attention)
                 changes[row, head] = after - before
             call.attention = attention
         self._put(call)
@@ -76,7 +89,7 @@ class Moving:
     def _put(self, call: AttentionCall) -> None:
         """Put in what heads gather instead."""
         there = [
-            (row, head, move.queries, mixture)
+            (row, head, move.queries - self.first, mixture)
             for row, move in enumerate(self.moves, 1)
             for (layer, head), mixture in zip(move.heads, move.instead, strict=False)
             if layer == call.layer
@@ -95,7 +108,7 @@ class Moving:
         left = torch.zeros_like(before) if move.whole else before * ~keys
         if move.drop:
             return left
-        free = seen[move.queries] & ~keys  # [query, key]
+        free = seen & ~keys  # [query, key]
         if move.to is None:
             rest = self.maps[int(self.rests[layer, head])][move.queries]
         else:
@@ -108,6 +121,6 @@ class Moving:
 
 
 def _padded(rows: Any, size: int) -> torch.Tensor:
-    """[query, key] rows with as many keys as the batch has, padding included."""
+    """[query, key] rows with as many keys as there are: padding included, or hidden ones cut."""
     rows = torch.as_tensor(rows)
     return nn.functional.pad(rows, (0, size - rows.shape[-1]))

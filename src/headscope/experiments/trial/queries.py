@@ -33,6 +33,11 @@ class Queries:
         """How many queries."""
         return len(self.queries)
 
+    def at(self, number: int) -> Queries:
+        """One of the queries."""
+        one = slice(number, number + 1)
+        return Queries(self.of[one], self.queries[one], self.keys[one])
+
 
 def triggered(rows: Rows, read: RuleInput) -> Bools:
     """[query] where a rule can be tried: it applies, and leaves a key to which weight can go.

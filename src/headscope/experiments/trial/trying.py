@@ -23,9 +23,10 @@ from headscope.corpus.equal_documents import unit_names
 from headscope.experiments.replay.choosing import read_inputs, spread_over
 from headscope.experiments.replay.scored_model import ScoredModel
 from headscope.experiments.trial.donors import OTHER_TOKEN, SAME_TOKEN, Donors
-from headscope.experiments.trial.hypotheses import NO_RULE, Hypothesis, with_label
+from headscope.experiments.trial.hypotheses import NO_RULE, Hypothesis, own_keys, with_label
 from headscope.experiments.trial.moving import Move, Moving
 from headscope.experiments.trial.outputs import MEASURES, MovedOutput, Outputs
+from headscope.experiments.trial.own_attention import OwnAttention
 from headscope.experiments.trial.queries import (
     OTHER_KEYS,
     THERE,
@@ -77,6 +78,10 @@ class TrialRun:
 
     def __post_init__(self) -> None:
         known = {rule.name: rule for rule in self.rules}
+        own = OwnAttention(self.scored.model, self.examples)
+        for one in self.hypotheses:
+            if one.rule == own_keys(one.heads[0]):
+                known[one.rule] = own.rule_of(one.heads[0])
         self.by_name = {one.rule: known[one.rule] for one in self.hypotheses if one.rule in known}
         self.same = with_label(self.hypotheses)
         self.units = unit_names(self.examples, {})
@@ -169,9 +174,8 @@ class TrialRun:
     @cached_property
     def outputs(self) -> Outputs:
         """What the model gives."""
-        shortest = min(self.examples, key=len)
         with evaluating(self.scored.model.network):
-            return Outputs(self.scored, self.scored.model.batch([shortest, shortest]))
+            return Outputs(self.scored, self.examples)
 
     def _read(self, example: Example) -> RuleInput:
         return rule_input(example, self.scored.model, frequent=self._frequent)
@@ -200,15 +204,16 @@ class TrialRun:
             self._job(number, at, rows[self.hypotheses[number].rule], read) for number in numbers
         ]
         moves = [(number, *one) for number, job in zip(numbers, jobs, strict=True) for one in job]
-        room = max(1, self.settings.batch_tokens // len(example) - 1)
-        changes = dict[tuple[int, str], tuple[Queries, MovedOutput]]()
-        for start in range(0, len(moves), room):
-            some = moves[start : start + room]
-            moving.use([move for *_, move in some])
-            batch = self.scored.model.batch([example] * (len(some) + 1))
-            made = self.outputs.changes(batch, moving, [queries for _, _, queries, _ in some])
-            for (number, name, queries, _), change in zip(some, made, strict=True):
-                changes[number, name] = queries, change
+        made = self.outputs.changes(
+            example,
+            moving,
+            [(queries, move) for *_, queries, move in moves],
+            batch_tokens=self.settings.batch_tokens,
+        )
+        changes = {
+            (number, name): (queries, change)
+            for (number, name, queries, _), change in zip(moves, made, strict=True)
+        }
         for number in numbers:
             own = {name: both for (of, name), both in changes.items() if of == number}
             yield number, at, *_compared(own), own[THERE][1].scale

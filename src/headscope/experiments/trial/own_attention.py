@@ -1,0 +1,62 @@
+"""Where a head itself looks most, in the place of a rule: for labels that say what a head does with
+whatever token it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import torch
+
+from headscope.claims.attention_rule import TOKEN, AttentionRule, Rows, RuleInput
+from headscope.core.head_names import Head
+from headscope.corpus.document import Example
+from headscope.experiments.trial.hypotheses import own_keys
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
+from headscope.model.model import Model, forward
+
+LEAST_WEIGHT = 0.25  # ours: of a query's attention
+
+
+@dataclass
+class OwnAttention:
+    """Reads the attention of a model in its inputs; the maps of the latest one are kept."""
+
+    model: Model
+    examples: Sequence[Example]
+    _kept: tuple[bytes, list[torch.Tensor]] = field(default=(b"", []), init=False)
+
+    def rule_of(self, head: Head) -> AttentionRule:
+        """A query's row is its key of most weight, of LEAST_WEIGHT or more, that is another token
+        than itself, the first and special ones.
+        """
+        return AttentionRule(own_keys(head), TOKEN, partial(self._rows, head))
+
+    def _rows(self, head: Head, read: RuleInput) -> Rows:
+        layer, number = head
+        weight = self._maps(read)[layer][number, : len(read), : len(read)].double().numpy().copy()
+        weight[:, read.special] = 0
+        weight[:, 0] = 0
+        np.fill_diagonal(weight, 0)
+        there = weight.max(-1, keepdims=True) >= LEAST_WEIGHT
+        return np.asarray(there * (weight.argmax(-1)[:, None] == np.arange(len(read))), np.float64)
+
+    def _maps(self, read: RuleInput) -> list[torch.Tensor]:
+        """[layer][head, query, key] of an input of `examples`."""
+        ids = read.ids.tobytes()
+        if self._kept[0] != ids:
+            maps = list[torch.Tensor]()
+
+            def look(view: LayerView) -> None:
+                maps.append(view.attention[0].cpu())
+
+            example = next(one for one in self.examples if one.input_ids.tobytes() == ids)
+            network, stacks = self.model.network, [self.model.shape.stack]
+            with Instrument(network, observers=[look], stacks=stacks):
+                forward(network, *self.model.batch([example]).inputs, keep=False)
+            self._kept = ids, maps
+        return self._kept[1]
