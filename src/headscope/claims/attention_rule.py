@@ -8,15 +8,16 @@ where it does not, because its trigger is absent. Every question brings the rule
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from headscope.errors import InputError
 
+Made = TypeVar("Made")
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.float64]
 POSITION, REST, TOKEN, LANGUAGE = KINDS = ("position", "rest", "token", "language")
@@ -57,6 +58,14 @@ class RuleInput:
     mentions: tuple[Any, ...] = ()
     frames: tuple[Any, ...] = ()
     causal: bool = False
+    _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, make: Callable[[RuleInput], Made]) -> Made:
+        """What a function makes of this input; made once, however many rules ask for it."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        made: Made = self._made[make]
+        return made
 
     def __len__(self) -> int:
         """How many tokens it has."""
@@ -78,6 +87,8 @@ class RuleInput:
 
         keys  [query, key], or [key] for all queries alike; hidden ones are left out
         """
+        if not keys.any():
+            return np.zeros(self.visible.shape)
         there = np.broadcast_to(keys, self.visible.shape) & self.visible
         return np.asarray(there / np.maximum(there.sum(-1, keepdims=True), 1))
 
@@ -102,9 +113,11 @@ class RuleInput:
 
     def links(self, pairs: Iterable[tuple[int, int]]) -> Rows:
         """Rows from all tokens of a word to all tokens of another, for pairs of words."""
-        size = len(self.words)
+        size, some = len(self.words), list(pairs)
+        if not some:
+            return np.zeros(self.offset.shape)
         joined = np.zeros((size + 1, size + 1), bool)
-        for query, key in pairs:
+        for query, key in some:
             joined[query, key] = True
         return self.even(joined[self.word[:, None], self.word])
 

@@ -1,6 +1,5 @@
 """The rules behind the labels of this question: every relation, in both directions."""
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -11,13 +10,21 @@ MOST = 24  # ours: relations, the most frequent ones
 _TO_DEPENDENT = "head_to_dependent"
 
 
-def _links(relation: str, direction: str, read: RuleInput) -> Rows:
-    def pairs() -> Iterator[tuple[int, int]]:
-        for at, word in enumerate(read.words):
-            if word.head >= 0 and relation in ("", word.relation):
-                yield (at, word.head) if direction == FROM_DEPENDENT else (word.head, at)
+def _heads(read: RuleInput) -> dict[str, list[tuple[int, int]]]:
+    """Relation -> (dependent, head); "" has all."""
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    for at, word in enumerate(read.words):
+        if word.head >= 0:
+            for name in ("", word.relation):
+                pairs.setdefault(name, []).append((at, word.head))
+    return pairs
 
-    return read.links(pairs())
+
+def _links(relation: str, direction: str, read: RuleInput) -> Rows:
+    pairs = read.once(_heads).get(relation, [])
+    if direction != FROM_DEPENDENT:
+        pairs = [(head, dependent) for dependent, head in pairs]
+    return read.links(pairs)
 
 
 def rules(scope: Any) -> list[AttentionRule]:

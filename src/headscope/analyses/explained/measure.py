@@ -42,6 +42,7 @@ from headscope.run.analysis import SampledAnalysis, Scope
 FREQUENT = 64  # ours: the most frequent tokens of the inputs that choose
 CHOOSE, STOP, SCORE = range(3)
 DEALT = (CHOOSE, SCORE, STOP, CHOOSE, SCORE)  # documents in turn
+KEPT_BYTES = 2**28  # ours: of rows that inputs keep until the rules are chosen
 FEWEST = 6  # documents; of fewer, inputs are dealt
 EXPLAINS = ("attention", "gathering")
 # What predicts: all rules, those of position and rest, the rest alone, the rules of another head.
@@ -84,9 +85,15 @@ class Explained(SampledAnalysis, question=QUESTION):
         self.frequent = frequent_ids(of[CHOOSE])
 
         def maps_of(example: Example) -> RuleMaps:
-            return RuleMaps.of(self.rules, rule_input(example, model, frequent=self.frequent))
+            if (maps := self._kept.get(name := input_name(example))) is None:
+                read = rule_input(example, model, frequent=self.frequent)
+                maps = RuleMaps.of(self.rules, read)
+                self._room -= maps.rows.nbytes
+                if self._room > 0:
+                    self._kept[name] = maps
+            return maps
 
-        self._maps_of = maps_of
+        self._maps_of, self._kept, self._room = maps_of, dict[str, RuleMaps](), KEPT_BYTES
         choosing = [*of[CHOOSE], *of[STOP]]
         places = {unit: at for at, unit in enumerate(dict.fromkeys(units))}
         self._place = {
@@ -100,6 +107,7 @@ class Explained(SampledAnalysis, question=QUESTION):
         self._received = TokenMass(*cell, choosing)
         yield choosing
         self._choose(choosing)
+        self._kept, self._room = {}, 0
         self._scoring = True
         self.counts = {"chosen_on": len(choosing), "scored_on": len(of[SCORE])}
         yield of[SCORE]

@@ -41,7 +41,7 @@ def _of_kind(kind: int | str, read: RuleInput) -> Bools:
     """[token] whether it belongs to a word of a type, or of a tag."""
     if isinstance(kind, str):
         return read.tokens_of(np.array([word.upos == kind for word in read.words], bool))
-    return read.tokens_of(_types(read)[:, kind])
+    return read.tokens_of(read.once(_types)[:, kind])
 
 
 def _every(kind: int | str, read: RuleInput) -> Rows:
@@ -57,7 +57,7 @@ def _from(query: int, key: int, read: RuleInput) -> Rows:
 
 
 def _subjects(back: bool, read: RuleInput) -> Rows:
-    pairs = subjects_of_verbs(read.words, _types(read))
+    pairs = subjects_of_verbs(read.words, read.once(_types))
     return read.links([(verb, subject) if back else (subject, verb) for subject, verb in pairs])
 
 

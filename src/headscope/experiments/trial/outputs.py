@@ -204,9 +204,7 @@ class _MovedPass:
         moving.use([move for _, move in moves], first)
 
     def rows(self, layers: int, copies: int) -> list[int]:
-        """[layer] how many rows run in each of so many layers, in a pass that begins with these
-        copies.
-        """
+        """[layer] how many rows run in each, in a pass that begins with these copies."""
         if copies > 1:
             return [copies] * layers
         return [1 + sum(low <= layer for low in self.lowest) for layer in range(layers)]
