@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -126,6 +127,9 @@ class LanguageModel:
     kind: str
 
 
+ModelLike = LanguageModel | Model | str | Path
+
+
 def load_language_model(
     name: str | Path,
     *,
@@ -154,9 +158,33 @@ def load_language_model(
     return LanguageModel(checked(model), kind)
 
 
-def _kind(name: str, config: Any) -> str:
+def with_language_head(model: LanguageModel | Model) -> LanguageModel:
+    """A loaded model with its language-model head, which is loaded now where `load` left it out.
+
+    raises  ModelError as `load_language_model`; for a loaded network that has none
+    """
+    if isinstance(model, LanguageModel):
+        return model
+    network, own = model.network, model.architecture
+    if any(ending in own for ending in (*MASKED, *CAUSAL)):
+        return LanguageModel(model, _kind(model.name, network.config, own))
+    if model.load_options is None:
+        raise ModelError(
+            f"found {model.name!r} as a loaded {own}; wanted the network with its language-model "
+            "head: load(AutoModelForCausalLM.from_pretrained(…), tokenizer=…)"
+        )
+    if model not in _WITH_HEAD:
+        more = {key: value for key, value in model.load_options.items() if key != "tp_plan"}
+        _WITH_HEAD[model] = load_language_model(model.name, **more)
+    return _WITH_HEAD[model]
+
+
+_WITH_HEAD = WeakKeyDictionary[Model, LanguageModel]()
+
+
+def _kind(name: str, config: Any, classes: str = "") -> str:
     """The kind of language model, from the class that the weights were saved from."""
-    classes = " ".join(config.architectures or [])
+    classes = classes or " ".join(config.architectures or [])
     if config.is_encoder_decoder:
         raise ModelError(
             f"{name!r} is an encoder-decoder ({config.model_type}); wanted an encoder or a decoder"

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
 
 DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+# Where pipelines, and TransformerLens's bridge, have their network.
+WRAPPED = ("original_model", "model")
 # What a network that wants more than text raises when it is run on text alone.
 UNREADABLE = (
     ArithmeticError,
@@ -317,7 +319,7 @@ def run_network(
 
 @phase("load")
 def load(
-    model: str | Path | PreTrainedModel | Model = "demo",
+    model: str | Path | PreTrainedModel | Model | Any = "demo",
     *,
     tokenizer: Any = None,
     revision: str | None = None,
@@ -329,7 +331,8 @@ def load(
 ) -> Model:
     """A model ready to be looked at, in evaluation mode.
 
-    model      "demo", a hub id, a folder, a loaded transformers model; a `Model` stays as it is
+    model      "demo", a hub id, a folder, a loaded transformers model, a pipeline or another
+               wrapper with one as its `model` or `original_model`; a `Model` stays as it is
     tokenizer  needed with a loaded model; else taken from the same place
     revision   branch, tag or commit on the hub
     dtype      of the weights: "float32" (default: what the numbers were checked in), "float64",
@@ -341,8 +344,9 @@ def load(
     """
     if isinstance(model, Model):
         return model
-    if isinstance(model, transformers.PreTrainedModel):
-        return _adopt(model, tokenizer)
+    if (network := network_in(model)) is not None:
+        own = tokenizer or getattr(model, "tokenizer", None)
+        return _adopt(network, own)
     if not isinstance(model, str | Path):
         fault = f"found a {type(model).__name__} for a model"
         raise ModelError(f"{fault}; wanted 'demo', a hub id, a folder, or a loaded one")
@@ -364,6 +368,12 @@ def load(
         )
     unread = source.doubts(network)
     return checked(Model(network, own, name, source.commit, digest, again, doubts=unread))
+
+
+def network_in(model: Any) -> PreTrainedModel | None:
+    """The transformers network that something is or wraps; None for anything else."""
+    inside = (model, *(getattr(model, name, None) for name in WRAPPED))
+    return next((one for one in inside if isinstance(one, transformers.PreTrainedModel)), None)
 
 
 def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:

@@ -86,6 +86,21 @@ def load_for_task(
     return TaskModel(model, task, start, origin, tuple(notes))
 
 
+def with_task_head(model: Model, task: Task) -> TaskModel:
+    """A loaded model with its head for a task, which is loaded now where `load` left it out.
+
+    raises  ModelError as `load_for_task`; for a loaded network that has none
+    """
+    if "SequenceClassification" in model.architecture:
+        notes = tuple(_checked_head(model.name, model.network.config, task))
+        _state_task(model.network.config, model.tokenizer, task, anew=False)
+        return TaskModel(model, task, origin=model.sha256, notes=notes)
+    if model.load_options is None:
+        raise headless(model.name, f"it is a loaded {model.architecture}")
+    more = {key: value for key, value in model.load_options.items() if key != "tp_plan"}
+    return load_for_task(model.name, task, **more)
+
+
 def task_of(source: str | Path, name: str, *, revision: str | None = None) -> Task:
     """The task of that name: GLUE's, or else one with the classes of the checkpoint.
 

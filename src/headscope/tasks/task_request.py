@@ -13,6 +13,7 @@ from headscope.model.request import refuse_device
 from headscope.tasks.task import Task, find_task, known_task, own_task
 
 if TYPE_CHECKING:  # the examples are read before torch is imported
+    from headscope.model.language_model import LanguageModel
     from headscope.model.model import Model
     from headscope.tasks.task_data import TaskData
     from headscope.tasks.task_model import TaskModel
@@ -92,11 +93,42 @@ class Loading(Options, heading="The model"):
 def loaded(model: Model | str | Path, loading: Loading) -> Model:
     """A model loaded by name, or the given one; InputError for loading options with the latter."""
 
-    from headscope.model.model import Model, load
+    from headscope.model.model import load
 
-    if isinstance(model, Model) and loading != Loading():
+    if not isinstance(model, str | Path) and loading != Loading():
         raise InputError(f"found a model that is loaded already, and {loading}; wanted one")
     return load(model, **asdict(loading))
+
+
+def checkpoint_of(model: Any, loading: Loading) -> tuple[str | Path, Loading]:
+    """Where a model was loaded from, and how; InputError for one that has no such place."""
+    if isinstance(model, str | Path):
+        return model, loading
+    own = loaded(model, loading)
+    if own.load_options is None:
+        raise InputError(
+            f"found {own.name!r} as a loaded network; wanted the folder or hub id of a checkpoint, "
+            "which is read from the start"
+        )
+    known = {name: own.load_options[name] for name in asdict(loading)}
+    return own.name, Loading(**known)
+
+
+def language_model(model: Any, loading: Loading | None = None) -> LanguageModel:
+    """A model with its language-model head: by name, or of anything that `hs.load` takes or gives.
+
+    raises  ModelError as `load_language_model`; InputError for loading options with a loaded model
+    """
+    from headscope.model.language_model import (
+        LanguageModel,
+        load_language_model,
+        with_language_head,
+    )
+
+    loading = loading or Loading()
+    if isinstance(model, str | Path):
+        return load_language_model(model, **asdict(loading))
+    return with_language_head(model if isinstance(model, LanguageModel) else loaded(model, loading))
 
 
 def task_named(
@@ -196,7 +228,7 @@ def overlap_note(learned: TaskData, scored: TaskData) -> tuple[str, ...]:
 
 
 def model_and_examples(
-    model: TaskModel | str | Path,
+    model: TaskModel | Model | str | Path,
     task: TaskData | Task | str,
     request: TaskRequest,
     loading: Loading,
@@ -212,13 +244,12 @@ def model_and_examples(
         from headscope.tasks.task_model import load_for_task
 
         return load_for_task(model, data.task, **asdict(loading)), data
-    from headscope.tasks.task_model import TaskModel
+    from headscope.tasks.task_model import TaskModel, with_task_head
 
     if not isinstance(model, TaskModel):
-        raise InputError(
-            f"found a {type(model).__name__} for a checkpoint with a head for its task; wanted its "
-            "folder or hub id"
-        )
+        own = loaded(model, loading)
+        data = examples_of(task, request, seed=seed, checkpoint=own.name)
+        return with_task_head(own, data.task), data
     if loading != Loading():
         raise InputError(f"found a model that is loaded already, and {loading}; wanted one")
     task = model.task if task == model.task.name else task

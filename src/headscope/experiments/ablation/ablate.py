@@ -28,6 +28,7 @@ from headscope.tasks.task_request import (
 if TYPE_CHECKING:
     import xarray as xr
 
+    from headscope.model.model import Model
     from headscope.run.store import Run
     from headscope.tasks.task import Task
     from headscope.tasks.task_data import TaskData
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 class AblateRequest(AblationSettings, Loading, TaskRequest, kw_only=False, heading="The task"):
     """What is to be switched off, and how."""
 
-    model: TaskModel | str | Path = argument(
+    model: TaskModel | Model | str | Path = argument(
         "A checkpoint with a head for the task, as `finetune` makes it: a folder, a hub id.",
         reads=model_place,
         metavar="CHECKPOINT",

@@ -32,6 +32,7 @@ from headscope.tasks.task_request import (
     TASK_READ,
     Loading,
     TaskRequest,
+    checkpoint_of,
     examples_of,
     model_and_examples,
 )
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from headscope.core.accumulators import Float64
-    from headscope.model.model import Shape
+    from headscope.model.model import Model, Shape
     from headscope.model.variants import Head
     from headscope.run.store import Run
     from headscope.tasks.task import Task
@@ -121,7 +122,7 @@ def checked_layers(importance: xr.DataArray | None, shape: Shape) -> Float64 | N
 class PruneRequest(Loading, PruningSettings, TaskRequest, kw_only=False, heading="The task"):
     """What is to be pruned, and how."""
 
-    model: str | Path = argument(
+    model: Model | str | Path = argument(
         "A checkpoint with a head for the task: a folder, a hub id.",
         reads=model_place,
         metavar="CHECKPOINT",
@@ -201,7 +202,8 @@ def prune(request: PruneRequest) -> Pruned:
 
     Raises InputError and its kinds before anything is computed.
     """
-    settings, load = PruningSettings.of(request), Loading.of(request)
+    settings = PruningSettings.of(request)
+    place, load = checkpoint_of(request.model, Loading.of(request))
     if request.importance is not None and "given" not in settings.orders:
         settings = replace(settings, orders=(*settings.orders, "given"))
     folder, seed = Path(request.output), settings.seed
@@ -211,7 +213,7 @@ def prune(request: PruneRequest) -> Pruned:
     check_run_folder(request.run)
     examples = TaskRequest.of(request)
     scoring = examples_of(
-        request.task, examples, seed=seed, checkpoint=request.model, revision=load.revision
+        request.task, examples, seed=seed, checkpoint=place, revision=load.revision
     )
     choosing, notes = chosen_by(
         scoring,
@@ -226,8 +228,8 @@ def prune(request: PruneRequest) -> Pruned:
     from headscope.experiments.ablation.pruning import Pruning, prune_curves
 
     with held(folder):
-        checkpoint.refuse_strangers(folder, checkpoint=request.model, run=request.run)
-        loaded, _ = model_and_examples(request.model, scoring, TaskRequest(), load, seed=seed)
+        checkpoint.refuse_strangers(folder, checkpoint=place, run=request.run)
+        loaded, _ = model_and_examples(place, scoring, TaskRequest(), load, seed=seed)
         values = checked_layers(importance, loaded.model.shape)
         plan = Pruning(loaded, choosing, scoring, settings, values, name)
         plan.check_order(request.by)

@@ -8,7 +8,7 @@ Nothing heavy is imported before the request is known to be right; `circuit_run`
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, asdict
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,19 +16,20 @@ from headscope.core.options import argument, keyword, option, takes, whole
 from headscope.experiments.circuits.settings import CircuitSettings
 from headscope.model.request import model_place
 from headscope.run.execution import Execution, control_option, run_option
-from headscope.tasks.task_request import Loading
+from headscope.tasks.task_request import Loading, language_model
 
 if TYPE_CHECKING:
     from headscope.corpus import CorpusLike
     from headscope.experiments.circuits.retrieval import Needles
     from headscope.model.language_model import LanguageModel
+    from headscope.model.model import Model
     from headscope.run.store import Run
 
 
 class CircuitsRequest(Loading, CircuitSettings, kw_only=False):
     """Which decoder, and what is measured of it."""
 
-    model: LanguageModel | str | Path = argument(
+    model: LanguageModel | Model | str | Path = argument(
         "A causal language model with its head: a folder, a hub id, or loaded.",
         reads=model_place,
     )
@@ -62,12 +63,9 @@ def circuits(request: CircuitsRequest) -> Run:
 
     check_run_folder(request.output)
     from headscope.experiments.circuits.circuit_run import circuit_run
-    from headscope.model.language_model import LanguageModel, load_language_model
 
-    if not isinstance(model, LanguageModel):
-        model = load_language_model(model, **asdict(Loading.of(request)))
     return circuit_run(
-        model,
+        language_model(model, Loading.of(request)),
         request.corpus,
         settings,
         output=request.output,

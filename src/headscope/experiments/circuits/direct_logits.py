@@ -33,8 +33,9 @@ from headscope.errors import InputError, ModelError
 from headscope.experiments.circuits.prompts import (
     FEWEST_ITEMS,
     MADE,
-    Prompt,
+    PromptLike,
     PromptSet,
+    as_prompt,
     encode_prompts,
     made_prompts,
     read_prompts,
@@ -49,11 +50,12 @@ from headscope.experiments.circuits.readout import (
 from headscope.model.batch import Batch, to_float64
 from headscope.model.families.sites import find_sites
 from headscope.model.instrument import Instrument
-from headscope.model.language_model import LanguageModel, load_language_model
+from headscope.model.language_model import LanguageModel, ModelLike
 from headscope.model.layer import LayerView
 from headscope.model.linears import rounding
 from headscope.model.model import evaluating, forward
 from headscope.model.request import BATCH_TOKENS
+from headscope.tasks.task_request import language_model
 
 SOURCE = "Elhage et al. 2021; Wang et al. 2023"
 TOLERANCE = 1e-3  # of the largest part, in float32: what parts may miss of the whole by rounding
@@ -92,8 +94,8 @@ class Written:
 
 
 def direct_logits(
-    model: LanguageModel | str | Path,
-    prompts: str | Sequence[Prompt] | PromptSet = "ioi",
+    model: ModelLike,
+    prompts: str | Sequence[PromptLike] | PromptSet = "ioi",
     *,
     count: int = 64,
     seed: int = 0,
@@ -102,7 +104,7 @@ def direct_logits(
 ) -> xr.Dataset:
     """What heads, MLPs, embedding and biases write to the logit of the answer less the wrong one.
 
-    model    a decoder with its language-model head: a folder, a hub id
+    model    a decoder with its language-model head: a folder, a hub id, what `load` gives
     prompts  name of a made set, file of a table (`read_prompts`), or prompts
     count    of a made set; seed likewise
     returns  direct[layer, head], direct_mlp[layer], direct_embedding, direct_bias,
@@ -111,7 +113,7 @@ def direct_logits(
     raises   InputError and its kinds for a model without head, an encoder, or answers that the
              tokenizer splits
     """
-    language = language_model(model)
+    language = decoder(model)
     encoded = prompt_set(language, prompts, count=count, seed=seed)
     parts = written(language, encoded.clean, encoded, batch_tokens=batch_tokens)
     mean = partial(mean_over, encoded.items, replicates=replicates)
@@ -155,15 +157,15 @@ def answer_variables(parts: Written) -> dict[str, Variable]:
     }
 
 
-def language_model(model: LanguageModel | str | Path) -> LanguageModel:
+def decoder(model: Any) -> LanguageModel:
     """A decoder with its head, loaded if need be; InputError and its kinds for anything else."""
-    language = model if isinstance(model, LanguageModel) else load_language_model(model)
+    language = language_model(model)
     decoder_of(language)
     return language
 
 
 def prompt_set(
-    model: LanguageModel, prompts: str | Sequence[Prompt] | PromptSet, *, count: int, seed: int
+    model: LanguageModel, prompts: str | Sequence[PromptLike] | PromptSet, *, count: int, seed: int
 ) -> PromptSet:
     """Prompts by the name of a made set, from a table, or as they are given.
 
@@ -173,7 +175,7 @@ def prompt_set(
         return prompts
     tokenizer = model.model.tokenizer
     if not isinstance(prompts, str):
-        return encode_prompts(tokenizer, prompts)
+        return encode_prompts(tokenizer, [as_prompt(one) for one in prompts])
     if prompts in MADE:
         return made_prompts(prompts, tokenizer, count=count, seed=seed)
     if Path(prompts).suffix:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -26,7 +25,7 @@ from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.experiments.circuits.direct_logits import (
     about,
-    language_model,
+    decoder,
     mean_over,
     prompt_set,
     share_over,
@@ -38,11 +37,11 @@ from headscope.experiments.circuits.head_swaps import (
     head_swaps,
 )
 from headscope.experiments.circuits.patching import q_of
-from headscope.experiments.circuits.prompts import Prompt, PromptSet, few_shots
+from headscope.experiments.circuits.prompts import PromptLike, PromptSet, few_shots
 from headscope.experiments.circuits.readout import asked_places, asking_last
 from headscope.model.attention import AttentionCall, probabilities
 from headscope.model.batch import Batch, to_float64
-from headscope.model.language_model import LanguageModel
+from headscope.model.language_model import LanguageModel, ModelLike
 from headscope.model.model import evaluating
 from headscope.model.request import BATCH_TOKENS
 from headscope.model.shared_prefix import CopiedPass, SharedPrefix, WholePass
@@ -53,8 +52,8 @@ TODD = "Todd et al. 2024, average indirect effect"
 
 
 def path_patch(
-    model: LanguageModel | str | Path,
-    prompts: str | Sequence[Prompt] | PromptSet = "ioi",
+    model: ModelLike,
+    prompts: str | Sequence[PromptLike] | PromptSet = "ioi",
     *,
     senders: Sequence[Head],
     receivers: Sequence[Head],
@@ -65,7 +64,7 @@ def path_patch(
 ) -> xr.Dataset:
     """The effect of each path from a sender to a receiver above it, through Q, K or V.
 
-    model               a decoder with its language-model head: a folder, a hub id
+    model               a decoder with its language-model head, as `direct_logits` takes it
     prompts             as `patch_heads`; count and seed likewise
     senders, receivers  heads (layer, head), both from 0
     returns             path[sender, receiver, via] the share of the logit difference that comes
@@ -75,7 +74,7 @@ def path_patch(
 
     Keys and values are those of the receiver alone, also where other heads share them.
     """
-    language = language_model(model)
+    language = decoder(model)
     shape = language.model.shape
     names = shape.names
     check([frozenset([*senders, *receivers])], names, layers=shape.layers, heads=shape.heads)
@@ -192,7 +191,7 @@ class HeardPass(CopiedPass):
 
 
 def function_vectors(
-    model: LanguageModel | str | Path,
+    model: ModelLike,
     task: str = "antonyms",
     *,
     shots: int = 5,
@@ -203,7 +202,7 @@ def function_vectors(
 ) -> xr.Dataset:
     """The average indirect effect of each head on a task shown by examples.
 
-    model    a decoder with its language-model head: a folder, a hub id
+    model    a decoder with its language-model head: a folder, a hub id, what `load` gives
     task     "antonyms" or "capitals"; shots examples before each of count prompts, by the seed
     returns  indirect[layer, head] by how much the answer's probability rises in prompts whose
              examples have shuffled answers, when the head's mixture at the last token is its mean
@@ -211,7 +210,7 @@ def function_vectors(
              is none, corrected within the heads; probability, shuffled_probability of the answer
     raises   InputError and its kinds as `direct_logits`
     """
-    language = language_model(model)
+    language = decoder(model)
     encoded = few_shots(task, language.model.tokenizer, shots=shots, count=count, seed=seed)
     own, right = _at_last(language, encoded, batch_tokens=batch_tokens)
     mean_of_others = (own.sum(0) - own) / max(len(own) - 1, 1)  # [prompt, layer, head, dim]
@@ -270,8 +269,8 @@ def _at_last(
 
 
 def knockouts(
-    model: LanguageModel | str | Path,
-    prompts: str | Sequence[Prompt] | PromptSet = "ioi",
+    model: ModelLike,
+    prompts: str | Sequence[PromptLike] | PromptSet = "ioi",
     *,
     count: int = 64,
     seed: int = 0,
@@ -280,13 +279,13 @@ def knockouts(
 ) -> xr.Dataset:
     """How far the next token's distribution moves when a head attends evenly to all visible tokens.
 
-    model    a decoder with its language-model head: a folder, a hub id
+    model    a decoder with its language-model head: a folder, a hub id, what `load` gives
     prompts  as `direct_logits`; count and seed likewise
     returns  kl[layer, head] KL(p ‖ p without the head's own attention) in nats, the mean over
              prompts with intervals over items
     raises   InputError and its kinds as `direct_logits`
     """
-    language = language_model(model)
+    language = decoder(model)
     encoded = prompt_set(language, prompts, count=count, seed=seed)
     base: dict[int, torch.Tensor] = {}
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import starmap
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ from headscope.experiments.ablation.effects import corrected, two_sided
 from headscope.experiments.circuits.direct_logits import (
     SOURCE,
     about,
-    language_model,
+    decoder,
     mean_over,
     prompt_set,
     share_over,
@@ -49,12 +48,12 @@ from headscope.experiments.circuits.head_swaps import (
     head_swaps,
     in_common,
 )
-from headscope.experiments.circuits.prompts import FEWEST_ITEMS, Prompt, PromptSet
+from headscope.experiments.circuits.prompts import FEWEST_ITEMS, PromptLike, PromptSet
 from headscope.experiments.circuits.readout import asking_last
 from headscope.experiments.importance.gradients import frozen
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.batch import to_float64
-from headscope.model.language_model import LanguageModel, TokenLoss
+from headscope.model.language_model import LanguageModel, ModelLike, TokenLoss
 from headscope.model.model import evaluating, run_network
 from headscope.model.request import BATCH_TOKENS
 
@@ -62,8 +61,8 @@ WAYS = ("restore", "break")
 
 
 def patch_heads(
-    model: LanguageModel | str | Path,
-    prompts: str | Sequence[Prompt] | PromptSet = "ioi",
+    model: ModelLike,
+    prompts: str | Sequence[PromptLike] | PromptSet = "ioi",
     *,
     way: str = "restore",
     positions: bool = False,
@@ -75,7 +74,7 @@ def patch_heads(
     """The effect of every head by activation patching, its estimate by attribution patching, and
     their agreement.
 
-    model      a decoder with its language-model head: a folder, a hub id
+    model      a decoder with its language-model head: a folder, a hub id, what `load` gives
     prompts    as `direct_logits`, with corrupted ones of equal length
     way        "restore": clean into corrupted, as Wang et al.; "break": corrupted into clean
     positions  also by position; wants prompts of one length
@@ -89,7 +88,7 @@ def patch_heads(
     """
     if way not in WAYS:
         raise InputError(f"no way {way!r} of patching; there are {', '.join(WAYS)}")
-    language = language_model(model)
+    language = decoder(model)
     encoded = prompt_set(language, prompts, count=count, seed=seed)
     encoded.need_pairs()
     if positions and len(lengths := {len(one) for one in encoded.clean}) > 1:

@@ -88,6 +88,29 @@ class Prompt:
     item: str = ""
 
 
+PromptLike = Prompt | Sequence[Any] | Mapping[str, Any]
+
+
+def as_prompt(source: PromptLike) -> Prompt:
+    """A prompt from one, from its fields by name, or from (text, answer, wrong, corrupted).
+
+    raises  InputError for anything else
+    """
+    if isinstance(source, Prompt):
+        return source
+    try:
+        if isinstance(source, Mapping):
+            return Prompt(**source)
+        if not isinstance(source, str):
+            return Prompt(*source)
+    except TypeError:
+        pass  # a field too few, or one that is none
+    raise InputError(
+        f"found {source!r} as a prompt; wanted (text, answer, wrong), or these and a corrupted "
+        "text: ('When Mary and John left, John gave it to', ' Mary', ' John')"
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class PromptSet:
     """Prompts as a model reads them.

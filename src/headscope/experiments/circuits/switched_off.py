@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -27,11 +26,11 @@ from headscope.core.head_names import Head
 from headscope.core.progress import one_by_one
 from headscope.core.results import Variable, labelled, largest_first
 from headscope.errors import InputError
-from headscope.experiments.circuits.direct_logits import language_model, mean_over
+from headscope.experiments.circuits.direct_logits import decoder, mean_over
 from headscope.experiments.circuits.made_inputs import Repeats, repeats
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.batch import to_float64
-from headscope.model.language_model import LanguageModel, TokenLoss
+from headscope.model.language_model import ModelLike, TokenLoss
 from headscope.model.model import Model, Shape, evaluating, forward
 from headscope.model.request import BATCH_TOKENS
 from headscope.model.variants import check
@@ -43,7 +42,7 @@ Sets = Mapping[str, Sequence[Head]]
 
 
 def switch_off(
-    model: LanguageModel | str | Path,
+    model: ModelLike,
     sets: Sets,
     *,
     sequences: int = SEQUENCES,
@@ -55,7 +54,7 @@ def switch_off(
     """The loss on repeated random tokens without sets of heads, and without random sets of equal
     size.
 
-    model      a decoder with its language-model head: a folder, a hub id
+    model      a decoder with its language-model head: a folder, a hub id, what `load` gives
     sets       name -> heads (layer, head), both from 0, that are off together
     sequences  made inputs, each of length tokens that come twice: others than those of `circuits`
                by the same seed
@@ -65,7 +64,7 @@ def switch_off(
     raises     InputError for a head that is not there, for a set of none or of more than half of
                all heads, and as `circuits` for sequences; ModelError as `direct_logits`
     """
-    own = language_model(model).model
+    own = decoder(model).model
     made = repeats(own, sequences=sequences, length=length, seed=seed, held_out=True)
     sets = {name: sorted(set(heads)) for name, heads in sets.items()}
     check(

@@ -17,10 +17,12 @@ from headscope.tasks.task_request import (
     ExampleLength,
     Loading,
     TaskRequest,
+    checkpoint_of,
     train_and_dev,
 )
 
 if TYPE_CHECKING:
+    from headscope.model.model import Model
     from headscope.tasks.task import Task
 
 
@@ -29,7 +31,7 @@ class FinetuneRequest(
 ):
     """Which model is taught what, and how."""
 
-    model: str | Path = argument("A hub id or a folder.", reads=model_place)
+    model: Model | str | Path = argument("A hub id or a folder.", reads=model_place)
     task: Task | str = required(TASK, reads=str, metavar="NAME", before="data")
     output: str | Path = required(
         "Folder of the checkpoint; a killed training goes on.",
@@ -60,6 +62,7 @@ def finetune(request: FinetuneRequest) -> dict[str, Any]:
     RunStopped on Ctrl-C.
     """
     schedule = TrainingSchedule.of(request)
+    place, loading = checkpoint_of(request.model, Loading.of(request))
     learned, scored = train_and_dev(
         request.task,
         TaskRequest.of(request),
@@ -72,12 +75,12 @@ def finetune(request: FinetuneRequest) -> dict[str, Any]:
     from headscope.tasks.task_model import load_for_task
 
     start = load_for_task(
-        request.model,
+        place,
         learned.task,
         new_head=True,
         random_init=request.from_scratch,
         seed=schedule.seed,
-        **asdict(Loading.of(request)),
+        **asdict(loading),
     )
     return teach(
         start,

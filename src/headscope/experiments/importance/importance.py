@@ -12,7 +12,7 @@ Nothing heavy is imported before the request is known to be right; `measuring` c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, asdict, replace
+from dataclasses import KW_ONLY, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,12 +26,14 @@ from headscope.tasks.task_request import (
     TASK_READ,
     Loading,
     TaskRequest,
+    language_model,
     model_and_examples,
 )
 
 if TYPE_CHECKING:
     from headscope.corpus import CorpusLike
     from headscope.model.language_model import LanguageModel
+    from headscope.model.model import Model
     from headscope.run.store import Run
     from headscope.tasks.task import Task
     from headscope.tasks.task_data import TaskData
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 class ImportanceRequest(ImportanceSettings, Loading, TaskRequest, kw_only=False):
     """Which model and loss, and how they are measured."""
 
-    model: TaskModel | LanguageModel | str | Path = argument(
+    model: TaskModel | LanguageModel | Model | str | Path = argument(
         "A checkpoint with a head for the task, or with its language-model head: a folder, a hub "
         "id.",
         reads=model_place,
@@ -100,14 +102,16 @@ def _of_text(request: ImportanceRequest) -> Run:
     if isinstance(model, str | Path):
         refuse_length(str(model), settings.max_length)
     from headscope.experiments.importance.measuring import importance_to_text
-    from headscope.model.language_model import LanguageModel, load_language_model
+    from headscope.tasks.task_model import TaskModel
 
-    if isinstance(model, str | Path):
-        model = load_language_model(model, **asdict(Loading.of(request)))
-    if not isinstance(model, LanguageModel):
+    if isinstance(model, TaskModel):
         raise InputError("found a model with a head for a task; wanted a language model")
     return importance_to_text(
-        model, corpus, output=request.output, settings=settings, execution=request.execution
+        language_model(model, Loading.of(request)),
+        corpus,
+        output=request.output,
+        settings=settings,
+        execution=request.execution,
     )
 
 

@@ -13,7 +13,7 @@ from headscope.model.checkpoint import Checkpoint, quietly
 from headscope.model.language_model import CAUSAL, MASKED, LanguageModel, load_language_model
 from headscope.model.model import Model
 from headscope.tasks.task_model import load_for_task, task_of
-from headscope.tasks.task_request import Loading, loaded
+from headscope.tasks.task_request import Loading, checkpoint_of, loaded
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,12 @@ def _scored(
 ) -> ScoredModel:
     if isinstance(model, LanguageModel):
         return _loaded(model.model, model.kind, score)
-    if isinstance(model, Model):
-        loaded(model, loading)  # refuses what only a checkpoint can be loaded with
-        return _loaded(model, VECTORS if score == VECTORS else kind_of([model.architecture]), score)
+    if not isinstance(model, str | Path):
+        own = loaded(model, loading)  # refuses what only a checkpoint can be loaded with
+        if score == VECTORS or own.load_options is None:
+            kind = VECTORS if score == VECTORS else kind_of([own.architecture])
+            return _loaded(own, kind, score)
+        model, loading = checkpoint_of(own, loading)  # with the head that its checkpoint has
     source = Checkpoint(
         str(model), revision=loading.revision, trust_remote_code=loading.trust_remote_code
     )
