@@ -102,6 +102,10 @@ class HeadNames:
         """The name of a head from the model's own layer number, from 0, as in data and tables."""
         return f"L{number + self.first}·H{head + self.first}"
 
+    def from_0(self, layer: int, head: int) -> str:
+        """The name of a head, `7.9`, counted from 0 whatever the options: a coordinate of data."""
+        return f"{self.number(layer)}.{head}"
+
     def both(self, layer: int, head: int) -> str:
         """`L3·H9 (2.8 from 0)`: a head in both ways of counting, from the place of its layer.
 

@@ -86,6 +86,7 @@ def test_a_path_is_what_the_receiver_makes_of_the_sender_alone():
     np.testing.assert_allclose(found.values[there], (changes / gap)[there], atol=2e-4)
     assert np.isnan(found.values[~there]).all()
     assert np.abs(changes[there]).min() > 1e-5
+    assert found["sender"].values.tolist() == ["0.1", "1.2"]  # from 0, whatever names count from
     with pytest.raises(InputError, match="the model has 3 layers of 4 heads"):
         path_patch(model, prompts, senders=[(0, 4)], receivers=receivers)
 

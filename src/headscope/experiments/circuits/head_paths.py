@@ -69,7 +69,7 @@ def path_patch(
     senders, receivers  heads (layer, head), both from 0
     returns             path[sender, receiver, via] the share of the logit difference that comes
                         back through the path, with intervals over items; NaN where the receiver is
-                        not above the sender
+                        not above the sender; heads are called "17.4", from 0
     raises              InputError and its kinds as `patch_heads`; also for a head that is not there
 
     Keys and values are those of the receiver alone, also where other heads share them.
@@ -85,8 +85,8 @@ def path_patch(
     told_as = "share of the logit difference that comes back through the path"
     variable = Variable(share, ("sender", "receiver", "via"), told_as, "1", WANG)
     coords = {
-        "sender": [names.head(*one) for one in senders],
-        "receiver": [names.head(*one) for one in receivers],
+        "sender": [names.from_0(*one) for one in senders],
+        "receiver": [names.from_0(*one) for one in receivers],
         "via": VIA,
     }
     return labelled({"path": variable}, coords=coords).assign_attrs(about(encoded))
