@@ -38,6 +38,7 @@ from headscope.model.placement import DeviceMap, Placement, input_device
 from headscope.model.request import DEMO_PACKAGE, FIELDS, Limit, limit_of
 from headscope.model.vocabulary import Vocabulary, bare, vocabulary_of
 from headscope.model.weights import parameters_sha256, refuse_incomplete, refuse_not_finite
+from headscope.model.wrapped import network_in
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -45,18 +46,9 @@ if TYPE_CHECKING:
 __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
 
 DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-# Where pipelines, and TransformerLens's bridge, have their network.
-WRAPPED = ("original_model", "model")
 # What a network that wants more than text raises when it is run on text alone.
-UNREADABLE = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+_FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError)
+UNREADABLE = (*_FAULTS, RuntimeError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -345,8 +337,7 @@ def load(
     if isinstance(model, Model):
         return model
     if (network := network_in(model)) is not None:
-        own = tokenizer or getattr(model, "tokenizer", None)
-        return _adopt(network, own)
+        return _adopt(network, tokenizer or getattr(model, "tokenizer", None))
     if not isinstance(model, str | Path):
         fault = f"found a {type(model).__name__} for a model"
         raise ModelError(f"{fault}; wanted 'demo', a hub id, a folder, or a loaded one")
@@ -368,12 +359,6 @@ def load(
         )
     unread = source.doubts(network)
     return checked(Model(network, own, name, source.commit, digest, again, doubts=unread))
-
-
-def network_in(model: Any) -> PreTrainedModel | None:
-    """The transformers network that something is or wraps; None for anything else."""
-    inside = (model, *(getattr(model, name, None) for name in WRAPPED))
-    return next((one for one in inside if isinstance(one, transformers.PreTrainedModel)), None)
 
 
 def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:

@@ -8,6 +8,7 @@ from experiments.circuits.decoders import english, english_decoder, words
 from headscope.errors import CorpusError, InputError
 from headscope.experiments.circuits import prompts as P
 from headscope.experiments.circuits.direct_logits import prompt_set
+from headscope.experiments.circuits.own_prompts import read_prompts
 
 
 @pytest.mark.parametrize("kind", P.MADE)
@@ -61,16 +62,16 @@ def test_words_that_the_tokenizer_does_not_keep_whole_are_left_out_or_refused():
 def test_a_table_of_prompts_is_read(tmp_path):
     path = tmp_path / "mine.tsv"
     path.write_text("prompt\tanswer\twrong\tcorrupted\nhot is\tcold\tsmall\tbig is\n", "utf-8")
-    (prompt,) = P.read_prompts(path, english()).prompts
+    (prompt,) = read_prompts(path, english()).prompts
     assert prompt == P.Prompt("hot is", " cold", " small", "big is")
     asked = prompt_set(english_decoder("GPT-2"), str(path), count=1, seed=0)
     assert asked.prompts == (prompt,)  # as every function takes it
     path.write_text("prompt\tanswer\nhot is\tcold\n", "utf-8")
     with pytest.raises(CorpusError, match="has no column 'wrong'; wanted prompt, answer, wrong"):
-        P.read_prompts(path, english())
+        read_prompts(path, english())
     path.write_text("prompt\tanswer\twrong\nhot is\t\tbig\n", "utf-8")
     with pytest.raises(CorpusError, match="line 2: an empty cell"):
-        P.read_prompts(path, english())
+        read_prompts(path, english())
     path.write_text("prompt\tanswer\twrong\tcorrupted\nhot is\tcold\tbig\tbig\n", "utf-8")
     with pytest.raises(InputError, match="has 2 tokens and its corrupted prompt 'big' 1; wanted"):
-        P.read_prompts(path, english()).need_pairs()
+        read_prompts(path, english()).need_pairs()

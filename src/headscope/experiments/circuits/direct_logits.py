@@ -30,15 +30,13 @@ from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import InputError, ModelError
+from headscope.experiments.circuits.own_prompts import PromptLike, as_prompt, read_prompts
 from headscope.experiments.circuits.prompts import (
     FEWEST_ITEMS,
     MADE,
-    PromptLike,
     PromptSet,
-    as_prompt,
     encode_prompts,
     made_prompts,
-    read_prompts,
 )
 from headscope.experiments.circuits.readout import (
     FrozenNorm,

@@ -48,7 +48,8 @@ from headscope.experiments.circuits.head_swaps import (
     head_swaps,
     in_common,
 )
-from headscope.experiments.circuits.prompts import FEWEST_ITEMS, PromptLike, PromptSet
+from headscope.experiments.circuits.own_prompts import PromptLike
+from headscope.experiments.circuits.prompts import FEWEST_ITEMS, PromptSet
 from headscope.experiments.circuits.readout import asking_last
 from headscope.experiments.importance.gradients import frozen
 from headscope.model.attention import AttentionCall, listening

@@ -1,0 +1,60 @@
+"""Prompts of the user's own: given as they are, or read from a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from headscope.errors import CorpusError, InputError
+from headscope.experiments.circuits.prompts import Prompt, PromptSet, encode_prompts
+from headscope.tasks.table_files import read_table
+
+COLUMNS = ("prompt", "answer", "wrong", "corrupted", "item")
+PromptLike = Prompt | Sequence[Any] | Mapping[str, Any]
+
+
+def as_prompt(source: PromptLike) -> Prompt:
+    """A prompt from one, from its fields by name, or from (text, answer, wrong, corrupted).
+
+    raises  InputError for anything else
+    """
+    if isinstance(source, Prompt):
+        return source
+    try:
+        if isinstance(source, Mapping):
+            return Prompt(**source)
+        if not isinstance(source, str):
+            return Prompt(*source)
+    except TypeError:
+        pass  # a field too few, or one that is none
+    raise InputError(
+        f"found {source!r} as a prompt; wanted (text, answer, wrong), or these and a corrupted "
+        "text: ('When Mary and John left, John gave it to', ' Mary', ' John')"
+    )
+
+
+def read_prompts(path: str | Path, tokenizer: Any) -> PromptSet:
+    """The prompts in a table with the columns COLUMNS, of which the last two may be absent.
+
+    An answer stands after its prompt and one space.
+
+    raises  CorpusError for a file that is no such table; InputError as `encode_prompts`
+    """
+    table = read_table(Path(path))
+    if missing := [name for name in COLUMNS[:3] if name not in table.columns]:
+        raise CorpusError(
+            f"{path} has no column {missing[0]!r}; wanted {', '.join(COLUMNS[:3])}, and for "
+            f"patching {', '.join(COLUMNS[3:])}"
+        )
+    prompts = []
+    for record in table.records:
+        cells = [str(record.cells.get(name) or "").strip() for name in COLUMNS]
+        if record.fault or not all(cells[:3]):
+            raise CorpusError(
+                f"{path}, {record.place}: {record.fault or 'an empty cell'}; wanted a prompt, its "
+                "answer and a wrong one"
+            )
+        text, answer, wrong, corrupted, item = cells
+        prompts.append(Prompt(text, f" {answer}", f" {wrong}", corrupted, item))
+    return encode_prompts(tokenizer, prompts, kind=Path(path).name)
