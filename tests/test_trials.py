@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from trials import environments, kills, pages, shim
+from trials.hostile_results import IN_A_TABLE
 from trials.outcomes import Tally
 from trials.power_loss import Disk
 
@@ -49,6 +50,15 @@ def test_hostile_strings_stay_text_in_head_card_view_and_annotation_page(browser
     assert tally.tries == {"head card": 15, "view": 141, "annotation page": 141}
     assert tally.hits == tally.tries
     assert {outcome for counts in tally.counts.values() for outcome in counts} == {"only text"}
+
+
+def test_hostile_strings_stay_text_in_the_cells_of_tables(browser, tmp_path):
+    tally = Tally(tmp_path)
+    pages.attempt_all(
+        browser, pages.payloads(0)[:IN_A_TABLE], tally, size=IN_A_TABLE, kinds=("code cells",)
+    )
+    assert not tally.failed + tally.idle()
+    assert tally.hits == tally.tries == {"code cells": 40}
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
