@@ -12,6 +12,7 @@ SOURCE = Path(headscope.__file__).parent
 UNESCAPED = [
     *((name, "panel.markup | drawing") for name in ("report.html.j2", "reproduce.html.j2")),
     ("sheet.html.j2", '\'th scope="row" class="name"\' | safe if loop.first else "td"'),
+    ("zoo.html.j2", "markup | drawing"),
 ]
 
 
