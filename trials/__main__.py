@@ -13,6 +13,7 @@ TRIALS = {
     "kills": "Kills and stops of the command and its workers, full disks, two commands at once.",
     "pages": "Hostile strings in every place of every page.",
     "strangers": "Hostile run folders through six commands and a browser.",
+    "bits": "A flipped bit in every kind of file of a run: does doctor tell?",
     "together": "Kills of processes that fill one run folder together.",
     "dask-kills": "Kills of workers, scheduler and command of a run on Dask.",
     "slurm-kills": "Tasks requeued, preempted and killed in a Slurm of this machine.",
