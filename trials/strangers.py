@@ -45,7 +45,7 @@ from trials.stranger_kinds import KINDS, SECRET, Stranger
 
 ALL = ("serve", *COMMANDS)
 WITH_PICTURES = 7  # each so many-th folder: no divisor of the number of kinds
-SEEN = 0.2  # of the folders change what a command says or writes, or are refused; least of `status`
+SEEN = 0.15  # of the folders change what a command says or writes, or are refused; least of `status`
 VIEWS = 2  # of the texts of a run that are looked at
 MEGABYTES = 400  # that one folder may take beyond all before it
 SIGNS = "/%.\\:;,=&?#()[]{}'\"<>@!$*+~|^`"  # that an address is sent with, as they are
