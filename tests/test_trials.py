@@ -14,8 +14,8 @@ from trials.forked import Ended
 from trials.hostile_results import IN_A_TABLE
 from trials.outcomes import Tally
 from trials.power_loss import Disk
+from trials.stranger import Stranger
 from trials.stranger_commands import commanded
-from trials.stranger_kinds import Stranger
 
 from commands import PATIENCE
 from forked import forked

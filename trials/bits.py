@@ -16,7 +16,8 @@ import click
 
 from trials.file_operations import memory
 from trials.outcomes import Tally
-from trials.stranger_kinds import Stranger, unfinished
+from trials.stranger import Stranger
+from trials.stranger_kinds import unfinished
 from trials.strangers import made
 
 NOT_OF_RESULTS = (".lock", "processes")  # what says who writes now, and who has

@@ -16,7 +16,7 @@ from typing import Any
 
 from trials.forked import Ended, forked, headscope
 from trials.pages import without_pictures
-from trials.stranger_kinds import SECRET
+from trials.stranger import SECRET
 
 MADE = "made"  # beside the run: what they write
 COMMANDS = {

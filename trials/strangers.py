@@ -27,9 +27,11 @@ from urllib.parse import quote
 
 import click
 
+from trials import shim
 from trials.file_operations import memory
 from trials.outcomes import Tally
 from trials.pages import launched, without_pictures
+from trials.stranger import SECRET, Stranger
 from trials.stranger_commands import (
     ACTIVE,
     COMMANDS,
@@ -41,11 +43,13 @@ from trials.stranger_commands import (
     states,
     with_pictures,
 )
-from trials.stranger_kinds import KINDS, SECRET, Stranger
+from trials.stranger_kinds import KINDS
 
 ALL = ("serve", *COMMANDS)
 WITH_PICTURES = 7  # each so many-th folder: no divisor of the number of kinds
-SEEN = 0.15  # of the folders change what a command says or writes, or are refused; least of `status`
+SEEN = (
+    0.15  # of the folders change what a command says or writes, or are refused; least of `status`
+)
 VIEWS = 2  # of the texts of a run that are looked at
 MEGABYTES = 400  # that one folder may take beyond all before it
 SIGNS = "/%.\\:;,=&?#()[]{}'\"<>@!$*+~|^`"  # that an address is sent with, as they are
@@ -61,6 +65,7 @@ def command(
     folders: int, kind: tuple[str, ...], only: tuple[str, ...], seed: int, keep: Path
 ) -> None:
     """Hostile run folders through the commands that read one, and a browser."""
+    shim.begin_again("trials")  # with one thread: its commands are forked
     with Tally(keep.absolute()).told() as tally, launched() as browser:
         attempt_all(
             browser, tally, folders, kinds=kind or (*KINDS,), commands=only or ALL, seed=seed
@@ -183,7 +188,12 @@ def sink() -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Listening) as server:
+    class Noting(HTTPServer):
+        def verify_request(self, *of: Any) -> bool:
+            asked.append(f"a connection from {of[1]}")  # it may speak anything
+            return True
+
+    with Noting(("127.0.0.1", 0), Listening) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
