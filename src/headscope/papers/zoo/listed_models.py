@@ -66,7 +66,8 @@ def refuse_control(listed: Sequence[ListedModel], control: str | Path | None) ->
     for entry in listed:
         if not isinstance(entry.given, str):
             continue
-        if (given := _place(entry.given)) == place or _same_weights(given, place):
+        own = _place(entry.given)
+        if own == place or _same_weights(own, place):
             raise InputError(
                 f"{entry.given!r} is one of the models and their control, and no model is compared "
                 "with itself; leave it out of the models, or give another control, say random"
@@ -82,7 +83,7 @@ def _same_weights(one: str, other: str) -> bool:
             return False
         digests, others = (sorted(map(file_sha256, some)) for some in files)
         return digests == others
-    except (OSError, ValueError):  # what cannot be read is told when it is loaded
+    except (OSError, ValueError):  # loading says what cannot be read
         return False
 
 
