@@ -78,11 +78,11 @@ def _same_weights(one: str, other: str) -> bool:
     """Whether two local folders hold equal files of weights; those of other sizes are not read."""
     try:
         files = [list(Path(place).glob("*.safetensors")) for place in (one, other)]
-        sizes, others = (sorted(file.stat().st_size for file in some) for some in files)
-        if not sizes or sizes != others:
+        sizes = [sorted(file.stat().st_size for file in some) for some in files]
+        if not sizes[0] or sizes[0] != sizes[1]:
             return False
-        digests, others = (sorted(map(file_sha256, some)) for some in files)
-        return digests == others
+        digests = [sorted(map(file_sha256, some)) for some in files]
+        return digests[0] == digests[1]
     except (OSError, ValueError):  # loading says what cannot be read
         return False
 
