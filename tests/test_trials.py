@@ -6,15 +6,29 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
-from trials import environments, kills, pages, shim
+from trials import environments, kills, pages, shim, stranger_kinds
+from trials.forked import Ended
+from trials.hostile_results import IN_A_TABLE
 from trials.outcomes import Tally
 from trials.power_loss import Disk
+from trials.stranger import Stranger
+from trials.stranger_commands import commanded
 
 from commands import PATIENCE
+from forked import forked
+from headscope.claims.bibliography import SOURCES
+from views.hostile import HOSTILE
 
 ROOT = Path(__file__).resolve().parents[1]
+WITHOUT_PICTURES = """
+from headscope.cli.main import main
+from trials.pages import without_pictures
+with without_pictures():
+    main()
+"""
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs the descriptors of Linux")
@@ -49,6 +63,44 @@ def test_hostile_strings_stay_text_in_head_card_view_and_annotation_page(browser
     assert tally.tries == {"head card": 15, "view": 141, "annotation page": 141}
     assert tally.hits == tally.tries
     assert {outcome for counts in tally.counts.values() for outcome in counts} == {"only text"}
+
+
+def test_hostile_strings_stay_text_in_the_cells_of_tables(browser, tmp_path):
+    tally = Tally(tmp_path)
+    pages.attempt_all(
+        browser, pages.payloads(0)[:IN_A_TABLE], tally, size=IN_A_TABLE, kinds=("code cells",)
+    )
+    assert not tally.failed + tally.idle()
+    assert tally.hits == tally.tries == {"code cells": 40}
+
+
+def undrawn(arguments, place):
+    """How a command without pictures ends."""
+    with forked(*arguments, cwd=place, code=WITHOUT_PICTURES) as process:
+        out, err = process.communicate()
+        return Ended(process.returncode, out, err)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "commands", "refused"),
+    [
+        (["manifest texts", "result texts"], ["head", "report"], False),
+        (["linked folders"], ["report"], True),
+    ],
+)
+def test_a_strangers_run_folder_is_data(kinds, commands, refused, browser, short, tmp_path):
+    one = Stranger(tmp_path, short.path, "http://127.0.0.1:9/", Random(0))
+    for kind in kinds:
+        stranger_kinds.KINDS[kind](one)
+    shown = ""
+    for name in commands:
+        come = commanded(browser, name, tmp_path, undrawn)
+        shown += "".join(come.pages.values())
+        assert bool(come.refused) == refused, come.refused
+        assert come.wrong == []
+        acting = come.active - {source.link for source in SOURCES.values()}
+        assert len(acting) == len(come.pages) == (not refused)  # a script of ours in each page
+    assert refused or any(text in shown for text in HOSTILE if "onload" in text)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")

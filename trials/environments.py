@@ -58,6 +58,7 @@ class Environment:
     deaf       what it says on stderr cannot be heard
     mute       what it says on stdout cannot be heard; where it says anything, that is told
     commands   those that are tried
+    needs      a file of the system without which it cannot be made
     """
 
     shell: str = BECOME
@@ -66,6 +67,7 @@ class Environment:
     deaf: bool = False
     mute: bool = False
     commands: tuple[str, ...] = USUAL
+    needs: str = "/"
 
 
 def _with(**variables: str | None) -> Environment:
@@ -155,7 +157,12 @@ ENVIRONMENTS = {
     "no core files": Environment('ulimit -c 0; exec "$@"'),
     "colours forced": _with(FORCE_COLOR="1", CLICOLOR_FORCE="1", TERM="xterm-256color"),
     "times odd": _with(SOURCE_DATE_EPOCH="99999999999999999999"),
-    "Turkish": _with(LC_ALL="tr_TR.UTF-8", LANG="tr_TR.UTF-8"),
+    "Turkish": Environment(
+        'localedef -i tr_TR -f UTF-8 ./tr_TR.UTF-8 && export LOCPATH=$PWD'
+        ' && test "$(locale charmap)" = UTF-8 && exec "$@"',
+        {"LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8"},
+        needs="/usr/share/i18n/locales/tr_TR",
+    ),
     "threads too many": _with(OMP_NUM_THREADS="999999", OPENBLAS_NUM_THREADS="999999"),
 }  # fmt: skip
 
@@ -206,6 +213,9 @@ def attempt_all(names: Iterable[str], commands: Iterable[str], tally: Tally, des
     chosen = set(commands)
     for name in names:
         where = ENVIRONMENTS[name]
+        if not Path(where.needs).exists():
+            print(f"{name}: skipped, there is no {where.needs}", flush=True)
+            continue
         for command in (one for one in where.commands if one in chosen):
             ended = attempt(where, command, desk)
             came = outcome(where, ended)

@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from trials.file_operations import memory
+from trials.hostile_results import CODE, IN_A_TABLE, reports, site
 from trials.outcomes import Tally
 
 SPLIT = "\ue000"  # between the tokens of a text
@@ -29,9 +30,11 @@ IN_A_VIEW, IN_A_SENTENCE = (
     14,
 )  # tokens of a text; words, of which a report shows eight times so many
 # What pages show of the strings: a card has few of any batch, a comparison not all that differ.
-ON_A_CARD, COMPARED = 15, 0.6
+COMPARED, MOST = 0.6, {"head card": 15, "site": IN_A_TABLE}
 FEW = ("surface", "entropy", "features")  # analyses
-KINDS = ("report", "compare", "head card", "view", "annotation page")
+MADE = ("report", "compare", "head card", "view", "annotation page")  # of a run of a made model
+KEPT = {"code cells": reports, "site": site}  # of a real one
+KINDS = (*MADE, *KEPT)
 # What a script, a picture or a link of its own would be: (element, attribute) pairs and handlers
 FOUND = """() => {
   const found = new Set();
@@ -67,7 +70,7 @@ PIECES = (
 @click.option("--seed", default=0, show_default=True, help="Seed of the generated ones.")
 @click.option("--keep", default="trials-failed", show_default=True, type=click.Path(path_type=Path))
 def command(generated: int, seed: int, keep: Path) -> None:
-    """Hostile strings in report, head card, view, comparison and annotation page."""
+    """Hostile strings in reports, cells of tables, cards, views, sites, comparisons, annotation."""
     with Tally(keep.absolute()).told() as tally, launched() as browser:
         attempt_all(browser, payloads(generated, seed=seed), tally)
 
@@ -105,7 +108,7 @@ def attempt_all(
                 more = sorted(found - harmless[kind][0])
                 outcome = "wrong" if more or complaints else "only text"
                 what = f"strings {begin} to {begin + len(batch)}: {more} {complaints}"
-                tries = min(len(words), ON_A_CARD if kind == "head card" else len(words))
+                tries = min(len(words), MOST.get(kind, len(words)))
                 # An annotation page never says what its maps are of.
                 shown = words if kind == "annotation page" else [w for w in words if w in text]
                 hits = min(tries, len(shown))
@@ -133,13 +136,13 @@ def looked(
         if kind == "annotation page":
             yield kind, ({file.read_text("utf-8") for file in files}, [], "")
             continue
-        seen = [looked_at(browser, file) for file in files]
+        seen = [looked_at(browser, file, CODE if kind == "code cells" else TEXT) for file in files]
         found = set[str]().union(*(each[0] for each in seen))
         complaints = [words for each in seen for words in each[1]]
         yield kind, (found, complaints, squeezed("".join(each[2] for each in seen)))
 
 
-def looked_at(browser: Any, file: Path) -> tuple[set[str], list[str], str]:
+def looked_at(browser: Any, file: Path, text_of: str) -> tuple[set[str], list[str], str]:
     """Elements and attributes, complaints and text of a page."""
     complaints, own = list[str](), file.as_uri()
     page = browser.new_page()
@@ -148,12 +151,12 @@ def looked_at(browser: Any, file: Path) -> tuple[set[str], list[str], str]:
     page.on("dialog", lambda dialog: (complaints.append("dialog"), dialog.dismiss()))
     page.on("request", lambda sent: sent.url == own or complaints.append(sent.url[:200]))
     page.goto(own)
-    found, text = set(page.evaluate(FOUND)), page.evaluate(TEXT)
+    found, text = set(page.evaluate(FOUND)), page.evaluate(text_of)
     page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
     for view in page.locator("[role=tab]").all():  # the views of one text
         view.click()
         found |= set(page.evaluate(FOUND))
-        text += page.evaluate(TEXT)
+        text += page.evaluate(text_of)
     page.close()
     return found, complaints, text
 
@@ -172,7 +175,13 @@ def pages(strings: Sequence[str], folder: Path, kinds: Sequence[str]) -> dict[st
     from headscope.report.card_page import build_card
 
     folder.mkdir()
-    model, files = hostile_model(strings, seed=0), dict[str, list[Path]]()
+    with without_pictures():
+        files = {
+            kind: make(tokens_of(strings), folder) for kind, make in KEPT.items() if kind in kinds
+        }
+    if not set(MADE) & set(kinds):
+        return files
+    model = hostile_model(strings, seed=0)
     execution = hs.Execution(linears="stock", threads=1, command=tuple(strings[:20]))
     corpus = hs.MemoryCorpus(documents(strings))
     run = hs.atlas(

@@ -1,8 +1,9 @@
-"""Run folders of strangers are served: nothing of them may act, ask, or be read from outside.
+"""Run folders of strangers, through six commands: nothing may act, ask, or be read from outside.
 
-Each is a sound run to which one kind of hostility was done, drawn by a seed. A browser opens its
-pages, and every address is asked for that the folder might have added. It hits where the run is
-refused, its pages are others, or such an address was asked for.
+Each is a sound run to which one kind of hostility was done, drawn by a seed. `serve` shows it to a
+browser, and every address is asked for that the folder might have added; what the other commands
+say and write is looked at, and their pages are opened. It hits where the run is refused, its pages
+or what is said of it are others, or such an address was asked for.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -27,86 +27,131 @@ from urllib.parse import quote
 
 import click
 
+from trials import shim
 from trials.file_operations import memory
 from trials.outcomes import Tally
 from trials.pages import launched, without_pictures
-from trials.stranger_kinds import KINDS, SECRET, Stranger
+from trials.stranger import SECRET, Stranger
+from trials.stranger_commands import (
+    ACTIVE,
+    COMMANDS,
+    LONGEST,
+    Come,
+    Running,
+    apart,
+    commanded,
+    states,
+    with_pictures,
+)
+from trials.stranger_kinds import KINDS
 
-LONGEST = 60.0  # seconds of one folder; a sound one takes two
+ALL = ("serve", *COMMANDS)
+WITH_PICTURES = 7  # each so many-th folder: no divisor of the number of kinds
+SEEN = (
+    0.15  # of the folders change what a command says or writes, or are refused; least of `status`
+)
 VIEWS = 2  # of the texts of a run that are looked at
 MEGABYTES = 400  # that one folder may take beyond all before it
 SIGNS = "/%.\\:;,=&?#()[]{}'\"<>@!$*+~|^`"  # that an address is sent with, as they are
-# What could act: scripts by their content, handlers, and addresses.
-ACTIVE = """() => [...document.querySelectorAll("*")].flatMap(one => [
-  ...[...one.attributes].filter(a => a.name.startsWith("on")).map(a => `${a.name}=${a.value}`),
-  ...["src", "href", "action", "data", "srcdoc"].map(name => one.getAttribute(name))
-    .filter(value => value && /^[a-z]*:|^[/][/]/i.test(value)),
-  ...(one.localName === "script" && !/json/.test(one.type) ? [one.textContent] : []),
-  ...(["base", "iframe", "object", "embed", "form"].includes(one.localName) ? [one.localName] : []),
-])"""
 
 
 @click.command("strangers")
 @click.option("--folders", default=100, show_default=True, help="Hostile run folders.")
 @click.option("--kind", multiple=True, type=click.Choice([*KINDS]), help="Of these kinds alone.")
+@click.option("--only", multiple=True, type=click.Choice(ALL), help="Through these alone.")
 @click.option("--seed", default=0, show_default=True, help="Seed of what is done to them.")
 @click.option("--keep", default="trials-failed", show_default=True, type=click.Path(path_type=Path))
-def command(folders: int, kind: tuple[str, ...], seed: int, keep: Path) -> None:
-    """Serve hostile run folders to a browser."""
+def command(
+    folders: int, kind: tuple[str, ...], only: tuple[str, ...], seed: int, keep: Path
+) -> None:
+    """Hostile run folders through the commands that read one, and a browser."""
+    shim.begin_again("trials")  # with one thread: its commands are forked
     with Tally(keep.absolute()).told() as tally, launched() as browser:
-        attempt_all(browser, tally, folders, kinds=kind or tuple(KINDS), seed=seed)
-
-
-@dataclass
-class Served:
-    """What a browser and a client got of a run folder.
-
-    refused  why it is not served; "" where it is
-    pages    text of each by its address
-    active   what could act in them
-    wrong    what must not be
-    """
-
-    refused: str = ""
-    pages: dict[str, str] = field(default_factory=dict)
-    active: set[str] = field(default_factory=set)
-    wrong: list[str] = field(default_factory=list)
+        attempt_all(
+            browser, tally, folders, kinds=kind or (*KINDS,), commands=only or ALL, seed=seed
+        )
 
 
 def attempt_all(
-    browser: Any, tally: Tally, folders: int, *, kinds: tuple[str, ...], seed: int = 0
+    browser: Any,
+    tally: Tally,
+    folders: int,
+    *,
+    kinds: Sequence[str],
+    commands: Sequence[str] = ALL,
+    seed: int = 0,
+    sound: Path | None = None,
+    run: Running = apart,
 ) -> None:
-    """So many folders, of one kind after another."""
+    """So many folders, of one kind after another, each through the commands.
+
+    sound  the run that they are made of; a small one is made where there is none
+    run    runs a command in a place
+    """
     os.environ["HF_HUB_OFFLINE"] = "1"
     warnings.simplefilter("ignore")  # of sums over numbers out of all bounds
+    tally.share |= dict.fromkeys(ALL, SEEN)
     draws = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="trial-", dir=memory()) as place, sink() as (at, asked):
-        sound = made(Path(place))
-        usual = served(browser, sound, ())
-        if usual.refused or usual.wrong or len(usual.pages) < 2:
-            raise RuntimeError(f"a sound run is not served: {usual}")
+        sound = sound or made(Path(place))
+        base = Stranger(Path(place) / "sound", sound, at, draws)
+        usual = {run: usual_of(browser, base, commands, asked, run)}
         for number in range(folders):
             kind = kinds[number % len(kinds)]
             stranger = Stranger(Path(place) / str(number), sound, at, draws)
             KINDS[kind](stranger)
-            before, held = left_alone(stranger.place), most_memory()
+            way = run if (number + 1) % WITH_PICTURES else with_pictures
+            if way not in usual:
+                usual[way] = usual_of(browser, base, commands, asked, way)
             began = time.monotonic()
-            got = served(browser, stranger.run, stranger.addresses)
-            wrong = got.wrong + [f"could act: {one[:200]!r}" for one in got.active - usual.active]
-            wrong += [f"asked elsewhere: {one}" for one in asked]
-            asked.clear()
-            if left_alone(stranger.place) != before:
-                wrong.append("files were changed")
-            if (took := time.monotonic() - began) > LONGEST:
-                wrong.append(f"took {took:.0f} s")
-            if (more := most_memory() - held) > MEGABYTES:
-                wrong.append(f"took {more:.0f} MB")
-            hit = bool(got.refused or stranger.addresses or got.pages != usual.pages)
-            outcome = "wrong" if wrong else "refused" if got.refused else "the run alone"
-            what = f"{stranger.what}: {wrong} {got.refused}"
-            tally.add(kind, outcome, what, hit, files=stranger.place)
-            click.echo(f"{number} {kind}: {outcome}, {took:.1f} s; {what}")
+            come = come_of(browser, stranger, commands, asked, way)
+            took, wrong, hits = time.monotonic() - began, list[str](), 0
+            for name, one in come.items():
+                one.wrong += [
+                    f"could act: {each[:200]!r}" for each in one.active - usual[way][name].active
+                ]
+                hit = one.differs(usual[way][name]) or (
+                    name == "serve" and bool(stranger.addresses)
+                )
+                outcome = "wrong" if one.wrong else "refused" if one.refused else "the run alone"
+                tally.add(name, outcome, f"{kind}, {stranger.what}: {one.wrong} {one.refused}", hit)
+                wrong += [f"{name}: {each}" for each in one.wrong]
+                hits += hit
+            outcome = "wrong" if wrong else "harmless"
+            tally.add(kind, outcome, f"{stranger.what}: {wrong}", hits > 0, files=stranger.place)
+            click.echo(f"{number} {kind}: {outcome}, {took:.1f} s; {stranger.what}; {wrong}")
             shutil.rmtree(stranger.place)
+
+
+def usual_of(browser: Any, one: Stranger, *how: Any) -> dict[str, Come]:
+    """What comes of each command on a sound run."""
+    usual = come_of(browser, one, *how)
+    if bad := {name: come for name, come in usual.items() if come.refused or come.wrong}:
+        raise RuntimeError(f"a sound run is refused, or worse: {bad}")
+    return usual
+
+
+def come_of(
+    browser: Any, stranger: Stranger, commands: Sequence[str], asked: list[str], run: Running
+) -> dict[str, Come]:
+    """What comes of each command."""
+    found = dict[str, Come]()
+    for name in commands:
+        before, held, began = states(stranger.place), most_memory(), time.monotonic()
+        if name == "serve":
+            come = served(browser, stranger.run, stranger.addresses)
+            if states(stranger.place) != before:
+                come.wrong.append("files were changed")
+        else:
+            come = commanded(browser, name, stranger.place, run)
+        come.wrong += [f"asked elsewhere: {one}" for one in asked]
+        asked.clear()
+        if (took := time.monotonic() - began) > LONGEST:
+            come.wrong.append(f"took {took:.0f} s")
+        if (more := most_memory() - held) > MEGABYTES:
+            come.wrong.append(f"took {more:.0f} MB")
+        found[name] = come
+    return found
 
 
 def made(place: Path) -> Path:
@@ -143,7 +188,12 @@ def sink() -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Listening) as server:
+    class Noting(HTTPServer):
+        def verify_request(self, *of: Any) -> bool:
+            asked.append(f"a connection from {of[1]}")  # it may speak anything
+            return True
+
+    with Noting(("127.0.0.1", 0), Listening) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -153,7 +203,7 @@ def sink() -> Iterator[tuple[str, list[str]]]:
             thread.join()
 
 
-def served(browser: Any, run: Path, addresses: tuple[str, ...] | list[str]) -> Served:
+def served(browser: Any, run: Path, addresses: tuple[str, ...] | list[str]) -> Come:
     """A run folder served as the command does it, and looked at."""
     from headscope.errors import HeadscopeError
     from headscope.serve.app import live_app
@@ -164,21 +214,21 @@ def served(browser: Any, run: Path, addresses: tuple[str, ...] | list[str]) -> S
         try:
             app = live_app(str(run), longest=64, **LOADING)
         except HeadscopeError as error:
-            return Served(refused=str(error))
+            return Come(refused=str(error))
         except Exception as error:
-            return Served(refused=" ", wrong=[f"internal error: {error!r:.300}"])
+            return Come(refused=" ", wrong=[f"internal error: {error!r:.300}"])
         with (
             closing(bound("127.0.0.1", 0)) as own,
             LiveServer(app, own, token=TOKEN).in_thread() as server,
         ):
-            got = Served()
+            got = Come()
             look(browser, got, f"http://127.0.0.1:{server.port}/{TOKEN}/")
             for address in addresses:
                 ask(got, server.port, f"/{TOKEN}/run/{address}")
     return got
 
 
-def look(browser: Any, got: Served, origin: str) -> None:
+def look(browser: Any, got: Come, origin: str) -> None:
     """The live page, and all pages of the run that lead to each other."""
     page = browser.new_page()
     page.set_default_timeout(1000 * LONGEST)
@@ -206,7 +256,7 @@ def look(browser: Any, got: Served, origin: str) -> None:
     page.close()
 
 
-def ask(got: Served, port: int, address: str) -> None:
+def ask(got: Come, port: int, address: str) -> None:
     """One address, as it is: a browser would shorten it."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=LONGEST)) as line:
         line.putrequest("GET", quote(address, safe=SIGNS, errors="replace"))
@@ -215,7 +265,7 @@ def ask(got: Served, port: int, address: str) -> None:
         judge(got, address, answer.status, answer.read().decode("utf-8", "replace"))
 
 
-def judge(got: Served, address: str, status: int, text: str) -> None:
+def judge(got: Come, address: str, status: int, text: str) -> None:
     """Note what no answer may hold."""
     if SECRET in text:
         got.wrong.append(f"{address} gives what lies outside")
@@ -223,13 +273,6 @@ def judge(got: Served, address: str, status: int, text: str) -> None:
         got.wrong.append(f"{address} ends in {status}: {text[:200]}")
     if "PLANTED" in text:
         got.wrong.append(f"{address} gives a file of the folder")
-
-
-def left_alone(place: Path) -> dict[str, tuple[int, ...]]:
-    """What tells that a file was written to, made or deleted; nothing is followed."""
-    files = (file for file in place.rglob("*") if not file.is_dir() or file.is_symlink())
-    status = {str(file): file.lstat() for file in files}
-    return {name: (s.st_ino, s.st_size, s.st_mtime_ns) for name, s in status.items()}
 
 
 def most_memory() -> float:

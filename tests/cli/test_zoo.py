@@ -58,6 +58,8 @@ def test_what_cannot_be_is_refused_before_a_model_is_loaded(zoo, tmp_path):
     refused(zoo("one", "./one", "--text", "text.txt"), "2 times; name each once")
     itself = "is one of the models and their control"
     refused(zoo("two", "./one", "--text", "text.txt", "--control", "one"), itself)
+    shutil.copytree(tmp_path / "one", tmp_path / "copy")
+    refused(zoo("two", "copy", "--text", "text.txt", "--control", "one"), f"'copy' {itself}")
     refused(zoo("one", "two"), "no corpus; give one or more of --text")
     refused(zoo("./none", "--text", "text.txt"), "cannot load './none': no folder here")
     refused(zoo("one", "./none", "--text", "text.txt"), "cannot load './none': no folder here")

@@ -549,6 +549,27 @@ def test_a_report_finishes_a_run_whose_shards_are_there(tiny_place, tmp_path, mo
     assert (tmp_path / "run/atlas.nc").read_bytes() == (tmp_path / "alone/atlas.nc").read_bytes()
 
 
+def test_a_report_asks_no_scheduler_that_a_manifest_names(tiny_place, tmp_path, monkeypatch):
+    """What one answers is unpickled: whoever made the folder could run code by it."""
+    pytest.importorskip("distributed")
+    asked = []
+    monkeypatch.setattr("headscope.run.dask_engine.reach", asked.append)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("\n\n".join(TEXTS), "utf-8")
+    command = f"headscope atlas {tiny_place} --text a.txt --analyses entropy --linears stock"
+    for more in ("--engine dask --scheduler tcp://127.0.0.1:9", "--workers 9"):
+        folder = RunFolder(tmp_path / "run")
+        folder.write_manifest(
+            {"fingerprint": "f", "spec": {}, "shards": 1, "command": f"{command} {more}"}
+        )
+        folder.owner = "f"
+        folder.put_shard(0, {})
+        result = CliRunner().invoke(group, ["report", str(folder.path)])
+        assert isinstance(result.exception, RunFolderError), result.exception
+        assert "holds a run with other settings" in str(result.exception)
+    assert asked == []
+
+
 @pytest.mark.parametrize(
     "command", ["", "rm -rf x", "headscope atlas 'x", "headscope atlas x --trust-remote-code"]
 )

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 
 LEFT_OUT = ("--debug", "--zero-based", "--overwrite")  # of a command that is given again
+# Nothing is left to share out; and what a scheduler answers may be code, of whoever named it.
+ALONE = {"engine": "processes", "scheduler": None, "workers": 1}
 
 
 class _ReportOptions(Options):
@@ -81,6 +83,7 @@ def _finish(folder: RunFolder) -> None:
             redirect_stdout(io.StringIO()),
             atlas_command.make_context("atlas", words[2:]) as context,
         ):
+            context.params |= ALONE
             atlas_command.invoke(context)
     except (InputError, click.UsageError) as error:
         said = error.format_message() if isinstance(error, click.UsageError) else str(error)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.core.results import printable, title_name
+from headscope.core.whole_file import file_sha256
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,14 +58,33 @@ def listed_models(models: Sequence[str | Path | Model]) -> list[ListedModel]:
 
 
 def refuse_control(listed: Sequence[ListedModel], control: str | Path | None) -> None:
-    """Raises InputError where the control is one of the models, which would be held to itself."""
+    """Raises InputError where the control is one of the models, which would be held to itself.
+
+    One under another path is known by its weights, where the same files hold them.
+    """
     place = _place(str(control))
     for entry in listed:
-        if isinstance(entry.given, str) and _place(entry.given) == place:
+        if not isinstance(entry.given, str):
+            continue
+        own = _place(entry.given)
+        if own == place or _same_weights(own, place):
             raise InputError(
                 f"{entry.given!r} is one of the models and their control, and no model is compared "
                 "with itself; leave it out of the models, or give another control, say random"
             )
+
+
+def _same_weights(one: str, other: str) -> bool:
+    """Whether two local folders hold equal files of weights; those of other sizes are not read."""
+    try:
+        files = [list(Path(place).glob("*.safetensors")) for place in (one, other)]
+        sizes = [sorted(file.stat().st_size for file in some) for some in files]
+        if not sizes[0] or sizes[0] != sizes[1]:
+            return False
+        digests = [sorted(map(file_sha256, some)) for some in files]
+        return digests[0] == digests[1]
+    except (OSError, ValueError):  # loading says what cannot be read
+        return False
 
 
 def folder_name(model: str, *, alone: bool = True) -> str:
