@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-PATIENCE = 120.0  # seconds; a deadline, never waited for in full unless something hangs
+PATIENCE = 600.0  # seconds; a deadline, never waited for in full unless something hangs
 # Seven documents, each a shard, small sums: enough to be interrupted in the middle of.
 QUICK = ("--demo", "--analyses", "surface,entropy", "--replicates", "20", "--shard-tokens", "400")
 QUICK += ("--limit", "7")
