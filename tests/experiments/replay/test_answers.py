@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 from scipy.special import softmax
 from scipy.stats import entropy
 
@@ -22,9 +23,11 @@ from headscope.experiments.replay import replaying
 from headscope.experiments.replay.choosing import Halves, halves_of
 from headscope.experiments.replay.replay import replay
 from headscope.experiments.replay.scored_model import ScoredModel, scored_model
+from headscope.model.checkpoint import quietly
 from headscope.tasks.task import own_task
 from headscope.tasks.task_request import Loading
-from tasks.made import checkpoint
+from model.families.tiny import FAMILIES
+from tasks.made import checkpoint, tokenizer
 
 THREE = own_task("mood", ["good", "bad", "neither"])
 PLACE = (1, 0)
@@ -167,3 +170,17 @@ def test_answers_that_choose_no_class_are_refused(tmp_path: Path, kind: str) -> 
 def test_answers_of_a_model_without_a_head_for_them_are_refused() -> None:
     with pytest.raises(ModelError, match="without a classification head; wanted one"):
         scored_model(exact(), "answers", Loading())
+
+
+def test_a_classifier_with_a_decoder_is_told_what_can_be_compared(tmp_path: Path) -> None:
+    options = FAMILIES["BART"].options | {"vocab_size": len(tokenizer()), "num_labels": 3}
+    network: Any = transformers.BartForSequenceClassification(transformers.BartConfig(**options))
+    with quietly():
+        network.save_pretrained(tmp_path)
+        tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=r"answers from its decoder.* wanted --score vectors"):
+        scored_model(tmp_path, None, Loading())
+    run = replay(
+        tmp_path, corpus=texts(), score="vectors", execution=STOCK, shares=(1.0,), draws=0, **FEW
+    )
+    assert float(run["replay"]["change"].sel(replacement="rules").max()) > 0

@@ -108,7 +108,15 @@ def kind_of(architectures: list[str]) -> str:
 
 
 def _refuse_other_answers(name: str, config: Any) -> None:
-    """Raise ModelError for outputs that are no choice of one class: numbers, or several labels."""
+    """Raise ModelError for outputs that are no choice of one class: numbers, or several labels; and
+    for those of a decoder that stands behind the encoder that is read.
+    """
+    if config.is_encoder_decoder:
+        raise ModelError(
+            f"{name!r} is an encoder-decoder ({config.model_type}) that answers from its decoder, "
+            "and the attention of its encoder is replaced; wanted --score vectors, which compares "
+            "the encoder's output vectors"
+        )
     kind = getattr(config, "problem_type", None)
     if len(config.id2label) < 2 or kind in ("regression", "multi_label_classification"):
         raise ModelError(
