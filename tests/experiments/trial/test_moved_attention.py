@@ -16,8 +16,9 @@ from headscope.corpus import corpus_of
 from headscope.experiments.replay.choosing import scope_of_inputs
 from headscope.experiments.replay.replacements import replacing
 from headscope.experiments.replay.scored_model import ScoredModel
-from headscope.experiments.trial.hypotheses import Hypothesis
+from headscope.experiments.trial.hypotheses import Hypothesis, own_keys
 from headscope.experiments.trial.moving import Move, Moving
+from headscope.experiments.trial.own_attention import LEAST_WEIGHT
 from headscope.experiments.trial.queries import (
     MOST,
     OTHER_KEYS,
@@ -259,3 +260,27 @@ def test_what_is_copied_is_measured_by_the_tokens_at_the_keys() -> None:
     vectors = trial_of(one, kind="vectors", model=trial.scored.model)
     vectors.scored = ScoredModel(trial.scored.body, "vectors")
     assert np.isnan(part(vectors)["change"][0, -1, 0, 2])
+
+
+# --- where a head itself looks ----------------------------------------------------------------
+
+
+def test_a_heads_own_row_is_its_key_of_most_weight_where_that_is_enough() -> None:
+    trial = trial_of(Hypothesis("x", "", own_keys((1, 2)), ((1, 2),), COPIES))
+    example, model = trial.examples[0], trial.scored.model
+    seen: list[torch.Tensor] = []
+    with (
+        evaluating(model.network),
+        Instrument(model.network, observers=[lambda view: seen.append(view.attention[0])]),
+    ):
+        forward(model.network, *model.batch([example]).inputs)
+        rows = trial.by_name[own_keys((1, 2))].rows(trial._read(example))
+    n = len(example)
+    wanted = np.zeros((n, n))
+    for query in range(n):
+        weight = seen[1][2, query, :n].numpy().copy()
+        weight[[0, query]] = 0
+        if weight.max() >= LEAST_WEIGHT:
+            wanted[query, weight.argmax()] = 1
+    assert 0 < wanted.sum() < n - 2  # some queries look at no token enough
+    assert rows.tolist() == wanted.tolist()

@@ -11,11 +11,12 @@ import headscope as hs
 from headscope.claims.attention_rule import POSITION, AttentionRule
 from headscope.claims.head_labels import head_labels
 from headscope.claims.headline import headline
+from headscope.claims.plan import COPIES
 from headscope.claims.question import named
 from headscope.claims.reading import Reading
 from headscope.errors import InputError, RunStopped
 from headscope.experiments.trial import trying
-from headscope.experiments.trial.section import findings, table, tables
+from headscope.experiments.trial.section import LONGEST, findings, table, tables
 from headscope.experiments.trial.trial import trial
 from headscope.experiments.trial.verdicts import CONFIRMED, NOT_CONFIRMED, SIGNS, tried_labels
 from headscope.report.build import render
@@ -97,6 +98,25 @@ def test_what_was_tried_stands_in_the_first_words_the_page_and_the_table(tried) 
     assert len(shown.groups[0].rows) == sum(
         one.outcome != "untestable" for one in tried_labels(tried["trial"])
     )
+
+
+def test_what_is_copied_is_written_in_nats_and_a_share_that_says_nothing_not_at_all(tried) -> None:
+    tree = tried.tree.copy(deep=True)
+    data = tree["trial"].to_dataset()
+    data["expects"] = data["expects"].copy(data=np.full(data["expects"].shape, COPIES))
+    data["share_ci_low"] = data["share_ci_low"] - LONGEST
+    tree["trial"].dataset = data
+    question = named("trial")
+    assert question is not None
+    run = Reading(tree, question)
+    shown = table(run)
+    assert shown is not None
+    assert shown.columns[2].unit == "%, or nats"
+    for _, _, effect, share, verdict in shown.groups[0].rows:
+        assert effect.text.endswith(" nats")
+        assert " % beyond" not in verdict.small
+        assert share.text == ""
+    assert set(tables(run)["trial_labels"]["unit"]) == {"nats"}
 
 
 def test_heads_with_one_label_are_also_tried_together(tried) -> None:

@@ -10,10 +10,11 @@ import pandas as pd
 
 from headscope.claims.reading import Reading
 from headscope.core.results import LIMITS, estimate
-from headscope.core.wording import capital, percent
+from headscope.core.wording import capital, number, percent
 from headscope.experiments.trial.verdicts import (
     CONFIRMED,
     NOT_CONFIRMED,
+    Ends,
     TriedLabel,
     lead,
     tried_labels,
@@ -21,6 +22,9 @@ from headscope.experiments.trial.verdicts import (
 from headscope.page.tabulate import Cell, Column, Rows, Table
 
 SHOWN = 60  # rows of the table; the file has all
+LONGEST = (
+    5.0  # ours: interval of a share of what the head changes; of a longer one nothing is known
+)
 UNITS = "of the distance of two tokens’ output vectors"
 
 
@@ -80,22 +84,25 @@ def table(run: Reading) -> Table | None:
     tried = [one for one in tried_labels(run.data) if one.outcome in (CONFIRMED, NOT_CONFIRMED)]
     if not tried:
         return None
-    tried.sort(key=lambda one: (one.outcome != CONFIRMED, -one.effect[0]))
-    names = (("Label", ""), ("Head", ""), ("Effect", "%"), ("Of the head’s", "%"), ("Verdict", ""))
+    tried.sort(key=lambda one: (one.outcome != CONFIRMED, one.copies, -one.effect[0]))
+    unit = "%, or nats" if any(one.copies for one in tried) else "%"
+    names = (("Label", ""), ("Head", ""), ("Effect", unit), ("Of the head’s", "%"), ("Verdict", ""))
     columns = [Column(*name) for name in names]
     rows = [
         [
             Cell(capital(one.name)),
             Cell(_who(one, run)),
-            Cell(*_shown(one.effect)),
+            Cell(*(_in_nats(one.effect) if one.copies else _shown(one.effect))),
             Cell(*_shown(one.share)),
             Cell(one.outcome, _why(one)),
         ]
         for one in tried[:SHOWN]
     ]
     caption = (
-        f"Effect: {UNITS}, where the rule of the label applies. Of the head’s: as a share of what "
-        "all that the head looks at changes there. All labels: tables/trial_labels."
+        f"Effect: {UNITS}, where the rule of the label applies; of labels that say that a token is "
+        "copied, by how many nats its log-probability falls. Of the head’s: as a share of what all "
+        "that the head looks at changes there; none where that is next to nothing. All labels: "
+        "tables/trial_labels."
     )
     return Table("Labels tried", columns, [Rows(rows)], caption, inline=False)
 
@@ -106,8 +113,14 @@ def _who(one: TriedLabel, run: Reading) -> str:
     return f"{len(one.heads)} heads together"
 
 
-def _shown(ends: tuple[float, float, float]) -> tuple[str, str]:
-    if not math.isfinite(ends[0]):
+def _in_nats(ends: Ends) -> tuple[str, str]:
+    text, _, interval = number(*ends).partition(" ")
+    return f"{text} nats", interval
+
+
+def _shown(ends: Ends) -> tuple[str, str]:
+    """A share and its interval; nothing where the interval says nothing."""
+    if not math.isfinite(ends[0]) or ends[2] - ends[1] > LONGEST:
         return "", ""
     text, _, interval = percent(*ends).partition(" % ")
     return text, interval
@@ -116,14 +129,16 @@ def _shown(ends: tuple[float, float, float]) -> tuple[str, str]:
 def _why(one: TriedLabel) -> str:
     if one.outcome == CONFIRMED or not math.isfinite(one.most):
         return one.why
-    return f"{one.why}; at most {percent(max(one.most, 0.0))} beyond"
+    most = max(one.most, 0.0)
+    shown = f"{number(most)} nats" if one.copies else percent(most)
+    return f"{one.why}; at most {shown} beyond"
 
 
 def tables(run: Reading) -> dict[str, pd.DataFrame]:
     """`trial_labels`: a row per label that was tried, or could not be.
 
     name, kind, rule, heads (as papers count), verdict, why, effect, share and loss with their
-    ends, most (the largest effect beyond what it is compared with), inputs, documents
+    ends, most (the largest effect beyond what it is compared with), unit of both, inputs, documents
     """
     return {"trial_labels": pd.DataFrame(list(_rows(run)))}
 
@@ -142,6 +157,7 @@ def _rows(run: Reading) -> Iterator[dict[str, object]]:
             "verdict": one.outcome,
             "why": one.why,
             "most": one.most,
+            "unit": "nats" if one.copies else "distance",
         }
         for name, part in parts.items():
             row |= {name + end: float(getattr(part, which)[at]) for end, which in ALL}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from headscope.claims.plan import NOTHING
+from headscope.claims.plan import COPIES, NOTHING
 from headscope.claims.reading import Reading
 from headscope.claims.verdict import Outcome
 from headscope.core.intervals import Estimate, stretch
@@ -50,6 +50,8 @@ class TriedLabel:
     most     of one that is not confirmed, the largest effect that these inputs leave possible,
              beyond what it is not above
     effect   change of the output where its rule applies; share: of what the head changes there
+    copies   whether effect and most are falls of a log-probability, in nats; else shares of the
+             distance of two tokens' output vectors
     repaired whether the output surely moves less than by what the head writes straight to it
     transfers  whether what the head gathers where its rule leads to the same token can stand in
              better than where it leads to another one; None where that was not seen
@@ -63,6 +65,7 @@ class TriedLabel:
     most: float = math.nan
     effect: Ends = (math.nan,) * 3
     share: Ends = (math.nan,) * 3
+    copies: bool = False
     repaired: bool = False
     transfers: bool | None = None
 
@@ -103,6 +106,7 @@ def tried_labels(trial: xr.Dataset) -> list[TriedLabel]:
                 most,
                 effect,
                 share,
+                words["expects"] == COPIES,
                 repaired=low["repaired"] > 0,
                 transfers=low["transfer"] > 0 if math.isfinite(low["transfer"]) else None,
             )
