@@ -5,9 +5,9 @@ python -m benchmarks.roles [--networks N] [--seed S] [--workers N]
 Wired networks of one layer with eight heads, two of which have two roles by trigger in the
 families that see both ways; knobs as in `benchmarks.truth`. Printed, with 95 % intervals (Clopper
 and Pearson): in how many heads the wired rule (of two roles: both) is among the first three of what
-the head gathers, its rest counting as one (of heads that take nothing from where they look: of their attention); how
-many heads of two roles are said to have two; and how many others are said to have several. Heads
-one of whose roles concerns about a tenth of the words count for neither.
+the head gathers, its rest counting as one (of heads that take nothing from where they look: of
+their attention); how many heads of two roles are said to have two; and how many others are said to
+have several. Heads one of whose roles concerns about a tenth of the words count for neither.
 """
 
 from __future__ import annotations
