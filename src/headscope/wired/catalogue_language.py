@@ -16,6 +16,7 @@ from headscope.wired.features import (
     entity_of,
     flag,
     head_slot_of,
+    lacks,
     not_relation,
     one_hot,
 )
@@ -155,6 +156,7 @@ def roles(s: float, rests: Rests) -> Iterator[Head]:
         (Match(subject, SLOT, s), Match(determiner, SLOT, s)),
         said=(Said("dependency", (f"nsubj {UP}",)), Said("dependency", (f"det {UP}",))),
         also=(Said("pair", ("subject_to_verb",)), Said("frames"), Said("feature")),
+        roles=0,
     )
     pronouns = entity_of("PRON", of_tag("PRON"))
     yield Head(
@@ -163,6 +165,7 @@ def roles(s: float, rests: Rests) -> Iterator[Head]:
         {0: -2 * s},
         said=(Said("dependency", (f"amod {UP}",)), Said("coreference", ("pronoun", "all"))),
         also=(Said("pair"), Said("feature")),
+        roles=0,
     )
     for part, slots in (("one", {0}), ("other", {1, 2})):
         some = one_hot(f"head slot of nsubj, {part}", SLOTS, _subject_of(slots))
@@ -176,6 +179,39 @@ def roles(s: float, rests: Rests) -> Iterator[Head]:
                 Said("feature"),
             ),
         )
+
+
+def two_roles(s: float, rests: Rests) -> Iterator[Head]:
+    """Two roles in one head by trigger, each about half of what it gathers; other queries rest."""
+    own = {name: head_slot_of(name, of_relation(name)) for name in ("nsubj", "obj", "det", "amod")}
+    pair_of_nouns = {"NOUN": "noun_to_pronoun", "PRON": "pronoun_to_noun"}
+    ups = [Said("dependency", (f"{name} {UP}",)) for name in ("nsubj", "det", "obj", "amod")]
+    subject, determiner, direct, adjective = ups
+    kinds: dict[str, tuple[tuple[Match, ...], Feature, tuple[Said, ...]]] = {
+        "subject to verb, determiner to noun": (
+            (Match(own["nsubj"], SLOT, s), Match(own["det"], SLOT, s)),
+            not_relation("nsubj", "det"),
+            (subject, determiner),
+        ),
+        "object to verb, adjective to noun": (
+            (Match(own["obj"], SLOT, s), Match(own["amod"], SLOT, s)),
+            not_relation("obj", "amod"),
+            (direct, adjective),
+        ),
+        "verb to subject, determiner to noun": (
+            (Match(SLOT, own["nsubj"], s), Match(own["det"], SLOT, s)),
+            lacks("VERB DET", lambda form: form.tag in ("VERB", "DET")),
+            (Said("dependency", (f"nsubj {DOWN}",)), determiner),
+        ),
+        "noun to pronouns, pronoun to nouns": (
+            (Match(NOUN, PRONOUN, s), Match(PRONOUN, NOUN, s)),
+            lacks("NOUN PRON", lambda form: form.tag in pair_of_nouns),
+            tuple(Said("pair", (name,)) for name in pair_of_nouns.values()),
+        ),
+    }
+    for name, (matches, others, said) in kinds.items():
+        rest = Match(others, rests.idle, s)
+        yield Head(f"{name}, else rests", (*matches, rest), value=TAKES_WORDS, said=said, roles=2)
 
 
 def _subject_of(slots: set[int]) -> Callable[[Form], int]:

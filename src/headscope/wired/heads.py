@@ -72,6 +72,8 @@ class Head:
     also     labels that may be said, and count for nothing
     decoy    kinds that it looks like and is not
     late     stands behind one whose notes it reads
+    roles    how many things it does, by trigger, that are each a tenth of all that it gathers or
+             more; 0: one of them is about a tenth, so that neither number is wrong
     """
 
     name: str
@@ -82,6 +84,7 @@ class Head:
     also: tuple[Said, ...] = ()
     decoy: tuple[str, ...] = ()
     late: bool = False
+    roles: int = 1
 
     @property
     def notes(self) -> bool:

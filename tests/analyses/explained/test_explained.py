@@ -218,7 +218,7 @@ def test_shares_of_rules_add_up_to_the_overlap() -> None:
     maps = RuleMaps.of(every_rule(), made_input())
     own = gathered(torch.from_numpy(attention_like(2, 3)).float(), torch.rand(2, SIZE) + 0.1)
     predicted = heads.attention(maps, made_input().ids)
-    shares = shares_of_rules(heads, maps, own, predicted)
+    shares = shares_of_rules(heads, maps, own, predicted).sum(-1)
     np.testing.assert_allclose(shares.sum(-1), torch.minimum(own, predicted).sum((1, 2)), atol=1e-5)
     assert gathered(own, torch.zeros(2, SIZE)).sum() == 0
 

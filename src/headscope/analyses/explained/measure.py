@@ -22,6 +22,7 @@ from headscope.analyses.explained import QUESTION
 from headscope.analyses.explained.drawn_queries import DrawnQueries
 from headscope.analyses.explained.fitting import MOST_RULES, Choice
 from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps, gathered
+from headscope.analyses.explained.role_sums import RoleSums
 from headscope.analyses.explained.rule_sums import GROUPS, RuleSums, chosen
 from headscope.analyses.explained.rules import RESTS, rules_of_run
 from headscope.analyses.explained.token_mass import KEY_TOKENS, TokenMass, with_key_tokens
@@ -70,6 +71,7 @@ class Explained(SampledAnalysis, question=QUESTION):
 
     def _shows(self, scored: Sequence[Example]) -> None:
         self.unexplained = Unexplained(*self.cell, scored)
+        self.roles = RoleSums(*self.cell, MOST_RULES + 1)
         self.drawn = DrawnQueries(*self.cell, MOST_RULES, scored, seed=self.scope.seed)
 
     def passes(self, model: Model, examples: Sequence[Example]) -> Iterator[Sequence[Example]]:
@@ -138,8 +140,12 @@ class Explained(SampledAnalysis, question=QUESTION):
             own = None if norms is None else gathered(attention, norms[row, :, :n])
             if self._scoring:
                 self._score(layer.index, attention, maps, example, batch.groups[[row]])
-                if own is not None:
-                    self._score_gathering(layer.index, own, maps, example, batch.groups[[row]])
+                if own is not None and norms is not None:
+                    explained = self._score_gathering(
+                        layer.index, own, maps, example, batch.groups[[row]]
+                    )
+                    amount = torch.einsum("hqk,hk->hq", attention, norms[row, :, :n])
+                    self.roles.add(layer.index, explained, amount)
                 if not self.scope.control:
                     self._draw(layer.index, attention if own is None else own, maps, example)
                 continue
@@ -170,7 +176,8 @@ class Explained(SampledAnalysis, question=QUESTION):
 
     def _score_gathering(
         self, index: int, own: torch.Tensor, maps: RuleMaps, example: Example, group: Ints
-    ) -> None:
+    ) -> torch.Tensor:
+        """Add one input; [head, slot, query] what each rule explains of the query."""
         predicted = predictions(self.of_gathering, index, maps, example)
         overlap, valued = overlaps(own, predicted), own.sum((1, 2))
         beyond = overlap[:, 0] - overlap[:, 1]
@@ -179,12 +186,13 @@ class Explained(SampledAnalysis, question=QUESTION):
             (self.gathering, overlap),
             (self.valued, valued),
             (self.beyond, beyond),
-            (self.by_rule, by_rule),
+            (self.by_rule, by_rule.sum(-1)),
         ):
             sums.add(to_float64(values)[None], group, at=(index,))
         for at, values in enumerate((overlap[:, 0], beyond, valued), start=1):
             self.everywhere.add(to_float64(values.sum())[None], group, at=(at,))
         self.unexplained.add(index, own, predicted[0], example)
+        return by_rule
 
     def result(self) -> xr.Dataset:
         """attention, gathering[layer, head, prediction], and what `explained` says they are made
@@ -305,7 +313,9 @@ class Explained(SampledAnalysis, question=QUESTION):
         applies = ratio(self.applied.total, self.queries.total[..., None])
         said = "share of queries that the rule applies to"
         made["applies"] = Variable(applies, ("rule_number",), said, "1", OURS, tidy=False)
-        return made | self.unexplained.variables() | self.drawn.variables()
+        for part in (self.unexplained, self.roles, self.drawn):
+            made |= part.variables()
+        return made
 
 
 def predictions(
@@ -324,10 +334,10 @@ def overlaps(attention: torch.Tensor, rows: Sequence[torch.Tensor]) -> torch.Ten
 def shares_of_rules(
     rules: HeadRules, maps: RuleMaps, own: torch.Tensor, predicted: torch.Tensor
 ) -> torch.Tensor:
-    """[head, slot + 1] the overlap of what is gathered and predicted, by rule; the rest last."""
+    """[head, slot + 1, query] the overlap of what is gathered and predicted; the rest last."""
     parts = rules.parts(maps)  # [head, slot, query, key]
     share = torch.minimum(own, predicted) / parts.sum(1).clamp_min(TINY)
-    return torch.einsum("hsqk,hqk->hs", parts, share)
+    return torch.einsum("hsqk,hqk->hsq", parts, share)
 
 
 def frequent_ids(examples: Sequence[Example]) -> tuple[int, ...]:

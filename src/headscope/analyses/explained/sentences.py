@@ -25,6 +25,7 @@ LEAST_FACTOR = 1.5  # ours: of a key token that is named
 LEAST_ROLE = 0.1  # ours: of what a head gathers, for a role
 SAME_TRIGGER = 0.5  # ours: of the queries of the rarer of two rules, from which on it is one
 TABLE_ROWS = 20
+BY = ", by "  # in the name of a rule: of which queries
 # Rules whose keys have names of their own where the tokenizer has such tokens.
 SPECIAL = {"the first token": "cls", "the opening token": "cls", "the separators": "sep"}
 
@@ -89,14 +90,22 @@ def _called(run: Reading, name: str) -> str:
 
 
 def roles(run: Reading, layer: int, head: int) -> list[RuleOfHead]:
-    """Rules with different triggers that each explain at least a tenth of what a head gathers.
+    """Rules with different triggers that each explain at least a tenth of all that a head gathers.
 
-    Of rules that mostly apply to the same queries only the one that explains most counts.
+    Of all: a query counts by how much it gathers, see `role_sums`. Of rules that mostly apply to
+    the same queries, or look for the same by other kinds of queries ("…, by marks"), only the one
+    that explains most counts. The largest share first.
     """
     overlap, several = run.data["trigger_overlap"].values[layer, head], list[RuleOfHead]()
-    for rule in rules_of(run, layer, head):
-        apart = all(overlap[rule.place, other.place] < SAME_TRIGGER for other in several)
-        if not rule.rests and rule.share[0] >= LEAST_ROLE and apart:
+    share = run.data["role_share"].values[layer, head]
+    rules = [rule for rule in rules_of(run, layer, head) if not rule.rests]
+    for rule in sorted(rules, key=lambda rule: -np.nan_to_num(share[rule.place])):
+        apart = all(
+            overlap[rule.place, other.place] < SAME_TRIGGER
+            and rule.name.partition(BY)[0] != other.name.partition(BY)[0]
+            for other in several
+        )
+        if share[rule.place] >= LEAST_ROLE and apart:
             several.append(rule)
     return several
 
