@@ -104,7 +104,7 @@ def test_what_is_copied_is_written_in_nats_and_a_share_that_says_nothing_not_at_
     tree = tried.tree.copy(deep=True)
     data = tree["trial"].to_dataset()
     data["expects"] = data["expects"].copy(data=np.full(data["expects"].shape, COPIES))
-    data["share_ci_low"] = data["share_ci_low"] - LONGEST
+    data["share_ci_low"] = data["share_ci_low"] - 2 * LONGEST
     tree["trial"].dataset = data
     question = named("trial")
     assert question is not None
