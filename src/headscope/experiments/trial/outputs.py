@@ -93,8 +93,8 @@ class Outputs:
         made = dict[int, MovedOutput]()
         for chunk in _alike(some, max(1, batch_tokens // len(example) - 1)):
             passed = _MovedPass(self, moving, [some[at] for at in chunk])
-            with self._from_where_they_differ(passed) as copies:
-                changed = passed.run(example, *self.model.batch([example] * copies).inputs)
+            with self._growing(passed.lowest) as (first, _):
+                changed = passed.run(example, *self.model.batch([example] * first).inputs)
             scale = _apart(passed.vectors[0, : len(example)])
             made |= {at: MovedOutput(*one, scale) for at, one in zip(chunk, changed, strict=True)}
         return [made[at] for at in range(len(some))]
@@ -117,32 +117,33 @@ class Outputs:
             moves = [(some[at][0].at(number), some[at][1].at(number)) for at, number in places]
             for chunk in _alike(moves, max(1, AT_ONCE * batch_tokens // (query + 1))):
                 passed = _MovedPass(self, moving, [moves[row] for row in chunk], query)
-                with self._from_where_they_differ(passed) as copies:
-                    before = first_tokens(kept, query, passed.rows(self.model.shape.layers, copies))
+                with self._growing(passed.lowest) as (first, rows):
+                    before = first_tokens(kept, query, rows)
                     changed = passed.run(
                         example,
-                        ids[:, query : query + 1].expand(copies, 1),
-                        mask[:, : query + 1].expand(copies, -1),
+                        ids[:, query : query + 1].expand(first, 1),
+                        mask[:, : query + 1].expand(first, -1),
                         **going_on(network, before),
                     )
                 for row, (total, direct) in zip(chunk, changed, strict=True):
                     at, number = places[row]
-                    made[at].total[:, number], made[at].direct[:, number] = (
-                        total[:, 0],
-                        direct[:, 0],
-                    )
+                    made[at].total[:, number] = total[:, 0]
+                    made[at].direct[:, number] = direct[:, 0]
         return made
 
     @contextmanager
-    def _from_where_they_differ(self, passed: _MovedPass) -> Iterator[int]:
+    def _growing(self, lowest: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
         """Inside the context copies are computed from the layer that changes them on, where that
-        works; gives how many a pass begins with.
+        works; gives how many rows a pass begins with, and how many run in each layer.
+
+        lowest  [copy] that layer, ascending
         """
+        layers = self.model.shape.layers
         if not self.grows:
-            yield len(passed.lowest) + 1
+            yield len(lowest) + 1, [len(lowest) + 1] * layers
             return
-        with growing(self.model.network, passed.lowest):
-            yield 1
+        with growing(self.model.network, lowest):
+            yield 1, [1 + sum(low <= layer for low in lowest) for layer in range(layers)]
 
     def _kept(self, example: Example) -> tuple[DynamicCache, torch.Tensor]:
         """Keys and values of an input, and [1, token, dim] its output vectors."""
@@ -168,11 +169,12 @@ class Outputs:
         return rows, _hidden(self, *inputs)
 
     def _last(self, one: Example) -> tuple[torch.Tensor, torch.Tensor]:
-        """[2, 1, dim] the last token's output vector after what was kept, and of the input."""
+        """[row, 1, dim] the last token's output vector after what was kept, and of the input."""
         (kept, whole), at = self._kept(one), len(one) - 1
-        ids, mask, _ = self.model.batch([one, one]).inputs
-        more = going_on(self.model.network, first_tokens(kept, at, [2] * self.model.shape.layers))
-        last = _hidden(self, ids[:, at : at + 1], mask[:, : at + 1], **more)
+        with self._growing([self.model.shape.layers // 2]) as (first, rows):
+            ids, mask, _ = self.model.batch([one] * first).inputs
+            more = going_on(self.model.network, first_tokens(kept, at, rows))
+            last = _hidden(self, ids[:, at : at + 1], mask[:, : at + 1], **more)
         return last, whole[:, at : at + 1]
 
     def _final_norm(self, probe: Batch) -> nn.Module | None:
@@ -202,12 +204,6 @@ class _MovedPass:
         self.vectors = torch.zeros(0)  # [row, token, dim]
         self._stream = torch.zeros(0)  # what the last norm reads
         moving.use([move for _, move in moves], first)
-
-    def rows(self, layers: int, copies: int) -> list[int]:
-        """[layer] how many rows run in each, in a pass that begins with these copies."""
-        if copies > 1:
-            return [copies] * layers
-        return [1 + sum(low <= layer for low in self.lowest) for layer in range(layers)]
 
     def run(self, example: Example, *inputs: Any, **more: Any) -> list[Changed]:
         """The changes by each move."""
