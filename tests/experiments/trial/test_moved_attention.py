@@ -16,6 +16,7 @@ from headscope.corpus import corpus_of
 from headscope.experiments.replay.choosing import scope_of_inputs
 from headscope.experiments.replay.replacements import replacing
 from headscope.experiments.replay.scored_model import ScoredModel
+from headscope.experiments.trial import queries
 from headscope.experiments.trial.hypotheses import Hypothesis, own_keys
 from headscope.experiments.trial.moving import Move, Moving
 from headscope.experiments.trial.own_attention import LEAST_WEIGHT
@@ -207,6 +208,20 @@ def test_copies_from_where_they_differ_give_what_whole_copies_give() -> None:
     whole = part(trial)
     for name in grown:
         assert grown[name] == pytest.approx(whole[name], abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Mistral", "Gemma2", "OPT"])
+def test_a_query_by_itself_gives_what_a_whole_copy_gives(name: str, monkeypatch) -> None:
+    monkeypatch.setattr(queries, "MOST", 1)  # in a whole copy all queries move together
+    model = Model(network(name, exact=True), words(), name, "", name)
+    labels = [Hypothesis("x", "", PREVIOUS, (head,)) for head in ((1, 1), (0, 2))]
+    trial = trial_of(*labels, model=model)
+    assert trial.outputs.one_by_one
+    alone = part(trial)
+    trial.outputs.one_by_one = False
+    whole = part(trial)
+    for key in ("change", "direct"):
+        assert alone[key] == pytest.approx(whole[key], abs=1e-6, nan_ok=True)
 
 
 def test_keys_without_weight_change_nothing() -> None:
