@@ -32,6 +32,10 @@ def test_two_roles_are_found_and_one_is_not_split_though_most_queries_rest() -> 
     two, one = ({rule.name for rule in roles(reading, 0, at)} for at in range(2))
     assert two == {"subject → verb", "determiner → noun"}
     assert one == {"direct object → verb"}
+    before = run.tree.copy()
+    old = before["explained"].to_dataset().drop_vars("role_share")
+    before["explained"].dataset = old  # a run of an older version
+    assert [rule.name for rule in roles(Reading(before, QUESTION), 0, 1)] != []
 
 
 def test_a_query_counts_by_how_much_it_gathers() -> None:

@@ -184,3 +184,8 @@ def test_a_classifier_with_a_decoder_is_told_what_can_be_compared(tmp_path: Path
         tmp_path, corpus=texts(), score="vectors", execution=STOCK, shares=(1.0,), draws=0, **FEW
     )
     assert float(run["replay"]["change"].sel(replacement="rules").max()) > 0
+
+
+def test_what_is_loaded_is_loaded_once(tmp_path: Path) -> None:
+    model = hs.load(checkpoint(tmp_path / "model"))
+    assert scored_model(model, None, Loading()).model is model

@@ -97,7 +97,7 @@ def roles(run: Reading, layer: int, head: int) -> list[RuleOfHead]:
     that explains most counts. The largest share first.
     """
     overlap, several = run.data["trigger_overlap"].values[layer, head], list[RuleOfHead]()
-    share = run.data["role_share"].values[layer, head]
+    share = run.data.get("role_share", run.data["rule_share"]).values[layer, head]
     rules = [rule for rule in rules_of(run, layer, head) if not rule.rests]
     for rule in sorted(rules, key=lambda rule: -np.nan_to_num(share[rule.place])):
         apart = all(

@@ -10,10 +10,11 @@ from headscope.errors import InputError, ModelError
 from headscope.experiments.replay import scores
 from headscope.experiments.replay.scores import ANSWERS, VECTORS
 from headscope.model.checkpoint import Checkpoint, quietly
-from headscope.model.language_model import CAUSAL, MASKED, LanguageModel, load_language_model
+from headscope.model.language_model import CAUSAL, MASKED, LanguageModel
 from headscope.model.model import Model
-from headscope.tasks.task_model import load_for_task, task_of
-from headscope.tasks.task_request import Loading, checkpoint_of, loaded
+from headscope.tasks.task import own_task
+from headscope.tasks.task_model import class_names, load_for_task, with_task_head
+from headscope.tasks.task_request import Loading, language_model, loaded
 
 
 @dataclass(frozen=True)
@@ -52,28 +53,30 @@ def _scored(
 ) -> ScoredModel:
     if isinstance(model, LanguageModel):
         return _loaded(model.model, model.kind, score)
-    if not isinstance(model, str | Path):
-        own = loaded(model, loading)  # refuses what only a checkpoint can be loaded with
-        if score == VECTORS or own.load_options is None:
-            kind = VECTORS if score == VECTORS else kind_of([own.architecture])
-            return _loaded(own, kind, score)
-        model, loading = checkpoint_of(own, loading)  # with the head that its checkpoint has
-    source = Checkpoint(
-        str(model), revision=loading.revision, trust_remote_code=loading.trust_remote_code
-    )
+    own = None if isinstance(model, str | Path) else loaded(model, loading)
+    if own is not None and (score == VECTORS or own.load_options is None):
+        return _loaded(own, VECTORS if score == VECTORS else kind_of([own.architecture]), score)
     with quietly():
-        config = source.config
+        config: Any = own.network.config if own else _config(str(model), loading)
     if score is None:
         kind = kind_of(config.architectures or [])
         score = kind if kind in (ANSWERS, VECTORS) else "loss"
     if score == VECTORS:
-        return ScoredModel(loaded(model, loading), VECTORS)
+        return ScoredModel(own or loaded(model, loading), VECTORS)
     if score == ANSWERS:
-        _refuse_other_answers(str(model), config)
-        task = task_of(model, "classes of the checkpoint", revision=loading.revision)
-        return ScoredModel(load_for_task(model, task, **asdict(loading)).model, ANSWERS)
-    language = load_language_model(model, **asdict(loading))
+        _refuse_other_answers(own.name if own else str(model), config)
+        task = own_task("classes of the checkpoint", class_names(config.id2label))
+        made = (
+            with_task_head(own, task) if own else load_for_task(str(model), task, **asdict(loading))
+        )
+        return ScoredModel(made.model, ANSWERS)
+    language = language_model(own or model, loading)
     return ScoredModel(language.model, language.kind)
+
+
+def _config(name: str, loading: Loading) -> Any:
+    code = loading.trust_remote_code
+    return Checkpoint(name, revision=loading.revision, trust_remote_code=code).config
 
 
 def _loaded(model: Model, kind: str, score: str | None) -> ScoredModel:

@@ -15,9 +15,8 @@ import torch
 
 from headscope.corpus.document import Example
 from headscope.experiments.trial.queries import Queries
-from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
-from headscope.model.model import Model, forward
+from headscope.model.model import Model, show_layers
 
 SAME_TOKEN, OTHER_TOKEN = "same_token", "other_token"
 KEPT = 16  # ours: inputs whose mixtures are held
@@ -84,9 +83,7 @@ class Donors:
             assert view.values is not None
             mixed.append((view.attention[0] @ view.values[0]).clone())
 
-        network, stacks = self.model.network, [self.model.shape.stack]
-        with Instrument(network, observers=[look], stacks=stacks):
-            forward(network, *self.model.batch([self.examples[at]]).inputs)
+        show_layers(self.model, self.model.batch([self.examples[at]]), look)
         return mixed
 
     def gathered(

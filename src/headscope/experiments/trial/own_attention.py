@@ -15,9 +15,8 @@ from headscope.claims.attention_rule import TOKEN, AttentionRule, Rows, RuleInpu
 from headscope.core.head_names import Head
 from headscope.corpus.document import Example
 from headscope.experiments.trial.hypotheses import own_keys
-from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
-from headscope.model.model import Model, forward
+from headscope.model.model import Model, show_layers
 
 LEAST_WEIGHT = 0.25  # ours: of a query's attention
 
@@ -55,8 +54,6 @@ class OwnAttention:
                 maps.append(view.attention[0].cpu())
 
             example = next(one for one in self.examples if one.input_ids.tobytes() == ids)
-            network, stacks = self.model.network, [self.model.shape.stack]
-            with Instrument(network, observers=[look], stacks=stacks):
-                forward(network, *self.model.batch([example]).inputs, keep=False)
+            show_layers(self.model, self.model.batch([example]), look)
             self._kept = ids, maps
         return self._kept[1]
