@@ -74,8 +74,8 @@ def _repaired(run: Reading) -> str:
         return ""
     some = sum(one.repaired for one in own)
     return (
-        f"Of {len(own)} confirmed labels, the output surely moves less than by what the head "
-        f"writes straight to it for {some or 'none'}: later layers make good the rest."
+        f"Of {len(own)} confirmed labels, later layers surely make good a part of what the head "
+        f"writes straight to the output for {some or 'none'}."
     )
 
 
