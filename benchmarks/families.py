@@ -1,20 +1,21 @@
 """Which families of transformers can be read, and are their maps the stock ones?
 
-python -m benchmarks.families [NAME ...]
+python -m benchmarks.families [--write] [NAME ...]
 
 Builds a tiny random model of every family from its configuration in transformers, reads it through
 `Instrument`, and holds maps and output against the model's own with `output_attentions=True`. What
-is printed stands in docs/families.md.
+--write writes is what `headscope models` and docs/families.md show.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,12 +23,15 @@ import transformers
 
 from benchmarks.family_models import FAMILIES, inputs, made
 from headscope.errors import ModelError
+from headscope.model.families import registry
+from headscope.model.families.registry import Family, write_families
 from headscope.model.families.sites import other_layers
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 
 READ, REFUSED, WRONG = "read", "refused", "wrong"
-TOLERANCE = 1e-5  # of a weight, and of the output's largest number
+NEAR = 1e-6  # of a weight
+TOLERANCE = 1e-5  # of the output's largest number
 OUTPUTS = {
     "": "attentions",
     "encoder": "encoder_attentions",
@@ -37,57 +41,33 @@ OUTPUTS = {
 TOWERS = {"text": "text_model_output", "vision": "vision_model_output"}  # of CLIP
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What came of one family.
-
-    verdict  READ, REFUSED or WRONG
-    maps     layers by stack, "2 encoder, 3 decoder"; of what is refused, why
-    off      largest difference of a weight from the stock map; None where stock returns no map
-    norms    values and output projection are read, and explain the layer's output
-    reasons  queries and keys are read, and explain the maps
-    """
-
-    name: str
-    verdict: str
-    maps: str
-    off: float | None = None
-    norms: bool = False
-    reasons: bool = False
-
-    @property
-    def row(self) -> str:
-        """A line of the table."""
-        same = "no stock map" if self.off is None else "equal" if self.off == 0 else "< 0.00001"
-        told = [self.maps, "" if self.verdict == REFUSED else same]
-        told += ["yes" if given else "" for given in (self.norms, self.reasons)]
-        return f"| {self.name} | {self.verdict} | " + " | ".join(told) + " |"
-
-
-def read(name: str) -> Reading:
+def read(name: str) -> Family:
     """Reads one family and compares."""
     network = made(name)
+    called = (name, network.config.model_type)
+    version = transformers.__version__
     given = inputs(network, name)
     views: list[LayerView] = []
     try:
         with torch.no_grad(), Instrument(network, observers=[views.append]):
             output = network(**given)
     except ModelError as error:
-        return Reading(name, REFUSED, _why(str(error)))
+        return Family(*called, REFUSED, _why(str(error)), "", "", "", version)
     with torch.no_grad():
         stock = network(**given, output_attentions=True)
-    off, layers = _off(views, stock), Counter(view.stack for view in views)
+    off = _off(views, stock)
     kept = {"values", "projection"}
     norms = all(kept <= view.offers and _adds_up(view) for view in views)
     hidden = "last_hidden_state" in output
     right = not hidden or _near(output.last_hidden_state, stock.last_hidden_state)
-    told = ", ".join(f"{n} {stack}" for stack, n in layers.items())
+    told = ", ".join(dict.fromkeys(view.stack for view in views))
     paths = list(dict.fromkeys(view.site.path for view in views))
-    others = Counter(other_layers(network, paths, len(views))[1].values())
-    told += "".join(f"; left out: {n} {mixer}" for mixer, n in others.items())
-    verdict = READ if right and (off is None or off <= TOLERANCE) else WRONG
+    others = dict.fromkeys(other_layers(network, paths, len(views))[1].values())
+    told += "".join(f"; left out: {mixer}" for mixer in others)
+    verdict = READ if right and (off is None or off <= NEAR) else WRONG
     reasons = all("queries_keys" in view.offers for view in views)
-    return Reading(name, verdict, told, off, norms, reasons)
+    same = "" if off is None else "equal" if off == 0 else f"< {NEAR:f}"
+    return Family(*called, verdict, told, same, *("yes" * one for one in (norms, reasons)), version)
 
 
 def _off(views: Sequence[LayerView], stock: Any) -> float | None:
@@ -144,41 +124,29 @@ def _why(message: str) -> str:
     return first.partition("): ")[2] or first.partition(": ")[2] or first
 
 
-def readings(names: Sequence[str]) -> Iterator[Reading]:
+def readings(names: Sequence[str]) -> Iterator[Family]:
     """One after the other; all families if no names are given."""
     for name in names or FAMILIES:
         yield read(name)
 
 
-def table(found: Sequence[Reading]) -> str:
-    """Counts and a row per family, as Markdown."""
-    counts = Counter(one.verdict for one in found)
-    summary = ", ".join(f"{counts[kind]} {kind}" for kind in (READ, REFUSED, WRONG))
-    head = (
-        "| family | verdict | layers, or why not | maps beside stock | norms | queries and keys |"
-    )
-    lines = [one.row for one in found]
-    return "\n".join(
-        [
-            f"{len(found)} families of transformers {transformers.__version__}: {summary}.",
-            "",
-            head,
-            "|---|---|---|---|---|---|",
-            *lines,
-        ]
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> str:
-    """Read the families, print the table."""
+def main(arguments: Sequence[str] | None = None) -> list[Family]:
+    """Read the families, print the table, or write it into the package."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="of a family; all by default")
+    parser.add_argument("--write", action="store_true", help="into the package, all families")
     asked = parser.parse_args(arguments)
     logging.disable(logging.WARNING)
     warnings.filterwarnings("ignore")
-    text = table(list(readings(asked.names)))
-    print(text)
-    return text
+    found = list(readings([] if asked.write else asked.names))
+    if asked.write:
+        with open(Path(registry.__file__).with_name(registry.FILE), "w", encoding="utf-8") as file:
+            write_families(found, file)
+    else:
+        write_families(found, sys.stdout)
+    counts = Counter(one.verdict for one in found)
+    print(f"{len(found)} families: " + ", ".join(f"{n} {kind}" for kind, n in counts.items()))
+    return found
 
 
 if __name__ == "__main__":

@@ -115,6 +115,15 @@ LATENT = {
 ENCODERS: dict[str, tuple[str, dict[str, Any]]] = {
     "BERT": ("Bert", BERT),
     "RoBERTa": ("Roberta", BERT),
+    "XLM-RoBERTa": ("XLMRoberta", BERT),
+    "CamemBERT": ("Camembert", BERT),
+    "DistilBERT": (
+        "DistilBert",
+        {"vocab_size": V, "dim": WIDTH, "n_layers": LAYERS, "n_heads": HEADS, "hidden_dim": 48},
+    ),
+    "ALBERT": ("Albert", {**BERT, "embedding_size": 16}),
+    "ELECTRA": ("Electra", {**BERT, "embedding_size": 16}),
+    "ModernBERT": ("ModernBert", BERT),
     "XLM": ("XLM", XLM),
     "Flaubert": ("Flaubert", XLM),
     "BigBird full": ("BigBird", {**BERT, "attention_type": "original_full"}),
@@ -206,6 +215,28 @@ ENCODERS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 DECODERS: dict[str, tuple[str, dict[str, Any]]] = {
     "ModernBERT decoder": ("ModernBertDecoder", BERT),
+    "GPT-2": ("GPT2", GPT),
+    "GPT-NeoX (Pythia)": ("GPTNeoX", BERT),
+    "OPT": (
+        "OPT",
+        {
+            "vocab_size": V,
+            "hidden_size": WIDTH,
+            "word_embed_proj_dim": WIDTH,
+            "num_hidden_layers": LAYERS,
+            "num_attention_heads": HEADS,
+            "ffn_dim": 48,
+            "max_position_embeddings": 64,
+        },
+    ),
+    "Llama (1 to 3, SmolLM)": ("Llama", GROUPED),
+    "Mistral": ("Mistral", SLIDING),
+    "Qwen2 (2.5)": ("Qwen2", GROUPED),
+    "Qwen3": ("Qwen3", GROUPED),
+    "Gemma": ("Gemma", GROUPED),
+    "Gemma 2": ("Gemma2", SLIDING),
+    "Gemma 3": ("Gemma3Text", SLIDING),
+    "Phi-3": ("Phi3", GROUPED),
     "GPT-Neo": (
         "GPTNeo",
         {
@@ -364,6 +395,10 @@ HYBRIDS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 BOTH: dict[str, tuple[str, dict[str, Any]]] = {
+    "T5": ("T5", T5),
+    "BART": ("Bart", BART),
+    "mBART": ("MBart", BART),
+    "Marian": ("Marian", BART),
     "UMT5": ("UMT5", T5),
     "LongT5": ("LongT5", {**T5, "local_radius": 3, "encoder_attention_type": "local"}),
     "Switch": (

@@ -35,10 +35,10 @@ import sys
 from types import SimpleNamespace
 from transformers import BertTokenizerFast
 from headscope import TextCorpus
-from headscope.model.request import demo_place
+from headscope.model.request import place_of
 from headscope.run.plan import make_plan
 from headscope.run.settings import Settings
-tokenizer = BertTokenizerFast.from_pretrained(demo_place())
+tokenizer = BertTokenizerFast.from_pretrained(place_of("demo"))
 model = SimpleNamespace(tokenizer=tokenizer, positions=(512, ""), has_segments=True)
 plan = make_plan(model, TextCorpus(sys.argv[1]), Settings())
 assert plan.counts.documents == int(sys.argv[2]) and "torch" not in sys.modules
@@ -107,7 +107,7 @@ def speeds(folder: Path, texts: int, **shape: Any) -> dict[str, float]:
     from benchmarks.inputs import bert
     from headscope import Settings, TextCorpus, load
     from headscope.model.model import forward
-    from headscope.model.request import demo_place
+    from headscope.model.request import place_of
     from headscope.run import chosen_analyses, corpus_run
     from headscope.run.compute import Computer, ShardJob, threads_of
     from headscope.run.plan import make_plan
@@ -115,7 +115,7 @@ def speeds(folder: Path, texts: int, **shape: Any) -> dict[str, float]:
 
     write_text(folder / "texts.txt", texts)
     corpus, settings = TextCorpus(folder / "texts.txt"), Settings(shard_tokens=4096)
-    model = load(bert(**shape), tokenizer=AutoTokenizer.from_pretrained(demo_place()))
+    model = load(bert(**shape), tokenizer=AutoTokenizer.from_pretrained(place_of("demo")))
     names = streamed(chosen_analyses.possible_analyses(model, settings))
     with threads_of(1):
         plan = make_plan(model, corpus, settings)

@@ -498,11 +498,11 @@ def two(folder: Path, texts: int, **shape: Any) -> dict[str, Any]:
 
     from benchmarks.inputs import bert
     from benchmarks.memory import write_text
-    from headscope.model.request import demo_place
+    from headscope.model.request import place_of
 
     write_text(folder / "texts.txt", texts)
     bert(**shape).save_pretrained(folder / "model")
-    AutoTokenizer.from_pretrained(demo_place()).save_pretrained(folder / "model")
+    AutoTokenizer.from_pretrained(place_of("demo")).save_pretrained(folder / "model")
     found = {}
     for name, threads, shares in (
         ("warm", "2", ()),

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from headscope.model.checkpoint import quietly
-from headscope.model.request import demo_place
+from headscope.model.request import place_of
 
 LAYERS, HEADS, NEURONS = 2, 4, 32
 
@@ -18,7 +18,7 @@ LAYERS, HEADS, NEURONS = 2, 4, 32
 def small_bert(folder: Path, layers: int = LAYERS, *, seed: int = 0) -> Path:
     """A BERT with random weights and sharp attention, and the demo's tokenizer; saved."""
     with quietly():
-        tokenizer = AutoTokenizer.from_pretrained(demo_place())
+        tokenizer = AutoTokenizer.from_pretrained(place_of("demo"))
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=HEADS * NEURONS,

@@ -22,7 +22,7 @@ from experiments.importance.made import language_model
 from headscope.claims.head_labels import label_rules
 from headscope.cli.main import group
 from headscope.core.results import without_draws
-from headscope.model.request import demo_place
+from headscope.model.request import place_of
 from headscope.papers.zoo.claims import CLAIMS
 from headscope.papers.zoo.page import bound_words
 from headscope.run.analysis import known_analyses
@@ -140,7 +140,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mine = {"heads": {"L1H1": {"rules": [{"rule": "the previous token"}]}}}
     (folder / "mine.json").write_text(json.dumps(mine), "utf-8")
     (folder / "vectors.txt").write_text("the 0.1 0.2\nof 0.3 -0.1\n", "utf-8")
-    (folder / "my-model").symlink_to(demo_place())
+    (folder / "my-model").symlink_to(place_of("demo"))
     (folder / "litbank.conll").write_text(LITBANK, "utf-8")
     gold_folder(folder / "DeEn")
     saved(folder / "my-translator")

@@ -16,7 +16,7 @@ from headscope.errors import ModelError
 from headscope.model import checkpoint as module
 from headscope.model.doubts import heads_doubt, vocabulary_doubt
 from headscope.model.model import load
-from headscope.model.request import demo_place
+from headscope.model.request import place_of
 from tasks.made import MOOD, checkpoint
 
 
@@ -124,7 +124,7 @@ def test_heads_of_another_number_than_were_trained_are_told(heads, dim, says):
 def test_the_heads_of_the_demo_are_those_that_were_trained(demo, tmp_path):
     assert demo.notes == ()
     place = tmp_path / "demo"
-    shutil.copytree(demo_place(), place)
+    shutil.copytree(place_of("demo"), place)
     (note,) = load(changed(place, num_attention_heads=6)).notes
     assert "those of 12 heads in each layer, and are read as 6" in note
 

@@ -20,8 +20,8 @@ from headscope.core.whole_file import sha256_of
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
 from headscope.model.batch import Batch
-from headscope.model.model import DEMO_PACKAGE, DEMO_SHA256, Model, file_sha256, forward, load
-from headscope.model.request import demo_place
+from headscope.model.model import DEMO_SHA256, Model, file_sha256, forward, load
+from headscope.model.request import DEMO, PACKAGES, place_of
 from headscope.model.weights import refuse_not_finite
 from model.families.tiny import FAMILIES, UNLISTED, make, sharpened, tiny
 from model.families.tokenizers_made import bytes_bpe, wordpiece
@@ -325,9 +325,9 @@ def test_a_model_of_something_else_than_text_is_refused() -> None:
 
 @pytest.fixture
 def demo_folder() -> Path:
-    place = Path(demo_place())
+    place = Path(place_of("demo"))
     if not place.is_dir():
-        pytest.skip(f"the package of the demo model, {DEMO_PACKAGE}, is not installed")
+        pytest.skip(f"the package of the demo model, {PACKAGES[DEMO]}, is not installed")
     return place
 
 
@@ -346,7 +346,7 @@ def test_a_demo_with_one_flipped_bit_is_refused(
         last = file.read(1)[0]
         file.seek(-1, 2)
         file.write(bytes([last ^ 1]))
-    monkeypatch.setattr(headscope.model.checkpoint, "demo_place", lambda: str(forged))
+    monkeypatch.setattr(headscope.model.checkpoint, "place_of", lambda _: str(forged))
     with pytest.raises(ModelError, match=f"wanted {DEMO_SHA256}: refusing"):
         load("demo")
 

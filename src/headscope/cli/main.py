@@ -45,6 +45,7 @@ COMMANDS = {
     "status": "How far a run is, and what each process does.",
     "slurm": "An array script that fills a run on a Slurm cluster.",
     "analyses": "List the analyses and their options.",
+    "models": "List the families of models that were tried.",
     "doctor": "Check the installation, a model, a corpus, a run.",
 }
 # Figures are full of references in circles, of which few are garbage: to look after each thousand

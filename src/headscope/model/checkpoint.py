@@ -23,7 +23,7 @@ from headscope.corpus.tokenizer import unusable
 from headscope.errors import ModelError, memory_told, told_as
 from headscope.model.doubts import loading_doubts
 from headscope.model.placement import Placement
-from headscope.model.request import WANTED, demo_place, refuse_place
+from headscope.model.request import WANTED, place_of, refuse_place
 from headscope.model.weights import (
     own_memory,
     refuse_not_finite,
@@ -69,8 +69,8 @@ class Checkpoint:
     """
 
     def __init__(self, name: str, *, revision: str | None, trust_remote_code: bool) -> None:
-        self.name, self.place = name, demo_place() if name == "demo" else name
         refuse_place(name)
+        self.name, self.place = name, place_of(name)
         if sys.flags.optimize > 1:
             raise ModelError(
                 "found Python without docstrings, which transformers reads; leave out "

