@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import threading
 
 import pytest
 
@@ -148,6 +149,43 @@ def test_a_notebook_shows_phases_without_being_asked(monkeypatch, capsys):
         advance(14)
     ((name, total, bar),) = bars
     assert (name, total, bar.done) == ("read", None, (14, "closed"))
+
+
+def test_a_script_shows_phases_in_a_terminal_and_what_is_inside_them(stderr, monkeypatch):
+    monkeypatch.setattr("headscope.core.progress.NOTICED", 0.0)
+    terminal = stderr()
+    with phase("read", 3, "documents"):
+        begin("intervals")
+        assert "intervals [" in terminal.getvalue()
+    assert "read:   0%" in terminal.getvalue()
+    shown = terminal.getvalue()
+    with showing(None), phase("quiet", 3, "documents"):  # as a command with --quiet
+        pass
+    begin("alone")
+    assert terminal.getvalue() == shown
+
+
+def test_a_helper_of_a_script_shows_nothing_in_its_terminal(stderr, monkeypatch):
+    monkeypatch.setattr("headscope.core.progress.NOTICED", 0.0)
+    terminal = stderr()
+
+    def work():
+        with phase("read", 3, "documents"):
+            pass
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    monkeypatch.setattr("multiprocessing.parent_process", object)
+    work()
+    assert terminal.getvalue() == ""
+
+
+def test_phases_are_logged(caplog, capsys):
+    with caplog.at_level("INFO", "headscope"), phase("read", 3, "documents"):
+        begin("intervals")
+    assert [one.getMessage() for one in caplog.records] == ["read: 3 documents", "intervals"]
+    assert capsys.readouterr().err == ""
 
 
 def test_a_quick_phase_leaves_nothing_in_a_notebook(stderr, monkeypatch):

@@ -3,16 +3,21 @@
     with phase("read", unit="documents") as advance:
         advance(1)
 
-Commands listen, and notebooks do; elsewhere nothing is shown. A terminal and a notebook get one bar
-after another; where there is neither, lines, each after twice the time of the one before.
+Commands listen, and so do notebooks and scripts whose stderr is a terminal; elsewhere nothing is
+shown. A terminal and a notebook get one bar after another; where there is neither, a command prints
+lines, each after twice the time of the one before. Every phase is logged as well, by the logger
+`headscope` at the level INFO.
 """
 
+import logging
+import multiprocessing
 import os
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -20,19 +25,23 @@ from typing import Any, TypeVar
 Advance = Callable[[int], object]
 Item = TypeVar("Item")
 FIRST_LINE = 60.0  # seconds without a word, where there is no terminal
-NOTICED = 1.0  # seconds: in a notebook each bar leaves an empty line behind
+NOTICED = 1.0  # seconds: a bar that nobody asked for is only shown of what takes longer
 USUAL = {"ncols": 80, "nrows": 24}  # of a terminal that claims to have none
 UNCOUNTED = "{desc} [{elapsed}]"
+LOGGER = logging.getLogger("headscope")
+UNSAID: Any = object()
 
 
 class Phases:
     """Shows the phases of a job on stderr, one at a time.
 
     clock  seconds
+    delay  seconds before a bar is shown
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, delay: float = 0.0) -> None:
         self._bar: Any = None
+        self._delay = delay
         self._lines = not (sys.stderr.isatty() or in_notebook())
         self._clock, self._start, self._next = clock, clock(), FIRST_LINE
 
@@ -48,13 +57,12 @@ class Phases:
         if self._lines:
             return self._lines_of(name, total, unit, done)
         counted = {"unit": f" {unit}"} if unit else {"bar_format": UNCOUNTED}
-        delay = NOTICED if in_notebook() else 0.0
         bar = self._bar = _bars()(
             desc=name,
             total=total,
             initial=done,
             leave=False,
-            delay=delay,
+            delay=self._delay,
             file=sys.stderr,
             **_width(),
             **counted,
@@ -99,7 +107,7 @@ class Phases:
         self._bar.refresh()
 
 
-_SHOWN: ContextVar[Phases | None] = ContextVar("phases_shown", default=None)
+_SHOWN: ContextVar[Phases | None] = ContextVar("phases_shown")  # unset: nobody has said
 
 
 @contextmanager
@@ -116,7 +124,8 @@ def showing(phases: Phases | None) -> Iterator[None]:
 
 def begin(name: str, total: int | None = None, unit: str = "", done: int = 0) -> Advance:
     """As `Phases.begin`, for a phase that lasts until the next; nothing where none are shown."""
-    shown = _SHOWN.get()
+    LOGGER.info("%s%s", name, f": {total} {unit}" if total else "")
+    shown = _SHOWN.get(None)
     return unheard if shown is None else shown.begin(name, total, unit, done)
 
 
@@ -126,13 +135,9 @@ def phase(name: str, total: int | None = None, unit: str = "") -> Iterator[Advan
 
     name, total, unit  as of `Phases.begin`
     """
-    shown = _SHOWN.get()
-    own = Phases() if shown is None and in_notebook() else None
-    try:
-        yield begin(name, total, unit) if own is None else own.begin(name, total, unit)
-    finally:
-        if own is not None:
-            own.close()
+    unasked = _SHOWN.get(UNSAID) is UNSAID and _watched()
+    with showing(Phases(delay=NOTICED)) if unasked else nullcontext():
+        yield begin(name, total, unit)
 
 
 def one_by_one(
@@ -148,12 +153,19 @@ def one_by_one(
 @contextmanager
 def hidden() -> Iterator[None]:
     """Inside the context no bar is shown while something is printed."""
-    shown = _SHOWN.get()
+    shown = _SHOWN.get(None)
     if shown is None:
         yield
         return
     with shown.hidden():
         yield
+
+
+def _watched() -> bool:
+    """Whether somebody sees what this process prints, and it is not the helper of another."""
+    own = threading.current_thread() is threading.main_thread()
+    alone = own and multiprocessing.parent_process() is None
+    return alone and (in_notebook() or sys.stderr.isatty())
 
 
 def in_notebook() -> bool:

@@ -323,8 +323,8 @@ def load(
 ) -> Model:
     """A model ready to be looked at, in evaluation mode.
 
-    model      "demo", "demo-decoder", a hub id, a folder, a loaded transformers model, a pipeline or another
-               wrapper with one as its `model` or `original_model`; a `Model` stays as it is
+    model      "demo", "demo-decoder", a hub id, a folder, a loaded transformers model, a pipeline
+               or another wrapper with one as its `model` or `original_model`; a `Model` stays
     tokenizer  needed with a loaded model; else taken from the same place
     revision   branch, tag or commit on the hub
     dtype      of the weights: "float32" (default: what the numbers were checked in), "float64",

@@ -1,4 +1,4 @@
-"""The families that were tried, as `benchmarks.families` found them: the table of `headscope models`.
+"""The families that were tried, as `benchmarks.families` found them.
 
 A tiny random model of each was made from its configuration, and its maps were held beside its own.
 """
@@ -53,8 +53,8 @@ class Family:
 
 def known_families() -> list[Family]:
     """All families that were tried."""
-    with files(__package__).joinpath(FILE).open("r", encoding="utf-8", newline="") as file:
-        return [Family(**row) for row in csv.DictReader(file)]
+    table = files("headscope.model.families").joinpath(FILE).read_text("utf-8")
+    return [Family(**row) for row in csv.DictReader(table.splitlines())]
 
 
 def families_named(name: str) -> list[Family]:
