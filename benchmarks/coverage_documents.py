@@ -159,7 +159,7 @@ def documents(
     name: str, files: Sequence[Path], analyses: tuple[str, ...]
 ) -> Iterator[tuple[Computer, Shard]]:
     """Each document, as a shard of one batch; its sums are in one group."""
-    model, corpus = hs.load(name), hs.TreebankCorpus(files)
+    model, corpus = hs.load(name), hs.corpus.TreebankCorpus(files)
     settings = hs.Settings(analyses=analyses, replicates=1, shard_tokens=1, batch_tokens=1 << 20)
     plan = make_plan(model, corpus, settings)
     scope = scope_of(model, plan, settings, frequency_ranks(plan, None, model))

@@ -81,7 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     keep_freed_memory()
     keep_few_products()
-    corpus = hs.TextCorpus(given.text, documents="heading") if given.text else hs.demo_corpus()
+    corpus = (
+        hs.corpus.TextCorpus(given.text, documents="heading") if given.text else hs.demo_corpus()
+    )
     with threads_of(given.threads):
         rows = pipelines(given.model, corpus, limit=given.limit)
         interleave(rows, rounds=given.rounds, clock=given.clock)

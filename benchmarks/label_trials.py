@@ -121,7 +121,7 @@ def best_suited(
     return total / np.maximum(count, 1)[:, None, None]
 
 
-def corpus_of(inputs: str) -> hs.MemoryCorpus:
+def corpus_of(inputs: str) -> hs.corpus.MemoryCorpus:
     if inputs in ("sentences", "circuits"):
         return annotated_corpus(60, each=2, seed=7)
     return pair_corpus(60, seed=7) if inputs == "pairs" else long_corpus(24, seed=7)

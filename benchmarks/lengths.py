@@ -35,7 +35,7 @@ NAMES = (
 )
 
 
-def passages() -> tuple[hs.MemoryCorpus, hs.MemoryCorpus]:
+def passages() -> tuple[hs.corpus.MemoryCorpus, hs.corpus.MemoryCorpus]:
     """The demo's sentences with trees; and each document as one input with all of its trees."""
     sentences, wholes = [], []
     for document in hs.demo_corpus():
@@ -48,12 +48,12 @@ def passages() -> tuple[hs.MemoryCorpus, hs.MemoryCorpus]:
             ]
         sentences.append(Document(document.id, tuple(parts)))
         wholes.append(Document(document.id, (Passage(document.id, words=tuple(words)),)))
-    return hs.MemoryCorpus(sentences), hs.MemoryCorpus(wholes)
+    return hs.corpus.MemoryCorpus(sentences), hs.corpus.MemoryCorpus(wholes)
 
 
 def cost(model: hs.Model, times: int, *, rounds: int) -> None:
     """Print CPU seconds with bands over those without, in turns in one process and one thread."""
-    corpus = hs.MemoryCorpus(
+    corpus = hs.corpus.MemoryCorpus(
         [replace(one, id=f"{n} {one.id}") for n in range(times) for one in hs.demo_corpus()]
     )
     execution = hs.Execution(threads=1)

@@ -185,7 +185,7 @@ def _with_tree(
 
 def report_trees(model: hs.Model, treebank: str) -> None:
     """Prints how many labels of relations there are, by what trees the sentences have."""
-    corpus = list(hs.TreebankCorpus([treebank]))
+    corpus = list(hs.corpus.TreebankCorpus([treebank]))
     passages = [passage for document in corpus for passage in document.passages]
     trees = [passage.words or () for passage in passages]
     ways: dict[str, Callable[[Trees, np.random.Generator], Trees]] = {
@@ -202,7 +202,7 @@ def report_trees(model: hs.Model, treebank: str) -> None:
         ]
         run = hs.atlas(
             model,
-            hs.MemoryCorpus(documents),
+            hs.corpus.MemoryCorpus(documents),
             analyses=["dependency"],
             execution=hs.Execution(linears="stock", threads=1),
         )

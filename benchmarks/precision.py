@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     parser.add_argument("treebank")
     parser.add_argument("--limit", type=int, default=30, help="documents at most")
     asked = parser.parse_args(arguments)
-    corpus = hs.TreebankCorpus([asked.treebank])
+    corpus = hs.corpus.TreebankCorpus([asked.treebank])
     settings = hs.Settings(analyses=("dependency",), limit=asked.limit, replicates=0)
     found = {
         dtype: hs.atlas(hs.load(asked.model, dtype=dtype), corpus, settings=settings)["dependency"]

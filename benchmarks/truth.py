@@ -149,7 +149,7 @@ def _deck(family: str, inputs: str, sharpness: float) -> list[Head]:
 
 
 @cache
-def _corpus(inputs: str) -> hs.MemoryCorpus:
+def _corpus(inputs: str) -> hs.corpus.MemoryCorpus:
     if inputs == "sentences":
         return annotated_corpus(60, each=2)
     return pair_corpus(60) if inputs == "pairs" else long_corpus(60)

@@ -78,7 +78,7 @@ def decoder() -> hs.Model:
 def record() -> None:
     """Runs, slims and writes all three."""
     demo, corpus = hs.load("demo"), hs.demo_corpus()
-    frames = hs.FramesCorpus(SHARED / "data" / "framenet15")
+    frames = hs.corpus.FramesCorpus(SHARED / "data" / "framenet15")
     with tempfile.TemporaryDirectory() as folder:
 
         def run(name, model, corpus, **more):

@@ -600,7 +600,7 @@ def test_the_analysis_of_the_docs_keeps_the_contract(monkeypatch: pytest.MonkeyP
     python = blocks(ROOT / "docs/your-own-analysis.md", "python")
     names: dict[str, object] = {"__name__": "largest.measure"}
     exec(compile(python[0], "measure.py", "exec"), names)
-    hs.register(names["Largest"])  # type: ignore[type-var]
+    hs.plugins.register(names["Largest"])  # type: ignore[type-var]
     exec(compile(python[-1], "your-own-analysis.md", "exec"), names)
     assert known_analyses()["largest"] is names["Largest"]
 

@@ -138,15 +138,17 @@ def test_the_constraints_are_the_lower_bounds():
     assert len(requires("headscope") or []) >= len(bounds)
 
 
-def test_type_checkers_know_every_public_name():
-    stub = ast.parse((ROOT / "src/headscope/__init__.pyi").read_text("utf-8"))
+@pytest.mark.parametrize("module", [headscope, headscope.plugins])
+def test_type_checkers_know_every_public_name(module):
+    stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text("utf-8"))
     known = {
         alias.asname: node.module
         for node in stub.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert known == headscope._WHERE
+    rooms = dict.fromkeys(getattr(module, "_ROOMS", ()), "headscope")
+    assert known == module._WHERE | getattr(module, "_OF_RUNS", {}) | rooms
 
 
 def test_without_the_training_maps_it_is_said_where_they_are(monkeypatch, tmp_path):

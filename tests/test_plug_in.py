@@ -46,7 +46,7 @@ from headscope.claims.question import Question
 from headscope.claims.terms import Term
 import headscope as hs
 
-class Slips(hs.Analysis):
+class Slips(hs.plugins.Analysis):
     name = "slips"
 
     def __init__(self, scope):
@@ -62,8 +62,8 @@ class Slips(hs.Analysis):
     def result(self):
         words = ("largest and rest", "probability", "ours")
         mean = self.mean(self.total, self.examples)
-        return hs.labelled(
-            {"most": hs.Variable(mean, ("layer", "head", "part"), *words)},
+        return hs.plugins.labelled(
+            {"most": hs.plugins.Variable(mean, ("layer", "head", "part"), *words)},
             coords={"part": ["top", "rest"]},
         )
 
@@ -102,11 +102,11 @@ NOWHERE = Question(
     claims=(ClaimPlan(kind="x", rule=SLIP, share="mosts.top", label="x", sentence="x"),),
 )
 
-class Alone(hs.Analysis):
+class Alone(hs.plugins.Analysis):
     name = "alone"
     summary = "an analysis class, announced without a question"
 
-class Greedy(hs.Analysis):
+class Greedy(hs.plugins.Analysis):
     name = "greedy"
     needs = frozenset({"telepathy"})
 

@@ -28,7 +28,7 @@ QUICK = {"analyses": ["entropy"], "control": "none"}
 
 def test_the_atlas_takes_names_and_texts_of_any_kind(tiny_place: Path, tiny) -> None:
     texts = ["The cat sat.", "A dog barked."]
-    wanted = hs.atlas(tiny, hs.MemoryCorpus(texts), **QUICK)
+    wanted = hs.atlas(tiny, hs.corpus.MemoryCorpus(texts), **QUICK)
     for model in (str(tiny_place), tiny_place):
         run = hs.atlas(model, pd.DataFrame({"text": texts})["text"], **QUICK)
         assert run["entropy"].identical(wanted["entropy"])
@@ -110,6 +110,6 @@ def test_settings_show_what_is_not_as_usual_and_a_notebook_shows_all() -> None:
 
 @pytest.mark.parametrize("name", ["method", "tolerance", "drop"])
 def test_no_axis_has_the_name_of_an_argument_of_sel(name: str) -> None:
-    variable = hs.Variable([1.0, 2.0], (name,), "a number", "1", source="ours")  # type: ignore[arg-type]
+    variable = hs.plugins.Variable([1.0, 2.0], (name,), "a number", "1", source="ours")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=f"found the axis '{name}', an argument of xarray's sel"):
-        hs.labelled({"number": variable})
+        hs.plugins.labelled({"number": variable})

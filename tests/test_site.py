@@ -32,8 +32,13 @@ def test_the_reference_has_every_public_name_once() -> None:
         r"^\.\. auto(?:class|function|data):: (\w+)(?:\(\))?$", text, re.MULTILINE
     )
     listed = re.findall(r"^   (\w+)$", text, re.MULTILINE)
-    assert sorted(documented) == hs.__all__
-    assert sorted(listed) == hs.__all__
+    rooms = {"corpus", "plugins"}
+    readers = [name for name in hs.corpus.__all__ if name.endswith(("Corpus", "Filters"))]
+    public = sorted([*hs.__all__, *readers, *hs.plugins.__all__])
+    wanted = [name for name in public if name not in rooms | {"Corpus"}]
+    assert sorted(documented) == wanted
+    assert sorted(listed) == wanted
+    assert len(hs.__all__) <= 40
 
 
 def test_every_picture_of_the_gallery_has_its_question_and_command() -> None:

@@ -183,7 +183,7 @@ def pages(strings: Sequence[str], folder: Path, kinds: Sequence[str]) -> dict[st
         return files
     model = hostile_model(strings, seed=0)
     execution = hs.Execution(linears="stock", threads=1, command=tuple(strings[:20]))
-    corpus = hs.MemoryCorpus(documents(strings))
+    corpus = hs.corpus.MemoryCorpus(documents(strings))
     run = hs.atlas(
         model,
         corpus,

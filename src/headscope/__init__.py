@@ -4,12 +4,14 @@
     run = hs.atlas("demo", ["The cat sat on the mat.", "It slept."])
     run["flow"]
 
-This page lists what is public; each name is imported when it is first used.
+This page lists what is public; each name is imported when it is first used. Readers of corpora with
+their options are in `hs.corpus`, what a package that adds to headscope needs is in `hs.plugins`.
 """
 
 import os
 import sys
 import warnings
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -20,39 +22,14 @@ os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 __version__ = "0.1.0"
 
 _WHERE = {
-    "Analysis": "headscope.run.analysis",
-    "AnnotatedCorpus": "headscope.corpus",
-    "Batch": "headscope.model.batch",
-    "Claim": "headscope.claims.claim",
-    "ClaimPlan": "headscope.claims.plan",
-    "ColumnCorpus": "headscope.corpus",
-    "CorefCorpus": "headscope.corpus",
-    "DatasetCorpus": "headscope.corpus",
     "Execution": "headscope.run.execution",
-    "FrameFilters": "headscope.corpus",
-    "FramesCorpus": "headscope.corpus",
     "HeadscopeError": "headscope.errors",
     "Instrument": "headscope.model.instrument",
-    "LabelRule": "headscope.claims.plan",
-    "LayerView": "headscope.model.layer",
-    "MemoryCorpus": "headscope.corpus",
     "Model": "headscope.model.model",
-    "Panel": "headscope.draw.panel",
-    "PicturePlan": "headscope.claims.plan",
-    "Question": "headscope.claims.question",
-    "Reading": "headscope.claims.reading",
     "Run": "headscope.run.store",
-    "Scope": "headscope.run.analysis",
-    "SectionPlan": "headscope.page.sections",
-    "SegmentsCorpus": "headscope.corpus",
     "Settings": "headscope.run.settings",
-    "Term": "headscope.claims.terms",
-    "TextCorpus": "headscope.corpus",
-    "TreebankCorpus": "headscope.corpus",
-    "Variable": "headscope.core.results",
     "ablate": "headscope.experiments.ablation.ablate",
     "atlas": "headscope.run.atlas",
-    "check_analysis": "headscope.run.check_analysis",
     "circuits": "headscope.experiments.circuits.circuits",
     "cite": "headscope.report.cite",
     "compare": "headscope.experiments.comparison.compare",
@@ -62,14 +39,10 @@ _WHERE = {
     "finetune": "headscope.experiments.finetune.finetune",
     "explain": "headscope.analyses.explained.rules_as_data",
     "export_site": "headscope.report.site",
-    "find_heads": "headscope.heads.head_frame",
     "flow": "headscope.analyses.flow.measure_one_text",
     "function_vectors": "headscope.experiments.circuits.head_paths",
-    "head_frame": "headscope.heads.head_frame",
     "importance": "headscope.experiments.importance.importance",
     "knockouts": "headscope.experiments.circuits.head_paths",
-    "known_analyses": "headscope.run.analysis",
-    "labelled": "headscope.core.results",
     "load": "headscope.model.model",
     "open_run": "headscope.run.store",
     "options": "headscope.core.head_names",
@@ -77,27 +50,57 @@ _WHERE = {
     "path_patch": "headscope.experiments.circuits.head_paths",
     "probe": "headscope.experiments.probes.probe",
     "prune": "headscope.experiments.ablation.prune",
-    "register": "headscope.run.analysis",
     "replay": "headscope.experiments.replay.replay",
     "reproduce": "headscope.papers.reproduce",
-    "run_figure": "headscope.draw.figures",
-    "run_summary": "headscope.report.run_facts",
     "switch_off": "headscope.experiments.circuits.switched_off",
     "trial": "headscope.experiments.trial.trial",
     "view": "headscope.views.view",
     "view_arrays": "headscope.views.view_arrays",
     "view_prompts": "headscope.experiments.circuits.prompt_page",
-    "write_report": "headscope.report.build",
     "zoo": "headscope.papers.zoo.zoo",
 }
-__all__ = sorted(_WHERE)  # noqa: PLE0605
+# What methods of a run do, in rooms that a run does not know.
+_OF_RUNS = {
+    "find_heads": "headscope.heads.head_frame",
+    "head_frame": "headscope.heads.head_frame",
+    "run_figure": "headscope.draw.figures",
+    "run_summary": "headscope.report.run_facts",
+    "write_report": "headscope.report.build",
+}
+_ROOMS = ("corpus", "plugins")  # that are used by their names
+__all__ = sorted([*_WHERE, *_ROOMS])  # noqa: PLE0605
+
+
+def _without(name: str) -> str:
+    for room in _ROOMS:
+        if name in import_module(f"headscope.{room}").__all__:
+            return f"headscope has no {name!r}; wanted headscope.{room}.{name}"
+    return f"headscope has no {name!r}; its public names are {', '.join(__all__)}"
+
+
+def imported_when_used(module: str, where: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a module whose names are imported when they are first used.
+
+    where  name -> module that has it
+    """
+
+    def get(name: str) -> Any:
+        if name not in where:
+            raise AttributeError(
+                f"{module} has no {name!r}; its public names are {', '.join(sorted(where))}"
+            )
+        return getattr(import_module(where[name]), name)
+
+    return get
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"headscope.{name}")
+    if name in _OF_RUNS:
+        return getattr(import_module(_OF_RUNS[name]), name)
     if name not in _WHERE:
-        raise AttributeError(
-            f"headscope has no {name!r}; its public names are {', '.join(__all__)}"
-        )
+        raise AttributeError(_without(name))
     with warnings.catch_warnings():  # without widgets bars are of text
         warnings.filterwarnings("ignore", "IProgress not found")
         if "ipykernel" in sys.modules:  # once imported it warns no more

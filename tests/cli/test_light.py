@@ -143,9 +143,15 @@ def test_every_public_name_can_be_had():
         assert getattr(hs, name) is not None
     assert set(hs.__all__) <= set(dir(hs))
     with pytest.raises(
-        AttributeError, match="headscope has no 'atals'; its public names are Analysis"
+        AttributeError, match="headscope has no 'atals'; its public names are Execution"
     ):
         _ = hs.atals
+    with pytest.raises(AttributeError, match=r"no 'TextCorpus'; wanted headscope\.corpus\.TextC"):
+        _ = hs.TextCorpus
+    for name in hs.plugins.__all__:
+        assert getattr(hs.plugins, name) is not None
+    with pytest.raises(AttributeError, match=r"headscope\.plugins has no 'Clam'; its public names"):
+        _ = hs.plugins.Clam
 
 
 def test_it_runs_as_a_module(tmp_path):

@@ -213,7 +213,7 @@ def finished(made, tmp_path) -> Path:
     folder = shutil.copytree(made, tmp_path / "finished")
     run = hs.atlas(
         hs.load(str(folder / "model")),
-        hs.TextCorpus(folder / "text.txt"),
+        hs.corpus.TextCorpus(folder / "text.txt"),
         output=folder / "run",
         analyses=["entropy"],
         replicates=2,

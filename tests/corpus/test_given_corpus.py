@@ -81,10 +81,10 @@ def test_a_corpus_stays_what_it_is_and_several_are_read_in_turn() -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("wiki.txt", hs.TextCorpus),
-        ("notes", hs.TextCorpus),
-        ("dev.conllu", hs.TreebankCorpus),
-        ("trees.conll", hs.TreebankCorpus),
+        ("wiki.txt", hs.corpus.TextCorpus),
+        ("notes", hs.corpus.TextCorpus),
+        ("dev.conllu", hs.corpus.TreebankCorpus),
+        ("trees.conll", hs.corpus.TreebankCorpus),
         ("tale.conll", CorefCorpus),
         ("lines.jsonl", SegmentsCorpus),
     ],
@@ -98,7 +98,7 @@ def test_a_file_is_read_by_its_suffix_however_it_is_named(
 
 def test_files_of_several_kinds_are_read_kind_by_kind(desk: Path) -> None:
     both = corpus_of(["wiki.txt", "dev.conllu", "notes"])
-    assert [type(one) for one in both.corpora] == [hs.TextCorpus, hs.TreebankCorpus]  # type: ignore[attr-defined]
+    assert [type(one) for one in both.corpora] == [hs.corpus.TextCorpus, hs.corpus.TreebankCorpus]  # type: ignore[attr-defined]
     assert [file["name"] for file in both.describe()["files"]] == [
         "wiki.txt",
         "notes",
@@ -111,7 +111,7 @@ def test_files_of_several_kinds_are_read_kind_by_kind(desk: Path) -> None:
     [
         ("wikki.txt", "wikki.txt does not exist; it looks like a file's name"),
         ("texts/wiki", "does not exist"),
-        ("and/or", r"put it in a list: headscope.MemoryCorpus\(\[text\]\)"),
+        ("and/or", r"put it in a list: headscope.corpus.MemoryCorpus\(\[text\]\)"),
         (Path("gone"), "gone does not exist"),
         (["wiki.txt", "gone.txt"], "gone.txt does not exist"),
         (["wiki.txt", "The cat sat."], "'wiki.txt', a file, and 'The cat sat.', which is no file"),
@@ -160,7 +160,9 @@ def test_a_corpus_shows_itself_in_a_line_and_as_a_table(desk: Path) -> None:
     assert repr(corpus_of(TEXTS)) == "<headscope.MemoryCorpus 2 documents: The cat sat.>"
     assert repr(corpus_of(["x" * 9000])).endswith("x…>")
     text = corpus_of("wiki.txt")
-    assert repr(text) == ("<headscope.TextCorpus wiki.txt: documents=blank_line, passages=packed>")
+    assert repr(text) == (
+        "<headscope.corpus.TextCorpus wiki.txt: documents=blank_line, passages=packed>"
+    )
     assert "<td style='text-align:left'>wiki.txt</td>" in text._repr_html_()  # type: ignore[attr-defined]
     assert "&lt;b&gt;" in corpus_of(["<b>"])._repr_html_()  # type: ignore[attr-defined]
     assert "wiki.txt" in repr(corpus_of(["wiki.txt", "dev.conllu"]))
@@ -173,7 +175,7 @@ from headscope.corpus.places import FileFormat
 def read(files):
     import headscope as hs
     texts = [text for file in files for text in Path(file).read_text().split("|")]
-    return hs.MemoryCorpus(texts)
+    return hs.corpus.MemoryCorpus(texts)
 
 BARS = FileFormat("bars", (".bars",), read)
 TAKEN = FileFormat("mine", (".txt",), read)

@@ -73,21 +73,21 @@ def texts_of(documents):
 
 
 CASES = {
-    "blank lines": ("a.txt", text(), hs.TextCorpus, {}),
-    "wide gaps": ("a.txt", text(" \t\n\n \n\n\n"), hs.TextCorpus, {"passages": "line"}),
-    "headings": ("a.txt", wikitext(), hs.TextCorpus, {"documents": "heading"}),
-    "sentences": ("a.conllu", trees(False), hs.TreebankCorpus, {}),
-    "newdoc": ("a.conllu", trees(True), hs.TreebankCorpus, {}),
+    "blank lines": ("a.txt", text(), hs.corpus.TextCorpus, {}),
+    "wide gaps": ("a.txt", text(" \t\n\n \n\n\n"), hs.corpus.TextCorpus, {"passages": "line"}),
+    "headings": ("a.txt", wikitext(), hs.corpus.TextCorpus, {"documents": "heading"}),
+    "sentences": ("a.conllu", trees(False), hs.corpus.TreebankCorpus, {}),
+    "newdoc": ("a.conllu", trees(True), hs.corpus.TreebankCorpus, {}),
     "segments": (
         "a.jsonl",
         "".join(f'{{"text_a": "cat {n}"}}\n\n' for n in range(50)),
-        hs.SegmentsCorpus,
+        hs.corpus.SegmentsCorpus,
         {},
     ),
     "JSON lines": (
         "a.jsonl",
         "".join(f'{{"body": "cat {n}.\\nLine."}}\n' for n in range(50)),
-        hs.ColumnCorpus,
+        hs.corpus.ColumnCorpus,
         {"column": "body"},
     ),
 }
@@ -116,7 +116,7 @@ def test_small_files_share_a_partition_and_sizes_alone_decide(tmp_path, ends_eve
     for n, size in enumerate([40, 40, 30, 95, 250, 20, 20]):
         (tmp_path / f"{n}.txt").write_text("a" * size)
     ends_every(100)
-    parts = hs.TextCorpus(tmp_path).partitions()
+    parts = hs.corpus.TextCorpus(tmp_path).partitions()
     assert [part.size for part in parts] == [80, 30, 95, 100, 100, 90]
     assert [part.name.rpartition("/")[2] for part in parts] == [
         "0.txt",
@@ -132,18 +132,18 @@ def test_small_files_share_a_partition_and_sizes_alone_decide(tmp_path, ends_eve
 def test_row_groups_of_parquet_are_opened_alone(tmp_path, ends_every):
     table = pa.table({"id": range(100), "text": [f"Row {n}.\nIt slept." for n in range(100)]})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=7)
-    whole = list(hs.ColumnCorpus(tmp_path / "a.parquet"))
+    whole = list(hs.corpus.ColumnCorpus(tmp_path / "a.parquet"))
     assert [d.passages[0].text for d in whole] == [f"Row {n}." for n in range(100)]
     assert whole[41].id == "a.parquet:42"
     ends_every(256)
-    read = [list(part) for part in hs.ColumnCorpus(tmp_path / "a.parquet").partitions()]
+    read = [list(part) for part in hs.corpus.ColumnCorpus(tmp_path / "a.parquet").partitions()]
     assert sum(map(bool, read)) > 3
     assert [d.id.partition("/")[2] for d in chain.from_iterable(read)] == [d.id for d in whole]
 
 
 def test_corpora_in_a_row_are_divided_where_they_are_large_together(tmp_path, ends_every):
     (tmp_path / "a.txt").write_text(text())
-    few = Concatenation([hs.TextCorpus(tmp_path / "a.txt"), MemoryCorpus(["A cat."])])
+    few = Concatenation([hs.corpus.TextCorpus(tmp_path / "a.txt"), MemoryCorpus(["A cat."])])
     (one,) = partitions_of(few)
     assert list(one) == list(few)
     ends_every(300)
@@ -167,7 +167,7 @@ def test_compressed_files_are_read_as_what_they_hold(tmp_path, suffix, ends_ever
     (tmp_path / "a.txt").write_text(text())
     compressed(tmp_path / f"a.txt{suffix}", text())
     plain, packed = (hs.corpus_of(tmp_path / name) for name in ("a.txt", f"a.txt{suffix}"))
-    assert type(packed) is hs.TextCorpus
+    assert type(packed) is hs.corpus.TextCorpus
     assert texts_of(packed) == texts_of(plain)
     ends_every(50)
     assert len(packed.partitions()) == 1  # they can only be read from their beginning
@@ -179,7 +179,7 @@ def test_a_truncated_file_is_named(tmp_path, suffix):
     whole = (tmp_path / f"a.txt{suffix}").read_bytes()
     (tmp_path / f"a.txt{suffix}").write_bytes(whole[:-9])
     with pytest.raises(CorpusError, match=rf"a.txt{suffix} cannot be read: Truncated .*copy it"):
-        list(hs.TextCorpus(tmp_path / f"a.txt{suffix}"))
+        list(hs.corpus.TextCorpus(tmp_path / f"a.txt{suffix}"))
 
 
 def test_folders_and_patterns_are_read_in_the_order_of_names(tmp_path):
@@ -191,18 +191,18 @@ def test_folders_and_patterns_are_read_in_the_order_of_names(tmp_path):
             [(name, None, None)] for name in ("a.txt", "b.txt", "deep/c.md")
         ]
     assert len(hs.corpus_of(f"{tmp_path}/*.txt").files) == 2
-    assert len(hs.TextCorpus(f"{tmp_path}/**/[a-c].*").files) == 3
+    assert len(hs.corpus.TextCorpus(f"{tmp_path}/**/[a-c].*").files) == 3
     with pytest.raises(CorpusError, match=r"x\*.txt matches no file"):
         hs.corpus_of(f"{tmp_path}/x*.txt")
     (tmp_path / "e.conllu").write_text(trees(False))
     with pytest.raises(CorpusError, match=r"several formats: text \(a.txt\), trees \(e.conllu\)"):
-        hs.TextCorpus(tmp_path)
+        hs.corpus.TextCorpus(tmp_path)
 
 
 def test_a_corpus_of_thousands_of_files_names_the_first(tmp_path):
     for n in range(1003):
         (tmp_path / f"{n:04}.txt").write_text("A cat.\n")
-    corpus = hs.TextCorpus(tmp_path)
+    corpus = hs.corpus.TextCorpus(tmp_path)
     assert repr(corpus).count(".txt") <= 20
     assert len(corpus.facts()["files"].split(", ")) == 21
     assert corpus.facts()["files"].endswith("0019.txt, and 983 more")
@@ -218,9 +218,9 @@ def test_urls_are_read_through_fsspec(tmp_path, ends_every):
     memory.pipe("/books/a.txt", text().encode())
     memory.pipe("/books/b.txt.gz", gzip.compress(b"One.\n"))
     (tmp_path / "a.txt").write_text(text())
-    here = texts_of(hs.TextCorpus(tmp_path / "a.txt"))
+    here = texts_of(hs.corpus.TextCorpus(tmp_path / "a.txt"))
     assert texts_of(hs.corpus_of("memory://books/a.txt")) == here
-    assert texts_of(hs.TextCorpus(f"file://{tmp_path}/a.txt")) == here
+    assert texts_of(hs.corpus.TextCorpus(f"file://{tmp_path}/a.txt")) == here
     ends_every(100)
     for given in ("memory://books", "memory://books/*"):
         corpus = hs.corpus_of(given)
@@ -255,7 +255,7 @@ def tables(tmp_path):
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.jsonl"])
 def test_a_row_is_a_document_and_one_without_text_is_empty(tables, name):
-    whole, empty = hs.ColumnCorpus(tables / name, column="body")
+    whole, empty = hs.corpus.ColumnCorpus(tables / name, column="body")
     assert [p.text for p in whole.passages] == ["A cat."]
     assert [p.text for p in empty.passages] == [""]
 
@@ -275,17 +275,17 @@ def test_a_row_is_a_document_and_one_without_text_is_empty(tables, name):
 )
 def test_a_column_that_is_not_there_is_named_with_those_that_are(tables, name, column, told):
     with pytest.raises(CorpusError, match=told):
-        list(hs.ColumnCorpus(tables / name, column=column))
+        list(hs.corpus.ColumnCorpus(tables / name, column=column))
 
 
 def test_a_table_is_no_text(tables):
     with pytest.raises(CorpusError, match=r"is a table; wanted plain text: name the column"):
-        list(hs.TextCorpus(tables / "a.parquet"))
+        list(hs.corpus.TextCorpus(tables / "a.parquet"))
     with pytest.raises(CorpusError, match=r"several formats: JSON lines .*tables"):
-        hs.ColumnCorpus([str(tables)])
+        hs.corpus.ColumnCorpus([str(tables)])
     (tables / "a.parquet").write_bytes((tables / "a.parquet").read_bytes()[:-20])
     with pytest.raises(CorpusError, match=r"a.parquet is not a complete Parquet file"):
-        list(hs.ColumnCorpus(tables / "a.parquet", column="body"))
+        list(hs.corpus.ColumnCorpus(tables / "a.parquet", column="body"))
 
 
 # --- datasets ----------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_the_shards_of_a_dataset_are_partitions(tmp_path):
     for shard in range(3):
         texts = [f"Row {shard}.{n}." for n in range(4)]
         pq.write_table(pa.table({"text": texts}), tmp_path / f"train-{shard}.parquet")
-    corpus = hs.DatasetCorpus(str(tmp_path))
+    corpus = hs.corpus.DatasetCorpus(str(tmp_path))
     read = [list(part) for part in corpus.partitions()]
     assert [[d.passages[0].text for d in part] for part in read] == [
         [f"Row {shard}.{n}." for n in range(4)] for shard in range(3)
@@ -304,9 +304,9 @@ def test_the_shards_of_a_dataset_are_partitions(tmp_path):
     assert [d.id for d in corpus] == [d.id for d in chain.from_iterable(read)]
     assert len({d.id for d in corpus}) == 12
     with pytest.raises(CorpusError, match="found no column 'body'; there are text: give --column"):
-        list(hs.DatasetCorpus(str(tmp_path), "body"))
+        list(hs.corpus.DatasetCorpus(str(tmp_path), "body"))
     with pytest.raises(CorpusError, match=r"cannot be read .*Bad split: dev. Available splits"):
-        list(hs.DatasetCorpus(f"{tmp_path}:dev"))
+        list(hs.corpus.DatasetCorpus(f"{tmp_path}:dev"))
 
 
 def test_a_dataset_that_cannot_be_reached_is_named(monkeypatch):
@@ -315,7 +315,7 @@ def test_a_dataset_that_cannot_be_reached_is_named(monkeypatch):
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(CorpusError, match=r"allenai/c4/en cannot be read .Couldn't reach"):
-        list(hs.DatasetCorpus("allenai/c4/en"))
+        list(hs.corpus.DatasetCorpus("allenai/c4/en"))
 
 
 def test_the_parts_of_a_name(tmp_path):
@@ -334,11 +334,11 @@ def test_the_options_name_columns_patterns_and_datasets(tables):
         return read_corpus(CorpusOptions(**given))
 
     column = read(text=(f"{tables}/*.jsonl",), column="body")
-    assert column == hs.ColumnCorpus(tables / "a.jsonl", column="body")
+    assert column == hs.corpus.ColumnCorpus(tables / "a.jsonl", column="body")
     both = read(text=(str(tables / "a.txt"),), dataset=("imdb:test",), passages="line")
     assert both.corpora == (
-        hs.TextCorpus(tables / "a.txt", passages="line"),
-        hs.DatasetCorpus("imdb:test", "text", "line"),
+        hs.corpus.TextCorpus(tables / "a.txt", passages="line"),
+        hs.corpus.DatasetCorpus("imdb:test", "text", "line"),
     )
     with pytest.raises(InputError, match="found --column body; wanted --text or --dataset"):
         read(treebank=("a.conllu",), column="body")

@@ -196,7 +196,7 @@ def test_a_language_model_that_routes_is_read(folder: Path) -> None:
 
 def test_a_comparison_says_which_layers_are_held_against_which(folder: Path) -> None:
     base, tuned = hs.load(folder / "even"), hs.load(folder / "odd")
-    corpus = hs.MemoryCorpus(["the cat sat. a cat, b.", "the a b cats."] * 3)
+    corpus = hs.corpus.MemoryCorpus(["the cat sat. a cat, b.", "the a b cats."] * 3)
     settings = hs.Settings(replicates=6, analyses=("surface",))
     run = hs.compare(base, tuned, corpus, settings=settings)
     assert run["similarity"]["layer"].values.tolist() == [0, 2]
@@ -250,7 +250,7 @@ def test_the_best_head_of_a_relation_is_of_the_models_number(folder: Path) -> No
     model = hs.load(folder / "even")
     treebank(folder / "atlas.conllu", 12)
     settings = hs.Settings(replicates=5, analyses=("dependency",))
-    corpus = hs.TreebankCorpus([folder / "atlas.conllu"])
+    corpus = hs.corpus.TreebankCorpus([folder / "atlas.conllu"])
     run = hs.atlas(model, corpus, settings=settings, output=folder / "relations")
     found = run["dependency"]
     accuracy = found["accuracy"].sel(relation="dep").max("direction")

@@ -100,7 +100,7 @@ def test_a_run_in_memory_has_a_report_as_one_page_or_in_a_folder(tiny, short, tm
     assert page == tmp_path / "x.html"
     assert [file.name for file in tmp_path.iterdir()] == ["x.html"]
     assert "<svg" in page.read_text("utf-8")
-    assert hs.write_report(run, tmp_path / "folder") == tmp_path / "folder/report.html"
+    assert run.report(tmp_path / "folder") == tmp_path / "folder/report.html"
     assert (tmp_path / "folder/tables/surface.csv").is_file()
     with pytest.raises(RunFolderError, match="holds another run"):
         run.report(short.path)

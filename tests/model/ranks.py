@@ -32,7 +32,7 @@ def what_is_seen(model: hs.Model) -> dict[str, np.ndarray[Any, Any]]:
     """By name and layer: maps, norms and inner products of all heads, and the output."""
     found = {}
 
-    def look(view: hs.LayerView) -> None:
+    def look(view: hs.plugins.LayerView) -> None:
         assert view.output is not None
         found[f"attention {view.index}"] = view.attention.numpy()
         found[f"norm {view.index}"] = view.value_norm.numpy()

@@ -154,7 +154,7 @@ def test_heads_of_two_processes_are_gathered(tmp_path: Path) -> None:
 
 def test_the_statistics_of_half_precision_are_in_float32(tiny_place: Path) -> None:
     for dtype in ("bfloat16", "float16"):
-        views: list[hs.LayerView] = []
+        views: list[hs.plugins.LayerView] = []
         model = hs.load(tiny_place, dtype=dtype)
         ids = model.tokenizer(TEXTS[0], return_tensors="pt")["input_ids"]
         with torch.no_grad(), Instrument(model.network, observers=[views.append]):
@@ -213,7 +213,7 @@ def test_statistics_follow_each_layer_to_its_own_device(
     for module in (network.embeddings, first, third, network.pooler):
         place(module, HERE)
     place(second, THERE)
-    asked, some = tuple(set(hs.known_analyses()) - {"frames"}), ("pairs", "entropy")
+    asked, some = tuple(set(hs.plugins.known_analyses()) - {"frames"}), ("pairs", "entropy")
     corpus = hs.demo_corpus()
     expected = numbers(hs.atlas(whole, corpus, control="none", analyses=asked, limit=1))
     long: dict[str, Any] = {"control": "none", "analyses": some, "limit": 1, "whole_maps": 64}

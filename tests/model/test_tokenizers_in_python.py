@@ -52,7 +52,7 @@ def test_text_and_trees_are_analysed(model, tmp_path):
     of_text = hs.atlas(model, [TEXT, TEXT], analyses=["surface"], control="none")
     shares = of_text.tree["surface"]["attention"].sel(target=["self", "previous", "next"])
     assert np.isfinite(shares.values).all()
-    corpus = hs.TreebankCorpus(tmp_path / "t.conllu")
+    corpus = hs.corpus.TreebankCorpus(tmp_path / "t.conllu")
     of_trees = hs.atlas(model, corpus, analyses=["dependency"], control="none")
     counts = of_trees.tree["dependency"]["count"]
     assert int(counts.sel(relation="nsubj")) == 4

@@ -41,17 +41,17 @@ def oracle(model: tuple[str, Model], shared: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def corpus(oracle: dict[str, Any], shared: Path) -> hs.MemoryCorpus:
+def corpus(oracle: dict[str, Any], shared: Path) -> hs.corpus.MemoryCorpus:
     file = shared / "data/ud_english_ewt" / oracle["input"]["file"]
     places = oracle["input"]["sentence_indices_0based"]
-    sentences = chain.from_iterable(d.passages for d in hs.TreebankCorpus(file))
+    sentences = chain.from_iterable(d.passages for d in hs.corpus.TreebankCorpus(file))
     read = list(islice(sentences, max(places) + 1))
     chosen = [read[at] for at in places]
-    return hs.MemoryCorpus([Document(p.id, (p,)) for p in chosen])
+    return hs.corpus.MemoryCorpus([Document(p.id, (p,)) for p in chosen])
 
 
 @pytest.fixture(scope="module")
-def results(model: tuple[str, Model], corpus: hs.MemoryCorpus) -> dict[str, xr.Dataset]:
+def results(model: tuple[str, Model], corpus: hs.corpus.MemoryCorpus) -> dict[str, xr.Dataset]:
     """By what stands for the row of a word of several tokens; "first" of minilm, to stay quick."""
     stock = hs.Execution(linears="stock")
     return {

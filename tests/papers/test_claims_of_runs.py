@@ -51,7 +51,7 @@ def test_no_line_of_any_paper_fails_on_a_run_of_all_analyses(results):
 def test_a_claims_interval_knows_how_much_each_document_weighs(demo):
     texts = ["A cat sat.", "Dogs bark at night. " * 60, "He left.", "Why not?", "So be it."]
     settings = hs.Settings(analyses=("entropy",), max_length=16)
-    corpus = hs.MemoryCorpus([*texts, "It rained.", "The end."])
+    corpus = hs.corpus.MemoryCorpus([*texts, "It rained.", "The end."])
     execution = hs.Execution(linears="stock", threads=1, keep_draws=True)
     made = hs.atlas(demo, corpus, settings=settings, execution=execution)
     run = PaperRuns({"surface": made}).run("surface")

@@ -70,7 +70,7 @@ def jamba() -> hs.Model:
 @pytest.fixture(scope="module")
 def run(jamba: hs.Model, tmp_path_factory: pytest.TempPathFactory) -> hs.Run:
     folder = tmp_path_factory.mktemp("hybrid") / "run"
-    corpus = hs.MemoryCorpus(CORPUS)
+    corpus = hs.corpus.MemoryCorpus(CORPUS)
     return hs.atlas(jamba, corpus, output=folder, settings=hs.Settings(replicates=3))
 
 
@@ -153,7 +153,7 @@ def test_flow_is_refused_where_tokens_are_mixed_otherwise(jamba: hs.Model) -> No
     with pytest.raises(ModelError, match="some layers mix tokens without attention"):
         hs.view(jamba, "the cat sat.", flow=["rollout"])
     with pytest.raises(InputError, match="flow needs every_layer"):
-        hs.atlas(jamba, hs.MemoryCorpus(CORPUS), settings=hs.Settings(analyses=("flow",)))
+        hs.atlas(jamba, hs.corpus.MemoryCorpus(CORPUS), settings=hs.Settings(analyses=("flow",)))
     alone = hs.flow(jamba, "the cat sat.", paths="none")
     assert alone["layer"].values.tolist() == [1, 3]
     np.testing.assert_allclose(alone.sum("key"), 1, atol=1e-6)
@@ -202,7 +202,7 @@ def sinking() -> hs.Model:
 
 
 def test_what_goes_to_no_token_is_a_target_of_its_own(sinking: hs.Model) -> None:
-    corpus = hs.MemoryCorpus(CORPUS)
+    corpus = hs.corpus.MemoryCorpus(CORPUS)
     found = hs.atlas(sinking, corpus, settings=hs.Settings(replicates=3, analyses=("surface",)))
     rest: list[np.ndarray[Any, Any]] = []
 
@@ -220,7 +220,7 @@ def test_what_goes_to_no_token_is_a_target_of_its_own(sinking: hs.Model) -> None
 
 
 def test_the_share_of_no_token_is_drawn_and_named(sinking: hs.Model) -> None:
-    corpus = hs.MemoryCorpus(CORPUS)
+    corpus = hs.corpus.MemoryCorpus(CORPUS)
     run = hs.atlas(sinking, corpus, settings=hs.Settings(replicates=3, analyses=("surface",)))
     own = run["surface"]["attention"].sel(target="no_token").values
     figure = draw(run.tree, "surface_by_layer")
@@ -239,12 +239,14 @@ def test_what_needs_whole_rows_is_refused_with_sinks(sinking: hs.Model) -> None:
     with pytest.raises(ModelError, match="learned sink"):
         hs.flow(sinking, "the cat sat.")
     with pytest.raises(InputError, match="divergence needs whole_rows"):
-        hs.atlas(sinking, hs.MemoryCorpus(CORPUS), settings=hs.Settings(analyses=("divergence",)))
+        hs.atlas(
+            sinking, hs.corpus.MemoryCorpus(CORPUS), settings=hs.Settings(analyses=("divergence",))
+        )
     assert "goes to no token: to a learned sink" in hs.view(sinking, "the cat sat.").page.decode()
 
 
 def test_other_models_have_no_such_target() -> None:
     model = hs.load(made("CTRL"), tokenizer=wordpiece())
     settings = hs.Settings(replicates=3, analyses=("surface",))
-    found = hs.atlas(model, hs.MemoryCorpus(CORPUS), settings=settings)
+    found = hs.atlas(model, hs.corpus.MemoryCorpus(CORPUS), settings=settings)
     assert "no_token" not in found["surface"]["target"].values.tolist()

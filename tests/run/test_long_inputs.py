@@ -98,7 +98,7 @@ def whole_document(name, words):
 def test_words_of_whole_documents_are_read_alike(decoder, monkeypatch):
     """Trees, coreference and frames in inputs of 300 tokens: accuracies to the bit."""
     monkeypatch.setattr(decoder.tokenizer, "model_max_length", 1024)
-    texts = hs.MemoryCorpus([whole_document(f"text {n}", 260 + 10 * n) for n in range(5)])
+    texts = hs.corpus.MemoryCorpus([whole_document(f"text {n}", 260 + 10 * n) for n in range(5)])
     names = ("dependency", "coreference", "frames")
     asked = {"analyses": names, "control": "none", "max_length": 512}
     whole, long = (hs.atlas(decoder, texts, **asked, whole_maps=n) for n in (512, 64))

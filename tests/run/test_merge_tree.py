@@ -13,7 +13,7 @@ from headscope.run.shard_files import LostShardError, ShardFiles
 from headscope.run.store import RunFolder
 
 # Each document is a shard of its own.
-CORPUS = hs.MemoryCorpus([f"The cat saw {n} dogs, and {n * n} birds." for n in range(20)])
+CORPUS = hs.corpus.MemoryCorpus([f"The cat saw {n} dogs, and {n * n} birds." for n in range(20)])
 MANY = {"shard_tokens": 1, "replicates": 2, "analyses": ("entropy",)}
 STOCK = {"linears": "stock", "threads": 1}
 

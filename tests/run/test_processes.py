@@ -181,8 +181,10 @@ def no_worker_finds_its_model():
         given.append(file.tell())
 
     reduction.dump = recorded
-    large = hs.MemoryCorpus(["A cat. " * 100_000])
-    job = ShardJob(large, hs.Settings(), hs.Scope(6, 12), ("entropy",), "encoder", "stock", 1)
+    large = hs.corpus.MemoryCorpus(["A cat. " * 100_000])
+    job = ShardJob(
+        large, hs.Settings(), hs.plugins.Scope(6, 12), ("entropy",), "encoder", "stock", 1
+    )
     again = partial(hs.load, "no-such/model", **hs.load("demo").load_options)
     with pytest.raises(ModelError, match="no-such/model"):
         list(run_workers(again, job, [Shard(0, 0, 1, 4, "")], print, workers=2))

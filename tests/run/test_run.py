@@ -315,7 +315,7 @@ def test_a_corpus_that_changes_while_it_is_read_ends_the_run(tiny, tmp_path, edi
     with pytest.raises(CorpusError, match=r"changed since this run was planned: documents \d"):
         hs.atlas(
             tiny,
-            hs.TextCorpus(file),
+            hs.corpus.TextCorpus(file),
             output=tmp_path / "run",
             shard_tokens=8,
             analyses=["entropy"],
@@ -403,13 +403,13 @@ def test_a_report_can_be_made_from_the_results_alone(copy, tiny):
 )
 def test_an_analysis_that_is_asked_for_needs_its_annotations(tiny, how):
     with pytest.raises(InputError, match="dependency needs a corpus with trees, words, and this"):
-        hs.atlas(tiny, hs.MemoryCorpus(["No trees here."]), **how)
+        hs.atlas(tiny, hs.corpus.MemoryCorpus(["No trees here."]), **how)
 
 
 def test_a_limit_that_leaves_out_all_annotated_documents_says_so(tiny):
     """ "this one has none" was said of a corpus whose trees begin with its second document."""
     tree = (Word("It", head=1, relation="nsubj"), Word("rains", head=-1, relation="root"))
-    corpus = hs.MemoryCorpus(
+    corpus = hs.corpus.MemoryCorpus(
         [
             Document("plain", (Passage("p", text="No trees here."),)),
             Document("trees", (Passage("t", words=tree),)),
@@ -422,7 +422,7 @@ def test_a_limit_that_leaves_out_all_annotated_documents_says_so(tiny):
 
 def test_analyses_without_their_annotations_are_left_out(tiny):
     options = {"dependency": {"measure": "weighted_norm"}}  # as --measure gives it to all
-    run = hs.atlas(tiny, hs.MemoryCorpus(["No trees."]), options=options, replicates=0)
+    run = hs.atlas(tiny, hs.corpus.MemoryCorpus(["No trees."]), options=options, replicates=0)
     plain = {
         "surface",
         "entropy",
@@ -446,7 +446,7 @@ def test_n_counts_the_documents_that_are_annotated(tiny):
         Document(form, (Passage(form, words=(Word(form, "PRON", "PRP", 1, "nsubj"), verb)),))
         for form in ("It", "She", "He")
     ]
-    corpus = hs.MemoryCorpus(["Plain text of more words than all the trees have.", *trees])
+    corpus = hs.corpus.MemoryCorpus(["Plain text of more words than all the trees have.", *trees])
     run = hs.atlas(tiny, corpus, analyses=["surface", "dependency"], replicates=5)
     assert run.tree.attrs["documents"] == 1
     assert run["dependency"].accuracy.attrs["n"] == 3
@@ -518,7 +518,7 @@ def test_nothing_to_open_is_named(tmp_path):
 def test_file_names_that_hdf5_cannot_hold_do_no_harm(tiny, tmp_path):
     name = os.fsdecode(b"caf\xe9\x1b[31m \xf0\x9f\x98\x80.txt")
     (tmp_path / name).write_text("A cat sat. It slept.\n\nA dog ran. It barked.")
-    corpus = hs.TextCorpus(tmp_path / name)
+    corpus = hs.corpus.TextCorpus(tmp_path / name)
     run = hs.atlas(tiny, corpus, output=tmp_path / "run", analyses=["entropy"], replicates=2)
     assert "caf" in run.tree.attrs["corpus"]
     assert hs.open_run(run.path).manifest["corpus"]["files"][0]["name"] == name

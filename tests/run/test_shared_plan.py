@@ -128,7 +128,7 @@ def test_all_of_an_example_is_kept(demo):
         (Mention("e", 0, 1, 0, "proper"),),
         (Frame("F", 0, 0, (FrameElement("g", 1, 1, False),)),),
     )
-    corpus = hs.MemoryCorpus(["A text."])
+    corpus = hs.corpus.MemoryCorpus(["A text."])
     part = plan_partition(module.encoder_for(demo, SMALL), corpus, SMALL)
     reading = part.readings["texts"]
     reading.add([example])

@@ -45,7 +45,7 @@ from tasks.made import checkpoint
 # Each document is a shard of its own.
 SHARDS = 11
 TEXTS = [f"The cat saw {n} dogs, and {n * n} birds." for n in range(SHARDS)]
-CORPUS = hs.MemoryCorpus(TEXTS)
+CORPUS = hs.corpus.MemoryCorpus(TEXTS)
 MANY = {"shard_tokens": 1, "replicates": 2, "analyses": ("entropy",)}
 
 
@@ -363,7 +363,7 @@ def test_a_process_of_another_spec_is_refused_and_the_others_go_on(
         run_of(tiny, folder, shard=(1, 2), progress=stop_at(3))
     more = {
         "seed": {"seed": 1},
-        "corpus": {"corpus": hs.MemoryCorpus(["Another."])},
+        "corpus": {"corpus": hs.corpus.MemoryCorpus(["Another."])},
         "model": {"model": hs.load(checkpoint(tmp_path / "model", seed=1))},
     }.get(other, {})
     if other == "version":
@@ -388,7 +388,7 @@ def test_a_partition_that_changes_or_vanishes_after_the_plan_ends_a_process_whic
     files[0].parent.mkdir()
     for file in files:
         file.write_text("A cat sat on the mat, and a dog slept by it.\n")
-    corpus = hs.TextCorpus(files[0].parent)
+    corpus = hs.corpus.TextCorpus(files[0].parent)
     assert len(corpus.partitions()) == 3
     alone = run_of(tiny, tmp_path / "alone", corpus)
     with pytest.raises(RunStopped, match="1 of 3 shards"):
@@ -416,13 +416,13 @@ def cut(folder):
     whole = gzip.compress(b"A cat sat on the mat. " * 9)
     (folder / "a.txt.gz").write_bytes(whole)
     (folder / "b.txt.gz").write_bytes(whole[:-9])
-    return hs.TextCorpus(folder)
+    return hs.corpus.TextCorpus(folder)
 
 
 def without_the_column(folder):
     for name, column in (("a", "text"), ("b", "txt")):
         parquet.write_table(pa.table({column: ["A cat."]}), folder / f"{name}.parquet")
-    return hs.ColumnCorpus(folder)
+    return hs.corpus.ColumnCorpus(folder)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from headscope.errors import CorpusError, InputError
 LISTS = ("to_list", "to_pylist", "tolist")
 WANTED = (
     "a text, texts, (text, text) pairs, a file or files, a column of a table, or a corpus such as "
-    "headscope.TextCorpus"
+    "headscope.corpus.TextCorpus"
 )
 # What `corpus_of` takes; a column is any object that has texts in it.
 CorpusLike = (
@@ -93,7 +93,7 @@ def _of_one(name: str | os.PathLike[str]) -> Corpus:
     if _named_like_a_file(name) or (not any(map(str.isspace, name)) and {*"/\\"} & {*name}):
         raise CorpusError(
             f"{name} does not exist; it looks like a file's name: if it is a text, put it in a "
-            "list: headscope.MemoryCorpus([text])"
+            "list: headscope.corpus.MemoryCorpus([text])"
         )
     return MemoryCorpus([name])
 
@@ -107,7 +107,7 @@ def _of_several(items: Sequence[Any]) -> Corpus:
         raise CorpusError(
             f"found {str(items[places[0]])!r}, a file, and {str(items[text])[:60]!r}, which is no "
             "file (or does not exist), in one list; wanted only files, or only texts: "
-            "headscope.MemoryCorpus([...]) takes all for texts"
+            "headscope.corpus.MemoryCorpus([...]) takes all for texts"
         )
     return _of_files(items)
 
@@ -152,8 +152,8 @@ def _reader(file: File) -> Callable[[Sequence[str]], Corpus]:
     if suffix in TABLES:
         raise CorpusError(
             f"{file} is a table or an archive; wanted text: read it, and give one column, say "
-            "pandas.read_csv(file)['text'], or headscope.ColumnCorpus(file, column='text') of "
-            "Parquet and JSON lines"
+            "pandas.read_csv(file)['text'], or headscope.corpus.ColumnCorpus(file, column='text') "
+            "of Parquet and JSON lines"
         )
     sharing = [one for one in formats().values() if suffix in one.suffixes]
     if len(sharing) > 1:

@@ -275,12 +275,12 @@ class Run:
         return name in self.tree.children
 
     def heads(self, *numbers: str) -> pd.DataFrame:
-        """One row per head, as `headscope.head_frame`; `numbers` say "entropy.entropy.all"."""
+        """One row per head, with `numbers` as well, say "surface.attention.previous"."""
         frame: pd.DataFrame = headscope.head_frame(self.tree, *numbers)
         return frame
 
     def find(self, what: str) -> pd.DataFrame:
-        """The heads that do something, say "direct object"; see `headscope.find_heads`."""
+        """The heads that do something, say "direct object"; `is_label`: by the rule of its kind."""
         return headscope.find_heads(self.tree, what)
 
     def explain(self, head: str | tuple[int, int]) -> dict[str, Any]:
@@ -301,7 +301,7 @@ class Run:
     def report(self, path: str | Path | None = None) -> Path:
         """(Re)build tables, figures and report.html from the results; returns report.html.
 
-        path  writes the page there instead, with `headscope.write_report`; a run in memory needs it
+        path  writes the page there instead; a run in memory needs it
         """
         if path is not None:
             with self.showing():

@@ -244,7 +244,7 @@ def test_tokens_are_joined_to_text(tokens: list[str], special: list[int], text: 
 def test_the_card_in_the_browser_shows_every_context(
     watched: Any, axe: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    path = hs.write_report(wired_run(), tmp_path_factory.mktemp("contexts") / "report.html")
+    path = wired_run().report(tmp_path_factory.mktemp("contexts") / "report.html")
     page = watched(path.as_uri() + "#L1H2", width=1280, offline=True)
     section = page.locator(".card .rules")
     section.wait_for()

@@ -80,7 +80,7 @@ def told(demo: Model, two: str) -> tuple[list[np.ndarray], list[dict], dict[str,
 def test_a_treebank_gives_what_its_own_lines_give(demo: Model, two, told, tmp_path) -> None:
     maps, kinds, links = told
     (tmp_path / "two.conllu").write_text(two, "utf-8")
-    corpus = hs.TreebankCorpus(tmp_path / "two.conllu")
+    corpus = hs.corpus.TreebankCorpus(tmp_path / "two.conllu")
     found = hs.atlas(
         demo,
         corpus,

@@ -396,7 +396,7 @@ def test_a_run_over_a_release_gives_frames(demo: Model, tmp_path: Path) -> None:
     release = write_release(tmp_path, [Unit(5, "feel.v", sentences=sentences)])
     made = hs.atlas(
         demo,
-        hs.FramesCorpus(release),
+        hs.corpus.FramesCorpus(release),
         analyses=("frames",),
         replicates=10,
         options={"frames": {"permutations": 20}},

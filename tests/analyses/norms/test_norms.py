@@ -326,7 +326,7 @@ def test_only_a_decoder_without_an_opening_token_has_its_first_token_apart(opene
     if not opened:
         tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single="$A", pair="$A $B")
     model = hs.load(FAMILIES[family].build(), tokenizer=tokenizer)
-    texts = hs.MemoryCorpus(["the cat sat.", "a cat, the cat."])
+    texts = hs.corpus.MemoryCorpus(["the cat sat.", "a cat, the cat."])
     wanted = hs.Settings(analyses=("surface", "norms"), replicates=0)
     found = hs.atlas(model, texts, settings=wanted)
     apart = family == "GPT-2" and not opened

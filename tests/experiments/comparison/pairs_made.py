@@ -27,8 +27,8 @@ TEXTS = [
 ]
 
 
-def corpus() -> hs.MemoryCorpus:
-    return hs.MemoryCorpus(TEXTS)
+def corpus() -> hs.corpus.MemoryCorpus:
+    return hs.corpus.MemoryCorpus(TEXTS)
 
 
 def base(folder: Path, *, dtype: str = "float32", **changes: Any) -> Model:
@@ -56,7 +56,7 @@ EVIL = "</script><img src=x onerror=alert(1)>"
 TAGS = {"the": "DT", "a": "DT", "cat": "NN", "cats": "NNS", "b": "VBZ", ".": "."}
 
 
-def tagged() -> hs.MemoryCorpus:
+def tagged() -> hs.corpus.MemoryCorpus:
     """Sentences of tagged words, one to a document; the ids are hostile."""
     documents = []
     for at, text in enumerate(TEXTS * 3):
@@ -68,7 +68,7 @@ def tagged() -> hs.MemoryCorpus:
             for place, form in enumerate(forms)
         )
         documents.append(Document(f"{EVIL} {at}", (Passage(f"{EVIL} {at}", words=words),)))
-    return hs.MemoryCorpus(documents)
+    return hs.corpus.MemoryCorpus(documents)
 
 
 def compared(folder: Path, *, record: bool = True, **options: Any) -> hs.Run:

@@ -65,7 +65,7 @@ def test_cosine_and_divergence_are_those_of_the_float64_reference(tmp_path: Path
     np.testing.assert_allclose(found["cosine"].values, np.mean(cosines, 0), rtol=1e-12)
     np.testing.assert_allclose(found["js"].values, np.mean(divergences, 0), atol=1e-12)
     np.testing.assert_allclose(found["layer_cosine"].values, np.mean(cosines, (0, 2)), rtol=1e-12)
-    singles = hs.MemoryCorpus([text for text in TEXTS if isinstance(text, str)])
+    singles = hs.corpus.MemoryCorpus([text for text in TEXTS if isinstance(text, str)])
     alone = compare(one, other, singles, settings=QUICK, execution=STOCK, padded_to=24)
     np.testing.assert_allclose(
         alone["similarity"]["cosine_padded"].values, np.mean(padded, 0), rtol=1e-12
@@ -159,7 +159,7 @@ def test_differences_know_how_much_each_document_weighs(tmp_path: Path) -> None:
     """Documents of 1 to 9 inputs: the interval of their difference is that of such documents."""
     one, other = base(tmp_path), perturbed(tmp_path, layers=(0, 1))
     weights = [9, 1, 1, 4, 1, 1, 2, 1]
-    unequal = hs.MemoryCorpus(
+    unequal = hs.corpus.MemoryCorpus(
         [
             Document(
                 str(at),
@@ -272,7 +272,7 @@ def test_one_vocabulary_that_is_used_differently_is_refused(tmp_path: Path) -> N
     )
     other = hs.load(tmp_path / "cased")
     check_comparable(one, other)
-    capitals = hs.MemoryCorpus(["a b", "The cat"])
+    capitals = hs.corpus.MemoryCorpus(["a b", "The cat"])
     with pytest.raises(InputError, match=r"cut 'The cat' differently.*copy the tokenizer"):
         check_same_tokens(one, other, capitals, limit=None)
     check_same_tokens(one, other, capitals, limit=1)
@@ -324,7 +324,7 @@ def test_models_that_do_not_fit_are_told_so_before_the_examples_are_cut(tmp_path
 
 def test_all_that_is_quick_is_run_and_what_is_named_too(tmp_path: Path) -> None:
     one = base(tmp_path)
-    few = hs.MemoryCorpus(TEXTS[:2])
+    few = hs.corpus.MemoryCorpus(TEXTS[:2])
     usual = compare(one, one, few, settings=hs.Settings(replicates=2), execution=STOCK)
     quick = ["distance", "entropy", "norms", "patterns", "sinks", "surface"]
     assert usual.manifest["analyses"] == quick

@@ -38,7 +38,7 @@ def unknowing(tmp_path_factory):
 def corpus():
     """The beginnings of six documents."""
     some = islice(hs.demo_corpus(), 6)
-    return hs.MemoryCorpus([replace(one, passages=one.passages[:4]) for one in some])
+    return hs.corpus.MemoryCorpus([replace(one, passages=one.passages[:4]) for one in some])
 
 
 def read(models, control, **more):

@@ -117,7 +117,7 @@ def test_what_is_said_speaks_of_answers(tried: hs.Run, tmp_path: Path) -> None:
     found = " ".join(run_findings(tried.tree))
     assert "the answers diverge by" in found
     assert "of the divergence between two inputs" in found
-    page = hs.write_report(tried, tmp_path / "report.html").read_text("utf-8")
+    page = tried.report(tmp_path / "report.html").read_text("utf-8")
     assert "divergence (KL) of the probabilities of the classes" in page
     assert tried["replay"]["loss"].attrs["units"] == "nats"
 

@@ -168,7 +168,7 @@ def test_a_stored_weight_that_is_not_the_one_used_is_found_on_loading() -> None:
         for network in (with_layers("BERT", scaled), make("BERT")())
     )
     assert model.identity_fault == ""
-    corpus = hs.MemoryCorpus(["the cat sat.", "a b, a."])
+    corpus = hs.corpus.MemoryCorpus(["the cat sat.", "a b, a."])
     one, two = (
         hs.atlas(each, corpus, control="none", analyses=("norms",))["norms"]
         for each in (model, plain)
@@ -194,7 +194,7 @@ def test_norms_are_refused_by_name_where_something_changes_what_the_heads_add_up
     )
     assert model.identity_fault == told
     assert "projection" not in model.allows
-    corpus = hs.MemoryCorpus(["the cat sat.", "a b, a."])
+    corpus = hs.corpus.MemoryCorpus(["the cat sat.", "a b, a."])
     with pytest.raises(InputError, match=f"norms needs projection, .*: {told}; leave it"):
         hs.atlas(model, corpus, control="none", analyses=("norms",))
     views, _ = seen_by(network, inputs("BERT")[0])
@@ -206,7 +206,7 @@ def test_a_layer_that_is_not_linear_has_no_norms_from_loading_on() -> None:
     model = hs.load(with_layers("BERT", rounding), tokenizer=wordpiece())
     assert "projection" not in model.allows
     assert "values" in model.allows
-    corpus = hs.MemoryCorpus(["the cat sat.", "a b, a."])
+    corpus = hs.corpus.MemoryCorpus(["the cat sat.", "a b, a."])
     with pytest.raises(InputError, match="norms needs projection, which cannot be read from Bert"):
         hs.atlas(model, corpus, settings=hs.Settings(analyses=("norms",)))
 
