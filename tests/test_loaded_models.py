@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import transformers
 import xarray as xr
 
 import headscope as hs
 from experiments.circuits.made import WORDS, saved, small, tokenizer
+from experiments.probes.made import treebank
 from experiments.replay.made import STOCK
 from headscope.errors import InputError, ModelError
 from headscope.model.checkpoint import quietly
@@ -107,6 +109,50 @@ def test_a_network_without_its_tokenizer_is_refused(folder: Path) -> None:
 def test_what_is_no_prompt_is_refused(prompt: Any, folder: Path) -> None:
     with pytest.raises(InputError, match=r"as a prompt; wanted \(text, answer, wrong\)"):
         hs.direct_logits(folder, [prompt])
+
+
+# --- functions of more than one model, or with files of their own --------------------------------
+
+
+def compared(model: Any, base: Path, place: Path) -> xr.Dataset:
+    run = hs.compare(str(base), model, TEXTS, analyses=["entropy"], execution=STOCK)
+    return values(run.tree["similarity"])
+
+
+def zoo(model: Any, base: Path, place: Path) -> xr.Dataset:
+    made = hs.zoo([model, str(base)], TEXTS, analyses=["entropy"], output=place, execution=STOCK)
+    return values(next(iter(made.runs.values())).tree["entropy"])
+
+
+def probed(model: Any, base: Path, place: Path) -> xr.Dataset:
+    train, test = (
+        treebank(place.with_suffix(f".{name}.conllu"), 24, seed=seed)
+        for seed, name in enumerate(("train", "test"))
+    )
+    run = hs.probe(model, train, test, probes=["attention"], epochs=1, execution=STOCK)
+    return values(run.tree["probes"])
+
+
+def viewed(model: Any, base: Path, place: Path) -> xr.Dataset:
+    shown = hs.view(model, "the cat , a b").shown
+    return xr.Dataset({"attention": (tuple("lhqk"), np.stack(shown.stacks[0].attention))})
+
+
+SEVERAL = {"compare": compared, "zoo": zoo, "probe": probed, "view": viewed}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_model_among_others_is_the_same_however_it_is_given(
+    name: str, mood: Path, tmp_path: Path
+) -> None:
+    base = checkpoint(tmp_path / "base", seed=3)
+    with quietly():
+        made = transformers.AutoModel.from_pretrained(mood)
+    own = transformers.AutoTokenizer.from_pretrained(mood)
+    wanted = SEVERAL[name](str(mood), base, tmp_path / "named")
+    for at, model in enumerate((hs.load(mood), hs.load(made, tokenizer=own))):
+        found = SEVERAL[name](model, base, tmp_path / str(at))
+        xr.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
 # --- models with a head for a task --------------------------------------------------------------

@@ -161,7 +161,7 @@ def test_a_corpus_shows_itself_in_a_line_and_as_a_table(desk: Path) -> None:
     assert repr(corpus_of(["x" * 9000])).endswith("x…>")
     text = corpus_of("wiki.txt")
     assert repr(text) == (
-        "<headscope.corpus.TextCorpus wiki.txt: documents=blank_line, passages=packed>"
+        "<headscope.TextCorpus wiki.txt: documents=blank_line, passages=packed>"
     )
     assert "<td style='text-align:left'>wiki.txt</td>" in text._repr_html_()  # type: ignore[attr-defined]
     assert "&lt;b&gt;" in corpus_of(["<b>"])._repr_html_()  # type: ignore[attr-defined]
