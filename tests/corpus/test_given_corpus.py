@@ -160,9 +160,7 @@ def test_a_corpus_shows_itself_in_a_line_and_as_a_table(desk: Path) -> None:
     assert repr(corpus_of(TEXTS)) == "<headscope.MemoryCorpus 2 documents: The cat sat.>"
     assert repr(corpus_of(["x" * 9000])).endswith("x…>")
     text = corpus_of("wiki.txt")
-    assert repr(text) == (
-        "<headscope.TextCorpus wiki.txt: documents=blank_line, passages=packed>"
-    )
+    assert repr(text) == ("<headscope.TextCorpus wiki.txt: documents=blank_line, passages=packed>")
     assert "<td style='text-align:left'>wiki.txt</td>" in text._repr_html_()  # type: ignore[attr-defined]
     assert "&lt;b&gt;" in corpus_of(["<b>"])._repr_html_()  # type: ignore[attr-defined]
     assert "wiki.txt" in repr(corpus_of(["wiki.txt", "dev.conllu"]))

@@ -55,7 +55,7 @@ CONTRACT = {
         **dict.fromkeys(["attention", "gathering"], ((*GRID, "prediction"), "probability", True)),
         **dict.fromkeys(["iou", "beyond"], (GRID, "probability", True)),
         "rule_share": ((*GRID, "slot"), "probability", True),
-        "role_share": ((*GRID, "slot"), "probability", False),
+        "role_share": ((*GRID, "slot"), "probability", True),
         **dict.fromkeys(
             ["all_attention", "all_gathering", "all_beyond"], ((), "probability", True)
         ),

@@ -45,7 +45,7 @@ def circuits_command(options: _CircuitOptions) -> None:
     and at what came after it (induction); weights show which copy, count on, and read which.
 
     \b
-    headscope circuits gpt2 -o circuits
+    headscope circuits demo-decoder -o circuits
     headscope circuits my-decoder --prompts ioi -o circuits
     """
     views = get_current_context().get_parameter_source("views")

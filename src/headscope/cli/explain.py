@@ -27,7 +27,7 @@ def explain_command(options: _ExplainOptions) -> None:
     atlas in the place of MODEL brings its model and the rules that it chose.
 
     \b
-    headscope explain gpt2 --text wiki.txt --documents heading -o explained
+    headscope explain demo-decoder --text wiki.txt --documents heading -o explained
     headscope explain demo --demo -o explained
     headscope explain run --text articles.txt -o explained
     headscope explain gpt2 --text wiki.txt --heads L5H2,L6H10 --rules mine.json -o mine

@@ -49,7 +49,7 @@ def serve_command(options: _ServeOptions) -> None:
 
     \b
     headscope serve demo
-    headscope serve gpt2 --text "When Mary and John went to the store, John gave a drink to"
+    headscope serve demo-decoder --text "When Mary and John went to the store, John gave a drink to"
     headscope serve run
     """
     if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:

@@ -22,7 +22,6 @@ from headscope.analyses.explained import QUESTION
 from headscope.analyses.explained.drawn_queries import DrawnQueries
 from headscope.analyses.explained.fitting import MOST_RULES, Choice
 from headscope.analyses.explained.prediction import TINY, HeadRules, RuleMaps, gathered
-from headscope.analyses.explained.role_sums import RoleSums
 from headscope.analyses.explained.rule_sums import GROUPS, RuleSums, chosen
 from headscope.analyses.explained.rules import RESTS, rules_of_run
 from headscope.analyses.explained.token_mass import KEY_TOKENS, TokenMass, with_key_tokens
@@ -60,6 +59,8 @@ class Explained(SampledAnalysis, question=QUESTION):
         self.attention, self.gathering = (self.sums(*cell, len(BY)) for _ in range(2))
         self.iou, self.valued, self.beyond = (self.sums(*cell) for _ in range(3))
         self.by_rule = self.sums(*cell, MOST_RULES + 1)
+        # A query at rest on a token of which hardly anything is taken counts for little in a role.
+        self.roles, self.amount = self.sums(*cell, MOST_RULES + 1), self.sums(*cell)
         self.queries, self.everywhere = self.sums(), self.sums(4)
         self.applied = self.sums(len(self.rules))
         # What predicts -> the rules of all heads: of their attention, and of what they gather.
@@ -71,7 +72,6 @@ class Explained(SampledAnalysis, question=QUESTION):
 
     def _shows(self, scored: Sequence[Example]) -> None:
         self.unexplained = Unexplained(*self.cell, scored)
-        self.roles = RoleSums(*self.cell, MOST_RULES + 1)
         self.drawn = DrawnQueries(*self.cell, MOST_RULES, scored, seed=self.scope.seed)
 
     def passes(self, model: Model, examples: Sequence[Example]) -> Iterator[Sequence[Example]]:
@@ -141,11 +141,10 @@ class Explained(SampledAnalysis, question=QUESTION):
             if self._scoring:
                 self._score(layer.index, attention, maps, example, batch.groups[[row]])
                 if own is not None and norms is not None:
-                    explained = self._score_gathering(
-                        layer.index, own, maps, example, batch.groups[[row]]
-                    )
                     amount = torch.einsum("hqk,hk->hq", attention, norms[row, :, :n])
-                    self.roles.add(layer.index, explained, amount)
+                    at = layer.index
+                    group = batch.groups[[row]]
+                    self._score_gathering(at, own, amount, maps, example, group=group)
                 if not self.scope.control:
                     self._draw(layer.index, attention if own is None else own, maps, example)
                 continue
@@ -175,9 +174,16 @@ class Explained(SampledAnalysis, question=QUESTION):
         self.everywhere.add(to_float64(overlap[:, :1].sum(0))[None], group, at=(0,))
 
     def _score_gathering(
-        self, index: int, own: torch.Tensor, maps: RuleMaps, example: Example, group: Ints
-    ) -> torch.Tensor:
-        """Add one input; [head, slot, query] what each rule explains of the query."""
+        self,
+        index: int,
+        own: torch.Tensor,
+        amount: torch.Tensor,
+        maps: RuleMaps,
+        example: Example,
+        *,
+        group: Ints,
+    ) -> None:
+        """Add one input; amount [head, query]: how much the query gathers."""
         predicted = predictions(self.of_gathering, index, maps, example)
         overlap, valued = overlaps(own, predicted), own.sum((1, 2))
         beyond = overlap[:, 0] - overlap[:, 1]
@@ -187,12 +193,13 @@ class Explained(SampledAnalysis, question=QUESTION):
             (self.valued, valued),
             (self.beyond, beyond),
             (self.by_rule, by_rule.sum(-1)),
+            (self.roles, torch.einsum("hsq,hq->hs", by_rule, amount)),
+            (self.amount, amount.sum(-1)),
         ):
             sums.add(to_float64(values)[None], group, at=(index,))
         for at, values in enumerate((overlap[:, 0], beyond, valued), start=1):
             self.everywhere.add(to_float64(values.sum())[None], group, at=(at,))
         self.unexplained.add(index, own, predicted[0], example)
-        return by_rule
 
     def result(self) -> xr.Dataset:
         """attention, gathering[layer, head, prediction], and what `explained` says they are made
@@ -240,6 +247,11 @@ class Explained(SampledAnalysis, question=QUESTION):
                 self.mean(self.by_rule, self._with(self.valued, MOST_RULES + 1), bounds=SHARE),
                 (*cell, "slot"),
                 f"{share} that is explained, by rule; the rest last",
+            ),
+            "role_share": (
+                self.mean(self.roles, self._with(self.amount, MOST_RULES + 1), bounds=SHARE),
+                (*cell, "slot"),
+                f"{share}, queries by how much they do, that is explained by rule; the rest last",
             ),
         }
         return {
@@ -313,7 +325,7 @@ class Explained(SampledAnalysis, question=QUESTION):
         applies = ratio(self.applied.total, self.queries.total[..., None])
         said = "share of queries that the rule applies to"
         made["applies"] = Variable(applies, ("rule_number",), said, "1", OURS, tidy=False)
-        for part in (self.unexplained, self.roles, self.drawn):
+        for part in (self.unexplained, self.drawn):
             made |= part.variables()
         return made
 

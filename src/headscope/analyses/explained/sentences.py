@@ -92,7 +92,7 @@ def _called(run: Reading, name: str) -> str:
 def roles(run: Reading, layer: int, head: int) -> list[RuleOfHead]:
     """Rules with different triggers that each explain at least a tenth of all that a head gathers.
 
-    Of all: a query counts by how much it gathers, see `role_sums`. Of rules that mostly apply to
+    Of all: a query counts by how much it gathers. Of rules that mostly apply to
     the same queries, or look for the same by other kinds of queries ("…, by marks"), only the one
     that explains most counts. The largest share first.
     """
