@@ -5,6 +5,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import headscope as hs
+from headscope.cli.main import COMMANDS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 ROOT_PAGE = DOCS / "index.md"
@@ -39,6 +40,15 @@ def test_the_reference_has_every_public_name_once() -> None:
     assert sorted(documented) == wanted
     assert sorted(listed) == wanted
     assert len(hs.__all__) <= 40
+
+
+def test_every_command_has_its_page_and_stands_in_the_list_of_all() -> None:
+    page = (DOCS / "reference/commands.md").read_text("utf-8")
+    blocks = re.findall(r"```\{commands\}\n(.*?)```", page, re.DOTALL)
+    assert sorted(" ".join(blocks).split()) == sorted(COMMANDS)
+    for name in COMMANDS:
+        text = (DOCS / f"reference/commands/{name}.md").read_text("utf-8")
+        assert text == f"# headscope {name}\n\n```{{command}} {name}\n```\n"
 
 
 def test_every_picture_of_the_gallery_has_its_question_and_command() -> None:
