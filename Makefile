@@ -68,7 +68,7 @@ contracts: .venv/dev
 # The notebooks are executed, and one is opened in JupyterLab and marimo.
 site: .venv/docs .venv/dev
 	.venv/bin/python -m sphinx -W --keep-going -q -E -b html -d build/doctrees docs build/site
-	$(TESTS) -q tests/opened_notebooks.py
+	$(TESTS) -q tests/opened_notebooks.py tests/searched_site.py
 	@echo "open $(CURDIR)/build/site/index.html"
 
 check: lint types contracts test
