@@ -16,6 +16,8 @@ from typing import NoReturn
 import pytest
 from hypothesis import settings
 
+from commands import PATIENCE
+
 # The same examples in every run, however slow the machine.
 settings.load_profile("ci")
 
@@ -242,10 +244,26 @@ def browser():
         without("playwright is not installed")
     if CHROMIUM is None:
         without("no chromium on this machine")
+    wait = 1000 * PATIENCE
     with sync_playwright() as player:
-        running = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        running = player.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=wait
+        )
+        for name in ("new_context", "new_page"):
+            setattr(running, name, _patient(getattr(running, name), wait))
         yield running
         running.close()
+
+
+def _patient(make, wait):
+    """Makes contexts, or pages, that wait for so many milliseconds: of a busy machine."""
+
+    def patiently(**options):
+        made = make(**options)
+        made.set_default_timeout(wait)
+        return made
+
+    return patiently
 
 
 @pytest.fixture(scope="session")

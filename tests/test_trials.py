@@ -235,7 +235,13 @@ def test_the_chosen_operation_fails_and_no_other(tmp_path, layer, kind, at, ende
         environment.pop("LD_PRELOAD", None)
     command = [sys.executable, "-S", "-c", CARELESS, str(tmp_path), kind, str(at), layer]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+        command,
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.stdout.strip() == ended, done.stderr
     file = tmp_path / "file"

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from cli.conftest import refused
-from commands import environment
+from commands import PATIENCE, environment
 
 pytest.importorskip("starlette", reason="needs the extra serve (make test installs it)")
 pytest.importorskip("uvicorn", reason="needs the extra serve (make test installs it)")
@@ -116,10 +116,10 @@ def test_ctrl_c_ends_it_cleanly():
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
     ) as running:
         address = running.stdout.readline().strip()
-        status = http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)
+        status = http.client.HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE)
         status.request("GET", address.partition(urlsplit(address).netloc)[2])
         assert status.getresponse().status == 200
         status.close()
         running.send_signal(signal.SIGINT)
-        assert running.communicate(timeout=60) == ("ended\n", "")
+        assert running.communicate(timeout=PATIENCE) == ("ended\n", "")
     assert running.returncode == 0

@@ -16,6 +16,7 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from commands import PATIENCE
 from conftest import run_of
 from headscope.errors import HeadscopeError, InputError
 from headscope.run.store import RunFolder
@@ -31,6 +32,10 @@ from serve.conftest import LOADING, TOKEN, serving
 BASE = "http://127.0.0.1:8899"
 OWN = f"{BASE}/{TOKEN}"
 ASKING = {"x-headscope-page": "a"}
+
+
+def connected(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
 
 
 @pytest.fixture
@@ -253,12 +258,12 @@ def test_an_older_text_of_a_page_is_dropped_and_other_pages_are_served(line):
     model, answers = Model(), {}
     with client_of(LiveApp(line, model, LivePage(NO_MODEL))) as client:
         threads = [posting(client, "first", "a", answers)]
-        assert model.begun.acquire(timeout=20)
+        assert model.begun.acquire(timeout=PATIENCE)
         put, told = line.put, threading.Semaphore(0)
         line.put = lambda *args, **more: (put(*args, **more), told.release())[0]
         for text, page in (("second", "a"), ("third", "a"), ("of b", "b")):
             threads.append(posting(client, text, page, answers))
-            assert told.acquire(timeout=20)
+            assert told.acquire(timeout=PATIENCE)
         model.go.set()
         for thread in threads:
             thread.join()
@@ -307,9 +312,9 @@ def test_who_asks_at_once_is_answered_whatever_many_others_leave_half_said():
     """300 of them without a token once kept everybody out."""
     with serving(Model(), "x") as server, ExitStack() as stack:
         for _ in range(module.MOST_CONNECTIONS + 44):
-            one = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+            one = connected(server.port)
             stack.enter_context(closing(one)).sendall(HALF.replace(TOKEN.encode(), b"x"))
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
         connection.request("GET", f"/{TOKEN}/")
         assert connection.getresponse().status == 200
         connection.close()
@@ -323,16 +328,16 @@ def test_a_request_that_is_not_whole_in_time_is_let_go(sent, monkeypatch):
     monkeypatch.setattr(module, "SECONDS_TO_ASK", 0.2)
     model = Model()
     with serving(model, "x") as server:
-        with closing(socket.create_connection(("127.0.0.1", server.port), timeout=20)) as slow:
+        with closing(connected(server.port)) as slow:
             slow.sendall(sent)
             with suppress(ConnectionResetError):
                 while slow.recv(4096):
                     pass
         # One that is whole has all the time that the model takes.
-        with closing(socket.create_connection(("127.0.0.1", server.port), timeout=20)) as whole:
+        with closing(connected(server.port)) as whole:
             whole.sendall(SLOW + PART.replace(b"99", b"15") + b'"text": "cat"}')
-            assert model.begun.acquire(timeout=20)
-            with closing(socket.create_connection(("127.0.0.1", server.port), timeout=20)) as slow:
+            assert model.begun.acquire(timeout=PATIENCE)
+            with closing(connected(server.port)) as slow:
                 assert slow.recv(4096) == b""  # as long as it takes to be let go
             model.go.set()
             assert b" 422 " in whole.recv(4096)
@@ -341,7 +346,7 @@ def test_a_request_that_is_not_whole_in_time_is_let_go(sent, monkeypatch):
 def test_the_next_request_of_a_connection_has_to_be_whole_in_time_too(monkeypatch):
     monkeypatch.setattr(module, "SECONDS_TO_ASK", 0.2)
     with serving(Model(), "x") as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
         with closing(connection):
             connection.request("GET", f"/{TOKEN}/")
             assert connection.getresponse().read()
@@ -361,10 +366,10 @@ def test_at_the_end_nothing_is_left_open(turns, monkeypatch, caplog):
         slow.sendall(SLOW + PART)
         waiting = socket.create_connection(("127.0.0.1", port))
         waiting.sendall(SLOW + PART.replace(b"99", b"15") + b'"text": "cat"}')
-        assert model.begun.acquire(timeout=20)
+        assert model.begun.acquire(timeout=PATIENCE)
 
         async def shutdown(sockets=None):
-            late.append(socket.create_connection(("127.0.0.1", port), timeout=20))
+            late.append(connected(port))
             for _ in range(turns):
                 await asyncio.sleep(0)
             await end(sockets)

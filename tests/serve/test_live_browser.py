@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import headscope as hs
+from commands import PATIENCE
 from headscope.serve.requests import Changes, ReadRequest
 from serve.conftest import TOKEN, serving
 from serve.test_access import Model
@@ -309,7 +310,7 @@ def test_the_page_is_accessible_and_not_wider_than_its_window(
 
 
 def asked(server, text, page):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
     headers = {
         "X-Headscope-Page": page,
         "Content-Type": "application/json",
@@ -336,7 +337,7 @@ def test_a_client_that_vanishes_is_not_worked_for_and_the_server_stays():
         leave = server.app.line.leave
         server.app.line.leave = lambda ticket: (leave(ticket), left.set())
         gone = asked(server, "gone", "a")
-        assert model.begun.acquire(timeout=20)
+        assert model.begun.acquire(timeout=PATIENCE)
         gone.sock.shutdown(socket.SHUT_RDWR)
         gone.close()
         assert left.wait(20)

@@ -21,7 +21,7 @@ def opened(watched, payload, tmp_path):
         place = tmp_path / "view.html"
         place.write_bytes(build_page(given))
         page = watched(place.as_uri(), width=width, color_scheme=scheme, offline=True)
-        page.wait_for_selector("body[data-drawn]", timeout=60_000)
+        page.wait_for_selector("body[data-drawn]")
         return page
 
     return start

@@ -35,7 +35,6 @@ def opened(watched):
             color_scheme=scheme,
             **more,
         )
-        page.set_default_timeout(20_000)
         page.wait_for_selector("body[data-shown]")
         return page
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
+from commands import PATIENCE
 from experiments.map_classifier.made import SECRETS, make_drawn
 from headscope.errors import InputError, RunFolderError
 from headscope.experiments.map_classifier.annotation_server import (
@@ -28,7 +29,7 @@ def path_of(server, asked=""):
 
 def ask(server, path, *, method="GET", body=None, headers=()):
     """(status, headers, body); headers go out as they are given."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=PATIENCE)
     connection.request(method, path, body=body, headers=dict(headers))
     answer = connection.getresponse()
     found = answer.status, dict(answer.getheaders()), answer.read()
@@ -38,7 +39,7 @@ def ask(server, path, *, method="GET", body=None, headers=()):
 
 def raw(server, text):
     """What is answered to these very bytes."""
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as sent:
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=PATIENCE) as sent:
         sent.sendall(text.encode("latin-1"))
         return b"".join(iter(lambda: sent.recv(65536), b""))
 

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from cli.conftest import Done, refused
+from commands import PATIENCE, started
 from commands import headscope as process_of
-from commands import started
 from experiments.map_classifier.made import make_drawn
 from headscope.cli.main import main
 from headscope.experiments.map_classifier.annotation_session import Session
@@ -191,10 +191,10 @@ def test_ctrl_c_ends_the_server_quietly_with_all_labels_kept(made, tmp_path):
             b'{"number": 7, "label": "block"}',
             {"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             assert json.load(answer)["number"] == 7
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err) == (0, "")
     assert out == "\nsession: s, 1 of 25 maps labelled by a\n"
     assert made.labels("a") == {7: "block"}
