@@ -213,7 +213,7 @@ def robbed(bench: Bench, draws: random.Random, begin: Begin) -> tuple[str, str, 
     hit = took and code != 0
     if code is None or left:
         return "hang", what + f"; {len(left)} workers left", hit
-    if code not in (0, 1) or (code and not ended.clear):
+    if code not in (0, 1, 130) or (code and not ended.clear):
         return "unclear error", what, hit
     outcome, more = resumed(bench, how if hit else f"{how}, too late")
     return outcome, what + more, hit

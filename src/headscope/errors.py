@@ -3,7 +3,7 @@
 Every message gives what was found, what was wanted and what to do, in one to three lines.
 
     HeadscopeError            exit code 1: the request was right, and failed
-    ├── RunStopped            interrupted; finished shards are kept
+    ├── RunStopped            exit code 130: interrupted; finished shards are kept
     └── InputError            exit code 2: the request or the input is at fault
         ├── ModelError        a model that is unknown, unsafe or does not fit its tokenizer
         ├── CorpusError       a corpus that cannot be read as what it was said to be
@@ -37,6 +37,8 @@ def shortened(message: str) -> str:
 
 class RunStopped(HeadscopeError):
     """The run was interrupted; what is finished stays, and the same command goes on."""
+
+    exit_code = 130  # what shells say of a command that Ctrl-C ended
 
 
 class InputError(HeadscopeError):

@@ -393,3 +393,32 @@ def test_of_an_odd_environment_what_other_packages_raise_is_told_in_words(tmp_pa
     monkeypatch.setenv("NUMBA_NUM_THREADS", "0")
     assert kind == "ValueError"
     assert refusal(ValueError(said)).startswith("found '0' as NUMBA_NUM_THREADS; wanted a number")
+
+
+# --- help, versions and Ctrl-C ----------------------------------------------------------------
+
+
+def test_help_is_a_command_too(headscope):
+    assert headscope("help").out == headscope("--help").out
+    assert "help" in headscope("help").out.split("Commands:")[1]
+    for words in (["atlas"], ["patterns", "annotate"]):
+        done = headscope("help", *words)
+        assert (done.code, done.out) == (0, headscope(*words, "--help").out)
+    refused(headscope("help", "atls"), "No such command 'atls'; did you mean 'atlas'?")
+
+
+def test_a_short_v_is_the_version(headscope):
+    assert headscope("-v").out == headscope("--version").out != ""
+
+
+def test_ctrl_c_ends_a_command_and_a_run_with_130(headscope, atlas, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("headscope.run.store.open_run", stopped)
+    done = headscope("report", "run")
+    assert (done.code, done.out, done.err) == (130, "", "\nheadscope: stopped\n")
+    monkeypatch.setattr("headscope.model.checkpoint.Checkpoint", stopped)
+    monkeypatch.setattr("headscope.model.model.Checkpoint", stopped)
+    said = "headscope: stopped; the same command goes on from what is finished\n"
+    refused(atlas("--demo", "--limit", 1), said, code=130)

@@ -81,7 +81,7 @@ def test_a_run_killed_and_stopped_again_and_again_ends_in_the_same_bits(
             os.killpg(process.pid, how)
             _, complaint = process.communicate()
         if how == signal.SIGINT:
-            assert process.returncode == 1
+            assert process.returncode == 130
             assert complaint.startswith("headscope: stopped; ")
             assert complaint.count("\n") == 1
         found = shard_files(tmp_path / "run")
@@ -95,7 +95,7 @@ def test_ctrl_c_before_the_first_shard_is_as_quiet(tmp_path):
         until(lambda: _has_imported(process, "torch"), what="torch being imported")
         os.killpg(process.pid, signal.SIGINT)
         _, complaint = process.communicate()
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert complaint.startswith("headscope: stopped")
     assert "Traceback" not in complaint
 
@@ -135,7 +135,7 @@ def test_ctrl_c_with_two_workers_leaves_no_process_behind(tmp_path, moment, sign
             left += workers
         os.killpg(process.pid, sign)  # as a terminal and a scheduler do: to all of them
         _, complaint = process.communicate()
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert complaint.startswith("headscope: stopped; ")
     ours = [line for line in complaint.splitlines() if "resource_tracker" not in line]
     assert len([line for line in ours if "warnings.warn" not in line]) == 1, complaint

@@ -1,7 +1,7 @@
 """The entry point `headscope`: its commands, and how errors end them.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or bad input. Errors are one to three lines; `--debug`
-shows the traceback.
+Exit codes: 0 done, 1 failed, 2 wrong usage or bad input, 130 stopped by Ctrl-C. Errors are one to
+three lines; `--debug` shows the traceback.
 """
 
 import gc
@@ -18,7 +18,7 @@ from headscope.cli.terminal_output import complain, lost_output, prepare, refusa
 from headscope.cli.typed_command import SuggestingGroup
 from headscope.core.head_names import counting_from
 from headscope.core.plug_ins import entries_of
-from headscope.errors import HeadscopeError, InputError, memory_told, one_line
+from headscope.errors import HeadscopeError, InputError, RunStopped, memory_told, one_line
 
 GROUP = "headscope.commands"  # of entry points: ours, and those of other packages
 # What each of ours does, so that help imports nothing of it.
@@ -67,6 +67,13 @@ def announced_commands() -> dict[str, EntryPoint]:
 class LazyGroup(SuggestingGroup):
     """A group that imports a command's module only when that command is used."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """`help COMMAND` is read as `COMMAND --help`, and `help` as `--help`."""
+        words = [at for at, word in enumerate(args) if not word.startswith("-")]
+        if words and args[words[0]] == "help":
+            args = [*args[: words[0]], *args[words[0] + 1 :], "--help"]
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands, in the order in which they are mostly used."""
         return list(announced_commands())
@@ -85,7 +92,8 @@ class LazyGroup(SuggestingGroup):
         """The list of commands; of ours from the table above, so that help imports nothing."""
         others = [entry for name, entry in announced_commands().items() if name not in COMMANDS]
         with formatter.section("Commands"):
-            formatter.write_dl([*COMMANDS.items(), *((one.name, _said_of(one)) for one in others)])
+            rows = [*COMMANDS.items(), *((one.name, _said_of(one)) for one in others)]
+            formatter.write_dl([*rows, ("help", "The options of a command: headscope help atlas.")])
 
 
 def _said_of(entry: EntryPoint) -> str:
@@ -96,7 +104,7 @@ def _said_of(entry: EntryPoint) -> str:
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="headscope")
+@click.version_option(__version__, "-v", "--version", prog_name="headscope")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.option(
     "--zero-based", is_flag=True, help="Count layers and heads from 0: names, pages, all."
@@ -136,7 +144,7 @@ def _done(debug: bool) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         complain("stopped")
-        return 1
+        return RunStopped.exit_code
     except Exception as error:
         # The reader of our output went away, or it cannot be written.
         if isinstance(error, BrokenPipeError) or (isinstance(error, OSError) and lost_output()):

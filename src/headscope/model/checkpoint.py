@@ -23,7 +23,7 @@ from headscope.corpus.tokenizer import unusable
 from headscope.errors import ModelError, memory_told, told_as
 from headscope.model.doubts import loading_doubts
 from headscope.model.placement import Placement
-from headscope.model.request import WANTED, place_of, refuse_place
+from headscope.model.request import WANTED, id_and_revision, place_of
 from headscope.model.weights import (
     own_memory,
     refuse_not_finite,
@@ -59,7 +59,7 @@ MOST_UNKNOWN = 0.75  # ours: share of a probe; an empty tokenizer knows nothing 
 class Checkpoint:
     """A checkpoint that may be read: a local folder, or one commit of a repository on the hub.
 
-    name     as the user gave it
+    name     as the user gave it; of a page of the hub its id
     place    the folder, or the repository's name
     options  with which transformers' loaders read just that
     raises   ModelError: neither a folder with safetensors nor a repository that the hub knows
@@ -69,7 +69,7 @@ class Checkpoint:
     """
 
     def __init__(self, name: str, *, revision: str | None, trust_remote_code: bool) -> None:
-        refuse_place(name)
+        name, revision = id_and_revision(name, revision)
         self.name, self.place = name, place_of(name)
         if sys.flags.optimize > 1:
             raise ModelError(

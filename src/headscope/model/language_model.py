@@ -154,7 +154,7 @@ def load_language_model(
     weights.refuse_incomplete(path, missing)
     digest = source.weights_sha256(network)
     doubts = source.doubts(network)
-    model = Model(network, source.tokenizer, path, source.commit, digest, doubts=doubts)
+    model = Model(network, source.tokenizer, source.name, source.commit, digest, doubts=doubts)
     return LanguageModel(checked(model), kind)
 
 

@@ -323,8 +323,9 @@ def load(
 ) -> Model:
     """A model ready to be looked at, in evaluation mode.
 
-    model      "demo", "demo-decoder", a hub id, a folder, a loaded transformers model, a pipeline
-               or another wrapper with one as its `model` or `original_model`; a `Model` stays
+    model      "demo", "demo-decoder", a hub id, the address of its page, a folder, a loaded
+               transformers model, a pipeline or another wrapper with one as its `model` or
+               `original_model`; a `Model` stays
     tokenizer  needed with a loaded model; else taken from the same place
     revision   branch, tag or commit on the hub
     dtype      of the weights: "float32" (default: what the numbers were checked in), "float64",
@@ -346,6 +347,7 @@ def load(
     with quietly():
         own = tokenizer or source.tokenizer
         network, missing = source.network(transformers.AutoModel, dtype, where)
+    name = source.name
     refuse_incomplete(name, missing)
     again: dict[str, Any] | None = None
     if tokenizer is None:

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from headscope.errors import InputError, ModelError, told_as
+from headscope.model.request import device_named
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -44,6 +45,7 @@ class Placement:
     tp_plan: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "device", device_named(self.device))
         requested = {"device_map": self.device_map, "tp_plan": self.tp_plan}
         requested["device"] = None if self.device == "cpu" else self.device
         named = [f"{name}={value!r}" for name, value in requested.items() if value is not None]

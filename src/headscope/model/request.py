@@ -2,11 +2,13 @@
 
 import importlib.util
 import json
+import re
 import runpy
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from headscope.errors import InputError, ModelError, did_you_mean
 
@@ -19,9 +21,15 @@ WANTED = (
     "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, 'demo' or "
     "'demo-decoder'"
 )
+# An address of a model's page on the hub, with the revision that it shows.
+_PAGE = re.compile(
+    r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/(?!datasets/|spaces/)(?P<id>[\w.-]+(?:/[\w.-]+)?)"
+    r"(?:/(?:tree|blob|commit|resolve)/(?P<revision>[^/?#]+)[^?#]*)?/?(?:[?#].*)?"
+)
 ADAPTER = "adapter_config.json"
 _PICKLES = {".bin", ".pt", ".pth", ".ckpt"}
 # Types that torch 2.13 can compute on, and how a build of it says that it has them.
+_GPU = re.compile(r"gpu(?=:|$)")
 DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "maia", "xla", "privateuseone")
 _BUILT = {"cuda": ("cuda", "hip"), "xpu": ("xpu",)}
 WANTED_DEVICE = "wanted cpu, or cuda, cuda:1, mps where the machine and this torch have it"
@@ -47,9 +55,29 @@ def place_of(name: str) -> str:
 
 
 def model_place(name: str) -> str:
-    """The name; raises ModelError for one that can be no model, before torch is imported."""
+    """The name of a model: of a page of the hub its id, and `id@revision` where that shows one.
+
+    raises  ModelError for one that can be no model, before torch is imported
+    """
+    page = _PAGE.fullmatch(name)
+    if page is not None and not Path(name).exists():
+        name = "@".join(filter(None, (page["id"], unquote(page["revision"] or ""))))
     refuse_place(name)
     return name
+
+
+def id_and_revision(name: str, revision: str | None) -> tuple[str, str | None]:
+    """A model's name, and its revision, which `id@revision` and a page of the hub hold, too.
+
+    raises  ModelError for two revisions
+    """
+    name = model_place(name)
+    own, at, held = name.partition("@")
+    if not at or Path(name).exists():
+        return name, revision
+    if revision not in (None, held):
+        raise ModelError(f"found the revisions {held} and {revision} of {own}; wanted one")
+    return own, held
 
 
 def refuse_place(name: str) -> None:
@@ -58,13 +86,14 @@ def refuse_place(name: str) -> None:
         place_of(name)
         return
     folder, gguf = Path(name), sorted(Path(name).glob("*.gguf"))
+    far = name.partition("@")[0].count("/")  # a revision may hold more
     if folder.exists() and not folder.is_dir():
         raise ModelError(
             f"{name!r} is a file; wanted a folder with config.json and model.safetensors"
             + (f"\n{_converted(folder)}" if folder.suffix == ".gguf" else "")
         )
     if not folder.is_dir():
-        if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+        if folder.is_absolute() or name.startswith((".", "~")) or far > 1:
             raise ModelError(
                 f"cannot load {name!r}: no folder here, and no id of the hub (owner/name)\n{WANTED}"
             )
@@ -121,6 +150,11 @@ def refuse_length(name: str, length: int | None) -> None:
             f"a length of {length} tokens; wanted up to {limit.tokens} (what the model takes: "
             f"{limit.source})"
         )
+
+
+def device_named(name: str) -> str:
+    """The name that torch has for a device: cuda for gpu, cuda:1 for gpu:1."""
+    return _GPU.sub("cuda", name) if _GPU.match(name) else name
 
 
 def refuse_device(name: str) -> None:

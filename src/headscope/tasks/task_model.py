@@ -81,7 +81,7 @@ def load_for_task(
     origin = "" if random_init else source.weights_sha256(network)
     digest = weights.parameters_sha256(network) if fresh else origin
     doubts = () if random_init else source.doubts(network)
-    model = checked(Model(network, tokenizer, path, source.commit, digest, doubts=doubts))
+    model = checked(Model(network, tokenizer, source.name, source.commit, digest, doubts=doubts))
     start = "random" if random_init else "new head" if new_head else "checkpoint"
     return TaskModel(model, task, start, origin, tuple(notes))
 

@@ -123,7 +123,7 @@ def load_translator(
     weights.refuse_incomplete(path, missing)
     _tell_languages(tokenizer, languages, path)
     digest = source.weights_sha256(network)
-    translator = Translator(network, tokenizer, path, source.commit, digest)
+    translator = Translator(network, tokenizer, source.name, source.commit, digest)
     if not {"values", "projection"} <= translator.allows:
         raise ModelError(
             f"{path!r}: the vectors of {translator.architecture}’s cross-attention "
