@@ -46,7 +46,7 @@ def test_each_task_is_given_the_arguments_as_they_are_and_its_share(tmp_path, te
     words = ["demo", *(w for text in HOSTILE for w in ("--text", text)), "-o", "-r u n", "--demo"]
     folder, given = telling(script_of("atlas", *words, "--tasks", "64"), "7")
     assert folder == str(place)
-    assert given == ["-m", "headscope", "atlas", "--quiet", *words, "--shard", "7/64"]
+    assert given == ["-m", "headscope", "atlas", *words, "--shard", "7/64"]
     assert sorted(p.name for p in place.iterdir()) == []
 
 
@@ -69,7 +69,7 @@ def test_a_share_stands_before_two_dashes(telling):
 )
 def test_every_command_that_processes_share_is_taken(words):
     last = script_of(*words, "--tasks", "3").splitlines()[-1]
-    said = f"headscope {words[0]} --quiet {' '.join(words[1:])}"
+    said = f"headscope {' '.join(words)}"
     assert last.endswith(f'{said} --shard "$SLURM_ARRAY_TASK_ID/3"')
 
 

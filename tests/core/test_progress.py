@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from headscope.core.progress import FIRST_LINE, Phases, begin, hidden, one_by_one, phase, showing
+from headscope.core.progress import EVERY, Phases, begin, hidden, one_by_one, phase, showing
 
 
 class Terminal(io.StringIO):
@@ -74,11 +74,11 @@ def test_a_terminal_that_claims_no_columns_has_a_bar(monkeypatch):
         assert b"compute:" in shown.read(10_000)
 
 
-def test_a_log_gets_few_lines_each_after_twice_the_time(capsys):
+def test_a_log_gets_a_line_each_minute(capsys):
     clock = Clock()
     with showing(Phases(clock)):
         with phase("load"):
-            clock.now = FIRST_LINE / 2
+            clock.now = EVERY / 2
         with phase("compute", 1000, "inputs") as advance:
             for _ in range(1000):
                 clock.now += 1
@@ -88,17 +88,46 @@ def test_a_log_gets_few_lines_each_after_twice_the_time(capsys):
     # The first after a minute, of which half in this phase: 970 are left, at one a second.
     assert lines[0] == "headscope: compute: 30 of 1000 inputs, 0:16:10 left"
     assert lines[1] == "headscope: compute: 90 of 1000 inputs, 0:15:10 left"
-    assert len(lines) == 5  # after 60, 120, 240, 480 and 960 s
+    assert len(lines) == 17  # after 60, 120, ..., 1020 s
     assert all(line.startswith("headscope: compute: ") for line in lines)
 
 
-def test_a_long_wait_without_items_is_told_by_the_name_of_the_next_phase(capsys):
+def test_a_log_gets_lines_while_nothing_is_finished(monkeypatch):
+    """A run of circuits of five minutes said one line: parts that took minutes counted nothing."""
+
+    class Log(io.StringIO):
+        lines, third = 0, threading.Event()
+
+        def write(self, text):
+            self.lines += text.count("\n")
+            if self.lines >= 3:
+                self.third.set()
+            return super().write(text)
+
+    monkeypatch.setattr(sys, "stderr", Log())
+    monkeypatch.setattr("headscope.core.progress.EVERY", 0.01)
+    with showing(Phases()), phase("compute", 1000, "sequences") as advance:
+        advance(3)
+        assert sys.stderr.third.wait(60)
+        (thread,) = (one for one in threading.enumerate() if one.name == "progress")
+    last = sys.stderr.getvalue().splitlines()[-1]
+    assert last.startswith("headscope: compute: 3 of 1000 sequences, ")
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_a_long_wait_without_items_is_told_with_its_length(capsys):
     clock = Clock()
-    with showing(Phases(clock)):
+    phases = Phases(clock)
+    with showing(phases):
         with phase("warm up"):
             clock.now = 60.0
+            phases.begin("load")
+            clock.now = 125.0
+            phases._lines.write_if_due()
         begin("compute", 8, "examples", 2)
-    assert capsys.readouterr().err == "headscope: compute: 2 of 8 examples\n"
+    said = "headscope: load\nheadscope: load, for 0:01:05\n"
+    assert capsys.readouterr().err == said
 
 
 def test_where_nobody_listens_nothing_is_shown(capsys):

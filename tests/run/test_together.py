@@ -32,6 +32,7 @@ from headscope.run.processes import (
     SILENCE,
     Silences,
     TakingPart,
+    noting_failure,
     read_record,
     records,
     taking_part,
@@ -151,6 +152,27 @@ def test_a_process_that_ends_gives_its_leases_back_and_says_why(folder, error):
     first = next(one for one in records(folder).values() if one["shard"] == "1/2")
     assert first["state"] == ("failed" if str(error) else "stopped")
     assert first["error"] == str(error)
+
+
+def test_a_process_that_is_loading_is_counted(folder):
+    """For minutes `headscope status` said that a folder holds no run."""
+
+    def states():
+        return [one["state"] for one in records(folder).values()]
+
+    with noting_failure(folder, (1, 2)):
+        (line,) = [line for line in run_status(folder).lines() if line.startswith("  1/2 on")]
+        assert f"process {os.getpid()}: loading; 0 shards" in line
+        assert run_status(folder).state == "planning"
+        with taking_part(folder, (1, 2)):
+            assert states() == ["planning"]
+        assert states() == []
+    assert not (folder / "processes").exists()
+    for error, state in ((KeyboardInterrupt(), "stopped"), (ValueError("what"), "failed")):
+        with pytest.raises(type(error)), noting_failure(folder, (2, 2)):
+            raise error
+        assert states() == [state]
+        processes.drop_all(folder)
 
 
 @pytest.mark.parametrize("hours", [-1, 0, 1])

@@ -5,7 +5,7 @@
 
 Commands listen, and so do notebooks and scripts whose stderr is a terminal; elsewhere nothing is
 shown. A terminal and a notebook get one bar after another; where there is neither, a command prints
-lines, each after twice the time of the one before. Every phase is logged as well, by the logger
+a line each minute, also while no item is finished. Every phase is logged as well, by the logger
 `headscope` at the level INFO.
 """
 
@@ -24,12 +24,79 @@ from typing import Any, TypeVar
 
 Advance = Callable[[int], object]
 Item = TypeVar("Item")
-FIRST_LINE = 60.0  # seconds without a word, where there is no terminal
+EVERY = 60.0  # seconds between two lines, where there is no terminal
 NOTICED = 1.0  # seconds: a bar that nobody asked for is only shown of what takes longer
 USUAL = {"ncols": 80, "nrows": 24}  # of a terminal that claims to have none
 UNCOUNTED = "{desc} [{elapsed}]"
 LOGGER = logging.getLogger("headscope")
 UNSAID: Any = object()
+
+
+class LogLines:
+    """Writes lines on the current phase to stderr, one each `EVERY` seconds.
+
+    A thread of its own writes them, since what computes may be silent for longer.
+
+    clock  seconds
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._start, self._last = clock, clock(), clock()
+        self._phase: tuple[str, int | None, str, int] | None = None  # name, total, unit, before
+        self._done = 0
+        self._lock, self._over = threading.Lock(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, name: str, total: int | None, unit: str, done: int) -> Advance:
+        """As `Phases.begin`."""
+        with self._lock:
+            phase = self._phase = (name, total, unit, done)
+            self._done, self._start = done, self._clock()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write, name="progress", daemon=True)
+            self._thread.start()
+
+        def advance(count: int) -> None:
+            with self._lock:
+                if phase is self._phase:
+                    self._done += count
+            self.write_if_due()
+
+        advance(0)
+        return advance
+
+    def write_if_due(self) -> None:
+        """Write a line, if the last one is long ago."""
+        with self._lock:
+            if self._clock() - self._last < EVERY:
+                return
+            self._last = self._clock()
+            if self._phase is not None:
+                with suppress(OSError, ValueError):  # stderr may be full, or closed
+                    print(f"headscope: {self._line()}", file=sys.stderr, flush=True)
+
+    def _line(self) -> str:
+        assert self._phase is not None
+        name, total, unit, before = self._phase
+        past = self._clock() - self._start
+        if not unit:
+            return f"{name}, for {timedelta(seconds=round(past))}" if past >= 1 else name
+        text = f"{name}: {self._done}{'' if total is None else f' of {total}'} {unit}"
+        left = (total or 0) - self._done
+        if left > 0 and self._done > before:
+            seconds = left * past / (self._done - before)
+            text += f", {timedelta(seconds=round(seconds))} left"
+        return text
+
+    def _write(self) -> None:
+        while not self._over.wait(max(0.01, EVERY - (self._clock() - self._last))):
+            self.write_if_due()
+
+    def close(self) -> None:
+        """Write no more."""
+        self._over.set()
+        with self._lock:
+            self._phase = None
 
 
 class Phases:
@@ -42,8 +109,7 @@ class Phases:
     def __init__(self, clock: Callable[[], float] = time.monotonic, *, delay: float = 0.0) -> None:
         self._bar: Any = None
         self._delay = delay
-        self._lines = not (sys.stderr.isatty() or in_notebook())
-        self._clock, self._start, self._next = clock, clock(), FIRST_LINE
+        self._lines = None if sys.stderr.isatty() or in_notebook() else LogLines(clock)
 
     def begin(self, name: str, total: int | None = None, unit: str = "", done: int = 0) -> Advance:
         """Show a phase in place of the previous one; returns the function to call for finished
@@ -53,9 +119,9 @@ class Phases:
         unit   what they are, in the plural; "" where nothing is counted
         done   how many were done before
         """
-        self.close()
-        if self._lines:
-            return self._lines_of(name, total, unit, done)
+        if self._lines is not None:
+            return self._lines.begin(name, total, unit, done)
+        self._clear()
         counted = {"unit": f" {unit}"} if unit else {"bar_format": UNCOUNTED}
         bar = self._bar = _bars()(
             desc=name,
@@ -69,29 +135,13 @@ class Phases:
         )
         return lambda count: bar.update(count) if bar is self._bar else None
 
-    def _lines_of(self, name: str, total: int | None, unit: str, done: int) -> Advance:
-        start, before = self._clock(), done
-
-        def advance(count: int) -> None:
-            nonlocal done
-            done += count
-            past = self._clock() - self._start
-            if past < self._next:
-                return
-            self._next = 2 * past
-            many = f": {done}{'' if total is None else f' of {total}'} {unit}" if unit else ""
-            left = (total or 0) - done
-            if left > 0 and done > before:
-                seconds = left * (self._clock() - start) / (done - before)
-                many += f", {timedelta(seconds=round(seconds))} left"
-            with suppress(OSError):  # stderr may be full
-                print(f"headscope: {name}{many}", file=sys.stderr, flush=True)
-
-        advance(0)
-        return advance
-
     def close(self) -> None:
-        """Remove the bar."""
+        """Remove the bar, or write no more lines."""
+        if self._lines is not None:
+            self._lines.close()
+        self._clear()
+
+    def _clear(self) -> None:
         if self._bar is not None:
             self._bar.close()
         self._bar = None

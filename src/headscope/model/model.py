@@ -325,7 +325,7 @@ def load(
 
     model      "demo", "demo-decoder", a hub id, the address of its page, a folder, a loaded
                transformers model, a pipeline or another wrapper with one as its `model` or
-               `original_model`; a `Model` stays
+               `original_model`; a `Model` stays as it is
     tokenizer  needed with a loaded model; else taken from the same place
     revision   branch, tag or commit on the hub
     dtype      of the weights: "float32" (default: what the numbers were checked in), "float64",

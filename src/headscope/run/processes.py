@@ -37,6 +37,7 @@ ROOM = 4096  # bytes of a record: rewritten in place, it needs no room on a disk
 MOST = 100_000  # processes of one run
 # Whose runs they can fill.
 DIVIDED = ("atlas", "zoo", "ablate", "importance", "explain", "trial", "probe")
+LOADING = "loading"  # the state of a process that does not take part yet
 LONGEST = 1000  # characters of an error in it
 ENDED = ("done", "failed", "refused", "stopped")  # states of a process that computes no more
 # Of what kind is what is read of a record.
@@ -72,10 +73,11 @@ class TakingPart:
 
     folder  the run folder
     shard   i and n: it begins with the i-th of n equal shares
+    state   what it does first
     leases  what it has claimed
     """
 
-    def __init__(self, folder: Path, shard: tuple[int, int]) -> None:
+    def __init__(self, folder: Path, shard: tuple[int, int], state: str = "planning") -> None:
         self.shard, self.others, self.leases = shard, Silences(), set[str]()
         number, of = shard
         host = re.sub(r"[^\w-]", "_", platform.node())[:40]
@@ -88,7 +90,7 @@ class TakingPart:
             "host": platform.node(),
             "processor": processor(),
             "begun": time.strftime("%Y-%m-%d %H:%M:%S"),
-            "state": "planning",
+            "state": state,
             "shards": 0,
             "seconds": 0.0,
             "error": "",
@@ -212,12 +214,13 @@ class TakingPart:
 def taking_part(folder: Path, shard: tuple[int, int] | None) -> Iterator[TakingPart | None]:
     """Inside the context this process has a record; None without a shard.
 
-    What goes wrong inside is written there.
+    What goes wrong inside is written there. It takes the place of the record of `noting_failure`.
     """
     if shard is None:
         yield None
         return
     own = TakingPart(folder, shard)
+    drop(*_still_loading(own))
     try:
         yield own
     except (KeyboardInterrupt, RunStopped):
@@ -233,19 +236,41 @@ def taking_part(folder: Path, shard: tuple[int, int] | None) -> Iterator[TakingP
 
 @contextmanager
 def noting_failure(folder: str | Path | None, shard: tuple[int, int] | None) -> Iterator[None]:
-    """Inside the context an error writes a record; success writes nothing.
+    """Inside the context this process has a record of loading, until it takes part; an error writes
+    another, success none.
 
     What `taking_part` has recorded inside is not recorded again.
     """
+    if folder is None or shard is None:
+        yield
+        return
+    place, loading = Path(folder), None
+    with suppress(Exception):  # whatever is wrong with the folder is said by what fills it
+        loading = TakingPart(place, shard, LOADING)
     try:
         yield
-    except Exception as error:
-        if folder is not None and shard is not None:
-            place, mine = Path(folder), _identity(os.getpid()).items()
-            if not any(mine <= one.items() for one in records(place).values()):
-                with suppress(Exception), taking_part(place, shard):
-                    raise error
+    except (Exception, KeyboardInterrupt) as error:
+        if loading is not None:
+            loading.end("done")
+        mine = _identity(os.getpid()).items()
+        if not any(mine <= one.items() for one in records(place).values()):
+            with suppress(Exception, KeyboardInterrupt), taking_part(place, shard):
+                raise error
         raise
+    if loading is not None:
+        loading.end("done")
+
+
+def _still_loading(own: TakingPart) -> list[Path]:
+    """Records of this process from before it took part."""
+    number, mine = own.name.partition(".")[0], _identity(os.getpid()).items()
+    loading = []
+    for file in own.place.glob(f"{number}.*{RECORD}"):
+        with suppress(OSError, RunFolderError):
+            one = _record(read_inside(own.place.parent, f"{PROCESSES}/{file.name}"))
+            if mine <= one.items() and one.get("state") == LOADING:
+                loading.append(file)
+    return loading
 
 
 class Silences:

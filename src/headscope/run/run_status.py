@@ -13,11 +13,12 @@ from typing import Any
 from headscope.core.whole_file import holder_of
 from headscope.errors import RunFolderError
 from headscope.run.merge_tree import children
-from headscope.run.processes import ENDED, PROCESSES, SILENCE, gone, records
+from headscope.run.processes import ENDED, LOADING, PROCESSES, SILENCE, gone, records
 from headscope.run.shard_files import numbers_in
 from headscope.run.store import RunFolder
 
 ALIVE = (
+    LOADING,
     "planning",
     "computing",
     "merging",

@@ -13,7 +13,8 @@ from headscope.errors import HeadscopeError, InputError
 
 
 def array_script(words: Sequence[str], *, tasks: int, folder: Path, **options: Any) -> str:
-    """A script for sbatch, whose tasks each give this command of headscope.
+    """A script for sbatch, whose tasks each give this command of headscope; their logs get a line
+    of progress each minute.
 
     folder  where the tasks start
     options of sbatch; None for those that are left to the cluster
@@ -24,7 +25,7 @@ def array_script(words: Sequence[str], *, tasks: int, folder: Path, **options: A
         for name, value in wanted.items()
         if value is not None
     ]
-    command = shlex.join([sys.executable, "-m", "headscope", words[0], "--quiet"])
+    command = shlex.join([sys.executable, "-m", "headscope", words[0]])
     end = list(words).index("--") if "--" in words else len(words)
     before, after = shlex.join(words[1:end]), shlex.join(words[end:])
     share = f'--shard "$SLURM_ARRAY_TASK_ID/{tasks}"'
