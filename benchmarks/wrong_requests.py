@@ -1,8 +1,8 @@
-"""How soon is a wrong request refused? `python -m benchmarks.wrong_requests`
+"""How soon is a wrong request refused? `python -m benchmarks.wrong_requests [COMMAND...]`
 
 Each line is run as a process of its own, in a folder with the small files below. It should be
-refused (exit status 2) before torch is imported, within ENOUGH seconds of processor time. Of the
-lines SLOW by their nature (what is wrong is seen only when a model is there) the time is shown.
+refused (exit status 2) within ENOUGH seconds of processor time, which leaves no time to import
+torch. Of the others it is printed how they end.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -137,6 +138,9 @@ analyses --jsn
 settings --jsn
 """
 
+# What is wrong with these is in the middle of a file, or of a model, which is read first.
+NEED_A_MODEL = ("atlas demo --text latin.txt",)
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -186,22 +190,25 @@ def _seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def main() -> int:
+def main(commands: Sequence[str] = ()) -> int:
     """Print a line for each request that is not refused as it should be, and the share that is."""
     with tempfile.TemporaryDirectory() as place:
         make_files(Path(place))
         refused("--version", Path(place))  # what is compiled once
-        every = [refused(request, Path(place)) for request in requests()]
+        wanted = [one for one in requests() if not commands or one.split()[0] in commands]
+        every = [refused(request, Path(place)) for request in wanted]
     for one in every:
         if not one.right:
-            said = one.said.strip().splitlines() or [""]
-            print(f"{one.seconds:5.2f} s  exit {one.status}  {one.request}: {said[0][:120]}")
+            last = (one.said.strip().splitlines() or [""])[-1]
+            print(f"{one.seconds:5.2f} s  exit {one.status}  {one.request}: {last[:120]}", flush=True)
     share = sum(one.right for one in every) / len(every)
     middle = median(one.seconds for one in every)
-    print(f"{share:.1%} of {len(every)} wrong requests are refused within {ENOUGH} s of processor ")
-    print(f"time (half of them within {middle:.2f} s); wanted {WANTED:.0%}")
+    print(
+        f"{share:.1%} of {len(every)} wrong requests are refused within {ENOUGH} s of processor time "
+        f"(half of them within {middle:.2f} s); wanted {WANTED:.0%}"
+    )
     return int(share < WANTED)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -5,6 +5,7 @@ import shutil
 import sys
 
 import pytest
+from benchmarks.wrong_requests import NEED_A_MODEL, make_files, requests
 
 from commands import headscope
 from headscope.cli.main import COMMANDS
@@ -128,6 +129,16 @@ def test_what_is_wrong_is_refused_and_analyses_are_listed_before_torch_is_import
     imported = imported_by([["analyses"], ["analyses", "--json"]], [*heavy, "xarray"], tmp_path)
     assert imported == {"analyses": [], "analyses --json": []}
     assert not list(tmp_path.iterdir())
+
+
+def test_of_a_hundred_wrong_requests_none_waits_for_torch(tmp_path, monkeypatch):
+    """How long they take is measured by the benchmark: here it is seen what they import."""
+    make_files(tmp_path)
+    lines = [line.split() for line in requests() if line not in NEED_A_MODEL]
+    heavy = ["torch", "transformers", "numba", "sklearn", "matplotlib", "scipy"]
+    imported = imported_by(lines, heavy, tmp_path, ends=2)
+    assert len(imported) == len(lines) >= 95
+    assert not {line: names for line, names in imported.items() if names}
 
 
 def test_importing_headscope_imports_nothing_heavy(tmp_path):

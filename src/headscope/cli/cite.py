@@ -7,10 +7,11 @@ from headscope.cli.terminal_output import complain, tell
 from headscope.cli.typed_command import typed_command
 from headscope.core.options import Options, argument, flag
 from headscope.errors import InputError
+from headscope.run.manifest_file import run_place
 
 
 class _CiteOptions(Options):
-    run: Path = argument()
+    run: Path = argument(reads=run_place)
     bibtex: bool = flag("The entries alone.")
     text: bool = flag("The paragraph alone.")
     as_json: bool = json_flag()

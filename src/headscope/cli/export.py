@@ -6,10 +6,11 @@ from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import typed_command
 from headscope.core.options import Options, argument, flag, required
+from headscope.run.manifest_file import run_place
 
 
 class _ExportOptions(Options):
-    run: Path = argument()
+    run: Path = argument(reads=run_place)
     output: Path = required("The folder: a new one, or an empty one.", names="-o --output")
     overwrite: bool = flag("Replace an earlier export in the folder.")
     as_json: bool = json_flag()

@@ -10,6 +10,7 @@ from headscope.cli.terminal_output import complain, tell
 from headscope.cli.typed_command import typed_command
 from headscope.core.head_names import HeadNames, head_named, names_of
 from headscope.core.options import Options, argument, option
+from headscope.run.manifest_file import run_place
 
 if TYPE_CHECKING:
     from headscope.heads.head_card import HeadCard
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _HeadOptions(Options):
-    run: Path = argument()
+    run: Path = argument(reads=run_place)
     head: str = argument()
     output: Path | None = option(
         "The card as a page; it holds those of all heads.", names="-o --output"

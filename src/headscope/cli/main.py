@@ -15,7 +15,7 @@ import click
 
 from headscope import __version__
 from headscope.cli.terminal_output import complain, lost_output, prepare, refusal
-from headscope.cli.typed_command import SuggestingGroup
+from headscope.cli.typed_command import SuggestingGroup, set_defaults
 from headscope.core.head_names import counting_from
 from headscope.core.plug_ins import entries_of
 from headscope.errors import HeadscopeError, InputError, RunStopped, memory_told, one_line
@@ -46,6 +46,7 @@ COMMANDS = {
     "slurm": "An array script that fills a run on a Slurm cluster.",
     "analyses": "List the analyses and their options.",
     "models": "List the families of models that were tried.",
+    "settings": "Defaults of options: what is set, and where.",
     "doctor": "Check the installation, a model, a corpus, a run.",
 }
 # Figures are full of references in circles, of which few are garbage: to look after each thousand
@@ -72,6 +73,8 @@ class LazyGroup(SuggestingGroup):
         words = [at for at, word in enumerate(args) if not word.startswith("-")]
         if words and args[words[0]] == "help":
             args = [*args[: words[0]], *args[words[0] + 1 :], "--help"]
+        if not words or args[words[0]] != "settings":  # which says by itself what is wrong
+            set_defaults(self, ctx, args)
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import click
+from click import get_current_context
 
+from headscope.cli.defaults import in_effect
 from headscope.cli.terminal_output import ProgressBar, annotate, complain, tell
 from headscope.core.head_names import options as naming
 from headscope.core.options import Options, flag, option, several
@@ -111,8 +113,9 @@ class SharedRunOptions(Sharing, RunOptions, heading="How to run"):
 
 
 def command_line() -> list[str]:
-    """The command as it was typed, for the manifest and the report."""
+    """The command as it was typed, and options that are set elsewhere, for manifest and report."""
     words = ["headscope", *sys.argv[1:]]
+    words += [word for _, some in in_effect(get_current_context(silent=True)) for word in some]
     for at, word in enumerate(words):
         if word == "--shard" or word.startswith("--shard="):  # the run is that of any process
             return words[:at] + words[at + 1 + (word == "--shard") :]

@@ -16,6 +16,7 @@ from headscope.cli.terminal_output import complain, tell
 from headscope.cli.typed_command import typed_command
 from headscope.core.options import Options, argument, option
 from headscope.errors import InputError, RunFolderError
+from headscope.run.manifest_file import run_place
 
 if TYPE_CHECKING:
     from headscope.run.store import RunFolder
@@ -27,7 +28,7 @@ ALONE = {"engine": "processes", "scheduler": None, "workers": 1}
 
 
 class _ReportOptions(Options):
-    run: Path = argument()
+    run: Path = argument(reads=run_place)
     paper: Path | None = option(
         "Also what a paper prints: figures as PDF in one and two columns, tables in LaTeX.",
         metavar="DIR",

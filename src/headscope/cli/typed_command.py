@@ -5,6 +5,7 @@ fields below their headings. The command is handed one value of the class.
 """
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, field, fields
@@ -15,6 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 
+from headscope.cli.defaults import in_effect, set_for
 from headscope.cli.terminal_output import complain
 from headscope.core.options import MOST, Declared, Options, declared, type_of
 from headscope.core.progress import Phases, begin, showing
@@ -64,7 +66,9 @@ def typed_command(
     def made(function: Callable[[Kind], None]) -> click.Command:
         def callback(**values: Any) -> None:
             _check_size(values)
-            options = _value(kind, values | _usual_places(kind, values))
+            places = _usual_places(kind, values)
+            with _settings_said(values):
+                options = _value(kind, values | places)
             click.get_current_context().with_resource(_progress(options))
             if stopped is None:
                 function(options)
@@ -92,6 +96,25 @@ def typed_command(
         )
 
     return made
+
+
+@contextmanager
+def _settings_said(values: Mapping[str, Any]) -> Iterator[None]:
+    """Says which options are set elsewhere than on the command line; in an error of the context,
+    too.
+    """
+    sources: dict[str, list[str]] = {}
+    for one, words in in_effect(click.get_current_context()):
+        sources.setdefault(one.source, []).extend(words)
+    said = "; ".join(f"{source}: {shlex.join(words)}" for source, words in sources.items())
+    if said and not values.get("quiet"):
+        complain(f"set by {said}")
+    try:
+        yield
+    except InputError as error:
+        if said and values.get("quiet"):
+            raise type(error)(f"{error}\nset by {said}") from error
+        raise
 
 
 @contextmanager
@@ -152,6 +175,15 @@ class SuggestingGroup(click.Group):
             raise click.UsageError(error.message.rstrip(".") + meant, ctx) from error
 
 
+def set_defaults(command: click.Command, ctx: click.Context, args: Sequence[str]) -> None:
+    """Let click know the defaults that are set for a command; InputError for wrong ones.
+
+    Help is shown whatever is set.
+    """
+    if not {"-h", "--help", "-v", "--version"}.intersection(args):
+        ctx.default_map = {**(ctx.default_map or {}), **set_for(command, ctx)}
+
+
 class TypedCommand(click.Command):
     """A command with headings in its help; one with headings reads `--text a.txt b.txt`."""
 
@@ -161,6 +193,7 @@ class TypedCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """`--text a.txt b.txt` is read as `--text a.txt --text b.txt`."""
+        set_defaults(self, ctx, args)
         return super().parse_args(ctx, spread(args, self.params) if self.headings else args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -73,6 +73,9 @@ def atlas(request: AtlasRequest) -> Run:
         refuse_length(model_place(str(request.model)), settings.max_length)
     corpus = checked_corpus(request, request.corpus)
     if request.frequency is not None:
+        from headscope.corpus.places import checked_files
+
+        checked_files(request.frequency)
         from headscope.run.frequency_ranks import read_ranks
 
         read_ranks(Path(request.frequency), 1)

@@ -5,7 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+from headscope.errors import RunFolderError
+
+RESULTS, MANIFEST = "atlas.nc", "manifest.json"
 
 # Of what kind the parts of a manifest are that anything reads; and of a run that has results.
 KINDS: dict[str, Any] = {
@@ -26,6 +31,20 @@ KINDS_OF_RESULTS: dict[str, Any] = {
     "counts": {**dict.fromkeys(_COUNTS, int), "reasons": dict},
 }
 CHECKSUM = "checksum"  # in the manifest, of everything else in it
+
+
+def run_place(name: str | Path) -> Path:
+    """The folder of a run; RunFolderError for one that holds none, before xarray is imported."""
+    folder = Path(name)
+    if not any((folder / file).exists() for file in (RESULTS, MANIFEST)):
+        raise RunFolderError(no_run(name))
+    return folder
+
+
+def no_run(name: str | Path) -> str:
+    """The message for a folder that holds no run."""
+    return f"{name} is no run folder: it has no {RESULTS}; give the -o of atlas"
+
 
 
 def check_kinds(part: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:

@@ -36,8 +36,11 @@ from headscope.run.manifest_file import (
     CHECKSUM,
     KINDS,
     KINDS_OF_RESULTS,
+    MANIFEST,
+    RESULTS,
     check_kinds,
     checksum_of,
+    no_run,
     sealed,
 )
 from headscope.run.processes import DIVIDED, PROCESSES, drop_all
@@ -50,8 +53,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from headscope.run.execution import Execution
-
-MANIFEST, RESULTS = "manifest.json", "atlas.nc"
 
 
 class RunFolder(ShardFiles):
@@ -211,9 +212,7 @@ def open_run(path: str | Path) -> Run:
     digest = None if manifest is None else manifest.get("results_sha256", "")
     if not os.path.lexists(file) or digest == "":
         if manifest is None:
-            raise RunFolderError(
-                f"{path} is no run folder: it has no {RESULTS}; give the -o of atlas"
-            )
+            raise RunFolderError(no_run(path))
         again = f": {manifest['command']}" if manifest.get("command") else ""
         raise RunFolderError(f"the run in {path} is not finished; run its command again{again}")
     try:

@@ -100,12 +100,10 @@ def read_task(
     name = known.name if known else str(task)
     if data is None:
         table, source, digest = _hub_table(name, split)
+        chosen = _columns(table, name, source, columns)
     else:
-        path = file_of_split(Path(data), name, split)
-        table = table_files.read_table(path, headless=_headless(path, name))
+        path, table, chosen = _table_of(name, Path(data), split, columns)
         source, digest = str(path), file_sha256(path)
-    pair = name not in table_files.SINGLE_TASKS if name in GLUE else None
-    chosen = table_files.choose(table.columns, source=source, columns=columns, pair=pair)
     records, notes = _whole(table, source, spare_faulty=name in GLUE)
     if known is None:
         known = guessed_task(name, [r.cells.get(chosen.label) for r in records], source=source)
@@ -124,6 +122,29 @@ def read_task(
         drawn = generator(seed, "examples of a task").choice(len(rows), limit, replace=False)
         rows = [rows[at] for at in sorted(drawn)]
     return TaskData(known, tuple(rows), source, digest or _sha256_of_rows(rows), tuple(notes))
+
+
+def check_source(
+    name: str, data: str | Path, *, split: str, columns: Mapping[str, str] | None
+) -> None:
+    """Raise what `read_task` does of a file that is not there, or whose columns do not fit."""
+    known = known_task(name)
+    _table_of(known.name if known else name, Path(data), split, columns)
+
+
+def _table_of(
+    name: str, data: Path, split: str, columns: Mapping[str, str] | None
+) -> tuple[Path, TableFile, Columns]:
+    path = file_of_split(data, name, split)
+    table = table_files.read_table(path, headless=_headless(path, name))
+    return path, table, _columns(table, name, str(path), columns)
+
+
+def _columns(
+    table: TableFile, name: str, source: str, columns: Mapping[str, str] | None
+) -> Columns:
+    pair = name not in table_files.SINGLE_TASKS if name in GLUE else None
+    return table_files.choose(table.columns, source=source, columns=columns, pair=pair)
 
 
 def _headless(path: Path, name: str) -> tuple[str, ...] | None:

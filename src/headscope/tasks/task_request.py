@@ -174,13 +174,15 @@ def examples_of(
     revision: str | None = None,
 ) -> TaskData:
     """The requested examples; examples that are read already are returned unchanged."""
-    from headscope.tasks.task_data import TaskData, read_task
+    from headscope.tasks.task_data import TaskData, check_source, read_task
 
     if isinstance(task, TaskData):
         if request != TaskRequest():
             raise InputError(f"found examples that are read already, and {request}; wanted one")
         return task
     if isinstance(task, str):
+        if request.data is not None:  # before the checkpoint says which classes there are
+            check_source(task, request.data, split=request.split, columns=request.columns)
         task = task_named(task, request, checkpoint, revision=revision)
     return read_task(
         task,

@@ -17,6 +17,7 @@ from headscope.core.head_names import Head
 from headscope.core.options import argument, comma_separated, option, takes
 from headscope.errors import InputError
 from headscope.model.request import model_place
+from headscope.run.manifest_file import run_place
 from headscope.tasks.task_request import Loading, loaded
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class ViewRequest(Loading, kw_only=False):
     )
     _: KW_ONLY
     atlas: Run | str | Path | None = option(
-        "Name the heads by a finished atlas.", reads=Path, metavar="RUN"
+        "Name the heads by a finished atlas.", reads=run_place, metavar="RUN"
     )
     versus_model: Model | str | Path | None = option(
         "Show the difference from another model.",

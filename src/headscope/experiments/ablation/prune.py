@@ -27,6 +27,7 @@ from headscope.errors import CorpusError, InputError
 from headscope.experiments.ablation.settings import PruningSettings
 from headscope.model.request import model_place
 from headscope.run.execution import Execution
+from headscope.run.manifest_file import run_place
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -145,7 +146,7 @@ class PruneRequest(Loading, PruningSettings, TaskRequest, kw_only=False, heading
     )
     importance: Run | str | Path | None = option(
         "A run of `headscope importance`, for one more order.",
-        reads=Path,
+        reads=run_place,
         metavar="RUN",
         heading="Which heads go",
         before="allowance",

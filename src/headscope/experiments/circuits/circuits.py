@@ -62,6 +62,13 @@ def circuits(request: CircuitsRequest) -> Run:
     from headscope.run.store import check_run_folder
 
     check_run_folder(request.output)
+    from headscope.experiments.circuits.own_prompts import check_prompts
+
+    check_prompts(settings.prompts)
+    if isinstance(request.corpus, str | Path | list):
+        from headscope.corpus import corpus_of
+
+        corpus_of(request.corpus)  # whose files are there
     from headscope.experiments.circuits.circuit_run import circuit_run
 
     return circuit_run(

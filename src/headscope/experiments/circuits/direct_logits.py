@@ -30,7 +30,12 @@ from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import InputError, ModelError
-from headscope.experiments.circuits.own_prompts import PromptLike, as_prompt, read_prompts
+from headscope.experiments.circuits.own_prompts import (
+    PromptLike,
+    as_prompt,
+    read_prompts,
+    unknown_prompts,
+)
 from headscope.experiments.circuits.prompts import (
     FEWEST_ITEMS,
     MADE,
@@ -178,7 +183,7 @@ def prompt_set(
         return made_prompts(prompts, tokenizer, count=count, seed=seed)
     if Path(prompts).suffix:
         return read_prompts(prompts, tokenizer)
-    raise InputError(f"no prompts {prompts!r}; there are {', '.join(MADE)}, or a table of prompts")
+    raise unknown_prompts(prompts)
 
 
 def about(prompts: PromptSet) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headscope.errors import CorpusError, InputError
-from headscope.experiments.circuits.prompts import Prompt, PromptSet, encode_prompts
+from headscope.errors import CorpusError, InputError, did_you_mean
+from headscope.experiments.circuits.prompts import MADE, Prompt, PromptSet, encode_prompts
 from headscope.tasks.table_files import read_table
 
 COLUMNS = ("prompt", "answer", "wrong", "corrupted", "item")
@@ -41,6 +41,26 @@ def read_prompts(path: str | Path, tokenizer: Any) -> PromptSet:
 
     raises  CorpusError for a file that is no such table; InputError as `encode_prompts`
     """
+    return encode_prompts(tokenizer, prompts_in(path), kind=Path(path).name)
+
+
+def check_prompts(name: str) -> None:
+    """Raise InputError for the name of no made set, CorpusError for a file without prompts."""
+    if not name or name in MADE:
+        return
+    if not Path(name).suffix:
+        raise unknown_prompts(name)
+    prompts_in(name)
+
+
+def unknown_prompts(name: str) -> InputError:
+    """The error for the name of no made set."""
+    meant = did_you_mean(name, MADE) or ";"
+    return InputError(f"no prompts {name!r}{meant} there are {', '.join(MADE)}, or a table of prompts")
+
+
+def prompts_in(path: str | Path) -> list[Prompt]:
+    """The prompts in a table, as `read_prompts`; no model is needed."""
     table = read_table(Path(path))
     if missing := [name for name in COLUMNS[:3] if name not in table.columns]:
         raise CorpusError(
@@ -57,4 +77,4 @@ def read_prompts(path: str | Path, tokenizer: Any) -> PromptSet:
             )
         text, answer, wrong, corrupted, item = cells
         prompts.append(Prompt(text, f" {answer}", f" {wrong}", corrupted, item))
-    return encode_prompts(tokenizer, prompts, kind=Path(path).name)
+    return prompts

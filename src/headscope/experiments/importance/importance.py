@@ -21,6 +21,7 @@ from headscope.errors import InputError
 from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.model.request import model_place, refuse_length
 from headscope.run.execution import Execution, run_option
+from headscope.run.manifest_file import run_place
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -58,7 +59,7 @@ class ImportanceRequest(ImportanceSettings, Loading, TaskRequest, kw_only=False)
     output: str | Path | None = run_option("importance-{model}", before="batch_tokens")
     ablation: Run | str | Path | None = option(
         "A run of `headscope ablate` to compare the importances with.",
-        reads=Path,
+        reads=run_place,
         metavar="RUN2",
         heading="What to compute",
     )

@@ -17,6 +17,7 @@ from headscope.core.options import argument, keyword, option, required, several,
 from headscope.experiments.probes.settings import FeaturePlace, ProbeSettings
 from headscope.model.request import model_place
 from headscope.run.execution import Execution, run_option
+from headscope.run.manifest_file import run_place
 from headscope.tasks.task_request import Loading, loaded
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class ProbeRequest(Loading, ProbeSettings, kw_only=False, heading="The data"):
     place: FeaturePlace | None = keyword("Where the features are kept.")
     atlas: Run | str | Path | None = option(
         "A run of `headscope atlas`, to name the heads.",
-        reads=Path,
+        reads=run_place,
         metavar="RUN",
         heading="The probes",
         before="batch_tokens",
