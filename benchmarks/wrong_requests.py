@@ -200,12 +200,14 @@ def main(commands: Sequence[str] = ()) -> int:
     for one in every:
         if not one.right:
             last = (one.said.strip().splitlines() or [""])[-1]
-            print(f"{one.seconds:5.2f} s  exit {one.status}  {one.request}: {last[:120]}", flush=True)
+            print(
+                f"{one.seconds:5.2f} s  exit {one.status}  {one.request}: {last[:120]}", flush=True
+            )
     share = sum(one.right for one in every) / len(every)
     middle = median(one.seconds for one in every)
     print(
-        f"{share:.1%} of {len(every)} wrong requests are refused within {ENOUGH} s of processor time "
-        f"(half of them within {middle:.2f} s); wanted {WANTED:.0%}"
+        f"{share:.1%} of {len(every)} wrong requests are refused within {ENOUGH} s of processor "
+        f"time (half of them within {middle:.2f} s); wanted {WANTED:.0%}"
     )
     return int(share < WANTED)
 

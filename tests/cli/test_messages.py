@@ -271,11 +271,13 @@ def test_a_disk_that_fills_while_the_report_is_made_is_one(headscope, atlas, mon
     refused(headscope("report", "run"), "no space left", code=1)
 
 
-def test_a_bug_of_ours_shows_a_traceback_only_when_asked(headscope, monkeypatch):
+def test_a_bug_of_ours_shows_a_traceback_only_when_asked(headscope, monkeypatch, tmp_path):
     def bug(*_):
         raise ZeroDivisionError("a\nb")
 
     monkeypatch.setattr("headscope.run.store.open_run", bug)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/atlas.nc").touch()
     refused(headscope("report", "run"), "ZeroDivisionError: a\n", "--debug", code=1)
     with pytest.raises(ZeroDivisionError):
         headscope("report", "run", "--debug")
@@ -411,12 +413,14 @@ def test_a_short_v_is_the_version(headscope):
     assert headscope("-v").out == headscope("--version").out != ""
 
 
-def test_ctrl_c_ends_a_command_and_a_run_with_130(headscope, atlas, monkeypatch):
+def test_ctrl_c_ends_a_command_and_a_run_with_130(headscope, atlas, monkeypatch, tmp_path):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("headscope.run.store.open_run", stopped)
-    done = headscope("report", "run")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/atlas.nc").touch()
+    done = headscope("report", "old")
     assert (done.code, done.out, done.err) == (130, "", "\nheadscope: stopped\n")
     monkeypatch.setattr("headscope.model.checkpoint.Checkpoint", stopped)
     monkeypatch.setattr("headscope.model.model.Checkpoint", stopped)

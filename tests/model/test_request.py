@@ -33,7 +33,8 @@ def test_the_page_of_a_model_is_its_id_and_revision(page, place):
 
 
 @pytest.mark.parametrize(
-    "page", ["https://huggingface.co/datasets/owner/name", "https://example.org/owner/name", "a/b/c"]
+    "page",
+    ["https://huggingface.co/datasets/owner/name", "https://example.org/owner/name", "a/b/c"],
 )
 def test_another_page_is_no_model(page):
     with pytest.raises(ModelError, match="no id of the hub"):

@@ -6,8 +6,8 @@
     [atlas]                # of one command
     limit = 100
 
-What is typed comes first, then a variable (HEADSCOPE_DEVICE=cuda), then the file, where the table of
-the command comes before what stands above all tables, and last what the option has by itself.
+What is typed comes first, then a variable (HEADSCOPE_DEVICE=cuda), then the file, where the table
+of the command comes before what stands above all tables, and last what the option has by itself.
 """
 
 from __future__ import annotations
@@ -85,9 +85,10 @@ def in_effect(ctx: click.Context | None) -> Iterator[tuple[Setting, list[str]]]:
     while ctx is not None:
         for name, parameter in options_of(ctx.command).items():
             source = ctx.get_parameter_source(str(parameter.name))
-            if name in noted and source is click.core.ParameterSource.DEFAULT_MAP:
-                if words := _typed(noted[name], parameter):
-                    yield noted[name], words
+            if name not in noted or source is not click.core.ParameterSource.DEFAULT_MAP:
+                continue
+            if words := _typed(noted[name], parameter):
+                yield noted[name], words
         ctx = ctx.parent
 
 

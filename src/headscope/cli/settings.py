@@ -44,7 +44,9 @@ def settings_command(options: _SettingsOptions) -> None:
     HEADSCOPE_DEVICE=cuda headscope settings atlas
     """
     context = click.get_current_context()
-    rows = list(_of_command(" ".join(options.command), context) if options.command else _all(context))
+    rows = list(
+        _of_command(" ".join(options.command), context) if options.command else _all(context)
+    )
     width = max(len(row["name"]) for row in rows)
     values = max(len(_shown(row["value"])) for row in rows)
     lines = [

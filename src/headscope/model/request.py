@@ -93,7 +93,12 @@ def refuse_place(name: str) -> None:
             + (f"\n{_converted(folder)}" if folder.suffix == ".gguf" else "")
         )
     if not folder.is_dir():
-        if folder.is_absolute() or folder.suffix == ".gguf" or name.startswith((".", "~")) or far > 1:
+        if (
+            folder.is_absolute()
+            or folder.suffix == ".gguf"
+            or name.startswith((".", "~"))
+            or far > 1
+        ):
             raise ModelError(
                 f"cannot load {name!r}: no folder here, and no id of the hub (owner/name)\n{WANTED}"
             )

@@ -18,13 +18,15 @@ from headscope.core.whole_file import held
 from headscope.errors import RunFolderError, RunStopped, memory_told
 from headscope.run.manifest import Manifest, label, versions
 from headscope.run.netcdf import tree_as_netcdf
+from headscope.run.other_request import other_request
 from headscope.run.processes import TakingPart, drop_all, records
-from headscope.run.settings import differences, fingerprint
+from headscope.run.settings import fingerprint
 from headscope.run.shared_parts import KeptParts, Member
 from headscope.run.store import RESULTS, Run, RunFolder, open_run
 
 Progress = Callable[[int, int], None]
 TOO_MUCH = "finished shards are kept; wanted smaller --batch-tokens, or a shorter --max-length"
+MOST_SAID = 6  # differences from the request of the run in the folder
 INSTEAD = "nothing of it can be reused: choose another folder with -o, or --overwrite it"
 
 
@@ -205,12 +207,12 @@ def run_in_progress(
         if folder is not None:
             if own is None:
                 folder.prepare(overwrite=overwrite and _differs(folder, spec))
-            manifest = _manifest_of_spec(folder, spec, instead)
+            manifest = _manifest_of_spec(folder, spec, instead, new_manifest)
         begins = manifest is None
         if manifest is None:
             manifest = new_manifest()
             if own and folder and not folder.begin(manifest):  # another process was faster
-                manifest = _manifest_of_spec(folder, spec, instead) or manifest
+                manifest = _manifest_of_spec(folder, spec, instead, new_manifest) or manifest
         run = RunInProgress(folder, manifest, own)
         if own is not None:
             own.tell(versions=versions())
@@ -227,15 +229,19 @@ def run_in_progress(
 
 
 def _manifest_of_spec(
-    folder: RunFolder, spec: Mapping[str, Any], instead: str = INSTEAD
+    folder: RunFolder,
+    spec: Mapping[str, Any],
+    instead: str = INSTEAD,
+    new_manifest: Callable[[], Mapping[str, Any]] | None = None,
 ) -> Manifest | None:
     manifest = folder.manifest()
     if manifest is None or manifest["fingerprint"] == fingerprint(spec):
         return manifest
-    where = differences(manifest["spec"], spec)
+    now = new_manifest() if new_manifest else {"spec": spec}
+    where = other_request(manifest, now)
     raise RunFolderError(
         f"{folder.path} holds a run with other settings "
-        f"({'; '.join(where[:3])}{'; …' if len(where) > 3 else ''})\n{instead}"
+        f"({'; '.join(where[:MOST_SAID])}{'; …' if len(where) > MOST_SAID else ''})\n{instead}"
     )
 
 

@@ -46,7 +46,6 @@ def no_run(name: str | Path) -> str:
     return f"{name} is no run folder: it has no {RESULTS}; give the -o of atlas"
 
 
-
 def check_kinds(part: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
     """Raises TypeError for a field of the wrong type."""
     for name, kind in kinds.items():

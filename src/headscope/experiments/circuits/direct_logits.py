@@ -29,7 +29,7 @@ from headscope.core.intervals import Estimate, estimate, without_interval
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
-from headscope.errors import InputError, ModelError
+from headscope.errors import ModelError
 from headscope.experiments.circuits.own_prompts import (
     PromptLike,
     as_prompt,

@@ -56,7 +56,9 @@ def check_prompts(name: str) -> None:
 def unknown_prompts(name: str) -> InputError:
     """The error for the name of no made set."""
     meant = did_you_mean(name, MADE) or ";"
-    return InputError(f"no prompts {name!r}{meant} there are {', '.join(MADE)}, or a table of prompts")
+    return InputError(
+        f"no prompts {name!r}{meant} there are {', '.join(MADE)}, or a table of prompts"
+    )
 
 
 def prompts_in(path: str | Path) -> list[Prompt]:

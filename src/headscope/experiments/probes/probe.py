@@ -80,6 +80,11 @@ def probe(request: ProbeRequest) -> Run:
     from headscope.run.store import check_run_folder
 
     check_run_folder(request.output)
+    from headscope.corpus.places import checked_files
+
+    for files_of_part in (request.train, request.test, request.dev or ()):
+        if files_of_part:
+            checked_files(files_of_part)
     model = loaded(request.model, Loading.of(request))
     from headscope.experiments.probes.probing import probe_run
 
