@@ -11,6 +11,7 @@ from headscope.cli.typed_command import group, run_command
 from headscope.errors import CorpusError, InputError
 from headscope.experiments.comparison.compare import CompareRequest, compare
 from headscope.run.execution import Threads
+from headscope.tasks.remembered_task import remembered_task, with_remembered_task
 
 if TYPE_CHECKING:
     from headscope.run.store import Run
@@ -40,8 +41,10 @@ def compare_command(options: _CompareOptions) -> None:
     headscope compare bert-base-uncased bert-rte --treebank dev.conllu -o run
     headscope compare demo ./checkpoint --text wiki.txt -o run
     """
-    _check(options)
     notes: list[str] = []
+    if options.task is None and not options.corpus.named and remembered_task(options.tuned):
+        options, notes = with_remembered_task(options, options.tuned)
+    _check(options)
     own: dict[str, Any] = {"corpus": None}
     if options.task is None:
         own["corpus"] = shared.read_corpus(options.corpus, limit=options.limit)

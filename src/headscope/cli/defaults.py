@@ -191,7 +191,7 @@ def _checked(one: Setting, parameter: click.Option, ctx: click.Context) -> Any:
     values = one.value if isinstance(one.value, list) else [one.value]
     if len(values) != 1 and not parameter.multiple:
         raise _wrong(one, "wanted one value")
-    if not all(isinstance(value, str | int | float) for value in values) or True in values:
+    if any(isinstance(value, bool) or not isinstance(value, str | int | float) for value in values):
         raise _wrong(one, "wanted a text or a number" + ", or a list" * parameter.multiple)
     texts = [str(value) for value in values]
     value = texts if parameter.multiple else texts[0]

@@ -17,6 +17,7 @@ from headscope.experiments.ablation.ablate import ablate
 from headscope.experiments.ablation.settings import AblationSettings
 from headscope.experiments.importance.importance import ImportanceRequest, importance
 from headscope.run.processes import noting_failure
+from headscope.tasks.remembered_task import remembered_task, with_remembered_task
 from headscope.tasks.task_request import Loading, TaskRequest, model_and_examples
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def importance_command(options: _ImportanceOptions) -> None:
     """
     notes: list[str] = []
     with noting_failure(options.output, options.shard):
+        if options.task is None and not options.texts.named and remembered_task(options.model):
+            options, notes = with_remembered_task(options, options.model)
         _check(options)
         own: dict[str, Any] = {"tell": notes.append}
         if options.task is None:

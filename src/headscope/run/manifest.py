@@ -25,9 +25,9 @@ from headscope.core.wording import precision_of
 from headscope.model.model import Model, file_sha256
 from headscope.run.plan import Plan
 from headscope.run.settings import Settings, fingerprint
+from headscope.tasks.remembered_task import TRAINING_RECORD
 
 Manifest = dict[str, Any]
-TRAINING_RECORD = "finetuned.json"  # `headscope finetune` writes it beside the weights
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # in HDF5
 # Of a configuration, what changes no number: where it was, and what the spec says elsewhere.
 _BESIDE_NUMBERS = {"_name_or_path", "transformers_version", "dtype", "torch_dtype", "architectures"}

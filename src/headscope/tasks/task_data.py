@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,7 @@ class TaskData:
     source  file, or dataset and split on the hub
     sha256  of the file; of the rows, for the hub
     notes   what the reader should know: rows left out, guesses, a draw
+    columns role and name of each column that was read; () where that is not known
     """
 
     task: Task
@@ -59,6 +60,7 @@ class TaskData:
     source: str
     sha256: str
     notes: tuple[str, ...] = ()
+    columns: tuple[tuple[str, str], ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -121,7 +123,9 @@ def read_task(
         notes.append(f"{limit} of {len(rows)} examples, drawn with seed {seed}")
         drawn = generator(seed, "examples of a task").choice(len(rows), limit, replace=False)
         rows = [rows[at] for at in sorted(drawn)]
-    return TaskData(known, tuple(rows), source, digest or _sha256_of_rows(rows), tuple(notes))
+    read = tuple((role, name) for role, name in asdict(chosen).items() if name)
+    digest = digest or _sha256_of_rows(rows)
+    return TaskData(known, tuple(rows), source, digest, tuple(notes), read)
 
 
 def check_source(

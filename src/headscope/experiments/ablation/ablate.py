@@ -13,10 +13,11 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headscope.core.options import argument, keyword, required, takes, whole
+from headscope.core.options import argument, keyword, option, takes, whole
 from headscope.experiments.ablation.settings import AblationSettings
 from headscope.model.request import model_place
 from headscope.run.execution import Execution, run_option
+from headscope.tasks.remembered_task import with_remembered_task
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -43,8 +44,12 @@ class AblateRequest(AblationSettings, Loading, TaskRequest, kw_only=False, headi
         reads=model_place,
         metavar="CHECKPOINT",
     )
-    task: TaskData | Task | str = required(
-        TASK, reads=str, metavar="NAME", before="data", python=TASK_READ
+    task: TaskData | Task | str | None = option(
+        f"{TASK} By default the one that CHECKPOINT learned.",
+        reads=str,
+        metavar="NAME",
+        before="data",
+        python=TASK_READ,
     )
     _: KW_ONLY
     output: str | Path | None = run_option("ablate-{model}", before="batch_tokens")
@@ -63,10 +68,14 @@ def ablate(request: AblateRequest) -> Run:
 
     Raises InputError and its kinds before anything is computed.
     """
+    request, remembered = with_remembered_task(request, request.model)
+    for note in remembered:
+        request.tell(note)
     settings = AblationSettings.of(request)
     from headscope.run.store import check_run_folder
 
     check_run_folder(request.output)
+    assert request.task is not None
     examples, load = TaskRequest.of(request), Loading.of(request)
     model, data = model_and_examples(
         request.model, request.task, examples, load, seed=settings.seed

@@ -18,7 +18,6 @@ from headscope.core.options import (
     argument,
     keyword,
     option,
-    required,
     takes,
     whole,
 )
@@ -28,6 +27,7 @@ from headscope.experiments.ablation.settings import PruningSettings
 from headscope.model.request import model_place
 from headscope.run.execution import Execution
 from headscope.run.manifest_file import run_place
+from headscope.tasks.remembered_task import with_remembered_task
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -128,10 +128,14 @@ class PruneRequest(Loading, PruningSettings, TaskRequest, kw_only=False, heading
         reads=model_place,
         metavar="CHECKPOINT",
     )
-    task: TaskData | Task | str = required(
-        TASK, reads=str, metavar="NAME", before="data", python=TASK_READ
+    task: TaskData | Task | str | None = option(
+        f"{TASK} By default the one that CHECKPOINT learned.",
+        reads=str,
+        metavar="NAME",
+        before="data",
+        python=TASK_READ,
     )
-    output: str | Path = required(
+    output: str | Path | None = option(
         "Folder of the checkpoint without the heads.",
         names="-o --output",
         usual="{model}-pruned",
@@ -203,6 +207,9 @@ def prune(request: PruneRequest) -> Pruned:
 
     Raises InputError and its kinds before anything is computed.
     """
+    request, remembered = with_remembered_task(request, request.model)
+    if request.output is None or request.task is None:
+        raise InputError("found no output; wanted prune(model, task, output)")
     settings = PruningSettings.of(request)
     place, load = checkpoint_of(request.model, Loading.of(request))
     if request.importance is not None and "given" not in settings.orders:
@@ -242,4 +249,6 @@ def prune(request: PruneRequest) -> Pruned:
             run["pruning"], order=request.by, remove=settings.remove
         )
         checkpoint.write_pruned(loaded.model, run, order, heads, folder)
-    return Pruned(run, order, tuple(heads), folder, (*loaded.notes, *scoring.notes, *notes))
+    return Pruned(
+        run, order, tuple(heads), folder, (*remembered, *loaded.notes, *scoring.notes, *notes)
+    )

@@ -21,6 +21,7 @@ from headscope.model.request import model_place, refuse_length
 from headscope.run.atlas import CorpusRequest, checked_corpus
 from headscope.run.execution import Execution, control_option, run_option
 from headscope.run.settings import Settings, analyses_option
+from headscope.tasks.remembered_task import remembered_task, with_remembered_task
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -82,6 +83,10 @@ def compare(request: CompareRequest) -> Run:
     left out that compare the heads of one model with each other, have no number per head, or take
     very long. Raises InputError and its kinds before anything is computed; RunStopped on Ctrl-C.
     """
+    if request.corpus is None and remembered_task(request.tuned):
+        request, remembered = with_remembered_task(request, request.tuned)
+        for note in remembered:
+            request.tell(note)
     of_task = TaskSource.of(request) != TaskSource()
     if (request.corpus is None) == (request.task is None) or (request.task is None and of_task):
         raise InputError("wanted a corpus, or task=NAME with its data: one of the two")

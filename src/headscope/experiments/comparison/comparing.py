@@ -46,6 +46,7 @@ from headscope.run.plan import encoder_for, make_plan
 from headscope.run.sampled_analyses import sampled
 from headscope.run.settings import Settings
 from headscope.run.store import Run, folder_of
+from headscope.tasks.remembered_task import TRAINING_RECORD
 
 STORED = 4  # inputs that are stored with their maps
 
@@ -189,7 +190,7 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
 
 
 def _spec(job: ComparisonJob) -> dict[str, Any]:
-    record = Path(job.tuned.name) / manifest.TRAINING_RECORD
+    record = Path(job.tuned.name) / TRAINING_RECORD
     settings = {"analyses": list(job.names), "padded_to": job.padded_to}
     return {
         "versions": manifest.deciding_versions(),

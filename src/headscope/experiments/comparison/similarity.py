@@ -37,7 +37,7 @@ from headscope.model.kernels import compiled
 from headscope.model.layer import LN2
 from headscope.model.long_attention import LongAttention
 from headscope.run.analysis import Analysis, Scope, ratio_of, sizes_of
-from headscope.run.manifest import TRAINING_RECORD
+from headscope.tasks.remembered_task import TRAINING_RECORD
 
 SOURCE = "Kovaleva et al. 2019, §4.3"
 COSINE, JS = 0, 1

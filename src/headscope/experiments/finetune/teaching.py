@@ -32,11 +32,12 @@ from headscope.experiments.finetune.training import last_state
 from headscope.model.checkpoint import quietly
 from headscope.model.placement import refuse_spread
 from headscope.run.life_cycle import run_in_progress
-from headscope.run.manifest import TRAINING_RECORD, deciding_versions, identity_of
+from headscope.run.manifest import deciding_versions, identity_of
 from headscope.run.settings import fingerprint
 from headscope.run.store import RunFolder
 from headscope.tasks.metrics import chance, draws_of, score, score_estimate
 from headscope.tasks.predict import MAX_LENGTH, EncodedTask, encode, outputs
+from headscope.tasks.remembered_task import TRAINING_RECORD
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
 
@@ -239,6 +240,7 @@ class TrainingPlan:
                     "sha256": one.sha256,
                     "examples": len(one),
                     "rows_sha256": one.rows_sha256,
+                    "columns": dict(one.columns),
                 }
                 for split, one in data.items()
             },

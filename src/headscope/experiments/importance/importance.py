@@ -22,6 +22,7 @@ from headscope.experiments.importance.settings import ImportanceSettings
 from headscope.model.request import model_place, refuse_length
 from headscope.run.execution import Execution, run_option
 from headscope.run.manifest_file import run_place
+from headscope.tasks.remembered_task import with_remembered_task
 from headscope.tasks.task_request import (
     TASK,
     TASK_READ,
@@ -76,9 +77,12 @@ def importance(request: ImportanceRequest) -> Run:
 
     Raises InputError and its kinds before anything is computed.
     """
-    if (request.task is None) == (request.corpus is None):
-        both = "neither a task nor" if request.task is None else "a task and"
-        raise InputError(f"found {both} a corpus; wanted importance(model, task) or (corpus=…)")
+    if request.corpus is None:
+        request, remembered = with_remembered_task(request, request.model, " and no corpus")
+        for note in remembered:
+            request.tell(note)
+    elif request.task is not None:
+        raise InputError("found a task and a corpus; wanted importance(model, task) or (corpus=…)")
     from headscope.run.store import check_run_folder
 
     check_run_folder(request.output)
