@@ -6,7 +6,7 @@ fields below their headings. The command is handed one value of the class.
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, field, fields
 from functools import partial
@@ -15,12 +15,14 @@ from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
+from click.shell_completion import CompletionItem
 
 from headscope.cli.defaults import in_effect, set_for
 from headscope.cli.terminal_output import complain
 from headscope.core.options import MOST, Declared, Options, declared, type_of
 from headscope.core.progress import Phases, begin, showing
 from headscope.errors import InputError, RunStopped, did_you_mean
+from headscope.model.request import PACKAGES, model_place
 
 FIRST, OTHER = "Most used", "Other options"
 # Which stand first in a help of many options, as many as MOST_FIRST.
@@ -180,7 +182,8 @@ def set_defaults(command: click.Command, ctx: click.Context, args: Sequence[str]
 
     Help is shown whatever is set.
     """
-    if not {"-h", "--help", "-v", "--version"}.intersection(args):
+    shown = {"-h", "--help", "-v", "--version"}.intersection(args)
+    if not (shown or ctx.resilient_parsing):  # which completes words in a shell
         ctx.default_map = {**(ctx.default_map or {}), **set_for(command, ctx)}
 
 
@@ -279,6 +282,8 @@ def _parameter(each: Field[Any], how: Declared, kind: type[Options]) -> click.Pa
     if default not in (MISSING, None, ()) and hint is not bool:
         settings["default"] = default
     required = not how.usual and each.default is each.default_factory is MISSING
+    if values := how.values or (tuple(PACKAGES) if how.reads is model_place else ()):
+        settings["shell_complete"] = partial(_completed, values)
     if how.kind == "argument":
         return click.Argument([each.name], required=required, nargs=-1 if many else 1, **settings)
     names = how.names.split() or [f"--{'no-' * bool(how.off)}{each.name.replace('_', '-')}"]
@@ -301,6 +306,19 @@ def _shown(kind: type[Options], name: re.Match[str]) -> str:
     """What stands for the value of a field in the help."""
     how = declared(kind.__dataclass_fields__[name[1]])
     return (how and how.kind == "argument" and how.metavar) or name[1].upper()
+
+
+def _completed(
+    values: Sequence[str] | Callable[[], Iterable[str]],
+    _ctx: click.Context,
+    _parameter: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
+    """What a shell offers for the last of several values between commas, and files."""
+    before, comma, last = incomplete.rpartition(",")
+    known = values() if callable(values) else values
+    words = [f"{before}{comma}{one}" for one in known if one.startswith(last)]
+    return [*map(CompletionItem, words), CompletionItem(incomplete, type="file")]
 
 
 class ReadParam(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none

@@ -22,7 +22,7 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache, partial, wraps
 from numbers import Integral, Real
@@ -69,6 +69,7 @@ class Declared:
     type      of click, where the annotation does not tell
     shown     whether the command's help shows the default
     before    the inherited field before which it stands in the help; by default it is the last
+    values    what completion of shells offers for it, beside the names of files
     """
 
     text: str
@@ -88,6 +89,7 @@ class Declared:
     type: Any = None
     shown: bool = True
     before: str = ""
+    values: Sequence[str] | Callable[[], Iterable[str]] = ()
 
 
 def _field(default: Any, text: str, **how: Any) -> Any:

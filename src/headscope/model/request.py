@@ -31,6 +31,7 @@ _PICKLES = {".bin", ".pt", ".pth", ".ckpt"}
 # Types that torch 2.13 can compute on, and how a build of it says that it has them.
 _GPU = re.compile(r"gpu(?=:|$)")
 DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "maia", "xla", "privateuseone")
+DEVICE_NAMES = ("cpu", "cuda", "gpu", "mps")  # that users type
 _BUILT = {"cuda": ("cuda", "hip"), "xpu": ("xpu",)}
 WANTED_DEVICE = "wanted cpu, or cuda, cuda:1, mps where the machine and this torch have it"
 

@@ -36,10 +36,10 @@ from headscope.papers.paper_data import DataSource
 from headscope.papers.quantities import Unmeasured, layer_at
 from headscope.papers.workspace import Workspace
 from headscope.run.frequency_ranks import read_ranks
-from headscope.run.manifest import TRAINING_RECORD
 from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings
 from headscope.run.store import Run
+from headscope.tasks.remembered_task import TRAINING_RECORD
 from headscope.tasks.task import find_task, plain
 from headscope.tasks.task_data import TaskData, file_of_split, read_task
 from headscope.tasks.task_model import load_for_task

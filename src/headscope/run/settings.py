@@ -36,11 +36,18 @@ def _parsed(text: str) -> Any:
     return text
 
 
+def _names_of_analyses() -> list[str]:
+    from headscope.claims.question import questions
+
+    return [one.name for one in questions() if one.measure is not None]
+
+
 def analyses_option(usual: str) -> Any:
     """The field of `--analyses`; `usual` says which are run by default."""
     return option(
         f"Comma-separated names; {usual}.",
         reads=comma_separated,
+        values=_names_of_analyses,
         python="In Python several names, in any order.",
         heading="What to compute",
         before="whole_maps",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.core.options import Options, flag, option
 from headscope.errors import InputError
-from headscope.model.request import device_named, refuse_device
+from headscope.model.request import DEVICE_NAMES, device_named, refuse_device
 from headscope.tasks.task import Task, find_task, known_task, own_task
 
 if TYPE_CHECKING:  # the examples are read before torch is imported
@@ -72,7 +72,7 @@ class ExampleLength(Options, heading="The task"):
 class Loading(Options, heading="The model"):
     """How a checkpoint is loaded."""
 
-    device: str = option("cpu, cuda (or gpu), cuda:1 or mps.", "cpu")
+    device: str = option("cpu, cuda (or gpu), cuda:1 or mps.", "cpu", values=DEVICE_NAMES)
     device_map: (
         Literal["auto", "balanced", "balanced_low_0", "sequential"] | Mapping[str, Any] | None
     ) = option("Let accelerate place the model: on several devices, in the host's memory, on disk.")

@@ -29,9 +29,9 @@ from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStop
 from headscope.experiments.finetune import training
 from headscope.experiments.finetune.optimization import WEIGHT_DECAY, Batches, optimizer, parts_of
 from headscope.experiments.finetune.teaching import STATES, teach, working_folder
-from headscope.run.manifest import TRAINING_RECORD
 from headscope.tasks.metrics import score
 from headscope.tasks.predict import encode, outputs
+from headscope.tasks.remembered_task import TRAINING_RECORD
 from headscope.tasks.task_model import load_for_task
 from model.families.tokenizers_made import bytes_bpe
 from tasks.made import AMOUNT, MOOD, checkpoint, config, data, tokenizer

@@ -7,6 +7,7 @@ from headscope.errors import InputError
 from headscope.run.execution import Intervals
 
 FEWEST = 10  # inputs, or ordinals: of fewer nothing is said of a head
+PROMPTS = ("ioi", "greater-than", "antonyms", "capitals")  # the sets that are made
 LEAST_LENGTH = 4  # tokens that come twice
 
 
@@ -52,6 +53,7 @@ class CircuitSettings(Intervals):
         "capitals, or a table with the columns prompt, answer, wrong, corrupted.",
         "",
         metavar="NAME|FILE",
+        values=PROMPTS,
     )
     pairs: int = option("Prompts of a generated set at most.", 32, least=1)
     views: int = option("Prompts that a page shows head by head, at most; 0 for none.", 4, least=0)
