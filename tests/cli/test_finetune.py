@@ -191,3 +191,24 @@ def test_help_takes_less_than_half_a_second_of_the_processor():
 
 def test_the_rows_of_these_tests_are_of_both_classes():
     assert {row.label for row in data(40).rows} == {0, 1}
+
+
+def test_a_checkpoint_remembers_what_it_learned(finetune, headscope, desk):
+    """Commands asked for --task and --data again, which stand beside the weights."""
+    assert finetune("--task", "mood").code == 0
+    quick = ("--no-report", "--replicates", 2, "--linears", "stock")
+    said = "task mood, examples of mood/dev.tsv: what ckpt learned (finetuned.json)\n"
+    ablated = headscope("ablate", "ckpt", "-o", "ablated", *quick)
+    assert ablated.code == 0, ablated.err
+    assert said in ablated.out
+    assert " on 30 examples of mood\n" in ablated.out
+    (desk / "mood/dev.tsv").rename(desk / "elsewhere.tsv")
+    refused(headscope("ablate", "ckpt", "-o", "again"), "scored on mood/dev.tsv, which is not here")
+    other = headscope("ablate", "ckpt", "--data", "elsewhere.tsv", "-o", "other", *quick)
+    assert other.code == 0, other.err
+    assert "task mood, examples of elsewhere.tsv" in other.out
+    (desk / "elsewhere.tsv").rename(desk / "mood/dev.tsv")
+    small = (*quick, "--control", "none", "--analyses", "entropy")
+    compared = headscope("compare", "model", "ckpt", "-o", "compared", *small)
+    assert compared.code == 0, compared.err
+    assert said in compared.out
