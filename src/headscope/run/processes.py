@@ -244,7 +244,8 @@ def noting_failure(folder: str | Path | None, shard: tuple[int, int] | None) -> 
     if folder is None or shard is None:
         yield
         return
-    place, loading = Path(folder), None
+    place = Path(folder)
+    loading: TakingPart | None = None
     with suppress(Exception):  # whatever is wrong with the folder is said by what fills it
         loading = TakingPart(place, shard, LOADING)
     try:

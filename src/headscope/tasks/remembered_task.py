@@ -80,7 +80,7 @@ def with_remembered_task(
         note += "; the file has changed since"
     known = {each.name for each in fields(request)}
     changes = {name: value for name, value in changes.items() if name in known}
-    return replace(request, **changes), [note]  # type: ignore[type-var]
+    return replace(request, **changes), [note]
 
 
 def _source(own: RememberedTask, request: TaskSource, checkpoint: object) -> dict[str, Any]:
