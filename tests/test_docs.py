@@ -29,6 +29,7 @@ from headscope.run.analysis import known_analyses
 from headscope.run.contract_bench import Bench
 from headscope.tasks.task import GLUE
 from headscope.views.view_text import View
+from prose import longest_part, sentences
 from tasks.made import checkpoint
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -356,6 +357,26 @@ def test_every_call_and_option_of_the_pages_for_others_is_there(page: str) -> No
     view = group.get_command(None, "view")  # type: ignore[arg-type]
     options = {o for p in [*view.params, *group.params] for o in p.opts}  # type: ignore[union-attr]
     assert set(re.findall(r"--[a-z][a-z-]*", text)) <= options
+
+
+# --- style: a reader takes in a short sentence at once ---------------------------------------
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_sentences_of_a_page_are_short_and_begin_with_their_subject(page: Path) -> None:
+    told = sentences(page.read_text("utf-8"))
+    assert told
+    assert not [one for one in told if longest_part(one) > 30]
+    assert not [one for one in told if one.startswith("Of ")]
+
+
+def test_a_long_sentence_is_seen() -> None:
+    words = "word " * 31
+    assert max(map(longest_part, sentences(f"Short. A {words}.\n\nShort."))) == 32
+    assert max(map(longest_part, sentences(f"Short (an aside of {words})."))) == 34
+    assert sentences(f"```text\n{words}\n```\n| {words} |\n\nShort.") == ["Short."]
+    (one,) = sentences("12.0 [11.7, 12.2] of `code with words`.")
+    assert longest_part(one) == 2
 
 
 # --- a page for every analysis ---------------------------------------------------------------
