@@ -96,6 +96,16 @@ def test_layers_count_from_1_as_the_names_of_heads_do(run):
     assert set(layers) == {"–", *(f"L{layer}" for layer in range(1, 7))}
 
 
+def test_words_of_the_data_are_printed_by_their_names_and_those_of_a_user_as_they_are():
+    words = ["dependent_to_head", "all_but_root_and_punctuation", "my_own_label"]
+    shown = in_print(pd.DataFrame({"relation": words, "value": [0.5, 0.25, 0.1]}))
+    assert list(shown["relation"]) == [
+        "from dependent to head",
+        "all but root and punctuation",
+        "my_own_label",
+    ]
+
+
 def test_what_has_no_interval_or_no_value_says_so():
     table = pd.DataFrame(
         {

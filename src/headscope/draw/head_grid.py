@@ -25,6 +25,7 @@ from headscope.draw.style import color
 FEW = 4  # up to this number of rows or columns all are numbered
 STEPS = 12  # shades of each sign
 HUES = {1: "blue", -1: "vermillion"}
+ABOVE_AND_BELOW, LEFT = 0.69, 0.6  # inches that title, axes, labels and key take
 GAP = 0.08  # empty share between neighbours
 MARK_TURNS = 0.6  # of the ramp: from there on a page-coloured mark stands out more
 
@@ -51,7 +52,7 @@ def metric_panel(
 
 def grid_panel(title: str, values: Floats, names: HeadNames, **look: Any) -> Panel:
     """The grid of values [layer, head]; `look` as of `draw_grid`."""
-    return Panel(title, partial(draw_grid, values, names, **look), height=grid_height(values))
+    return Panel(title, partial(draw_grid, values, names, **look), **grid_room(values))
 
 
 def signed_panel(
@@ -59,7 +60,7 @@ def signed_panel(
 ) -> Panel:
     """The grid of values [layer, head] below and above 0; `look` as of `signed_grid`."""
     draw = partial(signed_grid, values, names, **look)
-    return Panel(title, draw, height=height or grid_height(values))
+    return Panel(title, draw, **({"height": height} if height else grid_room(values)))
 
 
 def caption(tree: xr.DataTree) -> str:
@@ -190,10 +191,13 @@ def _head_axes(axes: Axes, layers: int, heads: int, names: HeadNames, *, framed:
     axes.set_ylabel("layer")
 
 
-def grid_height(values: Floats) -> float:
-    """The height of a panel with such a heat map, as a share of its width."""
+def grid_room(values: Floats) -> dict[str, float]:
+    """`height` and `beside` of a panel with such a heat map, so that its cells are squares and no
+    room is left empty, however wide it is.
+    """
     layers, heads = values.shape
-    return float(0.4 + 0.65 * layers / heads)
+    share = layers / heads
+    return {"height": share, "beside": ABOVE_AND_BELOW - LEFT * share}
 
 
 def best_place(values: Floats) -> tuple[int, int]:

@@ -56,7 +56,7 @@ def _of_kind(kind: LabelKind, names: HeadNames) -> Finding:
     said = kind.claims[: AT_ONCE if kind.look == STRONG else 1]
     first, *more = (_said(claim, names) for claim in said)
     text = "; ".join([first, *(one for one in more if len(first) + len(one) < SHORT)])
-    return Finding(lead, f"{text}.", kind.hue, heads.OUTLINES[kind.marker])
+    return Finding(lead, f"{text}.", kind.hue, heads.outline(kind.marker))
 
 
 def _said(claim: Claim, names: HeadNames) -> str:

@@ -21,7 +21,7 @@ from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, printable, shape
 from headscope.core.wording import capital, fixed, plain
 from headscope.draw import marks
-from headscope.draw.head_grid import grid_height, grid_panel, signed_panel, signed_top
+from headscope.draw.head_grid import grid_panel, grid_room, signed_panel, signed_top
 from headscope.draw.panel import Panel
 from headscope.draw.style import color, marker
 from headscope.experiments.ablation.section import scores_table
@@ -148,7 +148,7 @@ def panels(run: Reading) -> list[Panel]:
     made = [
         grid_panel("Change of maps, 1 − cosine", 1 - similarity["cosine"].values, run.names),
         grid_panel("Divergence (nats)", js, run.names, unit="nats"),
-        Panel("Layer by layer", by_layer, height=grid_height(js)),
+        Panel("Layer by layer", by_layer, **grid_room(js)),
     ]
     if "cosine_padded" in similarity:
         made.append(
