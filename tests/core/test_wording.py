@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from headscope.claims.caption_words import with_interval
-from headscope.core.wording import by_unit, distinct_digits, heaviest_first, number, percent, plain, with_ends
+from headscope.core.wording import (
+    by_unit,
+    distinct_digits,
+    heaviest_first,
+    number,
+    percent,
+    plain,
+    with_ends,
+)
 from headscope.page.tabulate import measured
 
 NAN = float("nan")

@@ -1,4 +1,4 @@
-"""Are the entries of the report's menu grouped, each once, and does the first page show the heads?"""
+"""Are the entries of the report's menu grouped, and each there once?"""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def test_every_part_of_the_page_stands_once_in_a_group_of_the_menu(page):
 
 
 def test_groups_of_one_title_are_one_and_empty_ones_are_left_out():
-    groups = menu_groups([("a", [("#1", "x")]), ("b", []), ("c", [("#2", "y")]), ("a", [("#3", "z")])])
+    groups = menu_groups(
+        [("a", [("#1", "x")]), ("b", []), ("c", [("#2", "y")]), ("a", [("#3", "z")])]
+    )
     assert [(one.title, one.entries) for one in groups] == [
         ("a", (("#1", "x"), ("#3", "z"))),
         ("c", (("#2", "y"),)),

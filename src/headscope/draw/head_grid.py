@@ -16,8 +16,10 @@ from headscope.claims.control import controls
 from headscope.claims.dictionary import unit_label
 from headscope.claims.head_metrics import HeadMetric, chosen_metrics, control_ranges, head_metrics
 from headscope.core.head_names import HeadNames, names_of
+from headscope.core.intervals import Estimate
 from headscope.core.results import Floats
 from headscope.core.wording import plain
+from headscope.draw.head_marks import forget_heads, note_cells, without_ends
 from headscope.draw.marks import KEY_SIZE, box_path, cell_key, cells, shade_key
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
@@ -47,7 +49,9 @@ def metric_panel(
     if unit_label(metric.unit) and metric.unit != "probability":
         title = f"{title} ({unit_label(metric.unit)})"
     title = title.replace("Attention to", "To").replace(", all tokens", "")
-    return grid_panel(title, metric.estimate.value, names, unit=metric.unit, untrained=untrained)
+    parts = metric.estimate
+    look: dict[str, Any] = {"unit": metric.unit, "untrained": untrained, "parts": parts}
+    return grid_panel(title, parts.value, names, **look)
 
 
 def grid_panel(title: str, values: Floats, names: HeadNames, **look: Any) -> Panel:
@@ -90,6 +94,7 @@ def draw_grid(
     best: tuple[int, int] | None = None,
     top_text: str | None = None,
     untrained: tuple[float, float] | None = None,
+    parts: Estimate | None = None,
 ) -> None:
     """A heat map of values [layer, head]; 0 has the colour of the page.
 
@@ -97,10 +102,12 @@ def draw_grid(
     best      (layer, head) of a cell that gets a frame
     top_text  how the value at the end of the ramp is written
     untrained  the least and the largest value of heads without training: a line under the key
+    parts     the values with their intervals, which a page shows of the head pointed at
     """
     layers, heads = values.shape
     top = largest(values) if top is None else top
     paint_grid(axes, values, top=top, best=best)
+    note_cells(axes, parts or without_ends(values), unit)
     _head_axes(axes, layers, heads, names, framed=False)
     under = None if untrained is None else (untrained[0] / top, untrained[1] / top)
     cell_key(axes, plain(top, unit) if top_text is None else top_text, under=under)
@@ -110,6 +117,7 @@ def paint_grid(axes: Axes, values: Floats, *, top: float, best: tuple[int, int] 
     """The cells of `draw_grid`, in the place of those that the axes had."""
     for old in (*axes.collections, *axes.patches):
         old.remove()
+    forget_heads(axes)
     layers, heads = values.shape
     cells(axes, np.arange(heads + 1) - 0.5, np.arange(layers + 1) - 0.5, values, top=top, gap=GAP)
     if best is not None:
@@ -127,6 +135,8 @@ def signed_grid(
     text: str,
     high_text: str | None = None,
     signs: Floats | None = None,
+    parts: Estimate | None = None,
+    unit: str = "1",
 ) -> None:
     """A heat map of values [layer, head], layers downwards, with its key below.
 
@@ -134,6 +144,8 @@ def signed_grid(
     text       how that size is written at the ends of the key, with a minus at the lower one; "" no
     high_text  how the upper end is written instead
     signs      [layer, head] marks of `sign_marks`
+    parts      the values with their intervals, which a page shows of the head pointed at
+    unit       of these
     """
     layers, heads = values.shape
     shade = np.ceil(np.clip(np.abs(np.nan_to_num(values)) / top, 0, 1) * STEPS).astype(int)
@@ -149,6 +161,7 @@ def signed_grid(
     axes.set_xlim(-0.5, heads - 0.5)
     axes.set_ylim(layers - 0.5, -0.5)
     _head_axes(axes, layers, heads, names, framed=True)
+    note_cells(axes, parts or without_ends(values), unit)
     shades = [
         to_rgba(color(HUES[1 if level > 0 else -1]), abs(level) / STEPS)
         for level in (*range(-STEPS, 0), *range(1, STEPS + 1))

@@ -4,6 +4,7 @@ Grid, map and findings of a page, and figures, take the kinds from here. A head 
 its most telling label; it counts under each of its labels.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from string import ascii_uppercase
@@ -17,8 +18,8 @@ from matplotlib.textpath import TextPath
 
 from headscope.claims.claim import Claim, rank
 from headscope.claims.head_labels import UNLABELLED, head_labels, label_rules
-from headscope.claims.plan import LabelRule
 from headscope.core.results import Floats, derived, shape
+from headscope.draw.head_marks import note_heads
 from headscope.draw.marks import LEGEND_START, legend_of
 from headscope.draw.style import color, marks
 
@@ -26,7 +27,9 @@ FAINT, STRONG = "faint", "strong"
 KIND_COLUMNS = 2  # of their legend: their titles are long
 REPLACED = "$A$"  # of attention that has no effect: a letter in the colour of the token
 SIZES = {"*": 6.6, "$": 5.4}  # points, of marks with little in them
-_COMMANDS = dict(zip(map(int, (Path.MOVETO, Path.LINETO, Path.CURVE3, Path.CURVE4)), "MLQC", strict=True))
+_COMMANDS = dict(
+    zip(map(int, (Path.MOVETO, Path.LINETO, Path.CURVE3, Path.CURVE4)), "MLQC", strict=True)
+)
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,19 @@ def label_kinds(tree: xr.DataTree) -> list[LabelKind]:
 
 
 def plot_kinds(
-    axes: Axes, tree: xr.DataTree, x: Floats, y: Floats, *, start: float = LEGEND_START
+    axes: Axes,
+    tree: xr.DataTree,
+    x: Floats,
+    y: Floats,
+    *,
+    start: float = LEGEND_START,
+    texts: Sequence[str] = (),
 ) -> None:
     """Every head as the mark of its kind, with a legend of the kinds.
 
     x, y   [unit] where each head lies
     start  of the legend, in points right of the axes: 0 where no labels stand to their left
+    texts  [unit] what a page shows of the head pointed at, beside its kind
     """
     there = [kind for kind in label_kinds(tree) if kind.units]
     for kind in reversed(there):
@@ -102,6 +112,8 @@ def plot_kinds(
             zorder=3,
             label=kind.title,
         )
+        words = [f"{kind.title}; {texts[unit]}" if texts else kind.title for unit in own]
+        note_heads(axes, x[own], y[own], words, units=own)
     legend_of(axes, axes.lines[: -len(there) - 1 : -1], columns=KIND_COLUMNS, start=start)
 
 
@@ -147,7 +159,9 @@ def letter_path(letter: str) -> Path:
     path = TextPath((0, 0), letter, size=100, prop=FontProperties(fname=file))
     box = path.get_extents()
     middle, half = (box.min + box.max) / 2, max(box.size) / 2
-    return Path((path.vertices - middle) / half, path.codes)
+    corners = path.vertices.copy()
+    corners[path.codes == Path.CLOSEPOLY] = middle  # that of a closed outline is never drawn
+    return Path((corners - middle) / half, path.codes)
 
 
 def letter_outline(letter: str) -> str:

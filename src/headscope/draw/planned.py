@@ -62,8 +62,9 @@ def _panel(plan: PanelPlan, run: Reading) -> Panel | None:
     draw: Callable[[Axes], None]
     room = {"height": plan.height or HEIGHT}
     if isinstance(plan, Grid):
-        values = run(plan.needs).value
-        draw = partial(draw_grid, values, run.names, unit=plan.unit, top=plan.top)
+        parts = run(plan.needs)
+        values = parts.value
+        draw = partial(draw_grid, values, run.names, unit=plan.unit, top=plan.top, parts=parts)
         room = grid_room(values)
     elif isinstance(plan, DrawnPanel):
         draw = partial(_drawn, plan, run.part(plan.by), run)
@@ -82,7 +83,13 @@ def _marks(plan: LayerMarks, run: Reading, axes: Axes) -> None:
     variable, last = plan.needs.partition(".")[0], (len(plan.series) - 1) / 2
     for at, choice in enumerate(plan.series):
         parts = run(f"{variable}.{choice}")
-        marks.head_scatter(axes, parts, choice, shift=(at - last) * APART)
+        unit = "1" if plan.even else "probability"
+        shown = {
+            "shift": (at - last) * APART,
+            "unit": unit,
+            "series": run.words(plan.series[choice]),
+        }
+        marks.head_scatter(axes, parts, choice, **shown)
         marks.mean_line(axes, parts.value, choice, shift=(at - last) * APART)
     layers = len(parts.value)
     marks.layer_axis(axes, layers, run.names)

@@ -78,7 +78,7 @@ def bytes_as_text(name: str) -> str:
     """A token of a byte-level vocabulary as text: whole characters, and `\\xd7` for a byte that is
     a part of one; any other name as it is.
 
-    The vocabulary writes bytes that cannot be seen as characters from U+0100 on (GPT-2's `encoder.py`).
+    The vocabulary writes unseen bytes as characters from U+0100 on (GPT-2's `encoder.py`).
     """
     table = _byte_of_character()
     if name.isascii() or not set(name) <= table.keys():

@@ -135,7 +135,11 @@ def linked(text: str, ids: Collection[str], page: str = "") -> Markup:
 
     def link(match: re.Match[str]) -> str:
         goal = match[0].replace("·", "")
-        return f'<a class="head" href="{escape(page)}#{goal}">{match[0]}</a>' if goal in ids else match[0]
+        return (
+            f'<a class="head" href="{escape(page)}#{goal}">{match[0]}</a>'
+            if goal in ids
+            else match[0]
+        )
 
     return Markup(_HEAD.sub(link, str(escape(unbroken(text)))))
 

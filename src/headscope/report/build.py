@@ -69,6 +69,7 @@ SCRIPTS = (
     "look.js",
     "card_maps.js",
     "card_rules.js",
+    "charts.js",
     "card.js",
 )
 Beside = Sequence[tuple[str, str]]

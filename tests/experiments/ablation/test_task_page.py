@@ -14,7 +14,6 @@ from counting import counts_from_0
 from headscope.claims.reading import Reading, run_findings
 from headscope.core.head_names import counting_from
 from headscope.experiments.ablation import ABLATION
-from headscope.report.heads import shown
 from headscope.experiments.ablation.findings import (
     answers_finding,
     can_go_finding,
@@ -31,6 +30,7 @@ from headscope.experiments.ablation.settings import PruningSettings
 from headscope.experiments.ablation.terms import remarks
 from headscope.report import heads
 from headscope.report.build import render
+from headscope.report.heads import shown
 from headscope.report.run_facts import run_summary
 from headscope.run.execution import Execution
 from headscope.run.manifest import training_history

@@ -53,7 +53,7 @@ def panels(run: Reading) -> list[Panel]:
     if not kinds:
         return []
     count = 2 * len(kinds) - 0.6
-    grid = run("accuracy", mention_type=kinds[0]).value
+    parts = run("accuracy", mention_type=kinds[0])
     return [
         row_panel(
             "Best heads by mention",
@@ -66,7 +66,13 @@ def panels(run: Reading) -> list[Panel]:
             entries=[("best_head", "best head"), *SYSTEMS.items()],
             right=1,
         ),
-        grid_panel(f"All heads, {TYPES[kinds[0]]}", grid, run.names, unit="probability"),
+        grid_panel(
+            f"All heads, {TYPES[kinds[0]]}",
+            parts.value,
+            run.names,
+            unit="probability",
+            parts=parts,
+        ),
     ]
 
 

@@ -143,11 +143,19 @@ def cls_caption(run: Reading) -> str:
 
 def pair_panels(run: Reading) -> list[Panel]:
     """All heads, a panel for each kind of pairs."""
-    grids = {kind: parts.value for kind, parts in _by_kind(run.data, "pair").items()}
-    look = {"unit": _unit(run.data), "top": max(map(largest, grids.values()), default=1.0)}
+    kinds = _by_kind(run.data, "pair")
+    top = max((largest(parts.value) for parts in kinds.values()), default=1.0)
+    look = {"unit": _unit(run.data), "top": top}
     return [
-        grid_panel(capital(name(kind)), grid, run.names, best=best_place(grid), **look)
-        for kind, grid in grids.items()
+        grid_panel(
+            capital(name(kind)),
+            parts.value,
+            run.names,
+            best=best_place(parts.value),
+            parts=parts,
+            **look,
+        )
+        for kind, parts in kinds.items()
     ]
 
 

@@ -29,9 +29,7 @@ def ablation_findings(run: Reading) -> list[str]:
     constant answer; one that is not told from chance weighs nothing.
     """
     ablation = run.data
-    score, layer, loss = (
-        surest_change(ablation, start) for start in ("", "layer_", "loss_")
-    )
+    score, layer, loss = (surest_change(ablation, start) for start in ("", "layer_", "loss_"))
     flips = "lost" in ablation and float((ablation["lost"] + ablation["gained"]).mean())
     weighted = [
         (verdict_finding(run), score),
@@ -215,9 +213,7 @@ def _named(run: Reading, start: str) -> str:
     ablation, apart = run.data, run(f"{start}difference").map(np.ravel)
     words, heads = ablation[f"{start}verdict"].values.ravel(), ablation.sizes["head"]
     order = np.argsort(-np.abs(apart.value), kind="stable").tolist()
-    named = {
-        word: [unit for unit in order if words[unit] == word] for word in terms.SURE
-    }
+    named = {word: [unit for unit in order if words[unit] == word] for word in terms.SURE}
     shown = [at(apart, unit) for units in named.values() for unit in units[:NAMED]]
     write = partial(_loss_text, digits=distinct_digits(3, shown)) if start else terms.change_text
     sentences = []

@@ -28,7 +28,10 @@ def heading(run: Reading) -> list[tuple[str, bool]]:
     if (ablation := group(run.tree, "ablation")) is not None:
         after = f" does the task {terms.task_name(ablation)} need?"
     elif (pruning := group(run.tree, "pruning")) is not None:
-        before, after = "How many heads of ", f" can the task {terms.task_name(pruning)} do without?"
+        before, after = (
+            "How many heads of ",
+            f" can the task {terms.task_name(pruning)} do without?",
+        )
     return [(before, False), (model_name(run.tree), True), (after, False)]
 
 

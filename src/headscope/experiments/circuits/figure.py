@@ -31,18 +31,25 @@ def panels(run: Reading) -> list[Panel]:
     ranges = control_ranges(run.tree)
     keys = [*(f"score.{kind}" for kind in KINDS), *(one for one in SHARES if one in run.data)]
     look = partial(grid_panel, unit="probability", top=1.0)
+    copying = run("weight_copying")
     return [
         *(
             look(
                 TITLES[key.rpartition(".")[2]],
                 run(key).value,
                 run.names,
+                parts=run(key),
                 untrained=ranges.get(f"circuits.{key}"),
             )
             for key in keys
         ),
         signed_panel(
-            "Copying by weights", run("weight_copying").value, run.names, top=1.0, text="1"
+            "Copying by weights",
+            copying.value,
+            run.names,
+            top=1.0,
+            text="1",
+            parts=copying,
         ),
     ]
 

@@ -14,6 +14,7 @@ from headscope.claims.caption_words import with_interval
 from headscope.claims.plan import LayerLines, PanelPlan
 from headscope.claims.reading import Reading
 from headscope.core.head_names import HeadNames
+from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, shape
 from headscope.core.wording import capital
 from headscope.draw.head_grid import grid_panel, largest, signed_panel
@@ -74,7 +75,7 @@ def _heads(run: Reading, kind: str, axes: Axes) -> None:
 def importance_panels(run: Reading) -> list[Panel]:
     """A grid for each method."""
     return [
-        _grid(capital(method_name(name)), run(f"head_importance.{name}").value, run.names)
+        _grid(capital(method_name(name)), run(f"head_importance.{name}"), run.names)
         for name in methods_of(run)
     ]
 
@@ -102,12 +103,13 @@ def importance_caption(run: Reading) -> str:
     )
 
 
-def _grid(title: str, values: Floats, names: HeadNames) -> Panel:
+def _grid(title: str, parts: Estimate, names: HeadNames) -> Panel:
+    values = parts.value
     top = largest(np.abs(values))
     text = f"{top:.2g}"
     if np.nanmin(values) < 0:
-        return signed_panel(title, values, names, top=top, text=text)
-    return grid_panel(title, values, names, top=top, top_text=text)
+        return signed_panel(title, values, names, top=top, text=text, parts=parts)
+    return grid_panel(title, values, names, top=top, top_text=text, parts=parts)
 
 
 def against_panels(run: Reading) -> list[Panel]:
