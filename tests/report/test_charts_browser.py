@@ -64,7 +64,7 @@ def test_arrow_keys_go_from_head_to_head_and_enter_chooses_one_everywhere(opened
     assert page.locator("#cells [aria-current]").get_attribute("id") == "cell-L2H3"
     assert page.locator("#heads tr.chosen th").text_content() == "L2·H3"
     charts = page.locator("svg.answers")
-    assert charts.count() > 5
+    assert charts.count() >= 5
     marked = charts.evaluate_all(
         "all => all.map((one) => one.querySelector('.chosen-mark').getAttribute('d'))"
     )

@@ -30,6 +30,7 @@ from headscope.core.intervals import Estimate
 from headscope.core.results import at, best_places, estimate
 from headscope.core.wording import MISSING, capital, percent
 from headscope.draw.head_grid import grid_panel
+from headscope.draw.head_marks import note_heads
 from headscope.draw.panel import Panel
 from headscope.draw.rows import beside, row_panel, row_point, rows_height
 from headscope.draw.style import DOUBLE, color
@@ -98,7 +99,17 @@ def _draw(run: Reading, kinds: list[str], axes: Axes) -> None:
         beside(axes, 2 * row, head, COLUMNS["head"])
         held_out, chosen = estimate(here, "held_out"), estimate(here, "best_accuracy")
         hollow = not np.isfinite(held_out.value)
-        marks = {"best_head": chosen if hollow else held_out}
+        unit = int(here["best_layer"]) * run.data.sizes["head"] + int(here["best_head"])
+        best = chosen if hollow else held_out
+        note_heads(
+            axes,
+            best.value,
+            2 * row - APART * len(SYSTEMS) / 2,
+            [percent(*map(float, (best.value, best.low, best.high)))],
+            units=[unit],
+            series=TYPES[kind],
+        )
+        marks = {"best_head": best}
         marks |= {system: estimate(here, "baseline", system=system) for system in SYSTEMS}
         for place, (word, parts) in enumerate(marks.items()):
             shift = (place - (len(marks) - 1) / 2) * APART

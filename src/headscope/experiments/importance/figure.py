@@ -18,6 +18,7 @@ from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, shape
 from headscope.core.wording import capital
 from headscope.draw.head_grid import grid_panel, largest, signed_panel
+from headscope.draw.head_marks import note_heads, number_texts, without_ends
 from headscope.draw.marks import faint_grid
 from headscope.draw.panel import Panel
 from headscope.draw.style import color, layer_colors
@@ -201,6 +202,8 @@ def _by_layer(axes: Axes, x: Floats, y: Floats, names: HeadNames) -> None:
     for layer, shade in enumerate(shades):
         axes.plot(x[layer], y[layer], "o", color=shade, ms=4, mew=0.4, mec=color("page"), zorder=3)
         key.axvspan(layer, layer + 1, color=shade, lw=0)
+    pairs = zip(*(number_texts(without_ends(one), "1") for one in (x, y)), strict=True)
+    note_heads(axes, x, y, [f"across {across}, upwards {up}" for across, up in pairs])
     key.set_xlim(0, len(shades))
     ends = (f"layer {names.layer(0)}", names.layer(len(shades) - 1))
     for at, text, side in ((-0.03, ends[0], "right"), (1.03, ends[1], "left")):
