@@ -43,8 +43,8 @@ _NOTED: WeakKeyDictionary[Axes, list[HeadMarks]] = WeakKeyDictionary()
 
 def note_heads(axes: Axes, x: Any, y: Any, texts: Sequence[str], **more: Any) -> None:
     """Note the marks of heads on axes; `more` as of `HeadMarks`, by default all heads in order."""
-    places = [np.asarray(at, np.float64).ravel() for at in (x, y)]  # [mark]
-    made = HeadMarks(*places, **{"units": range(len(texts)), "texts": texts, **more})
+    across, up = (np.asarray(at, np.float64).ravel() for at in (x, y))  # [mark]
+    made = HeadMarks(across, up, **{"units": range(len(texts)), "texts": texts, **more})
     _NOTED.setdefault(axes, []).append(made)
 
 
@@ -61,10 +61,8 @@ def forget_heads(axes: Axes) -> None:
 
 def number_texts(parts: Estimate, unit: str) -> list[str]:
     """[unit] numbers with their intervals as the page writes them; parts [layer, head]."""
-    rows = zip(
-        *(part.ravel().tolist() for part in (parts.value, parts.low, parts.high)), strict=True
-    )
-    return [by_unit(*row, unit) for row in rows]
+    ends = (part.ravel().tolist() for part in (parts.value, parts.low, parts.high))
+    return [by_unit(value, low, high, unit) for value, low, high in zip(*ends, strict=True)]
 
 
 def without_ends(values: Floats) -> Estimate:
