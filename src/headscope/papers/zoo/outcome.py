@@ -100,13 +100,13 @@ def _headline(claim: PaperClaim, answers: Answers) -> str:
 
 
 def weight(answers: Answers) -> float:
-    """How far numbers lie from the bound of a claim, mean over the models that can be told.
+    """How far numbers lie from the bound of a claim, mean over all models; 0 for one without a verdict.
 
-    From 0, at the bound or nothing told, to 1: shares and correlations as they are, else as a share
+    From 0, at the bound, to 1: shares and correlations as they are, else as a share
     of the number or of the bound, whichever is larger.
     """
-    told = [one for one in answers.values() if one.outcome in (Outcome.HOLDS, Outcome.FAILS)]
-    return sum(map(_apart, told)) / len(answers) if answers else 0.0
+    sure = [one for one in answers.values() if one.outcome in (Outcome.HOLDS, Outcome.FAILS)]
+    return sum(map(_apart, sure)) / len(answers) if answers else 0.0
 
 
 def _apart(answer: ClaimOutcome) -> float:
