@@ -100,7 +100,7 @@ def _headline(claim: PaperClaim, answers: Answers) -> str:
 
 
 def weight(answers: Answers) -> float:
-    """How far numbers lie from the bound of a claim, mean over all models; 0 for one without a verdict.
+    """How far numbers lie from the bound of a claim, mean over models; 0 of one without a verdict.
 
     From 0, at the bound, to 1: shares and correlations as they are, else as a share
     of the number or of the bound, whichever is larger.
